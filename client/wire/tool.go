@@ -149,6 +149,8 @@ type Source struct {
 	// are denied for being dangerous; nil if there are none.
 	Tools  int          `json:"tools"`
 	Denied *DeniedTools `json:"denied"`
+	// SkippedLines counts lines of its program's output that were no messages.
+	SkippedLines int `json:"skipped_lines"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
 }

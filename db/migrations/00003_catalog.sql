@@ -20,6 +20,8 @@ CREATE TABLE sources (
     left_out         integer     NOT NULL DEFAULT 0,
     left_out_tools   jsonb       NOT NULL DEFAULT '[]',
     refresh_asked_at timestamptz,
+    list_failures    integer     NOT NULL DEFAULT 0,
+    skipped_lines    bigint      NOT NULL DEFAULT 0,
     CONSTRAINT sources_pkey PRIMARY KEY (tenant_id, source_id),
     CONSTRAINT sources_source_id_check CHECK (source_id ~ '^[a-z0-9][a-z0-9_.-]{0,99}$')
 );
@@ -30,11 +32,13 @@ COMMENT ON COLUMN sources.quarantine IS 'Whether new tools must be accepted by a
 COMMENT ON COLUMN sources.known_at IS 'Time of the first successful listing; NULL before it.';
 COMMENT ON COLUMN sources.left_out IS 'Number of tools that the last listing omitted because their name is not usable in an envelope or their definition cannot be used.';
 COMMENT ON COLUMN sources.left_out_tools IS 'Names of the first of these tools, and the reasons.';
+COMMENT ON COLUMN sources.list_failures IS 'Number of listings in a row that failed. The next one is made 5 s after the first failure, and after twice as long each time.';
+COMMENT ON COLUMN sources.skipped_lines IS 'Number of lines of output that were no messages, since the process that listed the source last opened it.';
 COMMENT ON COLUMN sources.refresh_asked_at IS 'Time of the last request for an immediate listing. A listing is due while this is later than listed_at.';
 CREATE TRIGGER sources_bump_insert AFTER INSERT ON sources REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER sources_bump_update AFTER UPDATE ON sources FOR EACH ROW
-    WHEN ((OLD.kind, OLD.config, OLD.secret, OLD.default_risk, OLD.enabled, OLD.drift_guard, OLD.quarantine, OLD.list_error)
-        IS DISTINCT FROM (NEW.kind, NEW.config, NEW.secret, NEW.default_risk, NEW.enabled, NEW.drift_guard, NEW.quarantine, NEW.list_error))
+    WHEN ((OLD.kind, OLD.config, OLD.secret, OLD.default_risk, OLD.enabled, OLD.drift_guard, OLD.quarantine, OLD.list_error IS NULL)
+        IS DISTINCT FROM (NEW.kind, NEW.config, NEW.secret, NEW.default_risk, NEW.enabled, NEW.drift_guard, NEW.quarantine, NEW.list_error IS NULL))
     EXECUTE FUNCTION bump_config_version_row();
 CREATE TRIGGER sources_bump_delete AFTER DELETE ON sources REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 

@@ -23,6 +23,7 @@ SELECT
     EXISTS (
         SELECT 1 FROM sources s
         WHERE s.enabled
-            AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8)
+            AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => least(@max_age_seconds::float8,
+                    CASE WHEN s.list_failures > 0 THEN 5 * power(2, least(s.list_failures, 20) - 1) END))
                 OR s.listed_at > now() + interval '1 minute' OR s.refresh_asked_at > s.listed_at)
     )::boolean AS listings;

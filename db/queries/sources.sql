@@ -2,7 +2,7 @@
 DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines
 FROM sources s
 WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
@@ -10,12 +10,12 @@ ORDER BY s.source_id;
 -- name: SourceListed :execrows
 -- A request whose time is still to come was made before the clock was set back;
 -- this listing answers it.
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, list_failures = 0, known_at = coalesce(known_at, now()),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceNotListed :exec
-UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text,
+UPDATE sources SET listed_at = clock_timestamp(), list_error = @list_error::text, list_failures = list_failures + 1,
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
@@ -28,21 +28,31 @@ UPDATE sources SET listed_at = CASE WHEN listed_at <= clock_timestamp() THEN lis
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND enabled
 RETURNING refresh_asked_at::timestamptz AS asked_at;
 
+-- name: SourceSkipped :exec
+UPDATE sources SET skipped_lines = @skipped_lines
+WHERE tenant_id = @tenant_id AND source_id = @source_id AND skipped_lines <> @skipped_lines;
+
 -- name: SourceStale :many
 -- Sources of any tenant whose listing is older than allowed, or that somebody
 -- wants listed now. A listing from the future is one from before the clock was
--- set back, and its age is not known.
+-- set back, and its age is not known. One that failed is tried again sooner.
 SELECT s.tenant_id, s.source_id
 FROM sources s
 WHERE s.enabled
-    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => @max_age_seconds::float8)
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => least(@max_age_seconds::float8,
+            CASE WHEN s.list_failures > 0 THEN 5 * power(2, least(s.list_failures, 20) - 1) END))
         OR s.listed_at > now() + interval '1 minute' OR s.refresh_asked_at > s.listed_at)
 ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT @most::bigint;
 
 -- name: SourceUpsert :exec
-INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
+-- Another address, other credentials, or a switch asks for a listing at once.
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
 VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
-    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine;
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
+    list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
+        THEN 0 ELSE s.list_failures END,
+    refresh_asked_at = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
+        THEN greatest(clock_timestamp(), s.listed_at + interval '1 microsecond') ELSE s.refresh_asked_at END;

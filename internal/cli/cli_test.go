@@ -320,7 +320,7 @@ func deadLetters(d *fixture) {
 	}
 	one, two := fail("dead-1"), fail("dead-2")
 	d.want(d.agent("dlq", "list"), command.ExitFailed, "it takes the role")
-	d.want(d.operator("dlq", "list", "--reason", "exhausted", "--tool", "notes.read"), command.ExitOK, one, two)
+	d.want(d.operator("dlq", "list", "--reason", "refused", "--tool", "notes.read"), command.ExitOK, one, two)
 	d.want(d.operator("dlq", "list", "--tool", "no.such"), command.ExitOK, "no such dead letters")
 	page := decode[wire.Page[wire.DeadLetter]](d.t, d.want(d.operator("dlq", "list", "--limit", "1", "--json"), command.ExitOK).out)
 	if len(page.Items) != 1 || page.NextCursor == nil {
@@ -330,7 +330,7 @@ func deadLetters(d *fixture) {
 	d.want(d.operator("dlq", "show", one), command.ExitOK, "no such note", "dlq replay "+one+" --apply")
 	d.want(d.operator("dlq", "show", one, "--json"), command.ExitOK, `"dead_letter":{`)
 
-	d.want(d.operator("dlq", "replay", "--reason", "exhausted"), command.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
+	d.want(d.operator("dlq", "replay", "--reason", "refused"), command.ExitOK, "notes:notes.read", "Nothing was changed. To replay these 2, add --apply.")
 	d.want(d.operator("dlq", "discard", one, "--note", "x"), command.ExitOK, "Nothing was changed.")
 	dry := decode[struct {
 		Applied bool

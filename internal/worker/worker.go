@@ -175,7 +175,8 @@ const (
 // queues returns River's queues with the jobs of each that a process works at.
 func queues() map[string]river.QueueConfig {
 	two := river.QueueConfig{MaxWorkers: 2}
-	return map[string]river.QueueConfig{queuePoll: two, queueRefresh: two, queueMaintenance: two}
+	// A refresh takes as long as its slowest source, and others begin meanwhile.
+	return map[string]river.QueueConfig{queuePoll: two, queueRefresh: {MaxWorkers: 20}, queueMaintenance: two}
 }
 
 // The arguments of jobs embed one of these types, which has the options of all
@@ -256,16 +257,7 @@ func jobs(db postgres.Begins, refresher *connect.Refresher, age time.Duration, p
 		poll()
 		return nil
 	})
-	var refreshing sync.Mutex
-	add(all, func(ctx context.Context, _ refreshArgs) error {
-		// A source that hangs is not asked again meanwhile, nor does it fill the
-		// queue.
-		if !refreshing.TryLock() {
-			return nil
-		}
-		defer refreshing.Unlock()
-		return refresher.RefreshStale(ctx, age)
-	})
+	add(all, func(ctx context.Context, _ refreshArgs) error { return refresher.RefreshStale(ctx, age) })
 	add(all, func(ctx context.Context, _ partitionArgs) error { return ensurePartitions(ctx, db) })
 	add(all, func(ctx context.Context, _ checkpointArgs) error {
 		return inParts(ctx, func(more func() bool) (bool, error) { return audit.CheckpointAll(ctx, db, more) })

@@ -52,6 +52,9 @@ func sourceState(src wire.Source) string {
 	if src.LeftOut > 0 {
 		state += fmt.Sprintf(", %d more left out", src.LeftOut) + leftOut(src)
 	}
+	if src.SkippedLines > 0 {
+		state += fmt.Sprintf(", %d lines of its output were no messages", src.SkippedLines)
+	}
 	return state
 }
 

@@ -57,6 +57,7 @@ const (
 	CheckPauses       = "pauses"
 	CheckCheckpoints  = "checkpoints"
 	CheckDeadLetters  = "dead letters"
+	CheckSources      = "sources"
 )
 
 // check is one examination of the database.
@@ -116,6 +117,7 @@ func checks() []check {
 		{CheckLeases, true, examine(readLeases, describeLeases, leaseFindings)},
 		{CheckPauses, true, examine(readPauses, words[pauses]("what they hit has been ended, and what they held is woken"), pauseFindings)},
 		{CheckCheckpoints, true, examine(readFleet, words[overview.Fleet]("checkpoints cover events soon after they happen"), checkpointFindings)},
+		{CheckSources, true, examine(readUnlisted, words[[]unlisted]("all that are switched on were listed"), each(unlistedFindings))},
 		{CheckDeadLetters, true, examine(readFleet, words[overview.Fleet]("few, and none whose outcome nobody knows"), deadLetterFindings)},
 	}
 }

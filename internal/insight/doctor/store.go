@@ -323,6 +323,22 @@ type pauses struct {
 	Left       []unfinished `db:"-"`
 }
 
+// unlisted is a source that could not be listed the last time.
+type unlisted struct {
+	Tenant, Source, Error string
+	Failures              int32
+}
+
+func readUnlisted(ctx context.Context, d database) ([]unlisted, error) {
+	return list[unlisted](ctx, d, postgres.Worker(), `
+SELECT t.name, s.source_id, s.list_error, s.list_failures
+FROM sources s
+JOIN tenants t ON t.tenant_id = s.tenant_id
+WHERE s.enabled AND s.list_error IS NOT NULL
+ORDER BY s.list_failures DESC, t.name, s.source_id
+LIMIT 20`)
+}
+
 func readPauses(ctx context.Context, d database) (pauses, error) {
 	p, err := one[pauses](ctx, d, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
 	if err != nil {

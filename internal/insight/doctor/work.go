@@ -56,6 +56,12 @@ func tableFindings(t hot) (wrong []Finding) {
 	return wrong
 }
 
+func unlistedFindings(u unlisted) []Finding {
+	return []Finding{warn(
+		fmt.Sprintf("the source %s of the tenant %s could not be listed, %d times in a row: %s", u.Source, u.Tenant, u.Failures, u.Error),
+		"Correct its configuration or credentials (countersign source set), or switch it off (--off). It is listed again by itself.")}
+}
+
 // readFleet reads what the metrics are made of.
 func readFleet(ctx context.Context, d database) (overview.Fleet, error) {
 	var s overview.Fleet

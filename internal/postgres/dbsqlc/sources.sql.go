@@ -30,7 +30,7 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 }
 
 const sourceList = `-- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines
 FROM sources s
 WHERE s.tenant_id = $1
 ORDER BY s.source_id
@@ -49,6 +49,7 @@ type SourceListRow struct {
 	ListError    *string
 	LeftOut      int32
 	LeftOutTools []byte
+	SkippedLines int64
 }
 
 func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SourceListRow, error) {
@@ -73,6 +74,7 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.ListError,
 			&i.LeftOut,
 			&i.LeftOutTools,
+			&i.SkippedLines,
 		); err != nil {
 			return nil, err
 		}
@@ -85,7 +87,7 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const sourceListed = `-- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, list_failures = 0, known_at = coalesce(known_at, now()),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = $3 AND source_id = $4
 `
@@ -113,7 +115,7 @@ func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedPa
 }
 
 const sourceNotListed = `-- name: SourceNotListed :exec
-UPDATE sources SET listed_at = clock_timestamp(), list_error = $1::text,
+UPDATE sources SET listed_at = clock_timestamp(), list_error = $1::text, list_failures = list_failures + 1,
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = $2 AND source_id = $3
 `
@@ -151,11 +153,28 @@ func (q *Queries) SourceRefreshAsk(ctx context.Context, db DBTX, arg *SourceRefr
 	return asked_at, err
 }
 
+const sourceSkipped = `-- name: SourceSkipped :exec
+UPDATE sources SET skipped_lines = $1
+WHERE tenant_id = $2 AND source_id = $3 AND skipped_lines <> $1
+`
+
+type SourceSkippedParams struct {
+	SkippedLines int64
+	TenantID     uuid.UUID
+	SourceID     string
+}
+
+func (q *Queries) SourceSkipped(ctx context.Context, db DBTX, arg *SourceSkippedParams) error {
+	_, err := db.Exec(ctx, sourceSkipped, arg.SkippedLines, arg.TenantID, arg.SourceID)
+	return err
+}
+
 const sourceStale = `-- name: SourceStale :many
 SELECT s.tenant_id, s.source_id
 FROM sources s
 WHERE s.enabled
-    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => $1::float8)
+    AND (s.listed_at IS NULL OR s.listed_at < now() - make_interval(secs => least($1::float8,
+            CASE WHEN s.list_failures > 0 THEN 5 * power(2, least(s.list_failures, 20) - 1) END))
         OR s.listed_at > now() + interval '1 minute' OR s.refresh_asked_at > s.listed_at)
 ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIRST
 LIMIT $2::bigint
@@ -173,7 +192,7 @@ type SourceStaleRow struct {
 
 // Sources of any tenant whose listing is older than allowed, or that somebody
 // wants listed now. A listing from the future is one from before the clock was
-// set back, and its age is not known.
+// set back, and its age is not known. One that failed is tried again sooner.
 func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStaleParams) ([]SourceStaleRow, error) {
 	rows, err := db.Query(ctx, sourceStale, arg.MaxAgeSeconds, arg.Most)
 	if err != nil {
@@ -195,11 +214,15 @@ func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStalePara
 }
 
 const sourceUpsert = `-- name: SourceUpsert :exec
-INSERT INTO sources (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
-    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine
+    drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
+    list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
+        THEN 0 ELSE s.list_failures END,
+    refresh_asked_at = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
+        THEN greatest(clock_timestamp(), s.listed_at + interval '1 microsecond') ELSE s.refresh_asked_at END
 `
 
 type SourceUpsertParams struct {
@@ -214,6 +237,7 @@ type SourceUpsertParams struct {
 	Quarantine  bool
 }
 
+// Another address, other credentials, or a switch asks for a listing at once.
 func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertParams) error {
 	_, err := db.Exec(ctx, sourceUpsert,
 		arg.TenantID,

@@ -252,6 +252,53 @@ func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
 	}
 }
 
+// TestFailedListingsAreTriedAgainSoon sets back the time of the last listing
+// instead of waiting.
+func TestFailedListingsAreTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	stale := func(ago string) bool {
+		t.Helper()
+		var found []catalog.StaleSource
+		s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+			if _, err = tx.Exec(ctx, "UPDATE sources SET listed_at = now() - $1::interval", ago); err == nil {
+				found, err = catalog.Stale(ctx, tx, 300, 10)
+			}
+			return err
+		})
+		return len(found) == 1
+	}
+	fails := func() {
+		s.Must(func(ctx context.Context, tx pgx.Tx) error {
+			return catalog.PutListError(ctx, tx, s.Tenant, "src", "no")
+		})
+	}
+
+	fails()
+	soon, once := stale("4 seconds"), stale("6 seconds")
+	for range 2 {
+		fails()
+	}
+	sooner, twice := stale("19 seconds"), stale("21 seconds")
+	for range 20 {
+		fails()
+	}
+	later, most := stale("299 seconds"), stale("301 seconds")
+	s.Put(tenanttest.Builtin("src"))
+	same := stale("1 second")
+	changed := tenanttest.Builtin("src")
+	changed.Secret = []byte("another")
+	s.Put(changed)
+	asked := stale("1 second")
+
+	if soon || !once || sooner || !twice || later || !most {
+		t.Errorf("due after 4s, 6s of one failure: %t, %t; after 19s, 21s of three: %t, %t; after 299s, 301s of many: %t, %t", soon, once, sooner, twice, later, most)
+	}
+	if same || !asked {
+		t.Errorf("due after it was stored unchanged: %t, after new credentials: %t; want the second alone", same, asked)
+	}
+}
+
 func TestVault(t *testing.T) {
 	t.Parallel()
 	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }

@@ -25,17 +25,21 @@ type Refresher struct {
 	cache *settings.Cache
 	pool  *Pool
 	log   *slog.Logger
+
+	mu      sync.Mutex
+	listing map[poolKey]bool
 }
 
 // NewRefresher returns a Refresher that lists sources through the connections of
 // a pool.
 func NewRefresher(db postgres.Begins, cache *settings.Cache, pool *Pool, log *slog.Logger) *Refresher {
-	return &Refresher{db: db, cache: cache, pool: pool, log: log}
+	return &Refresher{db: db, cache: cache, pool: pool, log: log, listing: make(map[poolKey]bool)}
 }
 
 // RefreshStale lists the sources of every tenant whose listing is older than
 // age, or was requested, a few at a time. For a source that cannot be listed
-// the reason is stored; it does not delay the others.
+// the reason is stored. It does not delay the others: sources that another call
+// is listing are left to that call, so that calls may overlap.
 func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	const limit, atOnce = 200, 8
 	var stale []catalog.StaleSource
@@ -50,7 +54,11 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	var g errgroup.Group
 	g.SetLimit(atOnce)
 	for _, s := range stale {
+		if !r.begin(poolKey{s.Tenant, s.ID}) {
+			continue
+		}
 		g.Go(func() error {
+			defer r.end(poolKey{s.Tenant, s.ID})
 			if err := r.Refresh(ctx, s.Tenant, s.ID); err != nil {
 				r.log.WarnContext(ctx, "source was not listed", slog.String("tenant_id", s.Tenant.String()),
 					slog.String("source_id", s.ID), slog.Any("error", err))
@@ -59,6 +67,23 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 		})
 	}
 	return g.Wait()
+}
+
+// begin reports whether nobody lists a source yet, and notes that it is listed.
+func (r *Refresher) begin(of poolKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listing[of] {
+		return false
+	}
+	r.listing[of] = true
+	return true
+}
+
+func (r *Refresher) end(of poolKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.listing, of)
 }
 
 // Refresh lists one source now. The error says why the source could not be
@@ -73,8 +98,17 @@ func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id st
 	if err != nil {
 		return err
 	}
-	tools, listErr := r.list(ctx, current, id)
-	return errors.Join(listErr, r.store(ctx, tenant, id, tools, listErr))
+	tools, skipped, listErr := r.list(ctx, current, id)
+	return errors.Join(listErr, r.store(ctx, tenant, id, tools, listErr), r.storeSkipped(ctx, tenant, id, skipped))
+}
+
+func (r *Refresher) storeSkipped(ctx context.Context, tenant envelope.TenantID, id string, lines int) error {
+	if lines == 0 {
+		return nil
+	}
+	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
+		return catalog.PutSkippedLines(ctx, tx, tenant, id, lines)
+	})
 }
 
 // store stores a listing, with an event of its changes, or the reason why there
@@ -88,12 +122,13 @@ func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id stri
 	})
 }
 
-func (r *Refresher) list(ctx context.Context, current *settings.Settings, id string) ([]source.Tool, error) {
+func (r *Refresher) list(ctx context.Context, current *settings.Settings, id string) (tools []source.Tool, skipped int, err error) {
 	src, err := r.pool.Get(current, id)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return src.List(ctx)
+	tools, err = src.List(ctx)
+	return tools, source.SkippedLines(src), err
 }
 
 // reason returns what an operator may read of a failed listing.
@@ -163,7 +198,7 @@ func (c *Confirmer) Confirm(ctx context.Context, current *settings.Settings, key
 
 // list lists a source, and stores the listing if it differs from the settings.
 func (c *Confirmer) list(ctx context.Context, current *settings.Settings, source string) (map[string][]byte, error) {
-	tools, err := c.refresher.list(ctx, current, source)
+	tools, _, err := c.refresher.list(ctx, current, source)
 	if err != nil {
 		return nil, err
 	}

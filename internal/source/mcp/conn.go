@@ -147,6 +147,15 @@ func (c *watchedConn) fault() string {
 	return ""
 }
 
+// lastWords says of a child how it ended, if it did, and what it wrote to its
+// standard error at the end; empty without a child.
+func (c *watchedConn) lastWords() string {
+	if child := c.child(); child != nil {
+		return child.proc.lastWords()
+	}
+	return ""
+}
+
 // kill ends the connection at once. It does nothing to one over HTTP, which
 // the session's own close ends.
 func (c *watchedConn) kill() {

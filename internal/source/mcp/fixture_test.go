@@ -53,6 +53,9 @@ func child(mode string) int {
 		}
 	case "exit":
 		return 3
+	case "complains":
+		fmt.Fprintf(os.Stderr, "starting\n\nno such account: %s\nsee \x1b[1mthe manual\n", os.Getenv("ACCOUNT"))
+		return 3
 	case "garbage":
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{}`)
 		select {}

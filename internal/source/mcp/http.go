@@ -99,6 +99,9 @@ func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, err
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
+		if handshake != nil {
+			handshake.update(func(s *seen) { s.failed = err })
+		}
 		return nil, err
 	}
 	if handshake != nil {

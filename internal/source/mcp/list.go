@@ -18,6 +18,10 @@ const (
 	maxTools = 10_000
 )
 
+// closeGrace is how long a child that did not answer may take to be gone, so that
+// its last words are known.
+const closeGrace = 2*stopGrace + drainGrace + exitGrace
+
 // errTooMany means that a listing is beyond these bounds.
 var errTooMany = fmt.Errorf("more than %d tools or %d pages", maxTools, maxPages)
 
@@ -25,7 +29,8 @@ var errTooMany = fmt.Errorf("more than %d tools or %d pages", maxTools, maxPages
 // starts over once on a fresh session if the one in use turns out to be dead.
 // A source that is closed or cannot be reached is fault.Busy.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
-	ctx, end, ok := s.calls.Start(ctx, s.cfg.ListTimeout)
+	// Making a session and listing are bounded each for itself.
+	ctx, end, ok := s.calls.Start(ctx, 2*s.cfg.ListTimeout+closeGrace)
 	if !ok {
 		return nil, fault.Wrap(source.ErrClosed, fault.Busy, "list tools of %s", s.cfg.Name)
 	}
@@ -42,7 +47,7 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		}
 	}
 	if err != nil {
-		return nil, fault.Wrap(printable(err), fault.Busy, "list tools of %s", s.cfg.Name)
+		return nil, fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.why(err, sess))
 	}
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -55,12 +60,23 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 }
 
 // list reads all pages over one session, which it returns too.
-func (s *Source) list(ctx context.Context) ([]source.Tool, *session, error) {
-	sess, err := s.session(ctx)
+func (s *Source) list(ctx context.Context) (tools []source.Tool, sess *session, err error) {
+	sess, err = s.session(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	tools := []source.Tool{}
+	var p probe
+	ctx, stop := context.WithTimeout(withProbe(ctx, ofHandshake, &p), s.cfg.ListTimeout)
+	defer stop()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			err = &connectError{seen: p.seen(), started: true, cause: printable(err)}
+		}
+	}()
+	tools = []source.Tool{}
 	names := make(map[string]bool)
 	cursor := ""
 	for range maxPages {

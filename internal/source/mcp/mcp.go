@@ -37,7 +37,10 @@ const (
 
 // Defaults of Config.
 const (
-	DefaultListTimeout    = 15 * time.Second
+	DefaultListTimeout = 15 * time.Second
+	// DefaultStartTimeout is in the place of DefaultListTimeout for a program,
+	// which may have to be downloaded first.
+	DefaultStartTimeout   = time.Minute
 	DefaultCallTimeout    = 30 * time.Second
 	DefaultMaxResultBytes = 4 << 20
 )
@@ -66,8 +69,8 @@ type Config struct {
 	// Dir is the child's working directory; empty means this process's.
 	Dir string
 
-	// ListTimeout bounds a listing over all its pages, and the making of a
-	// session; 0 means DefaultListTimeout.
+	// ListTimeout bounds the making of a session, and a listing over all its
+	// pages; 0 means DefaultListTimeout or, for a program, DefaultStartTimeout.
 	ListTimeout time.Duration
 	// CallTimeout is how long a call may go without an answer or a notification
 	// of progress; 0 means DefaultCallTimeout.
@@ -120,7 +123,11 @@ func New(cfg Config) (*Source, error) {
 	}
 	cfg.Header = cfg.Header.Clone()
 	cfg.Command = slices.Clone(cfg.Command)
-	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), DefaultListTimeout)
+	standard := DefaultListTimeout
+	if cfg.Transport == TransportStdio {
+		standard = DefaultStartTimeout
+	}
+	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), standard)
 	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
 	cfg.MaxResultBytes = cmp.Or(max(cfg.MaxResultBytes, 0), DefaultMaxResultBytes)
 	s := &Source{

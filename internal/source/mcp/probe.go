@@ -31,6 +31,8 @@ type seen struct {
 	// status and retryAfter are the HTTP response's.
 	status     int
 	retryAfter time.Duration
+	// failed is why no HTTP response came to a request of a handshake or listing.
+	failed error
 	// sessionID says that the request named a session.
 	sessionID bool
 	// fault is the code of an answer that came and could not be used.

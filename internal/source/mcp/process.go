@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,8 @@ type process struct {
 	exited  chan struct{} // closed when the child was waited for
 	drained chan struct{} // closed when its standard error ended
 	once    sync.Once
+	// stopped says that the child was told to leave by us.
+	stopped atomic.Bool
 }
 
 // start runs the command of a configuration.
@@ -133,6 +136,7 @@ func (p *process) kill() {
 	select {
 	case <-p.exited:
 	default:
+		p.stopped.Store(true)
 		killGroup(p.cmd.Process)
 	}
 }
@@ -142,6 +146,7 @@ func (p *process) kill() {
 func (p *process) stop() error {
 	var err error
 	p.once.Do(func() {
+		p.stopped.Store(true)
 		err = p.stdin.Close()
 		if !p.gone() {
 			terminateGroup(p.cmd.Process)

@@ -39,8 +39,9 @@ func (s *session) close() error { return s.sdk.Close() }
 type connectError struct {
 	// seen is what the last request of the handshake met, if it was HTTP.
 	seen seen
-	// started says that the child was started.
+	// started says that the child was started, and words what it said last.
 	started bool
+	words   string
 	cause   error
 }
 
@@ -147,11 +148,12 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 	}
 	cs, err := s.client.Connect(ctx, &watchedTransport{inner: transport, conn: conn}, nil)
 	if err != nil {
+		words := conn.lastWords()
 		conn.kill()
 		if cause := context.Cause(ctx); errors.Is(cause, source.ErrClosed) {
 			err = source.ErrClosed
 		}
-		return nil, &connectError{seen: p.seen(), started: conn.child() != nil, cause: fmt.Errorf("connect: %w", printable(err))}
+		return nil, &connectError{seen: p.seen(), started: conn.child() != nil, words: words, cause: fmt.Errorf("connect: %w", printable(err))}
 	}
 	return &session{sdk: cs, conn: conn}, nil
 }

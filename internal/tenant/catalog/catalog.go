@@ -112,6 +112,8 @@ type Source struct {
 	// LeftOutTools has the first few of them.
 	LeftOut      int
 	LeftOutTools []LeftOutTool
+	// SkippedLines is how many lines of output were no messages.
+	SkippedLines int
 	// ListedAt is when that was; nil if it never was.
 	ListedAt *time.Time
 }

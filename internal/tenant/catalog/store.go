@@ -108,7 +108,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 	src := Source{
 		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
 		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
-		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut),
+		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut), SkippedLines: int(r.SkippedLines),
 	}
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
 		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)

@@ -109,6 +109,11 @@ func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyPar
 	return changed
 }
 
+// PutSkippedLines notes how many lines of a source's output were no messages.
+func PutSkippedLines(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, lines int) error {
+	return dbsqlc.New().SourceSkipped(ctx, tx, &dbsqlc.SourceSkippedParams{TenantID: uuid.UUID(tenant), SourceID: source, SkippedLines: int64(lines)})
+}
+
 // PutListError notes that a source could not be listed. Its tools stay as
 // they were known.
 func PutListError(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, why string) error {

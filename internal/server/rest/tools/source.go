@@ -40,6 +40,7 @@ type sourceView struct {
 	LeftOutTools []catalog.LeftOutTool `json:"left_out_tools"`
 	Tools        int                   `json:"tools"`
 	Denied       *wire.DeniedTools     `json:"denied"`
+	Skipped      int                   `json:"skipped_lines"`
 	ETag         string                `json:"etag"`
 	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
@@ -49,7 +50,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, secret: src.Secret,
+		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, secret: src.Secret,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError

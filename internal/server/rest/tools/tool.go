@@ -109,6 +109,9 @@ func (l *listing) sources() []wire.ToolSource {
 		if src.ListError != "" {
 			one.Error = &src.ListError
 		}
+		if one.Error != nil && l.agent {
+			one.Error = new("it could not be listed") // the rest is for whoever set it up
+		}
 		found = append(found, one)
 	}
 	return found
