@@ -131,6 +131,12 @@ func (c *Client) PutSource(ctx context.Context, id string, src wire.SourceInput)
 	return c.tell(ctx, http.MethodPut, sourcePath(id), nil, src)
 }
 
+// AcceptSource accepts the address of a source as it was read, with its ETag.
+func (c *Client) AcceptSource(ctx context.Context, src wire.Source) error {
+	_, err := c.do(ctx, request{method: http.MethodPost, path: sourcePath(src.ID) + "/accept", header: ifMatch(src.ETag)}, nil)
+	return err
+}
+
 // DeleteSource removes a source and its tools.
 func (c *Client) DeleteSource(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, sourcePath(id), nil, nil)

@@ -151,6 +151,10 @@ type Source struct {
 	Denied *DeniedTools `json:"denied"`
 	// SkippedLines counts lines of its program's output that were no messages.
 	SkippedLines int `json:"skipped_lines"`
+	// AddressAccepted reports whether calls go where an administrator accepted
+	// that they go, QuarantinedTools how many new tools wait to be accepted.
+	AddressAccepted  bool `json:"address_accepted"`
+	QuarantinedTools int  `json:"quarantined_tools"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
 }

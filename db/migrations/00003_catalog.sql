@@ -15,13 +15,15 @@ CREATE TABLE sources (
     list_error       text,
     created_at       timestamptz NOT NULL DEFAULT now(),
     drift_guard      text        NOT NULL DEFAULT 'full' CONSTRAINT sources_drift_guard_check CHECK (drift_guard IN ('full', 'interface')),
-    quarantine       boolean     NOT NULL DEFAULT false,
+    quarantine       boolean     NOT NULL DEFAULT true,
     known_at         timestamptz,
     left_out         integer     NOT NULL DEFAULT 0,
     left_out_tools   jsonb       NOT NULL DEFAULT '[]',
     refresh_asked_at timestamptz,
     list_failures    integer     NOT NULL DEFAULT 0,
     skipped_lines    bigint      NOT NULL DEFAULT 0,
+    accepted_address bytea,
+    generation       uuid        NOT NULL DEFAULT gen_random_uuid(),
     CONSTRAINT sources_pkey PRIMARY KEY (tenant_id, source_id),
     CONSTRAINT sources_source_id_check CHECK (source_id ~ '^[a-z0-9][a-z0-9_.-]{0,99}$')
 );
@@ -29,16 +31,19 @@ COMMENT ON COLUMN sources.secret IS 'Header values, environment values and named
 COMMENT ON COLUMN sources.list_error IS 'Error of the last listing of tools; NULL if it succeeded.';
 COMMENT ON COLUMN sources.drift_guard IS 'Which changes of tool definitions must be accepted by an operator: full means every change, interface ignores changes of descriptive text.';
 COMMENT ON COLUMN sources.quarantine IS 'Whether new tools must be accepted by an operator before use. Tools of the first listing are accepted automatically.';
-COMMENT ON COLUMN sources.known_at IS 'Time of the first successful listing; NULL before it.';
+COMMENT ON COLUMN sources.known_at IS 'Time of the first listing that had tools; NULL before it.';
 COMMENT ON COLUMN sources.left_out IS 'Number of tools that the last listing omitted because their name is not usable in an envelope or their definition cannot be used.';
 COMMENT ON COLUMN sources.left_out_tools IS 'Names of the first of these tools, and the reasons.';
 COMMENT ON COLUMN sources.list_failures IS 'Number of listings in a row that failed. The next one is made 5 s after the first failure, and after twice as long each time.';
 COMMENT ON COLUMN sources.skipped_lines IS 'Number of lines of output that were no messages, since the process that listed the source last opened it.';
+COMMENT ON COLUMN sources.accepted_address IS 'Digest of the kind and the address that an administrator accepted: those at the registration, or later ones. While the present ones differ, all tools of the source have drifted.';
+COMMENT ON COLUMN sources.generation IS 'Another one each time the credentials change. An approval is for one generation.';
 COMMENT ON COLUMN sources.refresh_asked_at IS 'Time of the last request for an immediate listing. A listing is due while this is later than listed_at.';
 CREATE TRIGGER sources_bump_insert AFTER INSERT ON sources REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER sources_bump_update AFTER UPDATE ON sources FOR EACH ROW
-    WHEN ((OLD.kind, OLD.config, OLD.secret, OLD.default_risk, OLD.enabled, OLD.drift_guard, OLD.quarantine, OLD.list_error IS NULL)
-        IS DISTINCT FROM (NEW.kind, NEW.config, NEW.secret, NEW.default_risk, NEW.enabled, NEW.drift_guard, NEW.quarantine, NEW.list_error IS NULL))
+    WHEN ((OLD.kind, OLD.config, OLD.secret, OLD.default_risk, OLD.enabled, OLD.drift_guard, OLD.quarantine, OLD.list_error IS NULL, OLD.accepted_address, OLD.generation)
+        IS DISTINCT FROM
+            (NEW.kind, NEW.config, NEW.secret, NEW.default_risk, NEW.enabled, NEW.drift_guard, NEW.quarantine, NEW.list_error IS NULL, NEW.accepted_address, NEW.generation))
     EXECUTE FUNCTION bump_config_version_row();
 CREATE TRIGGER sources_bump_delete AFTER DELETE ON sources REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 

@@ -1,8 +1,12 @@
+-- name: SourceAccept :execrows
+UPDATE sources SET accepted_address = @address WHERE tenant_id = @tenant_id AND source_id = @source_id;
+
 -- name: SourceDelete :execrows
 DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines,
+    s.accepted_address, s.generation
 FROM sources s
 WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
@@ -10,7 +14,8 @@ ORDER BY s.source_id;
 -- name: SourceListed :execrows
 -- A request whose time is still to come was made before the clock was set back;
 -- this listing answers it.
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, list_failures = 0, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, list_failures = 0,
+    known_at = coalesce(known_at, CASE WHEN @has_tools::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
@@ -46,12 +51,16 @@ ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIR
 LIMIT @most::bigint;
 
 -- name: SourceUpsert :exec
+-- The address of a source whose tools were never listed is accepted: there is
+-- nothing that was approved for another one.
 -- Another address, other credentials, or a switch asks for a listing at once.
-INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
-VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine)
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
+VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine, @address)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
     drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
+    accepted_address = CASE WHEN s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
+    generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
         THEN 0 ELSE s.list_failures END,
     refresh_asked_at = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)

@@ -161,6 +161,9 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	if err := admin.PutSource(ctx, NotesSource, wire.SourceInput{Kind: catalog.KindMCP, Config: config}); err != nil {
 		return err
 	}
+	if err := acceptNotes(ctx, admin); err != nil {
+		return err
+	}
 	if err := e.putBuiltin(ctx, of.id); err != nil {
 		return err
 	}
@@ -169,6 +172,21 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 		return err
 	}
 	return setUpTools(ctx, admin)
+}
+
+// acceptNotes accepts where the example server is: at another address each time
+// that it is started.
+func acceptNotes(ctx context.Context, admin *client.Client) error {
+	all, err := admin.Sources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, src := range all {
+		if src.ID == NotesSource && !src.AddressAccepted {
+			return admin.AcceptSource(ctx, src)
+		}
+	}
+	return nil
 }
 
 // setUpTools configures what the example server does not say of its tools, and

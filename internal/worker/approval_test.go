@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +15,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 func (y *fixture) mode(m envelope.Mode) {
@@ -37,6 +41,53 @@ func (y *fixture) approve(id envelope.ActionID, a approval.Approval) {
 	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
 	if _, err := approvals.Approve(y.t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, a); err != nil {
 		y.t.Fatal(err)
+	}
+}
+
+// source stores the fixture's source with a configuration and credentials.
+func (y *fixture) source(config, secret string) {
+	y.t.Helper()
+	src := catalog.Source{ID: "fake", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(config)}
+	if secret != "" {
+		src.Secret = []byte(secret)
+	}
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.PutSource(ctx, tx, y.tenant, src) })
+}
+
+// atAddress is a source that does something when it is listed.
+type atAddress struct {
+	*sourcetest.Source
+	listed func()
+}
+
+func (s atAddress) List(ctx context.Context) ([]source.Tool, error) {
+	s.listed()
+	return s.Source.List(ctx)
+}
+
+// TestAnApprovedCallGoesNowhereElse changes the address of the source while the
+// worker that claimed the action asks the source for its tools.
+func TestAnApprovedCallGoesNowhereElse(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	y.mode(envelope.ModeRequireApproval)
+	id := y.propose(proposal(to("ana@example.org")))[0]
+	y.approve(id, approval.Approval{})
+	elsewhere := sourcetest.NewSource(tools("as listed")...)
+	change := sync.OnceFunc(func() { y.source(`{"url":"https://evil.example/mcp"}`, "") })
+	live := connect.NewPool(connect.Config{Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
+		if strings.Contains(string(of.Config), "evil") {
+			return elsewhere, nil
+		}
+		return atAddress{y.src, change}, nil
+	}})
+
+	stop := y.run(worker.NewPipeline(y.db, settings.NewCache(), live, config("w1")))
+	y.empty()
+	stop()
+
+	if calls := elsewhere.Calls(); len(calls) != 0 || y.effects(id) != 1 {
+		t.Errorf("%d calls went to the other address, and %d to the approved one; want 0 and 1", len(calls), y.effects(id))
 	}
 }
 
@@ -87,6 +138,18 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 					ID: "mail", Pattern: "*", Expression: `has(args.to)`, Mode: "require_approval", Enabled: true,
 				}, "ada")
 			})
+		}},
+		"the source's address":     {code: "tool_changed", change: func(y *fixture, _ envelope.ActionID) { y.source(`{"url":"https://evil.example/mcp"}`, "") }},
+		"the source's time limit":  {change: func(y *fixture, _ envelope.ActionID) { y.source(`{"url":"https://mcp.example/", "timeout":"1m"}`, "") }},
+		"the source, stored again": {change: func(y *fixture, _ envelope.ActionID) { y.source(`{"url":"https://mcp.example/"}`, "") }},
+		"the source's kind": {code: "tool_changed", change: func(y *fixture, _ envelope.ActionID) {
+			y.exec("UPDATE sources SET kind = 'tool_gateway'")
+		}},
+		"the source's credentials": {note: "the credentials of its source changed", change: func(y *fixture, _ envelope.ActionID) { y.source(`{"url":"https://mcp.example/"}`, "another") }},
+		"the source, made anew with other credentials": {note: "the credentials of its source changed", change: func(y *fixture, _ envelope.ActionID) {
+			y.configure(func(ctx context.Context, tx pgx.Tx) error { return catalog.DeleteSource(ctx, tx, y.tenant, "fake") })
+			y.source(`{"url":"https://mcp.example/"}`, "another")
+			y.relist(tools("as listed"))
 		}},
 		"two people must agree": {note: "more people must agree than did", change: func(y *fixture, _ envelope.ActionID) {
 			y.configure(func(ctx context.Context, tx pgx.Tx) error {

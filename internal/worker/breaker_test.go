@@ -29,9 +29,11 @@ import (
 func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfig) *worker.Pipeline {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{
-			ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true,
-		})
+		src := catalog.Source{ID: "fake", Kind: catalog.KindMCP, Config: []byte(`{"transport":"http","url":"http://127.0.0.1:1/mcp"}`), Enabled: true}
+		if err := catalog.PutSource(ctx, tx, y.tenant, src); err != nil {
+			return err
+		}
+		return catalog.AcceptSource(ctx, tx, y.tenant, src)
 	})
 	live := connect.NewPool(connect.Config{Breaker: breaker, Networks: safehttp.Loopback()})
 	y.t.Cleanup(live.Close)

@@ -201,10 +201,11 @@ func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
 
 // The notes for people to whom an action returns.
 const (
-	noteChanged = "policy or the tool changed after it was approved"
-	noteQuorum  = "more people must agree than did: the review rules changed after it was approved"
-	noteUnread  = "what was approved cannot be read by this version"
-	notePolicy  = "policy changed after it was approved: "
+	noteChanged     = "policy or the tool changed after it was approved"
+	noteQuorum      = "more people must agree than did: the review rules changed after it was approved"
+	noteCredentials = "the credentials of its source changed after it was approved"
+	noteUnread      = "what was approved cannot be read by this version"
+	notePolicy      = "policy changed after it was approved: "
 )
 
 // recheckApproval compares an action with what was approved.
@@ -217,9 +218,11 @@ func recheckApproval(it *outbox.Item, a *decision.Action) recheckResult {
 	case err != nil || now.Args != then.Args:
 		return settled(outbox.Skip(*it, "args_changed", "the arguments are not the ones that were approved"))
 	case !a.Tool.Is(then.ToolDigest):
-		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition changed after it was approved"))
+		return settled(outbox.Skip(*it, "tool_changed", "the tool's definition, or the address of its source, changed after it was approved"))
 	case d.Mode == envelope.ModeDeny:
 		return policyDenied(it, d)
+	case now.Generation != then.Generation:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteCredentials}}
 	case now.Needed > then.Needed:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteQuorum}}
 	case d.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:

@@ -137,7 +137,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, returns 
 	for i, k := range returns {
 		decisions[k.Tenant] = append(decisions[k.Tenant], k.decision)
 		rows[i] = outbox.ApprovalReturn{
-			Lease: k.Lease, ToolDigest: k.tool.Digest, Decision: k.decision.ID, Note: k.note, UnusedPermit: k.Permit,
+			Lease: k.Lease, ToolDigest: k.tool.Binding, Decision: k.decision.ID, Note: k.note, UnusedPermit: k.Permit,
 			Needed: k.review.Approvals, Wait: k.review.Wait, Warn: k.review.Warn, Escalate: k.review.Escalate,
 		}
 	}

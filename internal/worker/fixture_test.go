@@ -58,7 +58,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	y.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'fixture')", y.tenant.String())
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindMCP, Enabled: true}); err != nil {
+		if err := catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "fake", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"url":"https://mcp.example/"}`)}); err != nil {
 			return err
 		}
 		if err := catalog.PutListing(ctx, tx, y.tenant, "fake", tools("as listed")); err != nil {

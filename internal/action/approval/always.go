@@ -50,7 +50,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 		return uuid.Nil, err
 	}
 	g := settings.Grant{
-		Tool: m.tool, Digest: m.Tool.Digest, For: a.For, Reason: note, By: s.by.actor(), Person: s.by.person(), From: m.action,
+		Tool: m.tool, Digest: m.Tool.Binding, For: a.For, Reason: note, By: s.by.actor(), Person: s.by.person(), From: m.action,
 	}
 	if err := a.scope(&g, m); err != nil {
 		return uuid.Nil, err

@@ -104,7 +104,7 @@ func (m *item) checkDefinition() error {
 		return fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
 	}
 	if !m.Tool.Is(m.toolDigest) {
-		return fault.New(fault.Conflict, "the tool's definition changed after this was proposed; it must be proposed again")
+		return fault.New(fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
 	}
 	return nil
 }

@@ -16,10 +16,11 @@ import (
 
 // digestScheme is the first byte of a digest. A later scheme takes another, so
 // that an approval from before it is not taken for one of something else.
-const digestScheme = 1
+const digestScheme = 2
 
-// Digest is what people approved: digests of the arguments and of the tool's
-// definition, what policy said, and how many people it took. It is not secret
+// Digest is what people approved: digests of the arguments and of the tool with
+// the address of its source, the credentials it is called with, what policy said,
+// and how many people it took. It is not secret
 // and not signed: it binds an approval within the database, where whoever can
 // write one can write the other.
 type Digest struct {
@@ -29,7 +30,9 @@ type Digest struct {
 	Decision uuid.UUID
 	// Needed is how many people had to agree.
 	Needed int
-	// Tool is the digest of the tool's definition.
+	// Generation names the credentials of the source.
+	Generation uuid.UUID
+	// Tool is the tool's binding.
 	ToolDigest []byte
 }
 
@@ -42,12 +45,13 @@ func ComputeDigest(a *decision.Action) (Digest, policy.Decision, error) {
 		return Digest{}, policy.Decision{}, err
 	}
 	d := a.Recheck()
+	src, _ := a.Settings.Source(a.Tool.Key.Source)
 	return Digest{
-		Args: envelope.DigestOf(args), Decision: d.ID, Needed: a.Settings.Review(a.Tool, a.Risk).Approvals, ToolDigest: a.Tool.Digest,
+		Args: envelope.DigestOf(args), Decision: d.ID, Needed: a.Settings.Review(a.Tool, a.Risk).Approvals, Generation: src.Generation, ToolDigest: a.Tool.Binding,
 	}, d, nil
 }
 
-const digestHeadSize = 1 + sha256.Size + len(uuid.UUID{}) + 1
+const digestHeadSize = 1 + sha256.Size + 2*len(uuid.UUID{}) + 1
 
 // Bytes returns the digest as it is stored.
 func (s Digest) Bytes() []byte {
@@ -56,6 +60,7 @@ func (s Digest) Bytes() []byte {
 	b = append(b, s.Args[:]...)
 	b = append(b, s.Decision[:]...)
 	b = append(b, byte(s.Needed)) // at most settings.MaxApprovals
+	b = append(b, s.Generation[:]...)
 	return append(b, s.ToolDigest...)
 }
 
@@ -70,7 +75,8 @@ func ParseDigest(b []byte) (Digest, bool) {
 	rest = rest[sha256.Size:]
 	s.Decision = uuid.UUID(rest[:len(s.Decision)])
 	rest = rest[len(s.Decision):]
-	s.Needed, s.ToolDigest = int(rest[0]), bytes.Clone(rest[1:])
+	s.Needed, rest = int(rest[0]), rest[1:]
+	s.Generation, s.ToolDigest = uuid.UUID(rest[:len(s.Generation)]), bytes.Clone(rest[len(s.Generation):])
 	return s, true
 }
 

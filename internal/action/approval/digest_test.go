@@ -22,7 +22,7 @@ import (
 
 func TestADigestReadsBack(t *testing.T) {
 	t.Parallel()
-	want := approval.Digest{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, ToolDigest: []byte{2, 1, 4}}
+	want := approval.Digest{Args: envelope.DigestOf([]byte(`{}`)), Decision: uuid.New(), Needed: 3, Generation: uuid.New(), ToolDigest: []byte{2, 1, 4}}
 
 	got, ok := approval.ParseDigest(want.Bytes())
 

@@ -69,8 +69,8 @@ type InboxItem struct {
 // The words of InboxItem.Drift.
 const (
 	driftGone     = "its source no longer has the tool: it cannot be approved"
-	driftSince    = "the tool's definition changed since this was proposed: it cannot be approved, and must be proposed again"
-	driftAccepted = "the tool's definition is not the one that an operator accepted"
+	driftSince    = "the tool's definition, or the address of its source, changed since this was proposed: it cannot be approved, and must be proposed again"
+	driftAccepted = "the tool's definition, or the address of its source, is not the one that an operator accepted"
 )
 
 // Inbox returns what waits for a person behind an id, at most so much, oldest

@@ -78,7 +78,7 @@ func (p *Plan) compare(r *row) error {
 		moved = append(moved, "what is asked for (the arguments, or what goes with them)")
 	}
 	if !r.Tool.Is(p.Tool) {
-		moved = append(moved, "the tool's definition")
+		moved = append(moved, "the tool's definition, or the address of its source")
 	}
 	if r.decision.ID != p.Decision {
 		moved = append(moved, "what policy says (now "+string(r.decision.Mode)+": "+r.decision.Source+")")

@@ -133,7 +133,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	r.decision = r.Decide()
 	v.Decision = r.decision
 	v.Prediction = l.predict(now)
-	v.Plan = Plan{Content: r.digest, Tool: r.Tool.Digest, Decision: r.decision.ID, IssuedAt: now.Truncate(time.Second)}
+	v.Plan = Plan{Content: r.digest, Tool: r.Tool.Binding, Decision: r.decision.ID, IssuedAt: now.Truncate(time.Second)}
 	return v, nil
 }
 

@@ -42,7 +42,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.Tool.Key.Source, r.Tool.Key.Action, q.Tool.ComposioApp
 		p.Args[i], p.Risks[i], p.Effects[i] = q.Args, string(r.Risk), string(r.Tool.Effect)
 		p.DecisionIds[i] = r.decision.ID
-		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.Tool.Digest, string(r.approval), r.bucket
+		p.ToolDigests[i], p.ApprovalStates[i], p.BucketIds[i] = r.Tool.Binding, string(r.approval), r.bucket
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i], p.Urgent[i] = int32(r.Tool.MaxAttempts), q.Constraints.Urgent
 		if r.waits() {

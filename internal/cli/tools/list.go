@@ -80,6 +80,9 @@ func toolNote(t wire.Tool) string {
 	case t.Quarantined:
 		return "new, in quarantine"
 	case t.Drifted:
+		if t.Drift == "none" {
+			return "its source's address is not accepted"
+		}
 		return "drifted (" + t.Drift + ")"
 	}
 	return ""

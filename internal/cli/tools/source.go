@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func Sources(a *command.App) *cobra.Command {
 			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
 		},
 	}, (*client.Client).Sources),
-		sourceSet(a), sourceRefresh(a),
+		sourceSet(a), sourceAccept(a), sourceRefresh(a),
 		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}
 	return cmd
@@ -54,6 +55,12 @@ func sourceState(src wire.Source) string {
 	}
 	if src.SkippedLines > 0 {
 		state += fmt.Sprintf(", %d lines of its output were no messages", src.SkippedLines)
+	}
+	if src.QuarantinedTools > 0 {
+		state += fmt.Sprintf(", %d new in quarantine", src.QuarantinedTools)
+	}
+	if !src.AddressAccepted {
+		state += ", address not accepted"
 	}
 	return state
 }
@@ -107,7 +114,7 @@ func sourceSet(a *command.App) *cobra.Command {
 	flags.BoolVar(&off, "off", false, "switch it off")
 	flags.DurationVar(&wait, "wait", wait, "wait for its tools to be listed for this `duration` at most")
 	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "which `changes` need a person: full or interface", "full", "interface")
-	flags.BoolVar(&quarantine, "quarantine", false, "keep its new tools from use until they are accepted (--quarantine=false to stop that)")
+	flags.BoolVar(&quarantine, "quarantine", false, "keep tools that it lists later from use until they are accepted: the default for mcp, tool_gateway and composio (--quarantine=false trusts them)")
 	return cmd
 }
 
@@ -133,6 +140,7 @@ func showStored(ctx context.Context, a *command.App, c *client.Client, id string
 	if err := a.Result(src, "stored source %s\n", command.Line(id)); err != nil {
 		return err
 	}
+	noteAddress(a, src)
 	switch {
 	case off:
 	case !done:
@@ -158,6 +166,38 @@ func noteDenied(a *command.App, src wire.Source) {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	a.Note("Denied: %s", names)
+}
+
+// noteAddress says what it means that the address of a source is not accepted.
+func noteAddress(a *command.App, src wire.Source) {
+	if !src.AddressAccepted {
+		a.Note("Its address is another than was accepted. What policy allows needs approval until somebody who may change policy accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
+	}
+}
+
+func findSource(ctx context.Context, c *client.Client, id string) (wire.Source, error) {
+	all, err := c.Sources(ctx)
+	if err != nil {
+		return wire.Source{}, err
+	}
+	i := slices.IndexFunc(all, func(src wire.Source) bool { return src.ID == id })
+	if i < 0 {
+		return wire.Source{}, fmt.Errorf("no source %s", id)
+	}
+	return all[i], nil
+}
+
+func sourceAccept(a *command.App) *cobra.Command {
+	return command.New(a, "accept ID", command.Arguments(1, 1, "the source's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		src, err := findSource(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		if src.AddressAccepted {
+			return a.Done(nil, "the address of %s is the accepted one", src.ID)
+		}
+		return a.Done(c.AcceptSource(ctx, src), "accepted the address of %s: %s %s", src.ID, src.Kind, command.Compact(src.Config))
+	})
 }
 
 // isMCP reports whether a configuration is one of an MCP server, which alone has

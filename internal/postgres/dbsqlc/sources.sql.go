@@ -12,6 +12,24 @@ import (
 	"github.com/google/uuid"
 )
 
+const sourceAccept = `-- name: SourceAccept :execrows
+UPDATE sources SET accepted_address = $1 WHERE tenant_id = $2 AND source_id = $3
+`
+
+type SourceAcceptParams struct {
+	Address  []byte
+	TenantID uuid.UUID
+	SourceID string
+}
+
+func (q *Queries) SourceAccept(ctx context.Context, db DBTX, arg *SourceAcceptParams) (int64, error) {
+	result, err := db.Exec(ctx, sourceAccept, arg.Address, arg.TenantID, arg.SourceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const sourceDelete = `-- name: SourceDelete :execrows
 DELETE FROM sources WHERE tenant_id = $1 AND source_id = $2
 `
@@ -30,26 +48,29 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 }
 
 const sourceList = `-- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines,
+    s.accepted_address, s.generation
 FROM sources s
 WHERE s.tenant_id = $1
 ORDER BY s.source_id
 `
 
 type SourceListRow struct {
-	SourceID     string
-	Kind         string
-	Config       []byte
-	Secret       []byte
-	DefaultRisk  *string
-	Enabled      bool
-	DriftGuard   string
-	Quarantine   bool
-	ListedAt     *time.Time
-	ListError    *string
-	LeftOut      int32
-	LeftOutTools []byte
-	SkippedLines int64
+	SourceID        string
+	Kind            string
+	Config          []byte
+	Secret          []byte
+	DefaultRisk     *string
+	Enabled         bool
+	DriftGuard      string
+	Quarantine      bool
+	ListedAt        *time.Time
+	ListError       *string
+	LeftOut         int32
+	LeftOutTools    []byte
+	SkippedLines    int64
+	AcceptedAddress []byte
+	Generation      uuid.UUID
 }
 
 func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SourceListRow, error) {
@@ -75,6 +96,8 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.LeftOut,
 			&i.LeftOutTools,
 			&i.SkippedLines,
+			&i.AcceptedAddress,
+			&i.Generation,
 		); err != nil {
 			return nil, err
 		}
@@ -87,14 +110,16 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const sourceListed = `-- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, list_failures = 0, known_at = coalesce(known_at, now()),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, list_failures = 0,
+    known_at = coalesce(known_at, CASE WHEN $3::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
-WHERE tenant_id = $3 AND source_id = $4
+WHERE tenant_id = $4 AND source_id = $5
 `
 
 type SourceListedParams struct {
 	LeftOut      int32
 	LeftOutTools []byte
+	HasTools     bool
 	TenantID     uuid.UUID
 	SourceID     string
 }
@@ -105,6 +130,7 @@ func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedPa
 	result, err := db.Exec(ctx, sourceListed,
 		arg.LeftOut,
 		arg.LeftOutTools,
+		arg.HasTools,
 		arg.TenantID,
 		arg.SourceID,
 	)
@@ -214,11 +240,13 @@ func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStalePara
 }
 
 const sourceUpsert = `-- name: SourceUpsert :exec
-INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
     drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
+    accepted_address = CASE WHEN s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
+    generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
         THEN 0 ELSE s.list_failures END,
     refresh_asked_at = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
@@ -235,8 +263,11 @@ type SourceUpsertParams struct {
 	Enabled     bool
 	DriftGuard  string
 	Quarantine  bool
+	Address     []byte
 }
 
+// The address of a source whose tools were never listed is accepted: there is
+// nothing that was approved for another one.
 // Another address, other credentials, or a switch asks for a listing at once.
 func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertParams) error {
 	_, err := db.Exec(ctx, sourceUpsert,
@@ -249,6 +280,7 @@ func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertPa
 		arg.Enabled,
 		arg.DriftGuard,
 		arg.Quarantine,
+		arg.Address,
 	)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -42,7 +43,7 @@ func loosensSource(was, is *catalog.Source) bool {
 		return true // what was set for its tools goes with it
 	}
 	if was == nil {
-		was = &catalog.Source{DriftGuard: catalog.GuardFull, Enabled: true}
+		was = &catalog.Source{DriftGuard: catalog.GuardFull, Enabled: true, Quarantine: connect.Discovered(is.Kind)}
 	}
 	return is.Enabled && !was.Enabled || riskRank(is.DefaultRisk) < riskRank(was.DefaultRisk) || was.Quarantine && !is.Quarantine ||
 		is.DriftGuard == catalog.GuardInterface && was.DriftGuard != catalog.GuardInterface

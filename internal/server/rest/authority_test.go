@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -130,6 +131,8 @@ func TestSettingsAreOnlyMadeStricter(t *testing.T) {
 		{"a source with half a guard", narrow, visit{"PUT", "/api/v1/sources/off", source("drift_guard", "interface"), 403}},
 		{"a source of danger", narrow, visit{"PUT", "/api/v1/sources/off", source("default_risk", "danger"), 200}},
 		{"a new source that only reads", narrow, visit{"PUT", "/api/v1/sources/new", source("default_risk", "read"), 403}},
+		{"a new source that trusts what it lists later", narrow, visit{"PUT", "/api/v1/sources/new", object{"kind": "mcp", "config": connection, "quarantine": false}, 403}},
+		{"a new source", narrow, visit{"PUT", "/api/v1/sources/new", object{"kind": "mcp", "config": connection}, 200}},
 		{"a source gone", narrow, visit{"DELETE", "/api/v1/sources/off", nil, 403}},
 	} {
 		if a := tt.by.send(tt.v.method, tt.v.path, tt.v.body); a.status != tt.v.want {
@@ -167,7 +170,7 @@ func toolRoutes() map[string]string {
 	return map[string]string{
 		"putReview": configures, "deleteReview": configures, "putSnapshotRule": configures, "deleteSnapshotRule": configures,
 		"acceptTool": configures, "configureTool": configures, "putToolRule": configures, "putReconcileRule": configures,
-		"deleteReconcileRule": configures, "describeTool": configures, "putSource": configures, "deleteSource": configures,
+		"deleteReconcileRule": configures, "describeTool": configures, "putSource": configures, "acceptSource": configures, "deleteSource": configures,
 		"putPolicy": configures, "putMode": configures, "deleteMode": configures, "putRule": configures, "makeGrant": configures,
 		"putSessionMode": configures, "deleteSessionMode": configures, "putPreference": configures, "deletePreference": configures,
 		"putSubscription": configures, "putLimits": configures, "pause": configures,
@@ -191,7 +194,11 @@ func TestConfigurationIsHeldToTheToolsOfTheToken(t *testing.T) {
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		changed := slices.Clone(mailTools)
 		changed[2].Description = "Says what it does."
-		return catalog.PutListing(ctx, tx, f.id, "mail", changed)
+		if err := catalog.PutListing(ctx, tx, f.id, "mail", changed); err != nil {
+			return err
+		}
+		moved := catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:10/mcp"}`), Enabled: true}
+		return catalog.PutSource(ctx, tx, f.id, moved)
 	})
 	for operation, path := range map[string]string{"putPolicy": "/api/v1/policy", "putLimits": "/api/v1/limits"} { // visits only try them
 		v := visits[operation]
@@ -220,8 +227,30 @@ func TestConfigurationIsHeldToTheToolsOfTheToken(t *testing.T) {
 	}
 }
 
+// sourceTag returns the entity tag of a source.
+func (f *tenantFixture) sourceTag(id string) string {
+	f.t.Helper()
+	var sources struct {
+		Items []struct {
+			ID   string `json:"source_id"`
+			ETag string
+		}
+	}
+	f.admin.send("GET", "/api/v1/sources", nil).wants(f.t, 200).into(f.t, &sources)
+	for _, src := range sources.Items {
+		if src.ID == id {
+			return src.ETag
+		}
+	}
+	f.t.Fatalf("no source %s", id)
+	return ""
+}
+
 // matching returns the precondition of a request that needs one.
 func (f *tenantFixture) matching(v visit) []string {
+	if strings.HasSuffix(v.path, "/sources/mail/accept") {
+		return ifMatch(f.sourceTag("mail"))
+	}
 	if v.method != "PUT" || v.path != "/api/v1/policy" && v.path != "/api/v1/limits" {
 		return nil
 	}

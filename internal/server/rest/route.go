@@ -118,6 +118,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/tools/{tool}/reconcile-rule", Operation: "deleteReconcileRule", Roles: people, Scope: identity.CatalogWrite}, handle: request.WithTool(tools.DeleteReconcileRule)},
 		{Route: access.Route{Pattern: "GET /api/v1/sources", Operation: "listSources", Roles: readers, Scope: identity.CatalogRead}, handle: tools.Sources},
 		{Route: access.Route{Pattern: "PUT /api/v1/sources/{id}", Operation: "putSource", Roles: admin, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBody(tools.PutSource)},
+		{Route: access.Route{Pattern: "POST /api/v1/sources/{id}/accept", Operation: "acceptSource", Roles: admin, Scope: identity.PolicyWrite}, handle: tools.AcceptSource},
 		{Route: access.Route{Pattern: "POST /api/v1/sources/{id}/refresh", Operation: "refreshSource", Roles: people, Scope: identity.CatalogWrite}, handle: tools.RefreshSource},
 		{Route: access.Route{Pattern: "DELETE /api/v1/sources/{id}", Operation: "deleteSource", Roles: admin, Scope: identity.CatalogWrite}, handle: tools.DeleteSource},
 		{Route: access.Route{Pattern: "GET /api/v1/policy", Operation: "getPolicy", Roles: readers, Scope: identity.PolicyRead}, handle: policies.Get},

@@ -149,6 +149,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getTool":             {"GET", "/api/v1/tools/mail:read", nil, 200},
 		"diffTool":            {"GET", "/api/v1/tools/mail:read/diff", nil, 200},
 		"describeTool":        {"PUT", "/api/v1/tools/mail:write/description", object{"entity": "letter"}, 200},
+		"acceptSource":        {"POST", "/api/v1/sources/mail/accept", nil, 428},
 		"refreshSource":       {"POST", "/api/v1/sources/mail/refresh", nil, 202},
 		"acceptTool":          {"POST", "/api/v1/tools/mail:read/accept", object{"digest": f.digest("read")}, 200},
 		"configureTool":       {"PUT", "/api/v1/tools/mail:danger/overrides", object{"max_attempts": 3}, 200},

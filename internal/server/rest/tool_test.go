@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,6 +218,7 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 		}
 		return all
 	}
+	// The fixture stored it without a quarantine, as no API call does.
 	f.admin.send("PUT", "/api/v1/sources/mail", with(object{"quarantine": true, "drift_guard": "interface"})).wants(t, 200)
 	f.admin.send("PUT", "/api/v1/sources/mail", config).wants(t, 200)
 	fresh := source.Tool{Name: "fresh", InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{ReadOnly: true}}
@@ -247,6 +249,94 @@ func TestQuarantineOverTheAPI(t *testing.T) {
 		t.Errorf("stored again without guard and quarantine it is %+v, want both as they were", mail)
 	}
 	f.admin.send("PUT", "/api/v1/sources/mail", with(object{"drift_guard": "none"})).wants(t, 400)
+}
+
+// TestToolsThatAppearLaterWait registers a source as a newcomer does.
+func TestToolsThatAppearLaterWait(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("later")
+	tool := func(name string) source.Tool {
+		return source.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{ReadOnly: true}}
+	}
+	for name, body := range map[string]object{
+		"plain":   {"kind": "mcp", "config": object{"transport": "http", "url": "https://one.example/mcp"}},
+		"trusted": {"kind": "mcp", "config": object{"transport": "http", "url": "https://two.example/mcp"}, "quarantine": false},
+	} {
+		f.admin.send("PUT", "/api/v1/sources/"+name, body).wants(t, 200)
+		f.list(name) // while the server starts, it may have no tools yet
+		f.list(name, tool("first"))
+		f.list(name, tool("first"), tool("later"))
+	}
+
+	for key, want := range map[string]string{"plain:first": "allow", "plain:later": "deny", "trusted:first": "allow", "trusted:later": "allow"} {
+		source, name, _ := strings.Cut(key, ":")
+		p := proposal(name, object{})
+		p["tool"] = object{"source": source, "name": name}
+		a := f.agent.send("POST", "/api/v1/actions", p)
+		if got := a.status == 201; got != (want == "allow") {
+			t.Errorf("%s = %d, want it to %s", key, a.status, want)
+		}
+	}
+	var sources struct {
+		Items []struct {
+			ID          string `json:"source_id"`
+			Quarantined int    `json:"quarantined_tools"`
+		}
+	}
+	f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200).into(t, &sources)
+	for _, src := range sources.Items {
+		if want := map[string]int{"plain": 1}[src.ID]; src.Quarantined != want {
+			t.Errorf("%s has %d tools in quarantine, want %d", src.ID, src.Quarantined, want)
+		}
+	}
+}
+
+// TestAnotherAddressIsDrift of all tools, until somebody who may change policy
+// accepts it.
+func TestAnotherAddressIsDrift(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("moved")
+	put := func(config object) {
+		f.admin.send("PUT", "/api/v1/sources/mail", object{"kind": "mcp", "config": config}).wants(t, 200)
+	}
+	source := func() (src struct {
+		ETag            string `json:"etag"`
+		AddressAccepted bool   `json:"address_accepted"`
+	}) {
+		var list struct{ Items []json.RawMessage }
+		f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200).into(t, &list)
+		answer{body: list.Items[1]}.into(t, &src)
+		return src
+	}
+	phase := func() string {
+		return f.agent.send("POST", "/api/v1/actions", proposal("read", object{})).wants(t, 201).action(t).Phase
+	}
+	waits := f.mail(object{"to": "a"})
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "pins": object{"/to": "b"}}).wants(t, 201)
+	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAdmin, Scopes: []identity.Scope{identity.CatalogWrite, identity.CatalogRead}})
+	before := source()
+
+	put(object{"transport": "http", "url": "https://elsewhere.example/mcp"})
+
+	if moved := source(); moved.AddressAccepted || !before.AddressAccepted || moved.ETag == before.ETag || phase() != "pending" {
+		t.Errorf("with another address it is %+v, and was %+v", moved, before)
+	}
+	f.operator.send("POST", path(waits, "/approve"), nil).wants(t, 409)
+	f.operator.send("POST", "/api/v1/sources/mail/accept", nil, ifMatch(source().ETag)...).wants(t, 403)
+	narrow.send("POST", "/api/v1/sources/mail/accept", nil, ifMatch(source().ETag)...).wants(t, 403)
+	f.admin.send("POST", "/api/v1/sources/mail/accept", nil).wants(t, 428)
+	f.admin.send("POST", "/api/v1/sources/mail/accept", nil, ifMatch(before.ETag)...).wants(t, 412)
+	f.admin.send("POST", "/api/v1/sources/mail/accept", nil, ifMatch(source().ETag)...).wants(t, 200)
+	if got := phase(); got != "approved" || !source().AddressAccepted {
+		t.Errorf("accepted, a read is %s, want approved", got)
+	}
+	if got := f.agent.write(object{"to": "b"}); got != "pending" {
+		t.Errorf("under a grant for the address before it is %s, want pending", got)
+	}
+
+	put(object{"transport": "http", "url": "http://127.0.0.1:9/mcp"})
+	f.admin.send("POST", "/api/v1/sources/mail/accept", nil, ifMatch(source().ETag)...).wants(t, 200)
+	f.operator.send("POST", path(waits, "/approve"), nil).wants(t, 200)
 }
 
 func TestToolsAreDescribed(t *testing.T) {

@@ -193,7 +193,7 @@ func (c *Confirmer) Confirm(ctx context.Context, current *settings.Settings, key
 	if l.err != nil {
 		return false, l.err
 	}
-	return tool.Is(l.digests[key.Action]), nil
+	return tool.Lists(l.digests[key.Action]), nil
 }
 
 // list lists a source, and stores the listing if it differs from the settings.
@@ -216,7 +216,7 @@ func sameTools(current *settings.Settings, source string, digests map[string][]b
 		if t.Key.Source != source {
 			continue
 		}
-		if !t.Is(digests[t.Key.Action]) {
+		if !t.Lists(digests[t.Key.Action]) {
 			return false
 		}
 		have++

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -34,6 +36,12 @@ type Tool struct {
 	// an operator accepted, or else that was listed first. They may be of
 	// different schemes: Is compares them.
 	Digest, Accepted []byte
+	// Binding is the digest of Definition and of the address of its source.
+	// Proposals, approvals, grants and plans are for a binding, so that none is
+	// for a tool of that name somewhere else.
+	Binding []byte
+	// Moved says that the address of its source is not the accepted one.
+	Moved bool
 	// AcceptedDefinition is the accepted definition where its digest differs
 	// from Digest, if it is stored; else nil.
 	AcceptedDefinition *Definition
@@ -101,10 +109,12 @@ type Source struct {
 	DefaultRisk policy.ToolRisk
 	Enabled     bool
 	// DriftGuard says which changes of its tools need a person; empty is
-	// GuardFull. Quarantine keeps its new tools from use until an operator
-	// accepts them.
+	// GuardFull. Quarantine keeps tools that it lists later than the first ones
+	// from use until somebody accepts them.
 	DriftGuard DriftGuard
 	Quarantine bool
+	// Generation is another one each time Secret is; approvals are for one.
+	Generation uuid.UUID
 	// ListError says why the last listing failed; empty when it worked.
 	ListError string
 	// LeftOut is how many tools the last one that worked left out: those that
@@ -116,6 +126,10 @@ type Source struct {
 	SkippedLines int
 	// ListedAt is when that was; nil if it never was.
 	ListedAt *time.Time
+
+	// address is the digest of where calls go, acceptedAddress that of where an
+	// administrator accepted that they go.
+	address, acceptedAddress []byte
 }
 
 // Catalog is one tenant's sources and their tools. It is safe for concurrent

@@ -18,8 +18,12 @@ const (
 	// schemeSets is schemeParts with what JSON Schema means as a set in one
 	// order, and with texts that begin with a bracket taken as texts.
 	schemeSets = 2
-	// schemeInterface is the first scheme of interface digests.
+	// schemeInterface is the first scheme of interface digests, schemeAddress that
+	// of the digests of addresses.
 	schemeInterface = 1
+	schemeAddress   = 1
+	// schemeBinding is the scheme of bindings. No digest of a definition has it.
+	schemeBinding = 3
 )
 
 // Digest covers all of a tool's definition that its source gave: whatever an
@@ -103,10 +107,10 @@ func partsDigest(name string, d Definition) []byte {
 	return sumParts(schemeParts, parts)
 }
 
-// Is reports whether a digest, of whichever scheme, is of the tool's definition as
-// it was last listed. A digest of a scheme that this version does not know is
-// of nothing.
-func (t *Tool) Is(digest []byte) bool {
+// Lists reports whether a digest of a definition, of whichever scheme, is of the
+// tool's definition as it was last listed. A digest of a scheme that this
+// version does not know is of nothing.
+func (t *Tool) Lists(digest []byte) bool {
 	if len(digest) == 0 {
 		return false
 	}

@@ -35,16 +35,16 @@ func TestOlderSchemesStillSpeak(t *testing.T) {
 	other.Description, other.Digest = "Sends it elsewhere.", nil
 
 	for name, listed := range map[string]*Tool{"of the present scheme": tool(present), "of the older scheme": tool(older), "not listed": tool(nil)} {
-		if !listed.Is(older) || !listed.Is(present) {
-			t.Errorf("a digest %s: Is(older) = %t, Is(present) = %t, want true", name, listed.Is(older), listed.Is(present))
+		if !listed.Lists(older) || !listed.Lists(present) {
+			t.Errorf("a digest %s: Lists(older) = %t, Lists(present) = %t, want true", name, listed.Lists(older), listed.Lists(present))
 		}
 		changed := append([]byte{}, older...)
 		changed[5]++
-		if listed.Is(changed) || listed.Is(nil) || listed.Is([]byte{}) || listed.Is(append([]byte{9}, older[1:]...)) {
+		if listed.Lists(changed) || listed.Lists(nil) || listed.Lists([]byte{}) || listed.Lists(append([]byte{9}, older[1:]...)) {
 			t.Errorf("a digest %s: Is() is true of what is none of its digests", name)
 		}
 	}
-	if other.Is(older) || other.Is(present) {
+	if other.Lists(older) || other.Lists(present) {
 		t.Error("another definition has the same digests")
 	}
 	if got := partsDigest("send", Definition{Description: "{a brace"}); got != nil {

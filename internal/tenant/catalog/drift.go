@@ -36,19 +36,19 @@ const (
 )
 
 // Drifted reports whether the definition is not the accepted one, as far as its
-// source's guard looks. A tool that waits in quarantine for its first
+// source's guard looks, or its source is not where it was accepted. A tool that waits in quarantine for its first
 // acceptance has not drifted.
 func (t *Tool) Drifted() bool {
 	if t.Quarantined {
 		return false
 	}
-	return t.Drift == DriftInterface || t.Drift == DriftText && t.Guard != GuardInterface
+	return t.Moved || t.Drift == DriftInterface || t.Drift == DriftText && t.Guard != GuardInterface
 }
 
 // drift compares the tool's definition with the accepted one.
 func (t *Tool) drift() Drift {
 	switch {
-	case t.Is(t.Accepted):
+	case t.Lists(t.Accepted):
 		return DriftNone
 	case t.AcceptedDefinition == nil:
 		return DriftInterface

@@ -134,13 +134,13 @@ func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 	s.List("src", worded("Other."))
 	changed := s.act()
 
-	if before.Drifted() || !before.Is(older) || !before.Is(after.Digest) {
-		t.Errorf("before a listing it has drifted: %t, is of the older digest: %t, of the present: %t", before.Drifted(), before.Is(older), before.Is(after.Digest))
+	if before.Drifted() || !before.Lists(older) || !before.Lists(after.Digest) || !before.Is(after.Binding) {
+		t.Errorf("before a listing it has drifted: %t, is of the older digest: %t, of the present: %t", before.Drifted(), before.Lists(older), before.Lists(after.Digest))
 	}
-	if after.Drifted() || bytes.Equal(after.Accepted, older) || !after.Is(older) {
+	if after.Drifted() || bytes.Equal(after.Accepted, older) || !after.Lists(older) {
 		t.Errorf("after it has drifted: %t, accepted %x", after.Drifted(), after.Accepted)
 	}
-	if changed.Drift != catalog.DriftText || changed.Is(older) || changed.AcceptedDefinition == nil {
+	if changed.Drift != catalog.DriftText || changed.Lists(older) || changed.Is(before.Binding) || changed.AcceptedDefinition == nil {
 		t.Errorf("changed, its drift is %s, from %v", changed.Drift, changed.AcceptedDefinition)
 	}
 }

@@ -109,6 +109,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
 		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
 		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut), SkippedLines: int(r.SkippedLines),
+		Generation: r.Generation, address: addressOf(r.Kind, r.Config), acceptedAddress: r.AcceptedAddress,
 	}
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
 		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)
@@ -125,7 +126,17 @@ func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Sou
 	if len(p.Config) == 0 {
 		p.Config = json.RawMessage("{}")
 	}
+	p.Address = addressOf(p.Kind, p.Config)
 	return violations.Fault(dbsqlc.New().SourceUpsert(ctx, tx, p))
+}
+
+// AcceptSource accepts the present address of a source, so that its tools are
+// no longer drifted because of it.
+func AcceptSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
+	n, err := dbsqlc.New().SourceAccept(ctx, tx, &dbsqlc.SourceAcceptParams{
+		TenantID: uuid.UUID(tenant), SourceID: src.ID, Address: addressOf(src.Kind, src.Config),
+	})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", src.ID))
 }
 
 // DeleteSource removes a source and its tools. Envelopes that name them stay.

@@ -78,6 +78,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	}
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
 		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), LeftOutTools: reasons, // bounded by the listing
+		HasTools: len(p.Names) > 0,
 	})
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }
@@ -198,7 +199,8 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	if t.Recipients, err = contact.ParsePatterns(recipients); err != nil {
 		return nil, fmt.Errorf("recipients of tool %s: %w", t.Key, err)
 	}
-	t.Drift = t.drift()
+	t.Drift, t.Moved = t.drift(), src.Moved()
+	t.bind(src)
 	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
 	described := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
 	if r.SideEffects != nil {

@@ -47,7 +47,7 @@ var layers = [...]layer{
 		func(all []answer, in *Input) []answer {
 			return when(all, in.AskedApproval, LayerAsked, envelope.ModeRequireApproval, "the agent asked")
 		}},
-	{LayerDrift, narrowing, "the tool's definition changed", "the source", "a definition that is not the accepted one: requires approval",
+	{LayerDrift, narrowing, "the tool's definition, or the address of its source, changed", "the source", "a definition, or an address of the source, that is not the accepted one: requires approval",
 		func(all []answer, in *Input) []answer {
 			return when(all, in.Drifted, LayerDrift, envelope.ModeRequireApproval, "definition is not the accepted one")
 		}},

@@ -29,8 +29,8 @@ const (
 // beforehand. It turns require_approval into allow, and never turns deny.
 type Grant struct {
 	ID uuid.UUID `json:"grant_id"`
-	// Tool is the tool that may be called, and Digest that of the definition
-	// that the person saw: with another one the grant does not hold.
+	// Tool is the tool that may be called, and Digest the binding of the tool that
+	// the person saw: with another one the grant does not hold.
 	Tool   policy.Key `json:"tool"`
 	Digest []byte     `json:"digest"`
 	// Employee, Session and Automation narrow it to proposals of theirs; empty

@@ -217,7 +217,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	s := newFixture(t)
 	employee := envelope.EmployeeID(uuid.New())
 	id := s.grant(settings.Grant{
-		Tool: s.act().Key, Digest: s.act().Digest, Employee: employee, Session: "s-1", Automation: "nightly",
+		Tool: s.act().Key, Digest: s.act().Binding, Employee: employee, Session: "s-1", Automation: "nightly",
 		Pins: map[string]json.RawMessage{"/to": json.RawMessage(`"a"`), "/n": json.RawMessage("1.0")}, Reason: "r", For: time.Hour, By: "ada",
 	})
 	now := s.now()
@@ -281,7 +281,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 func TestGrantsNeedAsManyPeopleAsReviewsSay(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest})
+	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding})
 	p := settings.Proposal{Risk: envelope.RiskMedium, Now: s.now()}
 	before := s.snapshot().Decide(s.act(), p)
 	s.Must(func(ctx context.Context, tx pgx.Tx) error {
@@ -299,7 +299,7 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	from := envelope.NewActionID()
-	id := s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest, Pins: map[string]json.RawMessage{"/n": json.RawMessage("1")}, From: from, By: "ada"})
+	id := s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Pins: map[string]json.RawMessage{"/n": json.RawMessage("1")}, From: from, By: "ada"})
 	list := func(ended bool) []settings.Grant {
 		t.Helper()
 		var all []settings.Grant
@@ -343,7 +343,7 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 func TestGrantsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	good := settings.Grant{Tool: s.act().Key, Digest: s.act().Digest}
+	good := settings.Grant{Tool: s.act().Key, Digest: s.act().Binding}
 	for name, change := range map[string]func(g *settings.Grant){
 		"several tools": func(g *settings.Grant) { g.Tool.Action = "*" },
 		"no digest":     func(g *settings.Grant) { g.Digest = nil },
@@ -423,7 +423,7 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	s.session("s-1", "*", envelope.ModeDeny, time.Hour)
 	s.session("s-2", "*", envelope.ModeDeny, time.Hour)
 	s.session("s-3", "*", envelope.ModeDeny, 3*time.Hour)
-	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Digest, For: time.Hour})
+	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, For: time.Hour})
 	if before := s.snapshot().Version; s.expire(10) != 0 || s.snapshot().Version != before {
 		t.Error("upkeep found something that has expired before anything has")
 	}

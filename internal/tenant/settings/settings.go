@@ -82,7 +82,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		Risk:          t.Risk,
 		Danger:        s.danger,
 		AskedApproval: p.AskedApproval,
-		Drifted:       t.Drifted(),
+		Drifted:       t.Drifted() && !movedDelivery(t, p.Automation),
 		Listed:        p.Listed,
 		Everybody:     s.layers.everybody,
 		Tools:         p.Tools,
@@ -213,6 +213,13 @@ func DeliveryTools(kind string) []string {
 		return []string{slack.ToolMessageSend, slack.ToolMessageUpdate, slack.ToolMessageEphemeral, slack.ToolViewOpen}
 	}
 	return nil
+}
+
+// movedDelivery reports whether a message of a subscription goes to a source whose
+// address changed: a subscription delivers wherever its source is.
+func movedDelivery(t *catalog.Tool, automation string) bool {
+	_, delivery := Delivery(automation)
+	return delivery && t.Moved && t.Drift == catalog.DriftNone
 }
 
 // rules are those of an automation. A subscription that is gone, or off, has

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -73,11 +72,11 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 	if !ok {
 		return settings.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
 	}
-	if len(in.Digest) > 0 && !bytes.Equal(in.Digest, tool.Digest) {
+	if len(in.Digest) > 0 && !tool.Lists(in.Digest) {
 		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
 	}
 	return settings.Grant{
-		Tool: key, Digest: tool.Digest, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
+		Tool: key, Digest: tool.Binding, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
 		For: time.Duration(in.ExpiresIn), By: by.Actor(), Person: by.Person(),
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -41,7 +42,11 @@ type sourceView struct {
 	Tools        int                   `json:"tools"`
 	Denied       *wire.DeniedTools     `json:"denied"`
 	Skipped      int                   `json:"skipped_lines"`
-	ETag         string                `json:"etag"`
+	// AddressAccepted reports whether calls go where an administrator accepted
+	// that they go, QuarantinedTools how many new tools wait to be accepted.
+	AddressAccepted  bool   `json:"address_accepted"`
+	QuarantinedTools int    `json:"quarantined_tools"`
+	ETag             string `json:"etag"`
 	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
 }
@@ -50,7 +55,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, secret: src.Secret,
+		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, AddressAccepted: !src.Moved(), secret: src.Secret,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
@@ -65,7 +70,7 @@ var sources = request.Collection[sourceView]{
 	Key:  func(src sourceView) string { return src.ID },
 	ETag: func(src *sourceView) *string { return &src.ETag },
 	Version: func(src sourceView) any {
-		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine}
+		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine, src.AddressAccepted}
 	},
 }
 
@@ -102,6 +107,9 @@ func (src *sourceView) offer(snap *settings.Settings) {
 			continue
 		}
 		src.Tools++
+		if t.Quarantined {
+			src.QuarantinedTools++
+		}
 		if by := (settings.Viewer{}); snap.DeniedAsDanger(t, snap.Decide(t, by.Proposal(t))) {
 			if denied.Count++; denied.Count <= maxDenied {
 				denied.Tools = append(denied.Tools, t.Key.Action)
@@ -126,7 +134,8 @@ type sourceBody struct {
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
 	// DriftGuard and Quarantine stay as they are if they are left out, so that
-	// storing a source again does not loosen them by accident.
+	// storing a source again does not loosen them by accident. A new source that
+	// defines its tools itself has a quarantine.
 	DriftGuard catalog.DriftGuard `json:"drift_guard"`
 	Quarantine *bool
 }
@@ -149,7 +158,7 @@ func PutSource(c *request.Call, in sourceBody) error {
 		if err != nil {
 			return err
 		}
-		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine
+		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine || connect.Discovered(src.Kind) && !connect.Discovered(old.Kind)
 		if in.Quarantine != nil {
 			src.Quarantine = *in.Quarantine
 		}
@@ -158,6 +167,22 @@ func PutSource(c *request.Call, in sourceBody) error {
 		}
 		c.Detail = sourceDetail(src, in.Credentials)
 		return catalog.PutSource(ctx, tx, c.By.Tenant, src)
+	})
+}
+
+// POST /api/v1/sources/{id}/accept accepts where a source is by now.
+func AcceptSource(c *request.Call) error {
+	if c.IfMatch() == "" {
+		return fault.New(fault.Unconditional, "look at the source's configuration, and send its ETag in If-Match")
+	}
+	id := c.R.PathValue("id")
+	return sources.Put(c, id, "address of source "+id+" accepted", func(ctx context.Context, tx pgx.Tx) error {
+		src, err := currentSource(ctx, tx, c, id)
+		if err != nil {
+			return err
+		}
+		c.Detail = map[string]any{"kind": src.Kind, "config": redact.JSON(src.Config)}
+		return catalog.AcceptSource(ctx, tx, c.By.Tenant, src)
 	})
 }
 
