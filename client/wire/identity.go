@@ -20,23 +20,29 @@ type Me struct {
 	SessionID  string   `json:"session_id,omitzero"`
 	Scopes     []string `json:"scopes,omitempty"`
 	Tools      []string `json:"tools,omitempty"`
+	// Automations and Employees are those that proposals may name.
+	Automations []string `json:"automations,omitempty"`
+	Employees   []string `json:"employees,omitempty"`
 	// Operations are those of openapi.yaml that the caller may use.
 	Operations []string `json:"operations"`
 }
 
 // Token is a token without its secret.
 type Token struct {
-	ID         string         `json:"token_id"`
-	Name       string         `json:"name"`
-	Role       string         `json:"role"`
-	EmployeeID string         `json:"employee_id,omitzero"`
-	SessionID  string         `json:"session_id,omitzero"`
-	OperatorID string         `json:"operator_id,omitzero"`
-	Scopes     []string       `json:"scopes,omitempty"`
-	Tools      []string       `json:"tools,omitempty"`
-	IssuedBy   envelope.Actor `json:"issued_by,omitzero"`
-	CreatedAt  time.Time      `json:"created_at"`
-	ExpiresAt  *time.Time     `json:"expires_at"`
+	ID         string   `json:"token_id"`
+	Name       string   `json:"name"`
+	Role       string   `json:"role"`
+	EmployeeID string   `json:"employee_id,omitzero"`
+	SessionID  string   `json:"session_id,omitzero"`
+	OperatorID string   `json:"operator_id,omitzero"`
+	Scopes     []string `json:"scopes,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	// Automations and Employees are those that proposals may name.
+	Automations []string       `json:"automations,omitempty"`
+	Employees   []string       `json:"employees,omitempty"`
+	IssuedBy    envelope.Actor `json:"issued_by,omitzero"`
+	CreatedAt   time.Time      `json:"created_at"`
+	ExpiresAt   *time.Time     `json:"expires_at"`
 	// LastUsedAt is exact to about half a minute; nil is never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RotatedAt  *time.Time `json:"rotated_at,omitempty"`
@@ -47,28 +53,34 @@ type Token struct {
 
 // TokenInput is a token to issue.
 type TokenInput struct {
-	Name       string            `json:"name"`
-	Role       string            `json:"role"`
-	EmployeeID string            `json:"employee_id,omitzero"`
-	SessionID  string            `json:"session_id,omitzero"`
-	OperatorID string            `json:"operator_id,omitzero"`
-	Scopes     []string          `json:"scopes,omitempty"`
-	Tools      []string          `json:"tools,omitempty"`
-	ExpiresIn  envelope.Duration `json:"expires_in,omitzero"`
+	Name       string   `json:"name"`
+	Role       string   `json:"role"`
+	EmployeeID string   `json:"employee_id,omitzero"`
+	SessionID  string   `json:"session_id,omitzero"`
+	OperatorID string   `json:"operator_id,omitzero"`
+	Scopes     []string `json:"scopes,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	// Automations and Employees are those that proposals may name.
+	Automations []string          `json:"automations,omitempty"`
+	Employees   []string          `json:"employees,omitempty"`
+	ExpiresIn   envelope.Duration `json:"expires_in,omitzero"`
 }
 
 // IssuedToken is a token with its secret, which is shown only once.
 type IssuedToken struct {
-	ID         string     `json:"token_id"`
-	Token      string     `json:"token"`
-	Name       string     `json:"name"`
-	Role       string     `json:"role"`
-	EmployeeID string     `json:"employee_id,omitzero"`
-	SessionID  string     `json:"session_id,omitzero"`
-	OperatorID string     `json:"operator_id,omitzero"`
-	Scopes     []string   `json:"scopes,omitempty"`
-	Tools      []string   `json:"tools,omitempty"`
-	ExpiresAt  *time.Time `json:"expires_at"`
+	ID         string   `json:"token_id"`
+	Token      string   `json:"token"`
+	Name       string   `json:"name"`
+	Role       string   `json:"role"`
+	EmployeeID string   `json:"employee_id,omitzero"`
+	SessionID  string   `json:"session_id,omitzero"`
+	OperatorID string   `json:"operator_id,omitzero"`
+	Scopes     []string `json:"scopes,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+	// Automations and Employees are those that proposals may name.
+	Automations []string   `json:"automations,omitempty"`
+	Employees   []string   `json:"employees,omitempty"`
+	ExpiresAt   *time.Time `json:"expires_at"`
 	// PreviousUntil is how long the secret before this one is still valid.
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 }

@@ -157,6 +157,9 @@ CREATE TABLE api_tokens (
     previous_hash  bytea,
     previous_until timestamptz,
     issued_by      text,
+    maker          uuid,
+    automations    text[]      CONSTRAINT api_tokens_automations_check CHECK (cardinality(automations) > 0),
+    employees      text[]      CONSTRAINT api_tokens_employees_check CHECK (cardinality(employees) > 0),
     CONSTRAINT api_tokens_operator_id_fkey FOREIGN KEY (tenant_id, operator_id) REFERENCES operators (tenant_id, operator_id),
     CONSTRAINT api_tokens_previous_check CHECK ((previous_hash IS NULL) = (previous_until IS NULL))
 );
@@ -166,6 +169,9 @@ COMMENT ON COLUMN api_tokens.token_hash IS 'SHA-256 of the token. A token has 25
 COMMENT ON COLUMN api_tokens.operator_id IS 'Operator to whom the token belongs. The token is refused while the operator is disabled, and never has more rights than the operator.';
 COMMENT ON COLUMN api_tokens.scopes IS 'Scopes to which the token is restricted; NULL means all scopes of its role.';
 COMMENT ON COLUMN api_tokens.tools IS 'Patterns of the tools to which the token is restricted; NULL means all tools.';
+COMMENT ON COLUMN api_tokens.maker IS 'Person who made the token, and whom it stands for if it belongs to no operator; NULL for tokens of agents, and for those that were made on the database.';
+COMMENT ON COLUMN api_tokens.automations IS 'Patterns of the automations that proposals may name; NULL means none, and all for whoever may loosen policy.';
+COMMENT ON COLUMN api_tokens.employees IS 'Employees that proposals may name, beside employee_id: ids, or * for all; NULL as for automations.';
 COMMENT ON COLUMN api_tokens.last_used_at IS 'Accurate to about 30 seconds, because it is written in batches.';
 COMMENT ON COLUMN api_tokens.previous_hash IS 'Hash of the token before the last rotation; accepted until previous_until.';
 
@@ -176,11 +182,12 @@ COMMENT ON COLUMN api_tokens.previous_hash IS 'Hash of the token before the last
 -- +goose StatementBegin
 CREATE FUNCTION authenticate(hash bytea)
     RETURNS TABLE (token_id uuid, tenant_id uuid, name text, role text, employee_id uuid, session_id text,
-        operator_id uuid, operator_role text, scopes text[], tools text[], valid_until timestamptz)
+        operator_id uuid, operator_role text, scopes text[], tools text[], automations text[], employees text[], maker uuid,
+        valid_until timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
     SELECT t.token_id, t.tenant_id, t.name, t.role, t.employee_id, t.session_id,
-        t.operator_id, coalesce(o.role_set, o.role), t.scopes, t.tools,
+        t.operator_id, coalesce(o.role_set, o.role), t.scopes, t.tools, t.automations, t.employees, t.maker,
         least(t.expires_at, CASE WHEN t.token_hash = hash THEN NULL ELSE t.previous_until END)
     FROM api_tokens t
     LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id

@@ -45,6 +45,9 @@ func (k Kind) Error() string { return string(k) }
 type Error struct {
 	Kind Kind
 	Text string
+	// Pointer, if any, is a JSON Pointer to the field of the request that is
+	// refused.
+	Pointer string
 	// Cause, if any, is for logs only.
 	Cause error
 	// After is how long to wait before the next try; 0 if unknown.
@@ -70,6 +73,11 @@ type Quota struct {
 // New returns an error of a kind whose text may be shown to the caller.
 func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// At is New for a field of the request.
+func At(pointer string, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Pointer: pointer}
 }
 
 // Wrap is New with a cause that reaches logs but never the caller.

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
@@ -151,7 +152,7 @@ func (y *fixture) submitIn(ctx context.Context, tool string, n int) []envelope.A
 	for i := range proposals {
 		proposals[i] = &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "fake"}, Args: json.RawMessage(`{}`)}
 	}
-	answers, err := y.in.Accept(ctx, intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+	answers, err := y.in.Accept(ctx, intake.Submitter{Tenant: y.tenant, Name: "agent", Names: identity.EveryName()}, proposals)
 	if err != nil {
 		y.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
@@ -50,7 +51,7 @@ func before(at time.Time) func(p *envelope.Proposal) {
 // propose hands proposals in and returns their ids.
 func (y *fixture) propose(proposals ...*envelope.Proposal) []envelope.ActionID {
 	y.t.Helper()
-	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, proposals)
+	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent", Names: identity.EveryName()}, proposals)
 	if err != nil {
 		y.t.Fatal(err)
 	}

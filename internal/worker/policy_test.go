@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -20,7 +21,7 @@ import (
 // decided.
 func (y *fixture) proposeIn(session, args string) intake.Answer {
 	y.t.Helper()
-	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, []*envelope.Proposal{{
+	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent", Names: identity.EveryName()}, []*envelope.Proposal{{
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolKeyed, Source: "fake"}, Args: json.RawMessage(args), SessionID: session,
 	}})
 	if err != nil || answers[0].Err != nil {

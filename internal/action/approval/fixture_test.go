@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -130,7 +131,7 @@ func (o fixture) propose(n int) []envelope.ActionID {
 	for i := range proposals {
 		proposals[i] = &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: "act"}, Args: json.RawMessage(`{}`), Approval: envelope.ApprovalRequired}
 	}
-	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent"}, proposals)
+	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent", Names: identity.EveryName()}, proposals)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func message(args string) *envelope.Proposal {
 // accept hands one proposal in.
 func (o fixture) accept(p *envelope.Proposal) intake.Answer {
 	o.t.Helper()
-	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent"}, []*envelope.Proposal{p})
+	answers, err := o.in.Accept(o.t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Name: "agent", Names: identity.EveryName()}, []*envelope.Proposal{p})
 	if err != nil || answers[0].Err != nil {
 		o.t.Fatalf("Accept = %+v, %v", answers, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -131,7 +132,7 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	ada := uuid.Must(uuid.NewV7())
-	answers, err := o.in.Accept(t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada"}, []*envelope.Proposal{message(typo)})
+	answers, err := o.in.Accept(t.Context(), intake.Submitter{Tenant: o.tenant, Token: o.agent(), Person: ada, Name: "ada", Names: identity.EveryName()}, []*envelope.Proposal{message(typo)})
 	if err != nil || answers[0].Err != nil {
 		t.Fatalf("Accept = %+v, %v", answers, err)
 	}

@@ -5,9 +5,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// identity is what makes two proposals the same envelope: a key that both have,
+// uniqueness is what makes two proposals the same envelope: a key that both have,
 // and the same content.
-type identity struct {
+type uniqueness struct {
 	action   envelope.ActionID
 	chosen   bool // the submitter chose the action id
 	external string
@@ -15,11 +15,11 @@ type identity struct {
 }
 
 // hasKey reports whether the tenant may have the proposal already.
-func (id identity) hasKey() bool { return id.chosen || id.external != "" }
+func (id uniqueness) hasKey() bool { return id.chosen || id.external != "" }
 
 // compare returns the answer for a proposal that shares a key with an earlier
 // envelope: it is that envelope if content and keys are equal.
-func (id identity) compare(first identity) Answer {
+func (id uniqueness) compare(first uniqueness) Answer {
 	switch {
 	case id.external != first.external:
 		return Answer{Err: fault.New(fault.Conflict, "the action_id is taken by another envelope")}
@@ -35,7 +35,7 @@ func (id identity) compare(first identity) Answer {
 // the index firstAt.
 type duplicate struct {
 	row
-	first   identity
+	first   uniqueness
 	firstAt int
 }
 
@@ -43,7 +43,7 @@ type duplicate struct {
 // duplicates of: one whose first was refused is refused for the same reason.
 func answerDuplicates(duplicates []duplicate, answers []Answer) {
 	for _, t := range duplicates {
-		if answers[t.at] = t.identity.compare(t.first); answers[t.firstAt].Err != nil {
+		if answers[t.at] = t.uniqueness.compare(t.first); answers[t.firstAt].Err != nil {
 			answers[t.at] = answers[t.firstAt]
 		}
 	}
@@ -53,7 +53,7 @@ func answerDuplicates(duplicates []duplicate, answers []Answer) {
 // duplicates.
 func dedupe(rows []row) ([]duplicate, []row) {
 	type position struct {
-		identity
+		uniqueness
 		at int
 	}
 	byAction := make(map[envelope.ActionID]position, len(rows))
@@ -66,12 +66,12 @@ func dedupe(rows []row) ([]duplicate, []row) {
 			first, ok = byAction[r.action]
 		}
 		if ok {
-			duplicates = append(duplicates, duplicate{r, first.identity, first.at})
+			duplicates = append(duplicates, duplicate{r, first.uniqueness, first.at})
 			continue
 		}
-		byAction[r.action] = position{r.identity, r.at}
+		byAction[r.action] = position{r.uniqueness, r.at}
 		if r.external != "" {
-			byExternal[r.external] = position{r.identity, r.at}
+			byExternal[r.external] = position{r.uniqueness, r.at}
 		}
 		firsts = append(firsts, r)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -103,7 +104,7 @@ func (d fixture) bucket(name string) {
 }
 
 func (d fixture) by() intake.Submitter {
-	return intake.Submitter{Tenant: d.tenant, Token: uuid.UUID(d.tenant), Name: "agent"}
+	return intake.Submitter{Tenant: d.tenant, Token: uuid.UUID(d.tenant), Name: "agent", Names: identity.EveryName()}
 }
 
 func (d fixture) accept(proposals ...*envelope.Proposal) []intake.Answer {

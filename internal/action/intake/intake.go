@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -49,6 +50,9 @@ type Submitter struct {
 	// and may not name others.
 	Employee envelope.EmployeeID
 	Session  string
+	// Names are the automations and employees that its proposals may name,
+	// beside Employee.
+	Names identity.Names
 	// Tools are the patterns of the tools that the submitter may use; nil is
 	// all.
 	Tools []string
@@ -268,7 +272,7 @@ func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, prop
 
 // row is a proposal that may be written.
 type row struct {
-	identity
+	uniqueness
 	decision.Action
 	// at is its position in the batch.
 	at       int
@@ -312,6 +316,8 @@ func prepare(ctx context.Context, snap *settings.Settings, by Submitter, p *enve
 			return r, check.Invalid("/employee_id", "employee", "is not the employee of this token; leave it out")
 		}
 		r.Employee = by.Employee
+	} else if err := by.CheckEmployee(p.EmployeeID); err != nil {
+		return r, err
 	}
 	if by.Session != "" {
 		if p.SessionID != "" && p.SessionID != by.Session {

@@ -134,11 +134,27 @@ func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 	}, nil
 }
 
-// CheckAutomation refuses an automation that only Countersign itself runs, or
-// whose id people could take for one. The error is an *envelope.InvalidError.
-func (by Submitter) CheckAutomation(id string) error {
-	if by.Reserved || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), ReservedPrefix) {
+// CheckEmployee refuses an employee that the submitter may not name. The names
+// of a workflow were checked when it was submitted. The error is fault.Denied.
+func (by Submitter) CheckEmployee(id envelope.EmployeeID) error {
+	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil
+	}
+	return by.Names.CheckEmployee(id)
+}
+
+// CheckAutomation refuses an automation that only Countersign itself runs, or
+// whose id people could take for one, and one that the submitter may not name.
+// The error is an *envelope.InvalidError, or fault.Denied.
+func (by Submitter) CheckAutomation(id string) error {
+	if id == "" || by.Reserved {
+		return nil
+	}
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(id)), ReservedPrefix) {
+		if by.Workflow != uuid.Nil {
+			return nil
+		}
+		return by.Names.CheckAutomation(id)
 	}
 	return check.Invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
 }

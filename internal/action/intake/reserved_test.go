@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // Whoever could take the name of a message, or of a step's reversal, could keep
@@ -60,7 +61,7 @@ func TestNobodyTakesTheNamesOfOurAutomations(t *testing.T) {
 	for id, refused := range map[string]bool{
 		"countersign.reversal": true, "Countersign.Reversal": true, " countersign.x": true, "countersign": false, "nightly.countersign.x": false, "": false,
 	} {
-		err := intake.Submitter{}.CheckAutomation(id)
+		err := intake.Submitter{Names: identity.EveryName()}.CheckAutomation(id)
 		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok != refused || ok && invalid.Fields[0].Pointer != "/automation_id" {
 			t.Errorf("CheckAutomation(%q) = %v, want it refused: %t", id, err, refused)
 		}

@@ -97,9 +97,9 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 	if err != nil {
 		return nil, err
 	}
-	byAction, byExternal := make(map[envelope.ActionID]identity, len(found)), make(map[string]identity, len(found))
+	byAction, byExternal := make(map[envelope.ActionID]uniqueness, len(found)), make(map[string]uniqueness, len(found))
 	for _, f := range found {
-		id := identity{action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)}
+		id := uniqueness{action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)}
 		byAction[id.action] = id
 		if id.external != "" {
 			byExternal[id.external] = id

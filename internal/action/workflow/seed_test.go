@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -128,7 +129,7 @@ func (o *fixture) mode(automation, pattern string, mode envelope.Mode) {
 }
 
 func (o *fixture) by() intake.Submitter {
-	return intake.Submitter{Tenant: o.tenant, Token: uuid.UUID(o.tenant), Name: "agent"}
+	return intake.Submitter{Tenant: o.tenant, Token: uuid.UUID(o.tenant), Name: "agent", Names: identity.EveryName()}
 }
 
 // steps makes a request of tools and inputs in turn.

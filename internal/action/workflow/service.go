@@ -114,6 +114,8 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 	}
 	if by.Employee != (envelope.EmployeeID{}) {
 		r.Employee = by.Employee
+	} else if err := by.CheckEmployee(r.Employee); err != nil {
+		return nil, err
 	}
 	return r.digest()
 }

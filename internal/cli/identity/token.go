@@ -61,6 +61,8 @@ func tokenCreate(a *command.App) *cobra.Command {
 	flags.StringVar(&in.OperatorID, "operator", "", "the `id` of the person behind it")
 	flags.StringArrayVar(&in.Scopes, "scope", nil, "a `right` that it is narrowed to; may be repeated")
 	flags.StringArrayVar(&in.Tools, "tool", nil, "a `pattern` of tools that it is narrowed to, such as mail:*; may be repeated")
+	flags.StringArrayVar(&in.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
+	flags.StringArrayVar(&in.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
 	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(texts(identity.Scopes()), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -68,7 +70,7 @@ func tokenCreate(a *command.App) *cobra.Command {
 
 // grantOf checks a token to issue, and returns it as a store takes it.
 func grantOf(in wire.TokenInput) (identity.Grant, error) {
-	g := identity.Grant{Name: in.Name, Role: identity.Role(in.Role), Session: in.SessionID, Tools: in.Tools, TTL: time.Duration(in.ExpiresIn), By: databaseActor}
+	g := identity.Grant{Name: in.Name, Role: identity.Role(in.Role), Session: in.SessionID, Tools: in.Tools, Names: identity.Names{Automations: in.Automations, Employees: in.Employees}, TTL: time.Duration(in.ExpiresIn), By: databaseActor}
 	if in.Role == "" || in.Name == "" {
 		return g, command.Misuse("--role and --name are required")
 	}
@@ -109,7 +111,7 @@ func issueInDatabase(ctx context.Context, a *command.App, tenant string, g ident
 	})
 	return wire.IssuedToken{
 		ID: made.Principal.Token.String(), Token: made.Token.Text(), Name: g.Name, Role: string(g.Role), SessionID: made.Principal.Session,
-		EmployeeID: given(g.Employee), OperatorID: given(g.Operator), Scopes: texts(g.Scopes), Tools: g.Tools, ExpiresAt: made.ExpiresAt,
+		EmployeeID: given(g.Employee), OperatorID: given(g.Operator), Scopes: texts(g.Scopes), Tools: g.Tools, Automations: g.Names.Automations, Employees: g.Names.Employees, ExpiresAt: made.ExpiresAt,
 	}, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -84,7 +85,9 @@ func call(tool, args string) *envelope.Proposal {
 	return &envelope.Proposal{Type: envelope.TypeExec, ExternalID: uuid.NewString(), Tool: envelope.Tool{Source: "shop", Name: tool}, Args: json.RawMessage(args)}
 }
 
-func (s stage) by() intake.Submitter { return intake.Submitter{Tenant: s.tenant, Name: "agent"} }
+func (s stage) by() intake.Submitter {
+	return intake.Submitter{Tenant: s.tenant, Name: "agent", Names: identity.EveryName()}
+}
 
 // propose has the shop asked, and returns the actions.
 func (s stage) propose(by intake.Submitter, calls ...*envelope.Proposal) []envelope.ActionID {

@@ -44,7 +44,7 @@ func (q *Queries) AgentSessions(ctx context.Context, db DBTX, arg *AgentSessions
 
 const apiTokenGet = `-- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1 AND t.token_id = $2
 `
@@ -71,6 +71,9 @@ type ApiTokenGetRow struct {
 	LastUsedAt    *time.Time
 	RotatedAt     *time.Time
 	PreviousUntil *time.Time
+	Automations   []string
+	Employees     []string
+	Maker         *uuid.UUID
 }
 
 func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetParams) (ApiTokenGetRow, error) {
@@ -93,28 +96,36 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 		&i.LastUsedAt,
 		&i.RotatedAt,
 		&i.PreviousUntil,
+		&i.Automations,
+		&i.Employees,
+		&i.Maker,
 	)
 	return i, err
 }
 
 const apiTokenInsert = `-- name: ApiTokenInsert :exec
-INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
+    maker)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    $13, $14, $15)
 `
 
 type ApiTokenInsertParams struct {
-	TokenID    uuid.UUID
-	TenantID   uuid.UUID
-	Name       string
-	Role       string
-	TokenHash  []byte
-	EmployeeID *uuid.UUID
-	SessionID  *string
-	ExpiresAt  *time.Time
-	OperatorID *uuid.UUID
-	Scopes     []string
-	Tools      []string
-	IssuedBy   *string
+	TokenID     uuid.UUID
+	TenantID    uuid.UUID
+	Name        string
+	Role        string
+	TokenHash   []byte
+	EmployeeID  *uuid.UUID
+	SessionID   *string
+	ExpiresAt   *time.Time
+	OperatorID  *uuid.UUID
+	Scopes      []string
+	Tools       []string
+	IssuedBy    *string
+	Automations []string
+	Employees   []string
+	Maker       *uuid.UUID
 }
 
 func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInsertParams) error {
@@ -131,6 +142,9 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 		arg.Scopes,
 		arg.Tools,
 		arg.IssuedBy,
+		arg.Automations,
+		arg.Employees,
+		arg.Maker,
 	)
 	return err
 }
@@ -188,7 +202,7 @@ func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRota
 
 const apiTokens = `-- name: ApiTokens :many
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1
     AND ($2::boolean OR t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))
@@ -221,6 +235,9 @@ type ApiTokensRow struct {
 	LastUsedAt    *time.Time
 	RotatedAt     *time.Time
 	PreviousUntil *time.Time
+	Automations   []string
+	Employees     []string
+	Maker         *uuid.UUID
 }
 
 // Newest first: token ids are UUIDv7, which increase with time.
@@ -255,6 +272,9 @@ func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) 
 			&i.LastUsedAt,
 			&i.RotatedAt,
 			&i.PreviousUntil,
+			&i.Automations,
+			&i.Employees,
+			&i.Maker,
 		); err != nil {
 			return nil, err
 		}

@@ -43,13 +43,17 @@ func pausedTools(p pause.Pause) policy.Key {
 	return everyTool
 }
 
-// loosensTenant reports whether settings of a tenant let more through. The time
-// zone moves calendars; how numbers and addresses are read says who is on the
-// do-not-contact list.
+// loosensTenant reports whether settings of a tenant let more through. Those
+// that have no order count: the time zone moves calendars, and how numbers are
+// read says who is on the do-not-contact list.
 func loosensTenant(was, is limits.Tenant) bool {
 	more := func(was, is *int, normal int) bool { return above(orDefault(is, normal), orDefault(was, normal)) }
-	return was.Timezone != is.Timezone || was.PhoneRegion != is.PhoneRegion || was.PlusAddressing && !is.PlusAddressing ||
-		more(was.SessionPending, is.SessionPending, limits.DefaultSessionPending) || more(was.SessionMinute, is.SessionMinute, limits.DefaultSessionMinute)
+	if was.PlusAddressing && !is.PlusAddressing || more(was.SessionPending, is.SessionPending, limits.DefaultSessionPending) ||
+		more(was.SessionMinute, is.SessionMinute, limits.DefaultSessionMinute) {
+		return true
+	}
+	is.PlusAddressing, is.SessionPending, is.SessionMinute = was.PlusAddressing, was.SessionPending, was.SessionMinute
+	return !same(was, is)
 }
 
 func orDefault(n *int, normal int) int {

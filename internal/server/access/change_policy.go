@@ -19,6 +19,9 @@ type scopedMode struct {
 
 func (c *comparison) comparePolicy() {
 	was, is := &c.before.Policy, &c.after.Policy
+	if was.Danger != is.Danger {
+		c.add(everyTool, policy.Stricter(was.Danger, is.Danger) != is.Danger, "what danger means")
+	}
 	mode := func(m settings.Mode) scopedMode { return scopedMode{m.Automation, m.Pattern, m.Mode} }
 	c.compareModes("the mode", mapped(was.Modes, mode), mapped(is.Modes, mode))
 	session := func(m settings.SessionMode) scopedMode { return scopedMode{m.Session, m.Pattern, string(m.Mode)} }

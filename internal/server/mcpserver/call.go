@@ -43,6 +43,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	}
 	by := intake.Submitter{
 		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
+		Names: ts.by.MayName(),
 	}
 	if from := ts.requestContext(req.Extra); from != nil {
 		by.Origin = request.MCPOrigin(from)

@@ -40,6 +40,11 @@ type Grant struct {
 	// Tools are patterns, as policy.ParsePattern reads them, of the tools that
 	// its holder may see and use; nil is all.
 	Tools []string
+	// Names are the automations and employees that its holder's proposals may
+	// name, beside Employee.
+	Names Names
+	// Maker is the person who makes it; zero if it is made on the database.
+	Maker uuid.UUID
 	// TTL is how long the token is valid; zero means until it is revoked.
 	TTL time.Duration
 	// By is the name of who asked for it, for the list of tokens.
@@ -54,7 +59,7 @@ func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 	}
 	return Principal{
 		Token: id, Tenant: tenant, Name: g.Name, Role: g.Role, Employee: g.Employee, Session: g.Session, Operator: g.Operator,
-		Scopes: g.Scopes, Tools: g.Tools,
+		Scopes: g.Scopes, Tools: g.Tools, Names: g.Names, Maker: g.Maker,
 	}
 }
 
@@ -68,6 +73,9 @@ func (g Grant) check() error {
 		return fault.New(fault.Invalid, "a token cannot expire before it is made")
 	}
 	if err := checkScopes(g.Scopes); err != nil {
+		return err
+	}
+	if err := g.Names.check(); err != nil {
 		return err
 	}
 	return checkTools(g.Tools)
@@ -101,6 +109,13 @@ func (p Principal) MayGrant(g Grant) error {
 	}
 	if p.Tools != nil && (g.Tools == nil || slices.ContainsFunc(g.Tools, func(t string) bool { return !covered(t, p.Tools) })) {
 		return fault.New(fault.Denied, "a token that is narrowed to tools may hand out those alone")
+	}
+	names := g.Names
+	if g.Employee != (envelope.EmployeeID{}) && g.Employee != p.Employee {
+		names.Employees = append([]string{g.Employee.String()}, names.Employees...)
+	}
+	if !p.MayName().covers(names) {
+		return fault.New(fault.Denied, "a token hands out only the automations and employees that it may name; all of them takes an administrator's with the scope %s", PolicyWrite)
 	}
 	if g.Operator != uuid.Nil && g.Operator != p.Operator && g.Role != RoleAgent && p.Role != RoleOwner {
 		return fault.New(fault.Denied, "only an owner may make or change a token that acts as another person")
@@ -195,8 +210,39 @@ func (p Principal) mayChange(was, is Operator) error {
 			return fault.New(fault.Denied, "a token of the role %s may not make or change a person of the role %s", p.Role, role)
 		}
 	}
+	if given := cmp.Or(is.RoleSet, was.Effective()); given.rank() > RoleViewer.rank() && p.narrowed() && !sameRights(was, is) {
+		return errNarrowed
+	}
 	if was.Issuer != "" && (was.Issuer != is.Issuer || was.Subject != is.Subject) && p.Role != RoleOwner {
 		return fault.New(fault.Denied, "only an owner may change how a person logs in")
+	}
+	return nil
+}
+
+// narrowed reports whether a principal may less than its role.
+func (p Principal) narrowed() bool { return p.Scopes != nil || p.Tools != nil }
+
+// errNarrowed refuses what would give a person more than the token that gives
+// it: a person who logs in has all rights of a role.
+var errNarrowed = fault.New(fault.Denied, "a token that is narrowed to scopes or tools gives nobody a role above viewer, nor a login to somebody who has one")
+
+// sameRights reports whether a person keeps the role and every way to be known.
+func sameRights(was, is Operator) bool {
+	return was.RoleSet == is.RoleSet && was.Issuer == is.Issuer && was.Subject == is.Subject && was.SlackTeam == is.SlackTeam && was.SlackUser == is.SlackUser &&
+		(is.Disabled || !was.Disabled)
+}
+
+// MayTrust returns nil if a principal may have an issuer vouch for people. The
+// error is fault.Denied.
+func (p Principal) MayTrust(issuer Provider) error {
+	best := issuer.DefaultRole
+	for _, role := range issuer.Roles {
+		if role.rank() > best.rank() {
+			best = role
+		}
+	}
+	if p.narrowed() && best.rank() > RoleViewer.rank() {
+		return errNarrowed
 	}
 	return nil
 }

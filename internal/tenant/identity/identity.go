@@ -87,6 +87,11 @@ type Principal struct {
 	Scopes []Scope
 	// Tools are the patterns of the tools that it may see and use; nil is all.
 	Tools []string
+	// Names are the automations and employees that its proposals may name.
+	Names Names
+	// Maker is the person who made the token, and whom it stands for if it has
+	// no operator; zero for none.
+	Maker uuid.UUID
 }
 
 // Equal reports whether two principals are the same and may the same.
@@ -94,13 +99,20 @@ func (p Principal) Equal(q Principal) bool {
 	return p.Token == q.Token && p.Tenant == q.Tenant && p.Name == q.Name && p.Role == q.Role && p.Employee == q.Employee &&
 		p.Session == q.Session && p.Operator == q.Operator &&
 		slices.Equal(p.Scopes, q.Scopes) && (p.Scopes == nil) == (q.Scopes == nil) &&
-		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil)
+		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil) &&
+		slices.Equal(p.Names.Automations, q.Names.Automations) && slices.Equal(p.Names.Employees, q.Names.Employees) && p.Maker == q.Maker
 }
 
-// Person identifies a person: the operator, or else whoever holds the token.
+// Person identifies the person behind a principal, whom votes and grants count
+// for: the operator of the token, or else the person who made it, so that
+// nobody becomes another person by making a token. An agent, and a token that
+// was made on the database for no operator, stands for itself.
 func (p Principal) Person() uuid.UUID {
-	if p.Operator != uuid.Nil {
+	switch {
+	case p.Operator != uuid.Nil:
 		return p.Operator
+	case p.Maker != uuid.Nil && p.Role != RoleAgent:
+		return p.Maker
 	}
 	return uuid.UUID(p.Token)
 }

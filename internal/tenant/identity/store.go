@@ -126,6 +126,8 @@ var violations = postgres.Violations{
 	"api_tokens_role_check":                 fault.New(fault.Invalid, "a token's role is owner, admin, operator, viewer or agent"),
 	"api_tokens_scopes_check":               fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
 	"api_tokens_tools_check":                fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
+	"api_tokens_automations_check":          fault.New(fault.Invalid, "a token's automations and employees are left out, or name at least one"),
+	"api_tokens_employees_check":            fault.New(fault.Invalid, "a token's automations and employees are left out, or name at least one"),
 	"api_tokens_previous_check":             fault.New(fault.Invalid, "a token's scopes and tools are left out, or name at least one"),
 	"operators_tenant_id_fkey":              fault.New(fault.NotFound, "no such tenant"),
 	"operators_pkey":                        fault.New(fault.Conflict, "another person has this login"),

@@ -19,7 +19,7 @@ func Me(c *request.Call) error {
 	by := c.By
 	is := wire.Me{
 		TenantID: by.Tenant.String(), Name: by.Name, Role: string(by.Role), OperatorID: request.IDText(by.Operator), EmployeeID: request.IDText(by.Employee),
-		SessionID: by.Session, Scopes: request.Texts(by.Scopes), Tools: by.Tools, Operations: c.Routes.Operations(by),
+		SessionID: by.Session, Scopes: request.Texts(by.Scopes), Tools: by.Tools, Automations: by.MayName().Automations, Employees: by.MayName().Employees, Operations: c.Routes.Operations(by),
 	}
 	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
 		is.TokenID = request.IDText(by.Token)

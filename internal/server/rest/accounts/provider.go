@@ -47,11 +47,15 @@ func PutProvider(c *request.Call, body wire.ProviderInput) error {
 		"issuer": body.Issuer, "audience": body.Audience, "clients": body.Clients, "role_claim": request.NilIfZero(body.RoleClaim),
 		"roles": body.Roles, "default_role": request.NilIfZero(body.DefaultRole), "allowed_domains": body.AllowedDomains,
 	}
+	p := identity.Provider{
+		ID: id, Issuer: body.Issuer, Audience: body.Audience, Clients: body.Clients, RoleClaim: body.RoleClaim,
+		Roles: rolesOf[identity.Role](body.Roles), DefaultRole: identity.Role(body.DefaultRole), AllowedDomains: body.AllowedDomains,
+	}
+	if err := c.By.MayTrust(p); err != nil {
+		return err
+	}
 	return providers.Put(c, id, "identity provider "+id+" set", func(ctx context.Context, tx pgx.Tx) error {
-		return identity.PutProvider(ctx, tx, c.By.Tenant, identity.Provider{
-			ID: id, Issuer: body.Issuer, Audience: body.Audience, Clients: body.Clients, RoleClaim: body.RoleClaim,
-			Roles: rolesOf[identity.Role](body.Roles), DefaultRole: identity.Role(body.DefaultRole), AllowedDomains: body.AllowedDomains,
-		})
+		return identity.PutProvider(ctx, tx, c.By.Tenant, p)
 	})
 }
 

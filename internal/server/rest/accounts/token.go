@@ -25,14 +25,16 @@ func issuedFrom(made identity.Issued) wire.IssuedToken {
 	p := made.Principal
 	return wire.IssuedToken{
 		ID: p.Token.String(), Token: made.Token.Text(), Name: p.Name, Role: string(p.Role), EmployeeID: request.IDText(p.Employee), SessionID: p.Session,
-		OperatorID: request.IDText(p.Operator), Scopes: request.Texts(p.Scopes), Tools: p.Tools, ExpiresAt: made.ExpiresAt,
+		OperatorID: request.IDText(p.Operator), Scopes: request.Texts(p.Scopes), Tools: p.Tools, Automations: p.Names.Automations, Employees: p.Names.Employees,
+		ExpiresAt: made.ExpiresAt,
 	}
 }
 
 func tokenFrom(c identity.Credential) wire.Token {
 	return wire.Token{
 		ID: c.ID.String(), Name: c.Name, Role: string(c.Role), EmployeeID: request.IDText(c.Employee), SessionID: c.Session,
-		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, IssuedBy: envelope.Actor(c.By), CreatedAt: c.CreatedAt,
+		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, Automations: c.Names.Automations,
+		Employees: c.Names.Employees, IssuedBy: envelope.Actor(c.By), CreatedAt: c.CreatedAt,
 		ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt, PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
 	}
 }
@@ -54,7 +56,8 @@ type issueTokenBody struct {
 	Operator uuid.UUID           `json:"operator_id"`
 	Scopes   []identity.Scope
 	Tools    []string
-	TTL      envelope.Duration `json:"expires_in"`
+	identity.Names
+	TTL envelope.Duration `json:"expires_in"`
 }
 
 // POST /api/v1/tokens issues a token.
@@ -64,7 +67,10 @@ func IssueToken(c *request.Call, body issueTokenBody) error {
 	}
 	g := identity.Grant{
 		Name: body.Name, Role: body.Role, Employee: body.Employee, Session: body.Session, Operator: body.Operator,
-		Scopes: body.Scopes, Tools: body.Tools, TTL: time.Duration(body.TTL), By: c.By.Actor(),
+		Scopes: body.Scopes, Tools: body.Tools, Names: body.Names, TTL: time.Duration(body.TTL), By: c.By.Actor(),
+	}
+	if g.Role != identity.RoleAgent {
+		g.Maker = c.By.Person() // a token for no person is one of its maker's
 	}
 	if err := c.By.MayGrant(g); err != nil {
 		return err

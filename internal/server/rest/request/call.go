@@ -164,6 +164,7 @@ func (c *Call) QueryRange() (since, until time.Time, err error) {
 func (c *Call) Submitter() intake.Submitter {
 	return intake.Submitter{
 		Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools,
+		Names:  c.By.MayName(),
 		Origin: Origin(c.R.Context(), execution.ViaAPI),
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // Invalid returns an *envelope.InvalidError with one field error.
@@ -14,9 +15,14 @@ func Invalid(at string, rule envelope.Rule, message string) error {
 	return check.Invalid(at, rule, "%s", message)
 }
 
-// Below puts the pointers of an *envelope.InvalidError below another pointer.
-// Other errors stay as they are.
+// Below puts the pointers of an *envelope.InvalidError, or that of a
+// *fault.Error, below another pointer. Other errors stay as they are.
 func Below(at string, err error) error {
+	if denied, ok := errors.AsType[*fault.Error](err); ok && denied.Pointer != "" {
+		below := *denied
+		below.Pointer = at + denied.Pointer
+		return &below
+	}
 	invalid, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {
 		return err

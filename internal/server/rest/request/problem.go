@@ -131,7 +131,11 @@ func problemOfFault(err error) Problem {
 	case fault.Unconditional:
 		return NewProblem("precondition_required", http.StatusPreconditionRequired, "If-Match is required", Detail(err))
 	case fault.Denied:
-		return NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err))
+		p := NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err))
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Pointer != "" {
+			p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: "token", Message: e.Text}}
+		}
+		return p
 	case fault.Busy:
 		return NewProblem("busy", http.StatusServiceUnavailable, "Busy", Detail(err))
 	case fault.Limited:

@@ -1,0 +1,100 @@
+package identity
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+)
+
+// everyName is the pattern of all automations, or of all employees.
+const everyName = "*"
+
+// Names are the automations and the employees that proposals may name, since
+// policy may allow more for some of them. The zero Names are none.
+type Names struct {
+	// Automations are ids of automations; one that ends in * stands for all
+	// that begin with the rest.
+	Automations []string
+	// Employees are ids of employees, or * for all.
+	Employees []string
+}
+
+// EveryName returns the names that leave nothing out.
+func EveryName() Names { return Names{[]string{everyName}, []string{everyName}} }
+
+// MayName returns the automations and employees that the proposals of a
+// principal may name: those of its token, and all if nothing is set and it may
+// loosen policy.
+func (p Principal) MayName() Names {
+	names := p.Names
+	if p.MayLoosen() {
+		if names.Automations == nil {
+			names.Automations = []string{everyName}
+		}
+		if names.Employees == nil {
+			names.Employees = []string{everyName}
+		}
+	}
+	return names
+}
+
+// CheckAutomation returns nil if a proposal may name an automation; "" is none.
+// The error is fault.Denied at /automation_id.
+func (n Names) CheckAutomation(id string) error {
+	if id == "" || slices.ContainsFunc(n.Automations, func(pattern string) bool { return matchesName(pattern, id) }) {
+		return nil
+	}
+	return fault.At("/automation_id", fault.Denied,
+		"the token may not name this automation; leave automation_id out, or have a token made with it: token create --automation")
+}
+
+// CheckEmployee returns nil if a proposal may name an employee; the zero id is
+// none. The error is fault.Denied at /employee_id.
+func (n Names) CheckEmployee(id envelope.EmployeeID) error {
+	if id == (envelope.EmployeeID{}) || len(n.Employees) > 0 && (slices.Contains(n.Employees, everyName) || slices.Contains(n.Employees, id.String())) {
+		return nil
+	}
+	return fault.At("/employee_id", fault.Denied,
+		"the token may not name this employee; leave employee_id out, or have a token made with it: token create --employee")
+}
+
+// matchesName reports whether a pattern stands for an id, or for all that
+// another pattern stands for.
+func matchesName(pattern, id string) bool {
+	prefix, wild := strings.CutSuffix(pattern, everyName)
+	return pattern == id || wild && strings.HasPrefix(id, prefix)
+}
+
+// covers reports whether whoever may name n may hand out the names of another
+// token.
+func (n Names) covers(other Names) bool {
+	return !slices.ContainsFunc(other.Automations, func(want string) bool {
+		return !slices.ContainsFunc(n.Automations, func(have string) bool { return matchesName(have, want) })
+	}) && !slices.ContainsFunc(other.Employees, func(want string) bool {
+		return !slices.Contains(n.Employees, want) && !slices.Contains(n.Employees, everyName)
+	})
+}
+
+// check refuses patterns that are none, and lists that are empty: nobody could
+// tell them from no lists.
+func (n Names) check() error {
+	const most, maxBytes = 200, 200
+	if n.Automations != nil && len(n.Automations) == 0 || n.Employees != nil && len(n.Employees) == 0 || len(n.Automations) > most || len(n.Employees) > most {
+		return fault.New(fault.Invalid, "automations and employees are 1 to %d each; leave them out for none", most)
+	}
+	for i, text := range n.Automations {
+		id := strings.TrimSuffix(text, everyName)
+		if text == "" || len(text) > maxBytes || strings.Contains(id, everyName) || plain(text, maxBytes) != text {
+			return fault.New(fault.Invalid, "automation %d is not an id of 1 to %d bytes, of which the last may be a star", i+1, maxBytes)
+		}
+	}
+	for i, text := range n.Employees {
+		var id envelope.EmployeeID
+		if text != everyName && (id.UnmarshalText([]byte(text)) != nil || id.String() != text) {
+			return fault.New(fault.Invalid, "employee %d is not a UUID in lower case, or * for all", i+1)
+		}
+	}
+	return nil
+}
