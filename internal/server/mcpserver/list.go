@@ -216,15 +216,16 @@ func (ts *tokenServer) settings(ctx context.Context) (snap *settings.Settings, n
 }
 
 // toolOf returns a tool of the catalog as clients see it. Its texts are written
-// by the source: data, which this package passes on.
+// by the source: data, which this package passes on without characters that do
+// not show.
 func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 	return &sdk.Tool{
-		Name: nameOf(t.Key), Title: t.Title, Description: t.Description, InputSchema: objectSchema(t.InputSchema),
+		Name: nameOf(t.Key), Title: catalog.Plain(t.Title), Description: catalog.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
 		Annotations: &sdk.ToolAnnotations{
-			Title: t.Title, ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
+			Title: catalog.Plain(t.Title), ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
 			DestructiveHint: t.Hints.Destructive, OpenWorldHint: t.Hints.OpenWorld,
 		},
-		Meta: sdk.Meta{MetaTool: toolMeta{Tool: t.Key.String(), Mode: mode, OutputSchema: t.OutputSchema}},
+		Meta: sdk.Meta{MetaTool: toolMeta{Tool: t.Key.String(), Mode: mode, OutputSchema: catalog.PlainSchema(t.OutputSchema)}},
 	}
 }
 
@@ -237,14 +238,14 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	if string(schema["type"]) == `"object"` {
-		return raw
+		return catalog.PlainSchema(raw)
 	}
 	schema["type"] = json.RawMessage(`"object"`)
 	fixed, err := json.Marshal(schema)
 	if err != nil { // cannot happen: its parts were just decoded
 		return json.RawMessage(`{"type":"object"}`)
 	}
-	return fixed
+	return catalog.PlainSchema(fixed)
 }
 
 // The longest query in characters, and how many tools a search returns: unless
@@ -301,7 +302,7 @@ func (ts *tokenServer) callSearch(ctx context.Context, req *sdk.CallToolRequest)
 		}
 		tools = append(tools, foundTool{
 			Name: nameOf(t.Key), Tool: t.Key.String(), Mode: snap.Decide(t, by.Proposal(t)).Mode,
-			Title: t.Title, Description: t.Description, InputSchema: objectSchema(t.InputSchema),
+			Title: catalog.Plain(t.Title), Description: catalog.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
 		})
 	}
 	list, err := json.Marshal(tools)

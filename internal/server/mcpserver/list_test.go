@@ -191,6 +191,38 @@ func TestInstructionsSayWhatIsHidden(t *testing.T) {
 	})
 }
 
+func TestTextsOfToolsHideNothingFromPeople(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	const hidden = "\u200b\u202e\U000e0041"
+	odd := source.Tool{
+		Name: "read", Title: "Re" + hidden + "ad", Description: "Reads" + hidden,
+		InputSchema:  json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","description":"x` + hidden + `"}}}`),
+		OutputSchema: json.RawMessage(`{"type":"object","description":"\u200b\udb40\udc41"}`), Hints: source.Hints{ReadOnly: true},
+	}
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutListing(ctx, tx, f.id, "box", []source.Tool{odd})
+	})
+	f.allow("box:*")
+	c := f.connect(f.agent, withSessions)
+
+	list, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := json.Marshal(list.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := c.call("countersign_search", object{"query": "reads"})
+
+	for what, text := range map[string]string{"list": string(listed), "search": found.raw + found.text} {
+		if !strings.Contains(text, nameRead) || strings.ContainsAny(text, hidden) || strings.Contains(text, `\u200b`) || strings.Contains(text, `\udb40`) {
+			t.Errorf("the %s has what people do not see: %q", what, text)
+		}
+	}
+}
+
 func TestSchemasThatClientsRejectAreFixed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")

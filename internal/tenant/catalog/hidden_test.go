@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -39,6 +40,39 @@ func TestReveal(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "",
+		"Sends mail.\n\tTo: Ünal ☎ ⚠️": "Sends mail.\n\tTo: Ünal ☎ ⚠️",
+		"zero\u200bwidth":              "zerowidth",
+		"a\u202eb\u2066c":              "abc",
+		"no\u00a0break\u2028line":      "no break\nline",
+		"hi\U000e0068\U000e0069":       "hi",
+		"x\ufe0f\u200b\ufe0f":          "x",
+		"a\xffb\x1b[31m":               "ab[31m",
+	} {
+		if got := catalog.Plain(text); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestPlainSchema(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"type":"object"}`:     `{"type":"object"}`,
+		`{ "title": "Ünal ☎" }`: `{ "title": "Ünal ☎" }`,
+		`{"description":"\u200bsend \udb40\udc68","properties":{"a\u202e":{"enum":["b\u2066",12345678901234567890,null]}}}`: `{"description":"send ","properties":{"a":{"enum":["b",12345678901234567890,null]}}}`,
+		"{\"title\":\"a\u200bb\"}": `{"title":"ab"}`,
+		`{"title":"\u200b"`:        `{"type":"object"}`,
+	} {
+		if got := catalog.PlainSchema(json.RawMessage(schema)); string(got) != want {
+			t.Errorf("PlainSchema(%s) = %s, want %s", schema, got, want)
+		}
+	}
+}
+
 func FuzzReveal(f *testing.F) {
 	f.Add("a\u200b\xff")
 	f.Add("⚠️\ufe0f")
@@ -46,6 +80,10 @@ func FuzzReveal(f *testing.F) {
 		shown, hidden := catalog.Reveal(text)
 		if !utf8.ValidString(shown) || hidden != (shown != text) {
 			t.Errorf("Reveal(%q) = %q, %t", text, shown, hidden)
+		}
+		plain := catalog.Plain(text)
+		if _, hides := catalog.Reveal(plain); hides || catalog.Plain(plain) != plain || !hidden && plain != text {
+			t.Errorf("Plain(%q) = %q", text, plain)
 		}
 		if _, again := catalog.Reveal(shown); again {
 			t.Errorf("Reveal(%q) = %q still hides something", text, shown)
