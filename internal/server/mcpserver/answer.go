@@ -92,6 +92,10 @@ func (ts *tokenServer) result(v outbox.View) *sdk.CallToolResult {
 	result := v.Envelope.Result
 	done := result.Status == envelope.StatusSent || result.Status == envelope.StatusConflict
 	refused := result.Status == envelope.StatusFailed && result.Error != nil && result.Error.Code == source.CodeToolError
+	if text, ok := rpcErrorText(result.Output); ok && !done {
+		r := ts.report(v)
+		return newResult(r, r.isError(), r.text()+" "+text)
+	}
 	if done || refused {
 		if res, ok := toolResult(result.Output); ok {
 			res.IsError = refused
@@ -277,6 +281,31 @@ func toolResult(output json.RawMessage) (*sdk.CallToolResult, bool) {
 		res.StructuredContent = s.Structured
 	}
 	return res, true
+}
+
+// rpcErrorText returns in words the error that stands in the place of a tool's
+// answer. ok is false if there is none. Its message is the source's: data.
+func rpcErrorText(output json.RawMessage) (text string, ok bool) {
+	var stored struct {
+		Error *struct {
+			Code    *int64          `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(output, &stored) != nil || stored.Error == nil || stored.Error.Code == nil {
+		return "", false
+	}
+	e := stored.Error
+	text = fmt.Sprintf("The server answered with the error %d: %s", *e.Code, sentence(cmp.Or(e.Message, "it said no more")))
+	var said string
+	if json.Unmarshal(e.Data, &said) != nil {
+		said = string(bytes.TrimSpace(e.Data))
+	}
+	if said != "" {
+		text += " It added: " + said
+	}
+	return text, true
 }
 
 // plainResult returns an answer that is not in MCP's form.

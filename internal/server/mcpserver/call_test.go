@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -298,6 +299,24 @@ func TestToolErrorIsPassedOn(t *testing.T) {
 
 	if !got.isError || got.text != "no" || got.note.Status != "failed" {
 		t.Errorf("result = %s, want the tool's own error", got.raw)
+	}
+}
+
+// An error of JSON-RPC in the place of the tool's answer is for a model to read.
+func TestRPCErrorIsPassedOnInWords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	f.allow("box:box.write")
+	failed := source.Observation{Written: true, Result: json.RawMessage(`{"error":{"code":-32603,"message":"the disk is full","data":{"free":0}}}`)}
+	f.src.Next("box.write", sourcetest.Step{Observation: failed.CallFailed()})
+	f.src.Next("box.write", sourcetest.Step{Observation: failed.Permanently(source.CodeInvalidArgs)})
+	c := f.connect(f.agent, withSessions)
+
+	for _, to := range []string{"ada", "bob"} {
+		got := c.call(nameWrite, object{"to": to}).wants(t, "failed", true)
+		if !strings.Contains(got.text, `The server answered with the error -32603: The disk is full. It added: {"free":0}`) || strings.Contains(got.text, `"error"`) {
+			t.Errorf("result = %q, want the error in words", got.text)
+		}
 	}
 }
 

@@ -161,6 +161,28 @@ func TestListSurvivesARestart(t *testing.T) {
 	}
 }
 
+// Whoever stores a listing counts and names the tools that cannot be used.
+func TestListKeepsToolsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	s := newWeb(t, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	s.intercept = func(w http.ResponseWriter, _ *http.Request, method, _ string) bool {
+		if method != "tools/list" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		const schema = `"inputSchema":{"type":"object"}`
+		// The handshake of this protocol version takes two requests.
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"",%[1]s},{"name":"a",%[1]s},{"name":"a",%[1]s},{"name":"",%[1]s}]}}`, schema)
+		return true
+	}
+
+	tools, err := open(t, s.config()).List(t.Context())
+
+	if err != nil || len(tools) != 4 {
+		t.Errorf("List() = %d tools, %v, want all four", len(tools), err)
+	}
+}
+
 func TestListStopsAtEndlessPages(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, &sdk.StreamableHTTPOptions{JSONResponse: true})

@@ -77,19 +77,13 @@ func (s *Source) list(ctx context.Context) (tools []source.Tool, sess *session, 
 		}
 	}()
 	tools = []source.Tool{}
-	names := make(map[string]bool)
 	cursor := ""
 	for range maxPages {
 		page, err := sess.sdk.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return nil, sess, err
 		}
-		for _, t := range page.Tools {
-			// A name that comes twice could be called only once.
-			if t == nil || t.Name == "" || names[t.Name] {
-				continue
-			}
-			names[t.Name] = true
+		for _, t := range page.Tools { // whoever stores a listing leaves out and counts what cannot be used
 			tool, err := convert(t)
 			if err != nil {
 				return nil, sess, err

@@ -66,6 +66,8 @@ const maxLeftOut = 20
 // unusable returns why a tool cannot be used; empty if it can.
 func unusable(t source.Tool) string {
 	switch {
+	case t.Name == "":
+		return "it has no name"
 	case !namePattern.MatchString(t.Name):
 		return "an action cannot have such a name"
 	case len(t.InputSchema) == 0:
