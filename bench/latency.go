@@ -10,14 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
-	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
@@ -37,7 +33,7 @@ func measureLatency(ctx context.Context, s *suite) error {
 		}
 		defer waker.Close()
 		in := intake.New(h.pool, h.cache, intake.Config{Wake: waker.Wake})
-		if err := h.addSource(ctx, tools.URL); err != nil {
+		if err := addMCP(ctx, h, h.tenant, "clock", tools.URL); err != nil {
 			return err
 		}
 		cfg := h.workerConfig()
@@ -48,7 +44,7 @@ func measureLatency(ctx context.Context, s *suite) error {
 		}
 		var took []float64
 		err = whileRunning(ctx, fleet.Run, func() (err error) {
-			took, err = sample(ctx, in, h.tenant, called, warm+samples)
+			took, err = sample(ctx, in, h.tenant, "latency", called, warm+samples)
 			return err
 		})
 		if err != nil {
@@ -63,10 +59,12 @@ func measureLatency(ctx context.Context, s *suite) error {
 	})
 }
 
-func sample(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, called <-chan time.Time, n int) ([]float64, error) {
+// sample submits n actions of the tool touch, one after the other, and measures in
+// milliseconds how long each takes until it is called.
+func sample(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name string, called <-chan time.Time, n int) ([]float64, error) {
 	took := make([]float64, n)
 	for i := range took {
-		p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"latency-%d","tool":{"name":"touch","source":"clock"},"args":{}}`, i))
+		p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":"touch","source":"clock"},"args":{}}`, name, i))
 		if err != nil {
 			return nil, err
 		}
@@ -99,19 +97,4 @@ func toolServer(called chan<- time.Time) *httptest.Server {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil
 		})
 	return httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-}
-
-// addSource registers the tool server and lists its tools.
-func (h *environment) addSource(ctx context.Context, url string) error {
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
-	if err != nil {
-		return err
-	}
-	err = postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) error {
-		return catalog.PutSource(ctx, tx, h.tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
-	})
-	if err != nil {
-		return err
-	}
-	return connect.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, h.tenant, "clock")
 }

@@ -43,6 +43,9 @@ const usage = `bench measures Countersign against the River library in the same 
               while all have work (not among the default runs)
   limited     burn-down through buckets with limits too wide to matter, against
               buckets without (not among the default runs)
+  slowtool    submit to the tool's being called, of another tenant and of another
+              source, beside thousands of due calls that take 30 s each, against the
+              same without them (not among the default runs)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
 superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
@@ -104,6 +107,7 @@ func measures() map[string]measure {
 		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
+		"slowtool": measureSlowTool,
 	}
 }
 

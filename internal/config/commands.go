@@ -116,7 +116,7 @@ func (c *Worker) variables() []variable {
 	c.ID = workerID()
 	return slices.Concat(c.Shared.variables("20", 4), []variable{
 		{name: prefix + "WORKER_ID", parse: text(&c.ID), about: "the worker's name in records and logs; unless set, made of host, process id and random letters"},
-		{name: prefix + "CONCURRENCY", standard: "100", parse: number(&c.Concurrency, 1, 10_000), about: "calls that are open at once, at most, 1 to 10000"},
+		{name: prefix + "CONCURRENCY", standard: "100", parse: number(&c.Concurrency, 1, 10_000), about: "calls that are open at once, 1 to 10000; up to twice as many while slow calls hold them all and others wait"},
 		{name: prefix + "BATCH", standard: "500", parse: number(&c.Batch, 1, 5_000), about: "actions that one claim takes, at most, 1 to 5000"},
 		{name: prefix + "LEASE", standard: "30s", parse: duration(&c.Lease, 5*time.Second, time.Hour),
 			about: "how long a claim holds without being renewed, 5s to 1h; after that others take up the work of a worker that died"},

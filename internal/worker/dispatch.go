@@ -22,7 +22,7 @@ import (
 
 // dispatch rechecks a batch and starts the calls that may be made.
 func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
-	if len(c.items) == 0 {
+	if len(c.items) == 0 && len(c.probes) == 0 {
 		return
 	}
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))

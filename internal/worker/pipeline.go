@@ -26,7 +26,9 @@ import (
 type PipelineConfig struct {
 	// ID names the worker in the execution log and in logs.
 	ID string
-	// Concurrency bounds the calls that are open at once: 100.
+	// Concurrency bounds the calls that are open at once: 100. While slow calls
+	// hold all slots, as many again may be opened for tenants and sources that
+	// have less than their share.
 	Concurrency int
 	// Batch bounds the envelopes of one claim, and of one settling: 500.
 	Batch int
@@ -98,7 +100,9 @@ type Pipeline struct {
 	wake      chan struct{}
 	semaphore *semaphore
 	inFlight  *inFlight
-	settle    chan settlement
+	// turns is the claimer's.
+	turns  turns
+	settle chan settlement
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	running       sync.WaitGroup
@@ -120,8 +124,8 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cf
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
 		confirm: connect.NewConfirmer(connect.NewRefresher(db, cache, live, cfg.Log)),
-		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(),
-		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 2*cfg.Concurrency),
+		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
+		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
 		calls: context.Background(),
 	}
 }
@@ -179,7 +183,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 func (p *Pipeline) claimLoop(ctx context.Context) {
 	var b schedule
 	var looked, signalled time.Time
-	failures := 0
+	failures, spareLook := 0, spareLookMin
 	for ctx.Err() == nil {
 		now := time.Now()
 		if len(b.queues) == 0 || now.Sub(looked) >= p.cfg.BacklogPoll {
@@ -200,9 +204,22 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 			looked = time.Time{}
 			continue
 		}
-		n := p.semaphore.acquire(ctx, p.cfg.Batch, p.cfg.Window)
-		if n == 0 {
+		n, spare := p.semaphore.acquire(ctx, p.cfg.Batch, p.cfg.Window, spareLook, p.wake), false
+		if ctx.Err() != nil {
+			p.semaphore.release(n)
 			return
+		}
+		if n == 0 {
+			if n, spare = p.semaphore.acquireSpare(p.cfg.Batch), true; n == 0 {
+				p.sleepFor(ctx, spareRetry) // what was put back is being committed
+				continue
+			}
+			if err := p.findDue(ctx, &b); err != nil {
+				p.semaphore.release(n)
+				p.pause(ctx, "look for due work", err, &failures)
+				continue
+			}
+			looked = time.Now()
 		}
 		requests := b.requests(n)
 		batch, err := p.claim(ctx, requests)
@@ -219,12 +236,29 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 			signalled = now
 			p.cfg.Backlog()
 		}
+		if spare {
+			more := len(batch.items) == n
+			batch = p.keepShares(batch)
+			spareLook = nextSpareLook(spareLook, more, len(batch.items) > 0)
+		}
 		p.dispatch(ctx, batch)
 		if len(batch.items) == 0 && len(b.queues) == 0 {
 			// All that is due is locked by someone, who may take a while.
 			p.sleep(ctx, p.cfg.BacklogPoll)
 		}
 	}
+}
+
+// nextSpareLook returns the pause before the next look for what spare slots are
+// for: none while what is put back may stand before others.
+func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
+	switch {
+	case more:
+		return 0
+	case ran:
+		return spareLookMin
+	}
+	return min(max(2*last, spareLookMin), spareLookMax)
 }
 
 // markDatabaseAway records when the database first did not answer.

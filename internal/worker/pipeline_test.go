@@ -231,7 +231,7 @@ func TestAnActionThatReturnedToApprovalRunsOnceWhenGranted(t *testing.T) {
 	if got := y.effects(id); got != 1 {
 		t.Errorf("it took effect %d times, want once", got)
 	}
-	if v := y.view(id); v.Phase != envelope.PhaseCompleted || v.DecidedBy != "ada" {
+	if v := y.view(id); v.Phase != envelope.PhaseCompleted || !strings.HasPrefix(string(v.DecidedBy), "ada (token ") {
 		t.Errorf("it is %s, decided by %q", v.Phase, v.DecidedBy)
 	}
 }

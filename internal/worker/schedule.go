@@ -129,42 +129,82 @@ func (b *schedule) claimed(requests []outbox.ClaimRequest, items []outbox.Item) 
 }
 
 // semaphore bounds the actions that a worker has in flight, from the claim
-// until the outcome is committed.
+// until the outcome is committed. It has as many spare slots as slots.
 type semaphore struct {
-	mu    sync.Mutex
-	free  int
+	mu sync.Mutex
+	// free is negative while spare slots are taken.
+	free, size int
+	// full is since when no slot has been free; zero while one is.
+	full  time.Time
 	freed chan struct{}
 }
 
-func newSemaphore(n int) *semaphore { return &semaphore{free: n, freed: make(chan struct{}, 1)} }
+func newSemaphore(n int) *semaphore {
+	return &semaphore{free: n, size: n, freed: make(chan struct{}, 1)}
+}
 
 // acquire returns from 1 to most slots as soon as there is one, or 0 when ctx is
-// over. While only a few are free it waits a moment for more, since a claim of
-// many costs hardly more than a claim of one.
-func (s *semaphore) acquire(ctx context.Context, most int, moment time.Duration) int {
-	var window <-chan time.Time
+// over or the slots have been taken for so long that spare ones may be opened:
+// then it returns after a pause, or when woken. While only a few are free it
+// waits a moment for more, since a claim of many costs hardly more than a claim
+// of one.
+func (s *semaphore) acquire(ctx context.Context, most int, moment, pause time.Duration, wake <-chan struct{}) int {
+	var window, stalled <-chan time.Time
 	for {
 		s.mu.Lock()
 		if s.free >= most || (s.free > 0 && (4*s.free >= most || window == nil && moment == 0)) {
 			n := min(s.free, most)
-			s.free -= n
+			s.take(n)
 			s.mu.Unlock()
 			return n
 		}
-		some := s.free > 0
+		some, full := s.free > 0, s.full
 		s.mu.Unlock()
 		if some && window == nil {
 			timer := time.NewTimer(moment)
 			defer timer.Stop()
 			window = timer.C
 		}
+		var woken <-chan struct{}
+		if !some {
+			left := stalledAfter - time.Since(full)
+			if left <= 0 {
+				left, woken = pause, wake
+			}
+			timer := time.NewTimer(left)
+			defer timer.Stop()
+			stalled = timer.C
+		}
 		select {
 		case <-ctx.Done():
 			return 0
+		case <-woken:
+			return 0
+		case <-stalled:
+			if woken != nil {
+				return 0
+			}
 		case <-s.freed:
 		case <-window:
 			window, moment = nil, 0
 		}
+	}
+}
+
+// acquireSpare returns up to most spare slots; 0 if all are taken.
+func (s *semaphore) acquireSpare(most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := max(0, min(s.free+s.size, most))
+	s.take(n)
+	return n
+}
+
+// take takes slots. The caller holds the lock.
+func (s *semaphore) take(n int) {
+	s.free -= n
+	if s.free <= 0 && s.full.IsZero() {
+		s.full = time.Now()
 	}
 }
 
@@ -184,47 +224,11 @@ func (s *semaphore) release(n int) {
 	}
 	s.mu.Lock()
 	s.free += n
+	if s.free > 0 {
+		s.full = time.Time{}
+	}
 	s.mu.Unlock()
 	signal(s.freed)
-}
-
-// inFlight are the leases that this worker holds, each from claim to commit.
-type inFlight struct {
-	mu   sync.Mutex
-	held map[outbox.Lease]time.Time
-}
-
-func newInFlight() *inFlight { return &inFlight{held: make(map[outbox.Lease]time.Time)} }
-
-func (f *inFlight) add(items []outbox.Item, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range items {
-		f.held[items[i].Lease] = now
-	}
-}
-
-func (f *inFlight) drop(leases []outbox.Lease) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, l := range leases {
-		delete(f.held, l)
-	}
-}
-
-// since returns the leases that were acquired or renewed before a time, and
-// counts them as renewed now.
-func (f *inFlight) since(then, now time.Time) []outbox.Lease {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var old []outbox.Lease
-	for l, at := range f.held {
-		if at.Before(then) {
-			old = append(old, l)
-			f.held[l] = now
-		}
-	}
-	return old
 }
 
 // debounce is the least time between two wake-ups of one process. What is

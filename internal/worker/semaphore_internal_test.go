@@ -16,7 +16,7 @@ func TestSlotsAreTakenAtOnceWhenManyAreFree(t *testing.T) {
 		s := newSemaphore(100)
 		began := time.Now()
 
-		first, second := s.acquire(t.Context(), 60, time.Second), s.acquire(t.Context(), 60, time.Second)
+		first, second := s.acquire(t.Context(), 60, time.Second, time.Hour, nil), s.acquire(t.Context(), 60, time.Second, time.Hour, nil)
 
 		if waited := time.Since(began); first != 60 || second != 40 || waited != 0 {
 			t.Errorf("take = %d, %d after %v, want 60 and 40 at once", first, second, waited)
@@ -28,10 +28,10 @@ func TestSlotsWaitAMomentForMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSemaphore(100)
-		s.acquire(t.Context(), 98, time.Second)
+		s.acquire(t.Context(), 98, time.Second, time.Hour, nil)
 		began := time.Now()
 
-		n := s.acquire(t.Context(), 98, time.Second)
+		n := s.acquire(t.Context(), 98, time.Second, time.Hour, nil)
 
 		if waited := time.Since(began); n != 2 || waited != time.Second {
 			t.Errorf("take = %d after %v, want 2 after the moment", n, waited)
@@ -43,7 +43,7 @@ func TestSlotsComeAsSoonAsEnoughAreFreed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSemaphore(100)
-		s.acquire(t.Context(), 100, time.Second)
+		s.acquire(t.Context(), 100, time.Second, time.Hour, nil)
 		began := time.Now()
 		go func() { // ends before the bubble does
 			time.Sleep(time.Minute)
@@ -52,7 +52,7 @@ func TestSlotsComeAsSoonAsEnoughAreFreed(t *testing.T) {
 			s.release(39)
 		}()
 
-		n := s.acquire(t.Context(), 100, time.Second)
+		n := s.acquire(t.Context(), 100, time.Second, time.Hour, nil)
 
 		if waited := time.Since(began); n != 40 || waited != time.Minute+time.Millisecond {
 			t.Errorf("take = %d after %v, want 40 when they were freed", n, waited)
@@ -64,11 +64,11 @@ func TestSlotsEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSemaphore(1)
-		s.acquire(t.Context(), 1, 0)
+		s.acquire(t.Context(), 1, 0, time.Hour, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 
-		if n := s.acquire(ctx, 1, time.Second); n != 0 {
+		if n := s.acquire(ctx, 1, time.Second, time.Hour, nil); n != 0 {
 			t.Errorf("take = %d, want 0 at the end of the context", n)
 		}
 	})
@@ -88,7 +88,7 @@ func TestSlotsAreNeverMoreThanThereAre(t *testing.T) {
 			var mu sync.Mutex
 			out, most := 0, 0
 			for _, ask := range asks { // one taker, as in the pipeline
-				n := s.acquire(t.Context(), ask, moment)
+				n := s.acquire(t.Context(), ask, moment, time.Hour, nil)
 				if n < 1 || n > ask {
 					t.Errorf("take(%d) = %d", ask, n)
 				}

@@ -30,7 +30,7 @@ func TestAStopEndsWithoutTheDatabase(t *testing.T) {
 		defer db.Close()
 		p := NewPipeline(db, nil, nil, PipelineConfig{ID: "w1", Concurrency: held, Metrics: metrics})
 		p.calls = t.Context()
-		p.semaphore.acquire(t.Context(), held, 0)
+		p.semaphore.acquire(t.Context(), held, 0, time.Hour, nil)
 		p.stopping.Store(true)
 		batch := make([]settlement, held)
 		for i := range batch {

@@ -41,6 +41,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"decisions_mode_check":        modes,
 		"sources_default_risk_check":  risks,
 		"tools_risk_override_check":   risks,
+		"tenants_danger_mode_check":   words(envelope.ModeDeny, envelope.ModeRequireApproval),
 		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
 		"sources_kind_check": words(catalog.KindMCP, catalog.KindBuiltin, catalog.KindToolGateway, catalog.KindComposio,
 			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook),

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+const (
+	// slowCalls are due to a tool that takes slowFor, in a worker of slowSlots.
+	slowCalls = 5000
+	slowFor   = 30 * time.Second
+	slowSlots = 100
+)
+
+// measureSlowTool measures how soon quick tools are called, one call at a time,
+// while a tool that takes 30 seconds has thousands of due calls and holds every
+// slot of the one worker: for another tenant, and for another source of the
+// tenant itself. It is compared with the same before the slow calls.
+func measureSlowTool(ctx context.Context, s *suite) error {
+	return s.environment(ctx, "", func(h *environment) error {
+		called := make(chan time.Time, 1)
+		quick := toolServer(called)
+		defer quick.Close()
+		slow, running := slowServer()
+		defer slow.Close()
+		other, err := addTenant(ctx, h, "other")
+		if err != nil {
+			return err
+		}
+		for _, of := range []struct {
+			tenant envelope.TenantID
+			id     string
+			server *httptest.Server
+		}{{other, "clock", quick}, {h.tenant, "clock", quick}, {h.tenant, "slow", slow}} {
+			if err := addMCP(ctx, h, of.tenant, of.id, of.server.URL); err != nil {
+				return err
+			}
+		}
+		waker, err := worker.NewWaker(ctx, h.pool, h.tel.Log)
+		if err != nil {
+			return err
+		}
+		defer waker.Close()
+		in := intake.New(h.pool, h.cache, intake.Config{Wake: waker.Wake})
+		cfg := h.workerConfig()
+		cfg.Concurrency, cfg.Grace = slowSlots, time.Second
+		fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
+		if err != nil {
+			return err
+		}
+		return whileRunning(ctx, fleet.Run, func() error { return besideSlow(ctx, s, h, in, other, called, running) })
+	})
+}
+
+// besideSlow measures before and after the slow calls were submitted.
+func besideSlow(ctx context.Context, s *suite, h *environment, in *intake.Intake, other envelope.TenantID, called <-chan time.Time, running *atomic.Int64) error {
+	tenants := []struct {
+		name string
+		id   envelope.TenantID
+	}{{"another tenant", other}, {"another source", h.tenant}}
+	quiet := make([]float64, len(tenants))
+	for i, t := range tenants {
+		var err error
+		if quiet[i], err = p99(ctx, in, t.id, "quiet", called); err != nil {
+			return err
+		}
+	}
+	if err := submitSlow(ctx, in, h.tenant); err != nil {
+		return err
+	}
+	for running.Load() < slowSlots {
+		time.Sleep(10 * time.Millisecond)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	for i, t := range tenants {
+		beside, err := p99(ctx, in, t.id, "beside", called)
+		if err != nil {
+			return err
+		}
+		s.rep.note("%s: p99 of submit → tool called %.1f ms while quiet, %.1f ms beside %d slow calls, %d of them running", t.name, quiet[i], beside, slowCalls, running.Load())
+		s.rep.single("slow tool, "+t.name, "× quiet", beside/quiet[i], map[string]float64{"quiet_ms": quiet[i], "beside_ms": beside, "running": float64(running.Load())})
+	}
+	return nil
+}
+
+func p99(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name string, called <-chan time.Time) (float64, error) {
+	const samples, warm = 300, 20
+	took, err := sample(ctx, in, tenant, name, called, warm+samples)
+	if err != nil {
+		return 0, err
+	}
+	took = took[warm:]
+	slices.Sort(took)
+	return took[len(took)*99/100], nil
+}
+
+func submitSlow(ctx context.Context, in *intake.Intake, tenant envelope.TenantID) error {
+	const batch = 500
+	for from := 0; from < slowCalls; from += batch {
+		ps := make([]*envelope.Proposal, batch)
+		for i := range ps {
+			var err error
+			ps[i], err = envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"slow-%d","tool":{"name":"slow","source":"slow"},"args":{}}`, from+i))
+			if err != nil {
+				return err
+			}
+		}
+		answers, err := in.Accept(ctx, intake.Submitter{Tenant: tenant, Name: "bench"}, ps)
+		if err != nil {
+			return err
+		}
+		for _, a := range answers {
+			if a.Err != nil {
+				return a.Err
+			}
+		}
+	}
+	return nil
+}
+
+// slowServer is an MCP server of one tool that takes slowFor, and the number of
+// its calls that are running.
+func slowServer() (*httptest.Server, *atomic.Int64) {
+	running := new(atomic.Int64)
+	s := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "slow", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			select {
+			case <-ctx.Done():
+			case <-time.After(slowFor):
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil
+		})
+	return httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)), running
+}
+
+func addTenant(ctx context.Context, h *environment, name string) (envelope.TenantID, error) {
+	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
+	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", uuid.UUID(tenant), name); err != nil {
+			return err
+		}
+		return settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "bench")
+	})
+	return tenant, err
+}
+
+// addMCP registers an MCP server as a source of a tenant and lists its tools.
+func addMCP(ctx context.Context, h *environment, tenant envelope.TenantID, id, url string) error {
+	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url, Timeout: new(envelope.Duration(2 * slowFor))})
+	if err != nil {
+		return err
+	}
+	err = postgres.InTx(ctx, h.pool, postgres.API(tenant), func(tx pgx.Tx) error {
+		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: id, Kind: catalog.KindMCP, Config: config, Enabled: true})
+	})
+	if err != nil {
+		return err
+	}
+	return connect.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, tenant, id)
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/source/breaker"
+)
+
+// A worker whose slots are all held by slow calls opens spare slots, as many as
+// it has slots, for what would otherwise wait behind them: actions of a tenant
+// or a source that has less than its share. Who is alone may use all slots.
+const (
+	// stalledAfter is how long no slot must have been free.
+	stalledAfter = 100 * time.Millisecond
+	// spareLooks bounds the pause between two looks for such actions when the one
+	// before found none; a wake-up ends the pause.
+	spareLookMin, spareLookMax = 100 * time.Millisecond, time.Second
+	// spareRetry is the pause before spare slots are asked for again that were all
+	// taken.
+	spareRetry = 5 * time.Millisecond
+	// turnWait and turnEvery are when an action of a source that has its share is
+	// due again: after turnWait, each turnEvery after the one before it, so that
+	// the source's backlog does not stand before the others, and a long one is
+	// not claimed over and over.
+	turnWait, turnEvery = time.Second, 2 * time.Millisecond
+)
+
+// holding is what a worker knows of a lease that it holds.
+type holding struct {
+	renewed time.Time
+	source  breaker.Source
+}
+
+// inFlight are the leases that this worker holds, each from claim to commit.
+type inFlight struct {
+	mu      sync.Mutex
+	held    map[outbox.Lease]holding
+	tenants map[envelope.TenantID]*load
+}
+
+// load is how many actions of a tenant, and of each of its sources, are in
+// flight.
+type load struct {
+	all     int
+	sources map[string]int
+}
+
+func newInFlight() *inFlight {
+	return &inFlight{held: make(map[outbox.Lease]holding), tenants: make(map[envelope.TenantID]*load)}
+}
+
+func (f *inFlight) add(items []outbox.Item, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range items {
+		f.held[items[i].Lease] = holding{now, sourceOf(&items[i])}
+		f.count(sourceOf(&items[i]), 1)
+	}
+}
+
+// count adds to what is in flight of a source. Entries without actions go.
+func (f *inFlight) count(of breaker.Source, n int) {
+	l := f.tenants[of.Tenant]
+	if l == nil {
+		l = &load{sources: make(map[string]int)}
+		f.tenants[of.Tenant] = l
+	}
+	l.all += n
+	if l.sources[of.ID] += n; l.sources[of.ID] == 0 {
+		delete(l.sources, of.ID)
+	}
+	if l.all == 0 {
+		delete(f.tenants, of.Tenant)
+	}
+}
+
+func (f *inFlight) drop(leases []outbox.Lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range leases {
+		if h, ok := f.held[l]; ok {
+			delete(f.held, l)
+			f.count(h.source, -1)
+		}
+	}
+}
+
+// since returns the leases that were acquired or renewed before a time, and
+// counts them as renewed now.
+func (f *inFlight) since(then, now time.Time) []outbox.Lease {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var old []outbox.Lease
+	for l, h := range f.held {
+		if h.renewed.Before(then) {
+			old = append(old, l)
+			h.renewed = now
+			f.held[l] = h
+		}
+	}
+	return old
+}
+
+// withinShare reports for each item of a batch, which is in flight already,
+// whether it may run in a spare slot: its tenant has less than its share of the
+// slots, or its source less than its share of the tenant's.
+func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	share := max(1, slots/max(1, len(f.tenants)))
+	alone := len(f.tenants) == 1
+	ofTenant := make(map[envelope.TenantID]int)
+	for i := range items {
+		tenant := items[i].Tenant
+		ofTenant[tenant] = max(1, share/len(f.tenants[tenant].sources))
+	}
+	for i := range items {
+		f.count(sourceOf(&items[i]), -1)
+	}
+	within := make([]bool, len(items))
+	var beyond []breaker.Source
+	for i := range items {
+		of := sourceOf(&items[i])
+		f.count(of, 1)
+		l := f.tenants[of.Tenant]
+		within[i] = !alone && l.all <= share || l.sources[of.ID] <= ofTenant[of.Tenant]
+		if !within[i] {
+			f.count(of, -1)
+			beyond = append(beyond, of)
+		}
+	}
+	for _, of := range beyond {
+		f.count(of, 1) // until its lease is dropped
+	}
+	return within
+}
+
+// turns says when actions are due again whose source has its share of the slots.
+type turns map[breaker.Source]time.Time
+
+// next returns how long the next action of a source waits.
+func (t turns) next(of breaker.Source, now time.Time) time.Duration {
+	for other, at := range t {
+		if at.Before(now) {
+			delete(t, other)
+		}
+	}
+	at := t[of].Add(turnEvery)
+	if earliest := now.Add(turnWait); at.Before(earliest) {
+		at = earliest
+	}
+	t[of] = at
+	return at.Sub(now)
+}
+
+// keepShares puts back what a batch in spare slots has beyond the shares. It
+// returns the others.
+func (p *Pipeline) keepShares(c claimedBatch) claimedBatch {
+	within := p.inFlight.withinShare(c.items, p.cfg.Concurrency)
+	kept := c
+	kept.items, kept.actions = nil, nil
+	for i := range c.items {
+		// A call that was started by a worker that was lost is never put back.
+		if within[i] || c.items[i].Sending {
+			kept.items, kept.actions = append(kept.items, c.items[i]), append(kept.actions, c.actions[i])
+			continue
+		}
+		it := &c.items[i]
+		p.settle <- settlement{Settlement: outbox.Defer(*it, outbox.WaitsTurn, p.turns.next(sourceOf(it), c.at)), item: it}
+	}
+	return kept
+}
