@@ -66,11 +66,17 @@ func (p *Proposal) Validate() error {
 // tenant_id, session_id and version. The error is an *InvalidError, and only possible if
 // Args is not what Parse accepts.
 func (p *Proposal) Digest() (Digest, error) {
+	action, _, err := p.Digests()
+	return action, err
+}
+
+// Digests returns what Digest does, and the digest of the arguments alone.
+func (p *Proposal) Digests() (action, arguments Digest, err error) {
 	args, problems := canonicalize(p.Args)
 	if err := invalid("/args", problems); err != nil {
-		return Digest{}, err
+		return Digest{}, Digest{}, err
 	}
-	return DigestOf(p.canonical(args, false)), nil
+	return DigestOf(p.canonical(args, false)), DigestOf(args), nil
 }
 
 // canonical writes the proposal in canonical form around args that are in it

@@ -13,8 +13,22 @@ CREATE TABLE events (
     kind      text        NOT NULL,
     actor     text        NOT NULL,
     items     jsonb       NOT NULL,
+    digests   bytea,
     CONSTRAINT events_pkey PRIMARY KEY (tenant_id, txid, event_id)
 );
+COMMENT ON COLUMN events.digests IS 'Digests of the rows that the items tell of: a byte that says which groups of columns, and then for each item, in order, 32 bytes for each of these groups, zeros for none. audit.Digests says what each covers. NULL if the items tell of no rows.';
+-- Hashes cannot be compressed. What can be is compressed by LZ4 where the server
+-- has it: that takes a third of the time.
+ALTER TABLE events ALTER COLUMN digests SET STORAGE EXTERNAL;
+-- +goose StatementBegin
+DO $$
+BEGIN
+    ALTER TABLE events ALTER COLUMN items SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;
+END
+$$;
+-- +goose StatementEnd
 COMMENT ON COLUMN events.actor IS 'Who did it, as envelope.Actor writes it: a name, and the ids of the operator and of the token. All columns that say who have this form.';
 COMMENT ON COLUMN events.txid IS 'Readers order by (txid, event_id) and stop at the oldest transaction that is still open, so that an event of a slow commit is never skipped.';
 
@@ -182,7 +196,7 @@ DECLARE
     pruned bigint;
 BEGIN
     WITH chosen AS MATERIALIZED (
-        SELECT e.tenant_id, e.action_id
+        SELECT e.tenant_id, e.action_id, r.days
         FROM unnest(prune_actions.tenants, prune_actions.actions) AS w (tenant_id, action_id)
         JOIN ended_actions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_id
         JOIN retention r ON r.tenant_id = w.tenant_id
@@ -195,7 +209,12 @@ BEGIN
         DELETE FROM actions a
         USING chosen c
         WHERE a.tenant_id = c.tenant_id AND a.action_id = c.action_id
-        RETURNING a.action_id
+        RETURNING a.tenant_id, a.action_id, c.days
+    ), recorded AS (
+        INSERT INTO events (tenant_id, kind, actor, items)
+        SELECT g.tenant_id, 'pruned', 'retention', jsonb_agg(jsonb_build_object('action_id', g.action_id, 'code', 'retention', 'detail', jsonb_build_object('days', g.days)))
+        FROM gone g
+        GROUP BY g.tenant_id
     )
     SELECT count(1) INTO pruned FROM gone;
     RETURN pruned;
@@ -298,7 +317,7 @@ GRANT EXECUTE ON FUNCTION slack_subscription(uuid) TO countersign_api;
 GRANT EXECUTE ON FUNCTION prune_actions(uuid[], uuid[]), prune_events(uuid, bigint, bigint) TO countersign_worker;
 
 -- Only the database sets the position and the time of an event.
-GRANT SELECT, INSERT (tenant_id, kind, actor, items) ON events TO countersign_api, countersign_worker;
+GRANT SELECT, INSERT (tenant_id, kind, actor, items, digests) ON events TO countersign_api, countersign_worker;
 
 GRANT SELECT ON checkpoints, approval_messages, notes, retention_checks TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON subscriptions TO countersign_api;

@@ -2,7 +2,7 @@
 -- Writes a batch of decided envelopes and puts those that may run on the
 -- schedule, in one statement. It has no ON CONFLICT: that would look into both
 -- unique indexes before each row and confirm it afterwards, half as much work
--- again for what is rare. A name that is taken fails the batch. approval_waits
+-- again for what is rare. A name that is taken fails the batch. approval_expires
 -- is empty where no envelope of the batch needs a person.
 WITH proposed AS (
     SELECT
@@ -27,7 +27,7 @@ WITH proposed AS (
         unnest(@must_run_befores::timestamptz[]) AS must_run_before,
         unnest(@max_attempts::integer[]) AS max_attempts,
         unnest(@urgent::boolean[]) AS urgent,
-        unnest(@approval_waits::float8[]) AS approval_wait
+        unnest(@approval_expires::timestamptz[]) AS approval_expires_at
 ), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
@@ -38,7 +38,7 @@ WITH proposed AS (
         nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid, sqlc.narg(person)::uuid,
         p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, @config_version, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,
+        CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent,

@@ -1,7 +1,7 @@
 -- name: EventExport :many
 -- The next events after a position and in a range of time, each with the checkpoint
 -- that covers it; 0 if none does yet.
-SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
     SELECT c.checkpoint_no
@@ -26,8 +26,12 @@ WHERE e.tenant_id = @tenant_id AND e.txid = @txid::xid8 AND e.event_id = @event_
 
 -- name: EventInsertMany :exec
 -- One row per tenant and batch.
-INSERT INTO events (tenant_id, kind, actor, items)
-SELECT unnest(@tenant_ids::uuid[]), unnest(@kinds::text[]), unnest(@actors::text[]), unnest(@items::jsonb[]);
+INSERT INTO events (tenant_id, kind, actor, items, digests)
+SELECT e.tenant_id, e.kind, e.actor, e.items, nullif(e.digests, ''::bytea)
+FROM (
+    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@kinds::text[]) AS kind, unnest(@actors::text[]) AS actor,
+        unnest(@items::jsonb[]) AS items, unnest(@digests::bytea[]) AS digests
+) e;
 
 -- name: EventLatest :one
 -- The position after which only new events come.
@@ -51,7 +55,7 @@ LIMIT @most::bigint;
 -- name: EventRange :many
 -- The next events of a range of positions, as they are, in order. An infinite time,
 -- which only tampering writes, is returned as the year 1.
-SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = @tenant_id
     AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)
@@ -62,7 +66,7 @@ LIMIT @most::bigint;
 -- name: EventCoverable :many
 -- The next events after a position before which no open transaction can add any.
 -- An infinite time is returned as in EventRange.
-SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = @tenant_id
     AND (e.txid, e.event_id) > (@after_txid::xid8, @after_event::bigint)

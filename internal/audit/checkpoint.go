@@ -57,6 +57,7 @@ type row struct {
 	position          Position
 	at                time.Time
 	kind, actor, text string
+	digests           []byte
 }
 
 // leaf is a checkpoint's entry for an event.
@@ -66,7 +67,7 @@ type leaf struct {
 }
 
 // leafOf returns the leaf of a tenant's event. Its hash covers the items as
-// PostgreSQL prints them.
+// PostgreSQL prints them, and the digests.
 func leafOf(tenant envelope.TenantID, r row) leaf {
 	e := newEncoding("countersign event 1")
 	e.tenant(tenant)
@@ -75,6 +76,7 @@ func leafOf(tenant envelope.TenantID, r row) leaf {
 	e.text(r.kind)
 	e.text(r.actor)
 	e.text(r.text)
+	e.bytes(r.digests)
 	return leaf{r.position, e.sum()}
 }
 

@@ -149,14 +149,14 @@ func TestHashesFollowTheDocument(t *testing.T) {
 	var position audit.Position
 	var at, createdAt time.Time
 	var kind, actor, items string
-	var leaves, hash []byte
-	if err := l.db.QueryRow(t.Context(), `SELECT e.txid, e.event_id, e.at, e.kind, e.actor, e.items::text, s.created_at, s.leaves, s.hash
-		FROM events e JOIN checkpoints s USING (tenant_id)`).Scan(&position.Tx, &position.Event, &at, &kind, &actor, &items, &createdAt, &leaves, &hash); err != nil {
+	var leaves, hash, digests []byte
+	if err := l.db.QueryRow(t.Context(), `SELECT e.txid, e.event_id, e.at, e.kind, e.actor, e.items::text, e.digests, s.created_at, s.leaves, s.hash
+		FROM events e JOIN checkpoints s USING (tenant_id)`).Scan(&position.Tx, &position.Event, &at, &kind, &actor, &items, &digests, &createdAt, &leaves, &hash); err != nil {
 		t.Fatal(err)
 	}
 	tenant := uuid.UUID(l.tenant)
 
-	leaf := sum([]byte("countersign event 1"), tenant[:], number(int64(position.Tx)), number(position.Event), number(at.UnixMicro()), []byte(kind), []byte(actor), []byte(items))
+	leaf := sum([]byte("countersign event 1"), tenant[:], number(int64(position.Tx)), number(position.Event), number(at.UnixMicro()), []byte(kind), []byte(actor), []byte(items), digests)
 	wantLeaves := slices.Concat(number(int64(position.Tx)), number(position.Event), leaf)
 	want := sum([]byte("countersign checkpoint"), number(1), tenant[:], number(1), number(int64(position.Tx)), number(position.Event), number(int64(position.Tx)), number(position.Event),
 		number(at.UnixMicro()), number(at.UnixMicro()), number(1), number(createdAt.UnixMicro()), make([]byte, 32), wantLeaves)

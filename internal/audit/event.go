@@ -93,6 +93,9 @@ type Item struct {
 	Note string `json:"note,omitzero"`
 	// Detail has the new values by the API's names; never a secret.
 	Detail map[string]any `json:"detail,omitempty"`
+	// Digests are of the rows that the item tells of. Write sets those that are
+	// not set.
+	Digests Digests `json:"-"`
 }
 
 // Stored is an event with its position and time.
@@ -141,8 +144,10 @@ type Entry struct {
 	At    time.Time
 	Kind  Kind
 	Actor envelope.Actor
-	// Items is their text as PostgreSQL prints it, which Leaf covers.
-	Items string
+	// Items is their text as PostgreSQL prints it, which Leaf covers, and Digests
+	// are the digests of the rows that they tell of, which it covers too.
+	Items   string
+	Digests []byte
 }
 
 // Line returns an entry as one line of JSON. Its items are copied byte for byte,
@@ -155,7 +160,8 @@ func (e Entry) Line() ([]byte, error) {
 		At         time.Time      `json:"at"`
 		Kind       Kind           `json:"kind"`
 		Actor      envelope.Actor `json:"actor"`
-	}{e.Position.String(), postgres.OrNull(e.Checkpoint), e.Leaf, e.At.UTC(), e.Kind, e.Actor})
+		Digests    []byte         `json:"digests"`
+	}{e.Position.String(), postgres.OrNull(e.Checkpoint), e.Leaf, e.At.UTC(), e.Kind, e.Actor, e.Digests})
 	if err != nil {
 		return nil, fmt.Errorf("write event %s: %w", e.Position, err)
 	}

@@ -19,6 +19,9 @@ import (
 // Write stores events in the transaction of the change that they record. If they
 // cannot be written, the change must not be committed.
 func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
+	if err := addDigests(ctx, tx, events); err != nil {
+		return fmt.Errorf("digest the rows of events: %w", err)
+	}
 	p := &dbsqlc.EventInsertManyParams{}
 	for _, e := range events {
 		if len(e.Items) == 0 {
@@ -32,11 +35,20 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 		p.Kinds = append(p.Kinds, string(e.Kind))
 		p.Actors = append(p.Actors, string(e.Actor))
 		p.Items = append(p.Items, items)
+		p.Digests = append(p.Digests, orEmpty(encodeDigests(e.Items)))
 	}
 	if len(p.TenantIds) == 0 {
 		return nil
 	}
 	return dbsqlc.New().EventInsertMany(ctx, tx, p)
+}
+
+// orEmpty returns what a query takes for NULL in an array of bytes.
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // Read returns the next events after a position, most at most. Events that an open
@@ -99,8 +111,8 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	return postgres.Map(rows, err, func(r dbsqlc.EventExportRow) Entry {
 		position := Position{r.Txid, r.EventID}
 		return Entry{
-			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: envelope.Actor(r.Actor), Items: r.Items,
-			Leaf: leafOf(tenant, row{position, r.At, r.Kind, r.Actor, r.Items}).hash,
+			Position: position, Checkpoint: r.CheckpointNo, At: r.At, Kind: Kind(r.Kind), Actor: envelope.Actor(r.Actor), Items: r.Items, Digests: r.Digests,
+			Leaf: leafOf(tenant, row{position, r.At, r.Kind, r.Actor, r.Items, r.Digests}).hash,
 		}
 	})
 }
@@ -163,7 +175,7 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 			return 0, err
 		}
 		for _, r := range rows {
-			s.cover(tenant, row{Position{r.Txid, r.EventID}, r.At, r.Kind, r.Actor, r.Items})
+			s.cover(tenant, row{Position{r.Txid, r.EventID}, r.At, r.Kind, r.Actor, r.Items, r.Digests})
 		}
 		if len(rows) < want {
 			break
@@ -240,7 +252,7 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 		}
 		for _, r := range rows {
 			after = Position{r.Txid, r.EventID}
-			do(row{after, r.At, r.Kind, r.Actor, r.Items})
+			do(row{after, r.At, r.Kind, r.Actor, r.Items, r.Digests})
 		}
 		if len(rows) < readRows {
 			return nil

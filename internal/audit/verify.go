@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -38,6 +39,12 @@ type Finding struct {
 	// Position and Event identify the event, if one is concerned.
 	Position string `json:"position,omitzero"`
 	Event    int64  `json:"event_id,omitzero"`
+	// Table, Action and Columns say which row, and which of its columns, where a
+	// row differs from the events: args, proposal, decision, created_at, edits, or
+	// row for all of them.
+	Table   string    `json:"table,omitzero"`
+	Action  uuid.UUID `json:"action_id,omitzero"`
+	Columns string    `json:"columns,omitzero"`
 	// At is the event's time as it is now, if the event exists.
 	At time.Time `json:"at,omitzero"`
 	// Message describes the finding.

@@ -121,6 +121,7 @@ type Scope struct {
 	tenant   string
 	planned  bool
 	readOnly bool
+	snapshot bool
 }
 
 // API acts for one tenant with the rights of the API: whatever the code queries,
@@ -160,9 +161,19 @@ func (s Scope) ReadOnly() Scope {
 // which takes hours.
 const idleTimeout = "15s"
 
+// Snapshot returns the scope with a read-only transaction all of whose statements
+// see the same state.
+func (s Scope) Snapshot() Scope {
+	s.readOnly, s.snapshot = true, true
+	return s
+}
+
 func (s Scope) begin() string {
 	var b strings.Builder
 	b.WriteString("begin")
+	if s.snapshot {
+		b.WriteString(" isolation level repeatable read")
+	}
 	if s.readOnly {
 		b.WriteString(" read only")
 	}

@@ -119,7 +119,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, p.events(audit.Settled, settledItems(rows, settled))...)
+		return audit.Write(ctx, tx, p.events(audit.Settled, settledItems(p.cfg.ID, rows, settled))...)
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
 		err = errors.Join(err, ensurePartitions(ctx, p.db))
@@ -129,7 +129,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 
 // settledItems lists, per tenant, what the settled envelopes became. One that was
 // deferred became nothing new.
-func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
+func settledItems(worker string, rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
 	items := make(map[envelope.TenantID][]audit.Item)
 	next := 0
 	for i := range rows {
@@ -142,10 +142,24 @@ func settledItems(rows []outbox.Settlement, settled []outbox.Lease) map[envelope
 		}
 		next++
 		if !s.Deferred {
-			items[s.Tenant] = append(items[s.Tenant], audit.Item{Action: s.Action, Status: s.Status, Attempt: s.Attempt, Code: s.Code})
+			items[s.Tenant] = append(items[s.Tenant], audit.Item{
+				Action: s.Action, Status: s.Status, Attempt: s.Attempt, Code: s.Code, Digests: audit.Digests{Attempt: attemptDigest(worker, s)},
+			})
 		}
 	}
 	return items
+}
+
+// attemptDigest returns the digest of the row that Settle wrote.
+func attemptDigest(worker string, s *outbox.Settlement) audit.Hash {
+	r := audit.AttemptRecord{
+		Tenant: s.Tenant, Action: s.Action, Attempt: s.Attempt, Status: string(s.Status), Code: s.Code, Message: s.Message,
+		Result: s.Result, Worker: worker, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+	}
+	if s.Status != envelope.StatusPending {
+		r.ProviderID = s.ProviderID
+	}
+	return r.Digest()
 }
 
 func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.Item) []audit.Event {

@@ -235,16 +235,46 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if a.decisions, err = in.decisions.Insert(ctx, tx, by.Tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
-	if err := insert(ctx, tx, by, snap.Version, telemetry.Inject(ctx), rows); err != nil {
+	traceparent := telemetry.Inject(ctx)
+	if err := insert(ctx, tx, by, snap.Version, traceparent, state.Now, rows); err != nil {
 		return acceptance{}, err
 	}
+	origin := audit.CanonicalHash(by.Origin)
 	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Actor(), Items: make([]audit.Item, len(rows))}
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		a.queued = a.queued || r.approval == envelope.ApprovalAuto
 		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
-		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval}
+		recorded := r.record(by, snap.Version, traceparent, origin, state.Now)
+		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval, Digests: recorded.Digests()}
 	}
 	return a, audit.Write(ctx, tx, event)
+}
+
+// record returns the row of actions as the record covers it: what insert writes.
+func (r *row) record(by Submitter, version int64, traceparent string, origin audit.Hash, now time.Time) audit.ActionRecord {
+	q := r.proposal
+	a := audit.ActionRecord{
+		Tenant: by.Tenant, Action: r.action, External: q.ExternalID, Session: r.Session, Automation: q.AutomationID,
+		Source: r.Tool.Key.Source, Tool: r.Tool.Key.Action, ComposioApp: q.Tool.ComposioApp,
+		Risk: string(r.Risk), Effect: string(r.Tool.Effect), RateBucket: q.Constraints.RateBucket, Traceparent: traceparent,
+		ContentDigest: r.digest[:], Employee: uuid.UUID(r.Employee), ProposedBy: by.Token, Person: by.person(), Workflow: by.Workflow,
+		Bucket: r.bucket, NotBefore: q.Constraints.NotBefore, MustRunBefore: q.Constraints.MustRunBefore,
+		MaxAttempts: int32(r.Tool.MaxAttempts), Urgent: q.Constraints.Urgent, Origin: origin, Args: audit.Hash(r.args),
+		Decision: r.decision.ID, ConfigVersion: version, ToolDigest: r.Tool.Binding, State: string(r.approval),
+	}
+	switch {
+	case r.waits():
+		a.ExpiresAt = r.expiresAt(now)
+	case r.approval == envelope.ApprovalDenied:
+		a.Note = "policy"
+	}
+	return a
+}
+
+// expiresAt returns the end of the wait for people, by the database's clock.
+func (r *row) expiresAt(now time.Time) time.Time {
+	return now.Add(r.review.Wait).Truncate(time.Microsecond)
 }
 
 // prepareAll prepares every proposal. A proposal that cannot be accepted is
@@ -280,6 +310,8 @@ type row struct {
 	decision policy.Decision
 	approval envelope.Approval
 	bucket   int64
+	// args is the digest of the arguments.
+	args envelope.Digest
 	// review is how people review the action, if it waits for them.
 	review settings.Review
 }
@@ -329,7 +361,7 @@ func prepare(ctx context.Context, snap *settings.Settings, by Submitter, p *enve
 	if err != nil {
 		return r, err
 	}
-	if r.digest, err = p.Digest(); err != nil {
+	if r.digest, r.args, err = p.Digests(); err != nil {
 		return r, err
 	}
 	if err = by.checkName(p.ExternalID); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // insert writes rows and puts those that may run on the schedule. If one of
 // their names is taken, that is errTaken, and the transaction is over.
-func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, rows []row) error {
+func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, now time.Time, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
 		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin,
@@ -46,17 +46,17 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 		p.RateBuckets[i], p.NotBefores[i], p.MustRunBefores[i] = q.Constraints.RateBucket, q.Constraints.NotBefore, q.Constraints.MustRunBefore
 		p.MaxAttempts[i], p.Urgent[i] = int32(r.Tool.MaxAttempts), q.Constraints.Urgent
 		if r.waits() {
-			if p.ApprovalWaits == nil {
-				p.ApprovalWaits = make([]float64, n)
+			if p.ApprovalExpires == nil {
+				p.ApprovalExpires = make([]time.Time, n)
 			}
-			p.ApprovalWaits[i] = r.review.Wait.Seconds()
+			p.ApprovalExpires[i] = r.expiresAt(now)
 		}
 	}
 	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
 	if postgres.Duplicate(err) {
 		return errTaken
 	}
-	if err != nil || p.ApprovalWaits == nil {
+	if err != nil || p.ApprovalExpires == nil {
 		return err
 	}
 	return insertApprovals(ctx, tx, by.Tenant, rows)

@@ -92,6 +92,9 @@ type Settlement struct {
 	ProviderID    string
 	// Took is how long the call ran.
 	Took time.Duration
+	// StartedAt and FinishedAt are set by Settle: when the attempt ran, by the
+	// database's clock.
+	StartedAt, FinishedAt time.Time
 	// DeadLetter puts it among the dead letters; empty for none.
 	DeadLetter Reason
 	// Unsure goes back with an envelope whose effect may be there.

@@ -210,7 +210,7 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 			final = append(final, &batch[i])
 		}
 	}
-	held := make(map[Lease]bool, len(batch))
+	held := make(map[Lease]span, len(batch))
 	if len(final) > 0 {
 		if err := settleFinal(ctx, tx, worker, final, held); err != nil {
 			return nil, err
@@ -225,9 +225,11 @@ func Settle(ctx context.Context, tx pgx.Tx, worker string, batch []Settlement) (
 	permits, closings := make(map[Permit]int64), make(map[int64]time.Duration)
 	for i := range batch {
 		s := &batch[i]
-		if !held[s.Lease] {
+		took, ok := held[s.Lease]
+		if !ok {
 			continue
 		}
+		s.StartedAt, s.FinishedAt = took.from, took.until
 		settled = append(settled, s.Lease)
 		if s.UnusedPermit != (Permit{}) {
 			permits[s.UnusedPermit]++
@@ -284,11 +286,11 @@ WITH ended AS (
     DELETE FROM outbox o
     USING ended e
     WHERE o.tenant_id = e.tenant_id AND o.action_id = e.action_id AND o.fence = e.fence
-    RETURNING e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason
+    RETURNING e.tenant_id, e.action_id, e.fence, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.duration_seconds, e.reason, clock_timestamp() AS finished_at
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, provider_id, worker, started_at, finished_at)
     SELECT g.tenant_id, g.action_id, g.attempt, g.status, nullif(g.code, ''), nullif(g.message, ''), g.result, nullif(g.provider_id, ''), $12::text,
-        clock_timestamp() - make_interval(secs => g.duration_seconds), clock_timestamp()
+        g.finished_at - make_interval(secs => g.duration_seconds), g.finished_at
     FROM deleted g
 ), inserted_dead_letters AS (
     INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, code, message)
@@ -298,9 +300,9 @@ WITH ended AS (
     ON CONFLICT ON CONSTRAINT dead_letters_pkey DO UPDATE
     SET reason = excluded.reason, attempt = excluded.attempt, code = excluded.code, message = excluded.message, created_at = now()
 )
-SELECT g.tenant_id, g.action_id, g.fence FROM deleted g`
+SELECT g.tenant_id, g.action_id, g.fence, g.finished_at - make_interval(secs => g.duration_seconds), g.finished_at FROM deleted g`
 
-func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]bool) error {
+func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]span) error {
 	n := len(batch)
 	k := leaseKeys{make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)}
 	attempts, durations := make([]int32, n), make([]float64, n)
@@ -320,14 +322,15 @@ func settleFinal(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlem
 	}
 	var tenant, action uuid.UUID
 	var fence int64
-	_, err = pgx.ForEachRow(rows, []any{&tenant, &action, &fence}, func() error {
-		held[Lease{envelope.TenantID(tenant), envelope.ActionID(action), fence}] = true
+	var took span
+	_, err = pgx.ForEachRow(rows, []any{&tenant, &action, &fence, &took.from, &took.until}, func() error {
+		held[Lease{envelope.TenantID(tenant), envelope.ActionID(action), fence}] = took
 		return nil
 	})
 	return err
 }
 
-func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]bool) error {
+func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settlement, held map[Lease]span) error {
 	n := len(batch)
 	p := &dbsqlc.OutboxSettleBackParams{
 		TenantIds: make([]uuid.UUID, n), ActionIds: make([]uuid.UUID, n), Fences: make([]int64, n),
@@ -346,10 +349,13 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 		return err
 	}
 	for _, r := range rows {
-		held[Lease{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID), r.Fence}] = true
+		held[Lease{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID), r.Fence}] = span{r.StartedAt, r.FinishedAt}
 	}
 	return nil
 }
+
+// span is when an attempt ran, by the database's clock.
+type span struct{ from, until time.Time }
 
 // Enqueue schedules actions that may run. Their first attempt is due at once,
 // or at their not_before.

@@ -27,6 +27,7 @@ func Command(a *command.App) *cobra.Command {
 
 func auditVerify(a *command.App) *cobra.Command {
 	var tenant, head string
+	var since time.Time
 	cmd := command.NewLocal("verify", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		var opt audit.Options
 		if head != "" {
@@ -40,14 +41,30 @@ func auditVerify(a *command.App) *cobra.Command {
 			return err
 		}
 		defer log.close()
-		return runAuditVerify(ctx, a, log, opt)
+		return runAuditVerify(ctx, a, log, opt, since)
 	})
+	command.PastFlag(cmd, &since, "since", "with --tenant, compare only the actions that were proposed since this `time`")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
 	cmd.Flags().StringVar(&head, "head", "", "the `hash` of a head that was noted, which the chain must still hold")
 	return cmd
 }
 
-func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.Options) error {
+// verified is what verify found: in the chain of events, and where the database
+// itself is open, in the rows that they tell of.
+type verified struct {
+	audit.Report
+	Rows *audit.RowsReport `json:"rows,omitempty"`
+}
+
+func (r *verified) findings() int64 {
+	n := int64(len(r.Findings)) + r.Omitted
+	if r.Rows != nil {
+		n += int64(len(r.Rows.Findings)) + r.Rows.Omitted
+	}
+	return n
+}
+
+func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.Options, since time.Time) error {
 	report, err := log.verify(ctx, opt)
 	for err == nil && report.Next != 0 {
 		a.Note("%d events verified", report.Covered)
@@ -60,15 +77,55 @@ func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		err = a.WriteJSON(report)
-	} else {
-		err = showReport(a, report)
+	all := verified{Report: report}
+	if all.Rows, err = log.verifyRows(ctx, audit.RowsOptions{Since: since, Progress: func(r audit.RowsReport) { noteRows(a, r) }}); err != nil {
+		return err
 	}
-	if err == nil && !report.Intact() {
-		err = fmt.Errorf("the log is not what its checkpoints cover (findings: %d)", int64(len(report.Findings))+report.Omitted)
+	if a.JSON {
+		err = a.WriteJSON(all)
+	} else if err = showReport(a, report); err == nil {
+		err = showRows(a, all.Rows)
+	}
+	if n := all.findings(); err == nil && n > 0 {
+		err = fmt.Errorf("the record is not what its checkpoints and events cover (findings: %d)", n)
 	}
 	return err
+}
+
+// noteRows says how far the comparison of rows has come, every 100,000 actions.
+func noteRows(a *command.App, r audit.RowsReport) {
+	if r.Actions > 0 && r.Actions%100_000 < 200 {
+		a.Note("part %d of %d: %d actions compared with their events", r.Part, r.Parts, r.Actions)
+	}
+}
+
+func showRows(a *command.App, r *audit.RowsReport) error {
+	if r == nil {
+		a.Note("Only events were verified. To compare actions, votes and attempts with them, add --tenant NAME beside the database.")
+		return nil
+	}
+	if len(r.Findings) > 0 {
+		rows := make([][]string, len(r.Findings))
+		for i, f := range r.Findings {
+			rows[i] = []string{string(f.Kind), f.Table, f.Action.String(), f.Columns, f.Message}
+		}
+		if err := a.Table([]string{"FINDING", "TABLE", "ACTION", "COLUMNS", "WHAT"}, rows); err != nil {
+			return err
+		}
+		if r.Omitted > 0 {
+			a.Note("and %d more", r.Omitted)
+		}
+		fmt.Fprintln(a.Out)
+	}
+	fmt.Fprintf(a.Out, "%d actions, %d votes and %d attempts compared with the events", r.Actions, r.Votes, r.Attempts)
+	if r.Pruned > 0 {
+		fmt.Fprintf(a.Out, "; retention deleted %d actions", r.Pruned)
+	}
+	if r.Unchecked > 0 {
+		fmt.Fprintf(a.Out, "; %d are older than the events that were read", r.Unchecked)
+	}
+	fmt.Fprintln(a.Out)
+	return nil
 }
 
 func showReport(a *command.App, r audit.Report) error {
@@ -142,6 +199,8 @@ func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit
 // continue.
 type auditor interface {
 	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
+	// verifyRows returns nil where only the events can be read.
+	verifyRows(ctx context.Context, opt audit.RowsOptions) (*audit.RowsReport, error)
 	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
 	close()
 }
@@ -182,6 +241,10 @@ func (r remoteAuditor) verify(ctx context.Context, opt audit.Options) (report au
 		return report, err
 	}
 	return report, convert(got, &report)
+}
+
+func (remoteAuditor) verifyRows(context.Context, audit.RowsOptions) (*audit.RowsReport, error) {
+	return nil, nil
 }
 
 func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (closing audit.Closing, err error) {
@@ -228,6 +291,13 @@ func (l *localAuditor) verify(ctx context.Context, opt audit.Options) (report au
 		report, err = audit.Verify(ctx, tx, l.tenant, opt)
 		return err
 	})
+}
+
+func (l *localAuditor) verifyRows(ctx context.Context, opt audit.RowsOptions) (*audit.RowsReport, error) {
+	report, err := postgres.InTxReturning(ctx, l.pool, postgres.API(l.tenant).Snapshot(), func(tx pgx.Tx) (audit.RowsReport, error) {
+		return audit.VerifyRows(ctx, tx, l.tenant, opt)
+	})
+	return &report, err
 }
 
 func (l *localAuditor) export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error) {

@@ -36,7 +36,7 @@ WITH proposed AS (
         unnest($20::timestamptz[]) AS must_run_before,
         unnest($21::integer[]) AS max_attempts,
         unnest($22::boolean[]) AS urgent,
-        unnest($23::float8[]) AS approval_wait
+        unnest($23::timestamptz[]) AS approval_expires_at
 ), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
@@ -47,7 +47,7 @@ WITH proposed AS (
         nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid, $25::uuid,
         p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $26, p.tool_digest,
         p.approval_state,
-        CASE WHEN p.approval_state = 'required' THEN now() + make_interval(secs => p.approval_wait) END,
+        CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($27::text, ''), p.urgent,
@@ -61,41 +61,41 @@ WHERE p.approval_state = 'auto'
 `
 
 type ActionInsertManyParams struct {
-	TenantID       uuid.UUID
-	ActionIds      []uuid.UUID
-	ExternalIds    []string
-	ContentDigests [][]byte
-	EmployeeIds    []uuid.UUID
-	AutomationIds  []string
-	SessionIds     []string
-	SourceIds      []string
-	ToolNames      []string
-	ComposioApps   []string
-	Args           [][]byte
-	Risks          []string
-	Effects        []string
-	DecisionIds    []uuid.UUID
-	ToolDigests    [][]byte
-	ApprovalStates []string
-	BucketIds      []int64
-	RateBuckets    []string
-	NotBefores     []time.Time
-	MustRunBefores []time.Time
-	MaxAttempts    []int32
-	Urgent         []bool
-	ApprovalWaits  []float64
-	ProposedBy     *uuid.UUID
-	Person         *uuid.UUID
-	ConfigVersion  int64
-	Traceparent    string
-	Origin         []byte
-	WorkflowID     *uuid.UUID
+	TenantID        uuid.UUID
+	ActionIds       []uuid.UUID
+	ExternalIds     []string
+	ContentDigests  [][]byte
+	EmployeeIds     []uuid.UUID
+	AutomationIds   []string
+	SessionIds      []string
+	SourceIds       []string
+	ToolNames       []string
+	ComposioApps    []string
+	Args            [][]byte
+	Risks           []string
+	Effects         []string
+	DecisionIds     []uuid.UUID
+	ToolDigests     [][]byte
+	ApprovalStates  []string
+	BucketIds       []int64
+	RateBuckets     []string
+	NotBefores      []time.Time
+	MustRunBefores  []time.Time
+	MaxAttempts     []int32
+	Urgent          []bool
+	ApprovalExpires []time.Time
+	ProposedBy      *uuid.UUID
+	Person          *uuid.UUID
+	ConfigVersion   int64
+	Traceparent     string
+	Origin          []byte
+	WorkflowID      *uuid.UUID
 }
 
 // Writes a batch of decided envelopes and puts those that may run on the
 // schedule, in one statement. It has no ON CONFLICT: that would look into both
 // unique indexes before each row and confirm it afterwards, half as much work
-// again for what is rare. A name that is taken fails the batch. approval_waits
+// again for what is rare. A name that is taken fails the batch. approval_expires
 // is empty where no envelope of the batch needs a person.
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
@@ -121,7 +121,7 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.MustRunBefores,
 		arg.MaxAttempts,
 		arg.Urgent,
-		arg.ApprovalWaits,
+		arg.ApprovalExpires,
 		arg.ProposedBy,
 		arg.Person,
 		arg.ConfigVersion,

@@ -13,7 +13,7 @@ import (
 )
 
 const eventCoverable = `-- name: EventCoverable :many
-SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = $1
     AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
@@ -36,6 +36,7 @@ type EventCoverableRow struct {
 	Kind    string
 	Actor   string
 	Items   string
+	Digests []byte
 }
 
 // The next events after a position before which no open transaction can add any.
@@ -61,6 +62,7 @@ func (q *Queries) EventCoverable(ctx context.Context, db DBTX, arg *EventCoverab
 			&i.Kind,
 			&i.Actor,
 			&i.Items,
+			&i.Digests,
 		); err != nil {
 			return nil, err
 		}
@@ -73,7 +75,7 @@ func (q *Queries) EventCoverable(ctx context.Context, db DBTX, arg *EventCoverab
 }
 
 const eventExport = `-- name: EventExport :many
-SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
+SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
     SELECT c.checkpoint_no
@@ -110,6 +112,7 @@ type EventExportRow struct {
 	Kind         string
 	Actor        string
 	Items        string
+	Digests      []byte
 	CheckpointNo int64
 }
 
@@ -140,6 +143,7 @@ func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportPara
 			&i.Kind,
 			&i.Actor,
 			&i.Items,
+			&i.Digests,
 			&i.CheckpointNo,
 		); err != nil {
 			return nil, err
@@ -177,8 +181,12 @@ func (q *Queries) EventGet(ctx context.Context, db DBTX, arg *EventGetParams) (E
 }
 
 const eventInsertMany = `-- name: EventInsertMany :exec
-INSERT INTO events (tenant_id, kind, actor, items)
-SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::jsonb[])
+INSERT INTO events (tenant_id, kind, actor, items, digests)
+SELECT e.tenant_id, e.kind, e.actor, e.items, nullif(e.digests, ''::bytea)
+FROM (
+    SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::text[]) AS kind, unnest($3::text[]) AS actor,
+        unnest($4::jsonb[]) AS items, unnest($5::bytea[]) AS digests
+) e
 `
 
 type EventInsertManyParams struct {
@@ -186,6 +194,7 @@ type EventInsertManyParams struct {
 	Kinds     []string
 	Actors    []string
 	Items     [][]byte
+	Digests   [][]byte
 }
 
 // One row per tenant and batch.
@@ -195,6 +204,7 @@ func (q *Queries) EventInsertMany(ctx context.Context, db DBTX, arg *EventInsert
 		arg.Kinds,
 		arg.Actors,
 		arg.Items,
+		arg.Digests,
 	)
 	return err
 }
@@ -276,7 +286,7 @@ func (q *Queries) EventList(ctx context.Context, db DBTX, arg *EventListParams) 
 }
 
 const eventRange = `-- name: EventRange :many
-SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items
+SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = $1
     AND (e.txid, e.event_id) > ($2::xid8, $3::bigint)
@@ -301,6 +311,7 @@ type EventRangeRow struct {
 	Kind    string
 	Actor   string
 	Items   string
+	Digests []byte
 }
 
 // The next events of a range of positions, as they are, in order. An infinite time,
@@ -328,6 +339,7 @@ func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams
 			&i.Kind,
 			&i.Actor,
 			&i.Items,
+			&i.Digests,
 		); err != nil {
 			return nil, err
 		}

@@ -3,3 +3,40 @@
 //   sqlc v1.31.1
 
 package dbsqlc
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+type ToolExecutions struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+	Attempt  int32
+	// Status of the action after the attempt: pending if it will be tried again, else how it ended.
+	Status  string
+	Code    *string
+	Message *string
+	// Redacted and truncated to valid JSON before it is stored. json instead of jsonb, so that every response of a tool can be stored.
+	Result     []byte
+	ProviderID *string
+	Worker     *string
+	StartedAt  *time.Time
+	FinishedAt time.Time
+}
+
+// Votes on actions that wait for approval. Whoever granted may still deny, which denies the action.
+type Votes struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+	Round    int32
+	// Operator id, or the token's id if the token belongs to no operator.
+	Person         uuid.UUID
+	Token          uuid.UUID
+	Actor          string
+	Decision       string
+	Note           *string
+	ApprovalDigest []byte
+	At             time.Time
+}

@@ -561,15 +561,17 @@ WITH settlements AS (
         status = 'pending'
     FROM settlements b
     WHERE o.tenant_id = b.tenant_id AND o.action_id = b.action_id AND o.fence = b.fence
-    RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds
+    RETURNING b.tenant_id, b.action_id, b.fence, b.attempt, b.deferred, b.code, b.message, b.result, b.duration_seconds, clock_timestamp() AS finished_at
 ), inserted_attempts AS (
     INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, message, result, worker, started_at, finished_at)
     SELECT m.tenant_id, m.action_id, m.attempt, 'pending', nullif(m.code, ''), nullif(m.message, ''), m.result, $13::text,
-        clock_timestamp() - make_interval(secs => m.duration_seconds), clock_timestamp()
+        m.finished_at - make_interval(secs => m.duration_seconds), m.finished_at
     FROM updated m
     WHERE NOT m.deferred
 )
-SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence FROM updated m
+SELECT m.tenant_id::uuid AS tenant_id, m.action_id::uuid AS action_id, m.fence::bigint AS fence,
+    (m.finished_at - make_interval(secs => m.duration_seconds))::timestamptz AS started_at, m.finished_at::timestamptz AS finished_at
+FROM updated m
 `
 
 type OutboxSettleBackParams struct {
@@ -589,9 +591,11 @@ type OutboxSettleBackParams struct {
 }
 
 type OutboxSettleBackRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
-	Fence    int64
+	TenantID   uuid.UUID
+	ActionID   uuid.UUID
+	Fence      int64
+	StartedAt  time.Time
+	FinishedAt time.Time
 }
 
 // Puts actions back on the schedule: to be tried again (with an attempt) or
@@ -622,7 +626,13 @@ func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSett
 	items := []OutboxSettleBackRow{}
 	for rows.Next() {
 		var i OutboxSettleBackRow
-		if err := rows.Scan(&i.TenantID, &i.ActionID, &i.Fence); err != nil {
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ActionID,
+			&i.Fence,
+			&i.StartedAt,
+			&i.FinishedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// Digests are the digests of the rows that an item of an event tells of, as they
+// are after what happened; the zero Hash is none. With them, verification finds a
+// row that was changed, removed or added later.
+type Digests struct {
+	// Args covers actions.args, in canonical form.
+	Args Hash
+	// Proposal covers what does not change about an action: who proposed what, and
+	// under which limits.
+	Proposal Hash
+	// Decision covers what was decided about it: by policy, and by people.
+	Decision Hash
+	// Edits covers what people changed: approvals.edits, edited_by, editors and
+	// proposed_args.
+	Edits Hash
+	// Vote covers a row of votes, and Attempt a row of tool_executions.
+	Vote, Attempt Hash
+}
+
+// groups are the digests in the order in which an event has them.
+func (d *Digests) groups() [6]*Hash {
+	return [...]*Hash{&d.Args, &d.Proposal, &d.Decision, &d.Edits, &d.Vote, &d.Attempt}
+}
+
+// encodeDigests returns the digests of the items of an event: a byte with a bit
+// for each group that an item has, and for each item its digests of these groups.
+// It returns nil if no item has any.
+func encodeDigests(items []Item) []byte {
+	var mask byte
+	for i := range items {
+		for bit, h := range items[i].Digests.groups() {
+			if *h != (Hash{}) {
+				mask |= 1 << bit
+			}
+		}
+	}
+	if mask == 0 {
+		return nil
+	}
+	b := append(make([]byte, 0, 1+len(items)*3*sha256.Size), mask)
+	for i := range items {
+		for bit, h := range items[i].Digests.groups() {
+			if mask&(1<<bit) != 0 {
+				b = append(b, h[:]...)
+			}
+		}
+	}
+	return b
+}
+
+// decodeDigests returns the digests of n items. It reports false for bytes that
+// encodeDigests does not write.
+func decodeDigests(b []byte, n int) ([]Digests, bool) {
+	all := make([]Digests, n)
+	if len(b) == 0 {
+		return all, true
+	}
+	mask, b := b[0], b[1:]
+	for i := range all {
+		for bit, h := range all[i].groups() {
+			if mask&(1<<bit) == 0 {
+				continue
+			}
+			if len(b) < len(h) {
+				return nil, false
+			}
+			b = b[copy(h[:], b):]
+		}
+	}
+	return all, len(b) == 0
+}
+
+// ActionRecord is a row of actions as its digests cover it. Zero values stand for
+// NULL.
+type ActionRecord struct {
+	Tenant                                envelope.TenantID
+	Action                                envelope.ActionID
+	External, Session, Automation         string
+	Source, Tool, ComposioApp             string
+	Risk, Effect, RateBucket, Traceparent string
+	ContentDigest                         []byte
+	Employee, ProposedBy, Person          uuid.UUID
+	Workflow                              uuid.UUID
+	Bucket                                int64
+	NotBefore, MustRunBefore              time.Time
+	MaxAttempts                           int32
+	Urgent                                bool
+	// Origin is the digest of the origin in canonical form; zero for none.
+	Origin Hash
+	// Args is the digest of the arguments in canonical form.
+	Args Hash
+
+	Decision       uuid.UUID
+	ConfigVersion  int64
+	ToolDigest     []byte
+	State          string
+	ExpiresAt      time.Time
+	DecidedAt      time.Time
+	DecidedBy      string
+	Note           string
+	ApprovalDigest []byte
+}
+
+// Digests returns the digests of an action.
+func (r *ActionRecord) Digests() Digests {
+	return Digests{Args: r.Args, Proposal: r.proposal(), Decision: r.decision()}
+}
+
+func (r *ActionRecord) proposal() Hash {
+	e := newEncoding("countersign proposal 1")
+	e.tenant(r.Tenant)
+	e.bytes(r.Action[:])
+	for _, s := range [...]string{
+		r.External, r.Session, r.Automation, r.Source, r.Tool, r.ComposioApp, r.Risk, r.Effect, r.RateBucket, r.Traceparent,
+	} {
+		e.text(s)
+	}
+	e.bytes(r.ContentDigest)
+	for _, id := range [...]uuid.UUID{r.Employee, r.ProposedBy, r.Person, r.Workflow} {
+		e.bytes(id[:])
+	}
+	e.number(uint64(r.Bucket))
+	e.moment(r.NotBefore)
+	e.moment(r.MustRunBefore)
+	e.number(uint64(r.MaxAttempts))
+	e.flag(r.Urgent)
+	e.bytes(r.Origin[:])
+	return e.sum()
+}
+
+func (r *ActionRecord) decision() Hash {
+	e := newEncoding("countersign decision 1")
+	e.tenant(r.Tenant)
+	e.bytes(r.Action[:])
+	e.bytes(r.Decision[:])
+	e.number(uint64(r.ConfigVersion))
+	e.bytes(r.ToolDigest)
+	e.text(r.State)
+	e.moment(r.ExpiresAt)
+	e.moment(r.DecidedAt)
+	e.text(r.DecidedBy)
+	e.text(r.Note)
+	e.bytes(r.ApprovalDigest)
+	return e.sum()
+}
+
+// AttemptRecord is a row of tool_executions as its digest covers it: all of it.
+// Zero values stand for NULL.
+type AttemptRecord struct {
+	Tenant                envelope.TenantID
+	Action                envelope.ActionID
+	Attempt               int
+	Status, Code, Message string
+	Result                []byte
+	ProviderID, Worker    string
+	StartedAt, FinishedAt time.Time
+}
+
+// Digest returns the digest of an attempt.
+func (r *AttemptRecord) Digest() Hash {
+	e := newEncoding("countersign attempt 1")
+	e.tenant(r.Tenant)
+	e.bytes(r.Action[:])
+	e.number(uint64(r.Attempt))
+	e.text(r.Status)
+	e.text(r.Code)
+	e.text(r.Message)
+	e.bytes(r.Result)
+	e.text(r.ProviderID)
+	e.text(r.Worker)
+	e.moment(r.StartedAt)
+	e.moment(r.FinishedAt)
+	return e.sum()
+}
+
+// CanonicalHash returns the hash of a JSON value in canonical form, so that it is
+// the same before and after PostgreSQL has stored the value as jsonb. No value has
+// the zero Hash, and neither has one that is not in a form that Countersign
+// accepts.
+func CanonicalHash(value []byte) Hash {
+	if len(value) == 0 {
+		return Hash{}
+	}
+	canonical, err := envelope.Canonical(value)
+	if err != nil {
+		return sha256.Sum256(append([]byte("not canonical: "), bytes.TrimSpace(value)...))
+	}
+	return sha256.Sum256(canonical)
+}
+
+// moment encodes a time that may be missing.
+func (e *encoding) moment(t time.Time) {
+	if t.IsZero() {
+		e.bytes(nil)
+		return
+	}
+	e.time(t)
+}
+
+func (e *encoding) flag(b bool) {
+	if b {
+		e.number(1)
+	} else {
+		e.number(0)
+	}
+}

@@ -1,0 +1,255 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// busy has a tenant do all that an action can go through, and returns an action
+// that was edited and granted by a vote, and one that was let through.
+func (y *fixture) busy() (decided, sent envelope.ActionID) {
+	y.t.Helper()
+	sent = y.submit(toolKeyed, 5)[0]
+	y.submit(toolOnce, 3)
+	undone := y.submit(toolRead, 1)[0]
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return outbox.Undo(ctx, tx, y.tenant, undone, "ada") })
+	y.mode(envelope.ModeRequireApproval)
+	var waiting []envelope.ActionID
+	for _, args := range []string{`{"n":1.50,"big":12345678901234567890,"é":"\u00e9","z":[1e2,-0.0]}`, `{}`, `{"a":{"b":null}}`, `{"x":1}`} {
+		answers, err := y.in.Accept(y.t.Context(), intake.Submitter{
+			Tenant: y.tenant, Token: uuid.New(), Name: "agent", Session: "s", Origin: json.RawMessage(`{"via":"api","ip":"192.0.2.1"}`),
+		}, []*envelope.Proposal{{
+			Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolKeyed, Source: "fake"}, Args: json.RawMessage(args), ExternalID: uuid.NewString(),
+			Constraints: envelope.Constraints{MustRunBefore: time.Now().Add(time.Hour)},
+		}})
+		if err != nil || answers[0].Err != nil {
+			y.t.Fatal(err, answers)
+		}
+		waiting = append(waiting, answers[0].Action)
+	}
+	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
+	by := approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}
+	edit := approval.Approval{Args: json.RawMessage(`{"n":2.0,"more":[]}`), Note: "better"}
+	if _, err := approvals.Approve(y.t.Context(), by, waiting[0], edit); err != nil {
+		y.t.Fatal(err)
+	}
+	if err := approvals.Deny(y.t.Context(), by, waiting[1], approval.Denial{Note: "no"}); err != nil {
+		y.t.Fatal(err)
+	}
+	y.exec("UPDATE actions SET approval_expires_at = now() WHERE action_id = $1", waiting[2].String())
+	if _, err := approval.Expire(y.t.Context(), y.db, 10); err != nil {
+		y.t.Fatal(err)
+	}
+	y.configure(func(ctx context.Context, tx pgx.Tx) error { return outbox.Undo(ctx, tx, y.tenant, waiting[3], "ada") })
+	y.mode(envelope.ModeDeny)
+	if _, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent"}, []*envelope.Proposal{
+		{Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolRead, Source: "fake"}, Args: json.RawMessage(`{}`)},
+	}); err != nil {
+		y.t.Fatal(err)
+	}
+	y.mode(envelope.ModeAllow)
+	y.work()
+	return waiting[0], sent
+}
+
+// checkpoint covers all events.
+func (y *fixture) checkpoint() {
+	y.t.Helper()
+	if _, err := audit.CheckpointAll(y.t.Context(), y.db, func() bool { return true }); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// findings verifies the whole record in a transaction, and returns each finding in
+// short.
+func (y *fixture) findings(tx pgx.Tx) (all []string, rows audit.RowsReport) {
+	y.t.Helper()
+	chain, err := audit.Verify(y.t.Context(), tx, y.tenant, audit.Options{})
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	for _, f := range chain.Findings {
+		all = append(all, fmt.Sprintf("%s event", f.Kind))
+	}
+	if rows, err = audit.VerifyRows(y.t.Context(), tx, y.tenant, audit.RowsOptions{}); err != nil {
+		y.t.Fatal(err)
+	}
+	for _, f := range rows.Findings {
+		all = append(all, fmt.Sprintf("%s %s %s %s", f.Kind, f.Table, f.Action, f.Columns))
+	}
+	return all, rows
+}
+
+// TestTheRecordOfABusyTenantVerifies is the control: what Countersign does itself
+// is no finding, also while it goes on.
+func TestTheRecordOfABusyTenantVerifies(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	y.busy()
+	stop := y.run(y.pipeline(y.db, y.src, config("w2")))
+	written := make(chan struct{})
+	go func() { // waited for by the receive below
+		defer close(written)
+		for range 10 {
+			y.submit(toolKeyed, 20)
+		}
+	}()
+
+	for range 5 {
+		err := postgres.InTx(t.Context(), y.db, postgres.API(y.tenant).Snapshot(), func(tx pgx.Tx) error {
+			if _, err := audit.VerifyRows(t.Context(), tx, y.tenant, audit.RowsOptions{}); err != nil {
+				return err
+			}
+			found, rows := y.findings(tx)
+			if len(found) > 0 || rows.Actions < 10 || rows.Votes != 2 || rows.Attempts == 0 {
+				t.Errorf("findings %q in %+v, want none", found, rows)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	<-written
+	y.empty()
+	stop()
+	y.checkpoint()
+}
+
+// TestWhatRetentionDeletedIsNotMissing deletes actions as retention does.
+func TestWhatRetentionDeletedIsNotMissing(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	_, sent := y.busy()
+	kept := y.submit(toolKeyed, 1)[0]
+	y.work()
+	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 1, 'delete')", y.tenant.String())
+	// Their age is what retention looks at; the record of it says the same as before.
+	age := func(back string) {
+		y.exec(fmt.Sprintf("UPDATE actions SET created_at = created_at %s interval '3 days' WHERE action_id <> $1", back), kept.String())
+		y.exec(fmt.Sprintf("UPDATE actions SET decided_at = decided_at %s interval '3 days' WHERE action_id <> $1", back), kept.String())
+	}
+	age("-")
+	y.exec("UPDATE tool_executions SET finished_at = finished_at - interval '3 days' WHERE action_id = $1", sent.String())
+
+	pruned := one[int](y, "SELECT prune_actions(ARRAY[$1::uuid], ARRAY[$2::uuid])::int", y.tenant.String(), sent.String())
+	age("+")
+
+	if pruned != 1 {
+		t.Fatalf("retention deleted %d actions, want 1", pruned)
+	}
+	err := postgres.InTx(t.Context(), y.db, postgres.API(y.tenant).Snapshot(), func(tx pgx.Tx) error {
+		if found, rows := y.findings(tx); len(found) > 0 || rows.Pruned != 1 {
+			t.Errorf("findings %q in %+v, want none, and one action that retention deleted", found, rows)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var errRollback = errors.New("roll back")
+
+// TestForgedRowsAreFound changes, deletes and adds rows as the owner of the
+// database can. Each is found, with its table, its action and its columns.
+func TestForgedRowsAreFound(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	decided, sent := y.busy()
+	y.checkpoint()
+	other := uuid.New().String()
+	type forgery struct{ sql, want string }
+	var all []forgery
+	change := func(table, column, value, columns string, id envelope.ActionID) {
+		all = append(all, forgery{
+			fmt.Sprintf("UPDATE %s SET %s = %s WHERE action_id = '%s'", table, column, value, id),
+			fmt.Sprintf("changed %s %s %s", table, id, columns),
+		})
+	}
+	for column, value := range map[string]string{
+		"external_id": "'x'", "content_digest": `'\x00'`, "employee_id": "gen_random_uuid()", "session_id": "'x'", "automation_id": "'x'",
+		"proposed_by": "gen_random_uuid()", "person": "gen_random_uuid()", "source_id": "'x'", "tool_name": "'x'", "composio_app": "'x'",
+		"risk": "'high'", "effect": "'read'", "bucket_id": "0", "rate_bucket": "'x'", "not_before": "now()",
+		"must_run_before": "now()", "max_attempts": "99", "traceparent": "'x'", "urgent": "true", "origin": `'{"via":"mcp"}'`,
+		"workflow_id": "gen_random_uuid()",
+	} {
+		change("actions", column, value, "proposal", decided)
+	}
+	for column, value := range map[string]string{
+		"decision_id": "gen_random_uuid()", "config_version": "999", "tool_digest": `'\x00'`, "approval_state": "'auto'",
+		"approval_expires_at": "now()", "decided_at": "now()", "decided_by": "'mallory'", "decision_note": "''", "approval_digest": "NULL",
+	} {
+		change("actions", column, value, "decision", decided)
+	}
+	change("actions", "args", `'{"to":"mallory"}'`, "args", decided)
+	change("actions", "args", `'{"to":"mallory"}'`, "args", sent)
+	change("actions", "created_at", "now()", "created_at", sent)
+	for column, value := range map[string]string{
+		"edits": "'[]'", "edited_by": "'mallory'", "proposed_args": "'{}'", "editors": "'{}'",
+	} {
+		change("approvals", column, value, "edits", decided)
+	}
+	for column, value := range map[string]string{
+		"round": "7", "person": "gen_random_uuid()", "token": "gen_random_uuid()", "actor": "'mallory'", "decision": "'deny'",
+		"note": "'x'", "approval_digest": "NULL", "at": "now()",
+	} {
+		change("votes", column, value, "row", decided)
+	}
+	for column, value := range map[string]string{
+		"attempt": "7", "status": "'failed'", "code": "'x'", "message": "'x'", "result": `'{"forged":true}'`, "provider_id": "'x'",
+		"worker": "'x'", "started_at": "now()", "finished_at": "finished_at + interval '1 microsecond'",
+	} {
+		change("tool_executions", column, value, "row", sent)
+	}
+	attempts := "INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ('" + y.tenant.String() + "', '%s', 1, 'sent', now())"
+	all = append(all,
+		forgery{"DELETE FROM actions WHERE action_id = '" + sent.String() + "'", "missing actions " + sent.String()},
+		forgery{"DELETE FROM votes WHERE action_id = '" + decided.String() + "'", "missing votes " + decided.String()},
+		forgery{"DELETE FROM approvals WHERE action_id = '" + decided.String() + "'", "changed approvals " + decided.String()},
+		forgery{"DELETE FROM tool_executions WHERE action_id = '" + sent.String() + "'", "missing tool_executions " + sent.String()},
+		forgery{"INSERT INTO actions SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', '" + other + "', 'external_id', NULL))).* FROM actions a WHERE action_id = '" + sent.String() + "'", "added actions " + other},
+		forgery{"INSERT INTO votes SELECT (jsonb_populate_record(v, jsonb_build_object('person', '" + other + "'))).* FROM votes v WHERE action_id = '" + decided.String() + "'", "added votes " + decided.String()},
+		forgery{fmt.Sprintf(attempts, sent), "added tool_executions " + sent.String()},
+		forgery{fmt.Sprintf(attempts, other), "added tool_executions " + other},
+		forgery{"UPDATE events SET digests = NULL WHERE kind = 'settled'", "changed event"},
+		forgery{"UPDATE events SET actor = 'mallory' WHERE kind = 'decided'", "changed event"},
+		forgery{"DELETE FROM events WHERE kind = 'edited'", "missing event"},
+	)
+
+	for _, f := range all {
+		err := postgres.InTx(t.Context(), y.db, postgres.Admin(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+				return err
+			}
+			tag, err := tx.Exec(t.Context(), f.sql)
+			if err != nil || tag.RowsAffected() == 0 {
+				return fmt.Errorf("%s changed %d rows: %w", f.sql, tag.RowsAffected(), err)
+			}
+			if found, _ := y.findings(tx); !strings.Contains(strings.Join(found, "\n"), f.want) {
+				t.Errorf("%s: found %q, want %q", f.sql, found, f.want)
+			}
+			return errRollback
+		})
+		if !errors.Is(err, errRollback) {
+			t.Error(err)
+		}
+	}
+}
