@@ -113,7 +113,7 @@ type Operator struct {
 // ProviderInput is an OpenID Connect issuer whose tokens are accepted.
 type ProviderInput struct {
 	Issuer         string            `json:"issuer"`
-	Audience       string            `json:"audience"`
+	Audience       string            `json:"audience,omitzero"`
 	Clients        []string          `json:"clients,omitempty"`
 	RoleClaim      string            `json:"role_claim,omitzero"`
 	Roles          map[string]string `json:"roles,omitempty"`

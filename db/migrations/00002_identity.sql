@@ -17,10 +17,13 @@ CREATE TABLE tenants (
         CONSTRAINT tenants_session_minute_max_check CHECK (session_minute_max BETWEEN 0 AND 1000000),
     danger_mode         text        NOT NULL DEFAULT 'deny'
         CONSTRAINT tenants_danger_mode_check CHECK (danger_mode IN ('require_approval', 'deny')),
+    allowed_audiences   text[]      NOT NULL DEFAULT '{}',
     CONSTRAINT tenants_name_check CHECK (name ~ '^[a-z0-9][a-z0-9-]{0,62}$')
 );
 COMMENT ON COLUMN tenants.config_version IS
     'Incremented by triggers on every change of sources, tools, policy or limits. A decision stores the version it was made under; a worker that sees another version decides again.';
+COMMENT ON COLUMN tenants.allowed_audiences IS
+    'Issuers and audiences, each pair with a space between, that the deployment lets the tenant use although the audience does not contain the tenant''s id. Only a connection to the database changes it.';
 COMMENT ON COLUMN tenants.timezone IS 'IANA name. Calendar limits of buckets without their own time zone reset at midnight in this zone.';
 COMMENT ON COLUMN tenants.phone_region IS 'Two-letter code of the country whose phone numbers may be written without a country code; empty for none.';
 COMMENT ON COLUMN tenants.plus_addressing IS 'Whether a+anything@b is the same recipient as a@b.';

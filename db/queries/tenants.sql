@@ -1,3 +1,12 @@
+-- name: TenantAudienceAllow :execrows
+-- Lets a tenant use an issuer and audience, or, unless allowed, no longer.
+UPDATE tenants t
+SET allowed_audiences = array_remove(t.allowed_audiences, @pair::text) || CASE WHEN @allowed::boolean THEN ARRAY[@pair::text] ELSE '{}' END
+WHERE t.tenant_id = @tenant_id;
+
+-- name: TenantAudienceAllowed :one
+SELECT (@pair::text = ANY (t.allowed_audiences))::boolean FROM tenants t WHERE t.tenant_id = @tenant_id;
+
 -- name: TenantByName :one
 SELECT t.tenant_id FROM tenants t WHERE t.name = @name;
 

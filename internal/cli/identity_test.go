@@ -133,6 +133,8 @@ func logsIn(d *fixture) {
 		d.t.Error("a login that the API does not take was kept")
 	}
 	d.want(d.run(ctx, d.environment.Tokens().Admin, "", "provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitFailed, "role admin")
+	d.want(as("provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitFailed, "allow-audience")
+	d.want(as("provider", "allow-audience", "--tenant", "demo", "--issuer", issuer.URL(), "--audience", "cli"), command.ExitOK, "allowed cli")
 	d.want(as("provider", "set", "acme", "--issuer", issuer.URL(), "--audience", "cli", "--role-claim", "groups", "--role", "ops=operator"), command.ExitOK, "set acme")
 	d.want(as("provider", "list"), command.ExitOK, "acme", issuer.URL(), "groups", "ops=operator")
 	d.want(ana.run(login...), command.ExitFailed, "has no role here")

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // Operators returns the command operator.
@@ -115,21 +119,56 @@ func Providers(a *command.App) *cobra.Command {
 			return []string{p.ID, p.Issuer, p.Audience, p.RoleClaim, strings.Join(roles, " "), p.DefaultRole, strings.Join(p.AllowedDomains, " ")}
 		},
 	}, (*client.Client).Providers),
-		providerSet(a),
+		providerSet(a), audienceAllow(a),
 		command.NewChange(a, "delete PROVIDER", "the id of a provider", "deleted %s", (*client.Client).DeleteProvider))
+}
+
+// audienceAllow lets a tenant use an audience that is not its own. Nobody can do
+// so through the API.
+func audienceAllow(a *command.App) *cobra.Command {
+	var tenant, issuer, audience string
+	var remove bool
+	cmd := command.NewLocal("allow-audience", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		if tenant == "" || issuer == "" || audience == "" {
+			return command.Misuse("--tenant, --issuer and --audience are required")
+		}
+		done := "allowed"
+		if remove {
+			done = "allows no longer"
+		}
+		err := a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
+			id, err := identity.TenantByName(ctx, tx, tenant)
+			if err != nil {
+				return err
+			}
+			if err := identity.AllowAudience(ctx, tx, id, issuer, audience, !remove); err != nil {
+				return err
+			}
+			return audit.Write(ctx, tx, audit.Event{Tenant: id, Kind: audit.Configured, Actor: "countersign provider", Items: []audit.Item{{
+				Subject: "audience of an issuer " + done, Detail: map[string]any{"issuer": issuer, "audience": audience, "allowed": !remove},
+			}}})
+		})
+		return a.Done(err, "%s %s of %s for %s", done, audience, issuer, tenant)
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	flags.StringVar(&issuer, "issuer", "", "the issuer's `address`, as its tokens write it (required)")
+	flags.StringVar(&audience, "audience", "", "the `audience`, which no other tenant can then use (required)")
+	flags.BoolVar(&remove, "remove", false, "allow it no longer")
+	return cmd
 }
 
 func providerSet(a *command.App) *cobra.Command {
 	var in wire.ProviderInput
 	cmd := command.New(a, "set PROVIDER", command.Arguments(1, 1, "an id for the provider"), func(ctx context.Context, c *client.Client, args []string) error {
-		if in.Issuer == "" || in.Audience == "" {
-			return command.Misuse("--issuer and --audience are required")
+		if in.Issuer == "" {
+			return command.Misuse("--issuer is required")
 		}
 		return a.Done(c.PutProvider(ctx, args[0], in), "set %s", args[0])
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&in.Issuer, "issuer", "", "the issuer's `address`, as its tokens write it (required)")
-	flags.StringVar(&in.Audience, "audience", "", "for `whom` its tokens must be, as a rule the client's id (required)")
+	flags.StringVar(&in.Audience, "audience", "", "for `whom` its tokens must be, as a rule the client's id (default countersign- and the tenant's id)")
 	flags.StringArrayVar(&in.Clients, "client", nil, "a `client`, beside the audience, to which a token may have been issued; may be repeated")
 	flags.StringVar(&in.RoleClaim, "role-claim", "", "the `claim` that says what somebody may do: a name, or a JSON Pointer")
 	flags.StringToStringVar(&in.Roles, "role", nil, "which of its values is which role, as `value=role`; may be repeated")

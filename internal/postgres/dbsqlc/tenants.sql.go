@@ -12,6 +12,43 @@ import (
 	"github.com/google/uuid"
 )
 
+const tenantAudienceAllow = `-- name: TenantAudienceAllow :execrows
+UPDATE tenants t
+SET allowed_audiences = array_remove(t.allowed_audiences, $1::text) || CASE WHEN $2::boolean THEN ARRAY[$1::text] ELSE '{}' END
+WHERE t.tenant_id = $3
+`
+
+type TenantAudienceAllowParams struct {
+	Pair     string
+	Allowed  bool
+	TenantID uuid.UUID
+}
+
+// Lets a tenant use an issuer and audience, or, unless allowed, no longer.
+func (q *Queries) TenantAudienceAllow(ctx context.Context, db DBTX, arg *TenantAudienceAllowParams) (int64, error) {
+	result, err := db.Exec(ctx, tenantAudienceAllow, arg.Pair, arg.Allowed, arg.TenantID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const tenantAudienceAllowed = `-- name: TenantAudienceAllowed :one
+SELECT ($1::text = ANY (t.allowed_audiences))::boolean FROM tenants t WHERE t.tenant_id = $2
+`
+
+type TenantAudienceAllowedParams struct {
+	Pair     string
+	TenantID uuid.UUID
+}
+
+func (q *Queries) TenantAudienceAllowed(ctx context.Context, db DBTX, arg *TenantAudienceAllowedParams) (bool, error) {
+	row := db.QueryRow(ctx, tenantAudienceAllowed, arg.Pair, arg.TenantID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const tenantByName = `-- name: TenantByName :one
 SELECT t.tenant_id FROM tenants t WHERE t.name = $1
 `

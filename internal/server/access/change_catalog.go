@@ -61,20 +61,22 @@ func effectRank(e envelope.Effect) int {
 
 // toolSettings are what people can set of a tool, and what follows from it.
 type toolSettings struct {
-	Risk                 policy.ToolRisk
-	Effect               envelope.Effect
-	MaxAttempts          int
-	Retry                catalog.Retry
-	Recipients, Scopes   []string
-	Drifted, Quarantined bool
-	Accepted             []byte
-	Described            catalog.Description
-	Reversal             *catalog.Reversal
+	Risk               policy.ToolRisk
+	Effect             envelope.Effect
+	MaxAttempts        int
+	Retry              catalog.Retry
+	Recipients, Scopes []string
+	Drifted, Moved     bool
+	Drift              catalog.Drift
+	Quarantined        bool
+	Accepted           []byte
+	Described          catalog.Description
+	Reversal           *catalog.Reversal
 }
 
 func settingsOf(t *catalog.Tool) toolSettings {
 	return toolSettings{
-		Risk: t.Risk, Effect: t.Effect, MaxAttempts: t.MaxAttempts, Retry: t.Retry, Scopes: t.Scopes, Drifted: t.Drifted(),
+		Risk: t.Risk, Effect: t.Effect, MaxAttempts: t.MaxAttempts, Retry: t.Retry, Scopes: t.Scopes, Drifted: t.Drifted(), Moved: t.Moved, Drift: t.Drift,
 		Quarantined: t.Quarantined, Accepted: t.Accepted, Described: t.Described, Reversal: t.Reversal,
 		Recipients: mapped(t.Recipients, contact.Pattern.String),
 	}
@@ -105,7 +107,8 @@ func (c *comparison) compareTool(key policy.Key, was, is toolSettings) {
 		{"the effect class", effectRank(is.Effect) < effectRank(was.Effect) || is.Effect != was.Effect && c.rulesLookAt("effect")},
 		{"recipients", !containsAll(is.Recipients, was.Recipients)},
 		{"scopes", !containsAll(is.Scopes, was.Scopes)},
-		{"the drift or quarantine", was.Drifted && !is.Drifted || was.Quarantined && !is.Quarantined},
+		{"the drift or quarantine", was.Drifted && !is.Drifted || was.Moved && !is.Moved || was.Drift != catalog.DriftNone && is.Drift == catalog.DriftNone ||
+			was.Quarantined && !is.Quarantined},
 		// Reversals run under an automation of their own, which may have modes.
 		{"the reversal", is.Reversal != nil && !same(was.Reversal, is.Reversal)},
 	} {

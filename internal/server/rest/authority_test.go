@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func TestSettingsAreOnlyMadeStricter(t *testing.T) {
 		f.admin.send(v.method, v.path, v.body).wants(t, v.want)
 	}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error { // the source changes what write is, and then has a new tool
-		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "mail", Kind: catalog.KindMCP, Enabled: true, Quarantine: true}); err != nil {
+		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: mailConfig, Enabled: true, Quarantine: true}); err != nil {
 			return err
 		}
 		changed := slices.Clone(mailTools)
@@ -194,10 +195,14 @@ func TestConfigurationIsHeldToTheToolsOfTheToken(t *testing.T) {
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		changed := slices.Clone(mailTools)
 		changed[2].Description = "Says what it does."
-		if err := catalog.PutListing(ctx, tx, f.id, "mail", changed); err != nil {
+		moved := catalog.Source{ID: "moved", Kind: catalog.KindMCP, Config: mailConfig, Enabled: true}
+		if err := errors.Join(
+			catalog.PutListing(ctx, tx, f.id, "mail", changed),
+			catalog.PutSource(ctx, tx, f.id, moved), catalog.PutListing(ctx, tx, f.id, "moved", mailTools),
+		); err != nil {
 			return err
 		}
-		moved := catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:10/mcp"}`), Enabled: true}
+		moved.Config = json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:10/mcp"}`)
 		return catalog.PutSource(ctx, tx, f.id, moved)
 	})
 	for operation, path := range map[string]string{"putPolicy": "/api/v1/policy", "putLimits": "/api/v1/limits"} { // visits only try them
@@ -205,6 +210,7 @@ func TestConfigurationIsHeldToTheToolsOfTheToken(t *testing.T) {
 		v.path = path
 		visits[operation] = v
 	}
+	visits["acceptSource"] = visit{"POST", "/api/v1/sources/moved/accept", nil, 200}
 	visits["acceptTool"] = visit{"POST", "/api/v1/tools/mail:danger/accept", object{"digest": f.digestOf("mail:danger")}, 200}
 
 	for _, rt := range rest.Routes() {
@@ -248,8 +254,8 @@ func (f *tenantFixture) sourceTag(id string) string {
 
 // matching returns the precondition of a request that needs one.
 func (f *tenantFixture) matching(v visit) []string {
-	if strings.HasSuffix(v.path, "/sources/mail/accept") {
-		return ifMatch(f.sourceTag("mail"))
+	if v.path == "/api/v1/sources/moved/accept" {
+		return ifMatch(f.sourceTag("moved"))
 	}
 	if v.method != "PUT" || v.path != "/api/v1/policy" && v.path != "/api/v1/limits" {
 		return nil

@@ -109,6 +109,9 @@ var mailTools = []source.Tool{
 	{Name: "danger", InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{Destructive: new(true)}},
 }
 
+// mailConfig is the configuration of the source mail.
+var mailConfig = json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:9/mcp"}`)
+
 func (h *fixture) tenant(name string) *tenantFixture {
 	h.t.Helper()
 	f := &tenantFixture{fixture: h}
@@ -127,7 +130,7 @@ func (h *fixture) tenant(name string) *tenantFixture {
 		h.t.Fatal(err)
 	}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		src := catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: json.RawMessage(`{"transport":"http","url":"http://127.0.0.1:9/mcp"}`), Enabled: true}
+		src := catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: mailConfig, Enabled: true}
 		if err := catalog.PutSource(ctx, tx, f.id, src); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 		return object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9/" + path}}
 	}
 	provider := func(audience string) object {
-		return object{"issuer": "https://versions.example.org", "audience": audience}
+		return object{"issuer": "https://versions.example.org", "audience": audience + f.id.String()}
 	}
 
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
 		"session mode":   {"/api/v1/policy/sessions/s/mail:*", object{"mode": "deny", "expires_in": "1h"}, object{"mode": "require_approval", "expires_in": "1h"}, false},
 		"preference":     {"/api/v1/preferences/mail:*", nil, nil, false},
 		"review":         {"/api/v1/reviews/*?risk=high", object{"approvals": 1}, object{"approvals": 2}, false},
-		"source":         {"/api/v1/sources/mail", source("one"), source("other"), true},
+		"source":         {"/api/v1/sources/versioned", source("one"), source("other"), false},
 		"quiet hours":    {nightPath("recipient", "email:Ana@example.org"), night(), object{"timezone": "Europe/Berlin", "windows": []object{{"from": "03:00", "until": "03:01"}}}, false},
 		"employee":       {employee, object{"trust": "low"}, object{"trust": "high"}, false},
 		"person":         {person, object{"name": "Ana"}, object{"name": "Ana Lima"}, true},

@@ -183,7 +183,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"createOperator":      {"POST", "/api/v1/operators", object{"name": "Bo", "role_set": "viewer"}, 201},
 		"putOperator":         {"PUT", "/api/v1/operators/" + person, object{"name": "Ana", "disabled": true}, 200},
 		"listProviders":       {"GET", "/api/v1/identity-providers", nil, 200},
-		"putProvider":         {"PUT", "/api/v1/identity-providers/made", object{"issuer": issuer, "audience": "made"}, 200},
+		"putProvider":         {"PUT", "/api/v1/identity-providers/made", object{"issuer": issuer, "audience": "made-" + f.id.String()}, 200},
 		"deleteProvider":      {"DELETE", "/api/v1/identity-providers/doomed", nil, 204},
 		"revokeToken":         {"DELETE", "/api/v1/tokens/" + doomed, nil, 204},
 		"verifyAudit":         {"GET", "/api/v1/audit/verify", nil, 200},

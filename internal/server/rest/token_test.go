@@ -40,7 +40,7 @@ func TestAdministratorsCannotRaiseThemselves(t *testing.T) {
 		return "/api/v1/tokens/" + c.id.String() + strings.Join(more, "")
 	}
 	other := f.holder(identity.Grant{Name: "other admin", Role: identity.RoleAdmin})
-	issuer := object{"issuer": "https://login.example.org", "audience": "a"}
+	issuer := object{"issuer": "https://login.example.org", "audience": "a-" + f.id.String()}
 
 	for name, v := range map[string]visit{
 		"an owner's token":         {"POST", "/api/v1/tokens", object{"name": "x", "role": "owner"}, 403},
@@ -117,14 +117,14 @@ func TestSecretsShowNowhere(t *testing.T) {
 	h := newFixture(t)
 	f := h.tenant("secrets")
 	owner, issuer := f.owner(), identitytest.New(t)
-	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api", "default_role": "viewer"}).wants(t, 200)
+	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api-" + f.id.String(), "default_role": "viewer"}).wants(t, 200)
 	var made, turned shownToken
 	owner.send("POST", "/api/v1/tokens", object{"name": "x", "role": "agent"}).wants(t, 201).into(t, &made)
 	owner.send("POST", "/api/v1/tokens/"+made.ID+"/rotate", object{"overlap": "1m", "expires_in": "1m"}).wants(t, 200).into(t, &turned)
 	if turned.ID != made.ID || turned.Token == made.Token || turned.ExpiresAt == nil {
 		t.Errorf("a rotation answers %+v", turned)
 	}
-	signed, bad := issuer.Token("api", time.Now(), nil), issuer.Token("other", time.Now(), nil)
+	signed, bad := issuer.Token("api-"+f.id.String(), time.Now(), nil), issuer.Token("other", time.Now(), nil)
 	(&client{fixture: h, token: signed}).send("GET", "/api/v1/me", nil).wants(t, 200)
 	(&client{fixture: h, token: bad}).send("GET", "/api/v1/me", nil).wants(t, 401)
 
@@ -200,9 +200,9 @@ func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	h := newFixture(t)
 	f := h.tenant("people")
 	owner, issuer := f.owner(), identitytest.New(t)
-	ana := &client{fixture: h, token: issuer.Token("api", time.Now(), identitytest.Claims{"name": "Ana"})}
+	ana := &client{fixture: h, token: issuer.Token("api-"+f.id.String(), time.Now(), identitytest.Claims{"name": "Ana"})}
 	ana.send("GET", "/api/v1/me", nil).wants(t, 401)
-	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api", "default_role": "operator"}).wants(t, 200)
+	owner.send("PUT", "/api/v1/identity-providers/acme", object{"issuer": issuer.URL(), "audience": "api-" + f.id.String(), "default_role": "operator"}).wants(t, 200)
 
 	issuer.SetDown(true)
 	if a := ana.send("GET", "/api/v1/me", nil).wants(t, 503); a.header.Get("Retry-After") == "" {
@@ -210,7 +210,7 @@ func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	}
 	f.agent.send("GET", "/api/v1/me", nil).wants(t, 200)
 	issuer.SetDown(false)
-	bo := &client{fixture: h, token: identitytest.New(t).Token("api", time.Now(), nil)}
+	bo := &client{fixture: h, token: identitytest.New(t).Token("api-"+f.id.String(), time.Now(), nil)}
 	bo.send("GET", "/api/v1/me", nil).wants(t, 401)
 
 	// The issuer is asked again after ten seconds; another server asks at once.

@@ -46,7 +46,7 @@ func (f *tenantFixture) somebody(name string, role identity.Role) uuid.UUID {
 func (f *tenantFixture) provider(id, issuer string) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: id, Issuer: issuer, Audience: "countersign"})
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: id, Issuer: issuer, Audience: identity.OwnAudience(f.id)})
 	})
 }
 

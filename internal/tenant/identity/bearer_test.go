@@ -53,7 +53,18 @@ func trust(t *testing.T, db postgres.Begins, tenant envelope.TenantID, p identit
 	if p.Audience == "" {
 		p.Audience = audience
 	}
+	allow(t, db, tenant, p.Issuer, p.Audience, true)
 	inTenant(t, db, tenant, func(tx pgx.Tx) error { return identity.PutProvider(t.Context(), tx, tenant, p) })
+}
+
+// allow has the deployment allow an audience that is not the tenant's own.
+func allow(t *testing.T, db postgres.Begins, tenant envelope.TenantID, issuer, audience string, allowed bool) {
+	t.Helper()
+	if err := postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) error {
+		return identity.AllowAudience(t.Context(), tx, tenant, issuer, audience, allowed)
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // people lists the people of a tenant.
@@ -274,6 +285,7 @@ func TestIssuerAndAudienceBelongToOneTenant(t *testing.T) {
 	db, at := dbtest.Tx(t), now()
 	one, two, issuer := tenantOf(t, db), tenantOf(t, db), identitytest.New(t)
 	trust(t, db, one, identity.Provider{Issuer: issuer.URL(), DefaultRole: identity.RoleViewer})
+	allow(t, db, two, issuer.URL(), audience, true)
 	taken := postgres.InTx(t.Context(), db, postgres.API(two), func(tx pgx.Tx) error {
 		return identity.PutProvider(t.Context(), tx, two, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: audience})
 	})
@@ -493,6 +505,57 @@ func TestFirstLoginsAtOnceMakeOnePerson(t *testing.T) {
 	}
 }
 
+// TestAnAudienceIsTheTenantsOwn unless the deployment allows another one.
+func TestAnAudienceIsTheTenantsOwn(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Tx(t)
+	one, two := tenantOf(t, db), tenantOf(t, db)
+	const issuer = "https://login.example.org"
+	put := func(tenant envelope.TenantID, audience string) error {
+		return postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) error {
+			return identity.PutProvider(t.Context(), tx, tenant, identity.Provider{ID: "p", Issuer: issuer, Audience: audience})
+		})
+	}
+
+	for _, audience := range []string{"countersign", "client", identity.OwnAudience(two), strings.ToUpper(one.String())} {
+		if err := put(one, audience); !errors.Is(err, fault.Denied) {
+			t.Errorf("PutProvider with the audience %s = %v, want fault.Denied", audience, err)
+		}
+	}
+	if err := put(one, "app-"+one.String()); err != nil {
+		t.Errorf("PutProvider with an audience that contains the tenant's id = %v", err)
+	}
+	if err := put(one, ""); err != nil {
+		t.Errorf("PutProvider without an audience = %v", err)
+	}
+	var all []identity.Provider
+	inTenant(t, db, one, func(tx pgx.Tx) (err error) {
+		all, err = identity.Providers(t.Context(), tx, one)
+		return err
+	})
+	if len(all) != 1 || all[0].Audience != identity.OwnAudience(one) {
+		t.Errorf("without an audience the provider is %+v, want the audience %s", all, identity.OwnAudience(one))
+	}
+
+	allow(t, db, one, issuer, "client", true)
+	if err := put(two, "client"); !errors.Is(err, fault.Denied) {
+		t.Errorf("PutProvider with the audience of another tenant = %v, want fault.Denied", err)
+	}
+	if err := put(one, "client"); err != nil {
+		t.Errorf("PutProvider with an allowed audience = %v", err)
+	}
+	allow(t, db, one, issuer, "client", false)
+	if err := put(one, "client"); !errors.Is(err, fault.Denied) {
+		t.Errorf("PutProvider with an audience that is allowed no longer = %v, want fault.Denied", err)
+	}
+	err := postgres.InTx(t.Context(), db, postgres.API(one), func(tx pgx.Tx) error {
+		return identity.AllowAudience(t.Context(), tx, one, issuer, "mine", true)
+	})
+	if err == nil {
+		t.Error("a tenant allowed an audience to itself")
+	}
+}
+
 func TestProviderThatIsRefused(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
@@ -515,7 +578,7 @@ func TestProviderThatIsRefused(t *testing.T) {
 		"a domain in capitals":  {Issuer: "https://i", AllowedDomains: []string{"Acme.com"}},
 		"an id of our own kind": {Issuer: "https://i", ID: "../x"},
 	} {
-		p.Audience = "a"
+		p.Audience = identity.OwnAudience(tenant)
 		if p.ID == "" {
 			p.ID = "p"
 		}

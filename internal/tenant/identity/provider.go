@@ -17,8 +17,9 @@ type Provider struct {
 	// Issuer is its address, exactly as its tokens and its discovery document
 	// write it: https, or http on this machine.
 	Issuer string
-	// Audience is for whom its tokens must be: the client's id, as a rule.
-	// Issuer and audience together belong to one tenant.
+	// Audience is for whom its tokens must be: the client's id, as a rule. It
+	// contains the tenant's id, or was allowed by AllowAudience; empty is
+	// OwnAudience. Issuer and audience together belong to one tenant.
 	Audience string
 	// Clients are those, beside the audience itself, to which a token may have
 	// been issued (azp or client_id).

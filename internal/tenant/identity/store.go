@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -37,12 +38,21 @@ func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (strin
 	return dbsqlc.New().TenantName(ctx, tx, uuid.UUID(tenant))
 }
 
-// PutProvider sets a provider up, in a transaction of the tenant's scope. What
+// PutProvider sets a provider up, in a transaction of the tenant's scope. Without
+// an audience it has the tenant's own. An audience that is neither the tenant's
+// nor allowed by AllowAudience is fault.Denied: whoever comes first would
+// otherwise have the logins of somebody else's people. What
 // breaks the rules is fault.Invalid; an issuer and audience that is another
 // provider's, perhaps another tenant's, and the last owner's way in are
 // fault.Conflict.
 func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Provider) error {
+	if p.Audience == "" {
+		p.Audience = OwnAudience(tenant)
+	}
 	if err := p.check(); err != nil {
+		return err
+	}
+	if err := checkAudience(ctx, tx, tenant, &p); err != nil {
 		return err
 	}
 	if p.Roles == nil {
@@ -58,6 +68,39 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 			RoleClaim: postgres.OrNull(p.RoleClaim), Roles: roles, DefaultRole: postgres.OrNull(string(p.DefaultRole)), AllowedDomains: append([]string{}, p.AllowedDomains...),
 		}))
 	})
+}
+
+// OwnAudience is the audience of a tenant unless it is set otherwise.
+func OwnAudience(tenant envelope.TenantID) string { return "countersign-" + tenant.String() }
+
+// checkAudience returns fault.Denied if a tenant may not use an audience.
+func checkAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p *Provider) error {
+	if strings.Contains(p.Audience, tenant.String()) {
+		return nil
+	}
+	allowed, err := dbsqlc.New().TenantAudienceAllowed(ctx, tx, &dbsqlc.TenantAudienceAllowedParams{
+		TenantID: uuid.UUID(tenant), Pair: audiencePair(p.Issuer, p.Audience),
+	})
+	if err == nil && !allowed {
+		return fault.New(fault.Denied, "an audience contains the id of the tenant, such as %s; whoever runs this deployment can allow another one: countersign provider allow-audience", OwnAudience(tenant))
+	}
+	return err
+}
+
+// audiencePair names an issuer, which has no space, and an audience.
+func audiencePair(issuer, audience string) string { return issuer + " " + audience }
+
+// AllowAudience lets a tenant use an issuer's audience that does not contain its
+// id, or, unless allowed, no longer; a provider that uses it already stays. It
+// takes a transaction that no tenant's scope can have.
+func AllowAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, issuer, audience string, allowed bool) error {
+	if err := (&Provider{Issuer: issuer, Audience: audience}).check(); err != nil {
+		return err
+	}
+	n, err := dbsqlc.New().TenantAudienceAllow(ctx, tx, &dbsqlc.TenantAudienceAllowParams{
+		TenantID: uuid.UUID(tenant), Pair: audiencePair(issuer, audience), Allowed: allowed,
+	})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such tenant"))
 }
 
 // DeleteProvider has the tokens of a provider taken no more, in a transaction
