@@ -1,0 +1,49 @@
+package rest_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/server/rest"
+)
+
+// TestAuthorityIsDocumented compares docs/authority.md with the table of routes:
+// every operation that changes something is in the page's table of what
+// loosens, under what operators decide, or configures nothing that policy looks
+// at.
+func TestAuthorityIsDocumented(t *testing.T) {
+	t.Parallel()
+	elsewhere := map[string]bool{
+		// Proposals and decisions.
+		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true,
+		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "slackInteraction": true,
+		// What failed.
+		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
+		// Accounts, whose rules are in identities.md.
+		"issueToken": true, "rotateToken": true, "revokeToken": true, "createOperator": true, "putOperator": true, "putProvider": true, "deleteProvider": true,
+		// Neither reads nor changes of policy.
+		"explainPolicy": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true,
+	}
+	text, err := os.ReadFile("../../../docs/authority.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[string]bool)
+	for _, found := range regexp.MustCompile("`([a-z]+[A-Z]?[A-Za-z]*)`").FindAllStringSubmatch(string(text), -1) {
+		named[found[1]] = true
+	}
+	tools := toolRoutes()
+	for _, rt := range rest.Routes() {
+		if strings.HasPrefix(rt.Pattern, "GET ") {
+			continue
+		}
+		if elsewhere[rt.Operation] == named[rt.Operation] {
+			t.Errorf("%s is on the page: %t, and listed here as something else: %t; want one of them", rt.Operation, named[rt.Operation], elsewhere[rt.Operation])
+		}
+		if tools[rt.Operation] == "configures" && !named[rt.Operation] {
+			t.Errorf("%s configures tools, and is not on the page", rt.Operation)
+		}
+	}
+}
