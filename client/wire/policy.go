@@ -132,10 +132,20 @@ type Simulation struct {
 	Tool string `json:"tool,omitzero"`
 	// Policy is a document whose sections replace the current ones.
 	Policy json.RawMessage `json:"policy"`
+	// Overrides are risks and effect classes of tools to try.
+	Overrides []SimulatedOverride `json:"overrides,omitempty"`
 	// Cursor is the NextCursor of the page before.
 	Cursor string `json:"cursor,omitzero"`
 	// Most is how many actions a page examines; zero means 2000.
 	Most int `json:"limit,omitzero"`
+}
+
+// SimulatedOverride is the risk or the effect class of a tool to try; what is
+// empty stays as it is.
+type SimulatedOverride struct {
+	Tool   string          `json:"tool"`
+	Risk   string          `json:"risk,omitzero"`
+	Effect envelope.Effect `json:"effect,omitzero"`
 }
 
 // SimulationPage is the result of a simulation for a part of the range.

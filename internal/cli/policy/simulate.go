@@ -24,6 +24,7 @@ import (
 type simulation struct {
 	wire.Simulation
 	file         string
+	risks        map[string]string // by tool
 	examples     int
 	failOnChange bool
 }
@@ -38,6 +39,7 @@ func simulate(a *command.App) *cobra.Command {
 	command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")
 	flags.Lookup("since").DefValue = "168h"
 	flags.StringVar(&f.Tool, "tool", "", "only actions of the tools that this `key` covers")
+	flags.StringToStringVar(&f.risks, "override", nil, "a `tool=risk` to try, such as mail:send=danger; may be repeated")
 	flags.IntVar(&f.examples, "examples", 20, "how many actions are shown that come out differently")
 	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the current policy")
 	return cmd
@@ -53,6 +55,9 @@ func run(ctx context.Context, a *command.App, c *client.Client, f simulation) er
 	}
 	now := time.Now()
 	f.Policy, f.From, f.To = file.JSON, cmp.Or(f.From, now.AddDate(0, 0, -7)), cmp.Or(f.To, now)
+	for tool, risk := range f.risks {
+		f.Overrides = append(f.Overrides, wire.SimulatedOverride{Tool: tool, Risk: risk})
+	}
 	sum := newSummary(f.examples)
 	stopped := simulatePages(ctx, a, c, f.Simulation, sum)
 	if p, ok := errors.AsType[*client.Problem](stopped); ok && len(p.Errors) > 0 {

@@ -50,7 +50,7 @@ func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 // compare decides about an envelope by both policies. The returned function
 // finds the causes of a difference.
 func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifference, func() []wire.SimulationCause) {
-	before, after := now.Decide(e.tool, e.proposed), changed.Decide(e.tool, e.proposed)
+	before, after := now.Decide(e.tool, e.proposed), changed.Decide(e.overridden, e.changed)
 	return wire.SimulationDifference{
 		Action: e.action, ProposedAt: e.at, Tool: e.key.String(), Then: e.then,
 		Now: wire.SimulatedDecision{Mode: before.Mode, Source: before.Source}, Changed: wire.SimulatedDecision{Mode: after.Mode, Source: after.Source},

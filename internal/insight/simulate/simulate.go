@@ -31,6 +31,9 @@ type Request struct {
 	// Limit is how many envelopes the page examines, 1 to MaxPage, including
 	// those of other tools.
 	Limit int
+	// Overrides are risks and effect classes of tools that the changed policy
+	// is tried with; empty fields stay as they are.
+	Overrides map[policy.Key]catalog.Overrides
 }
 
 // Page is a page of past envelopes, in the form in which policy decides.
@@ -53,6 +56,12 @@ type past struct {
 	// tool is nil if it is gone.
 	tool     *catalog.Tool
 	proposed settings.Proposal
+	// asked is the risk of the envelope as it is stored.
+	asked envelope.Risk
+	// overridden and changed are the tool and the proposal with the overrides
+	// of the request.
+	overridden *catalog.Tool
+	changed    settings.Proposal
 	// examined is how many envelopes the page went through up to this one.
 	examined int
 }

@@ -61,6 +61,23 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 	}
 }
 
+func TestARiskIsTried(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, dbtest.Tx(t))
+	s.propose(s.by(), call("mail", `{}`))
+	s.as(func(ctx context.Context, tx pgx.Tx) error {
+		return settings.DeleteMode(ctx, tx, s.tenant, "", "shop:*")
+	})
+	req := lately()
+	req.Overrides = map[policy.Key]catalog.Overrides{{Source: "shop", Action: "mail"}: {Risk: policy.RiskDanger}}
+
+	got := s.read(req).Compare(settings.Document{}, never)
+
+	if diff := cmp.Diff([]wire.SimulationCount{count("shop:mail", allow, asks, deny, 1)}, got.Counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
 // TestWhatMakesTheDifference changes one section after the other.
 func TestWhatMakesTheDifference(t *testing.T) {
 	t.Parallel()

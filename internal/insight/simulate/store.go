@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -59,6 +61,9 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 		if err := list(ctx, tx, snap, p.past[from:]); err != nil {
 			return nil, err
 		}
+		for i := range p.past[from:] {
+			p.past[from+i].override(req.Overrides)
+		}
 		p.next = nil
 		if int64(len(rows)) < params.Most {
 			break
@@ -78,7 +83,7 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	if !ok {
 		return e
 	}
-	e.tool = tool
+	e.tool, e.asked = tool, envelope.Risk(r.Risk)
 	e.proposed = settings.Proposal{
 		Automation: r.AutomationID, AskedApproval: r.Asked, Session: r.SessionID, Args: r.Args, Tools: r.Tools, Person: postgres.OrZero(r.Person), Now: now,
 		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
@@ -87,6 +92,18 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 		e.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
 	}
 	return e
+}
+
+// override sets the tool and the proposal that the changed policy decides about.
+func (e *past) override(all map[policy.Key]catalog.Overrides) {
+	e.overridden, e.changed = e.tool, e.proposed
+	o, ok := all[e.key]
+	if !ok || e.tool == nil {
+		return
+	}
+	tool := *e.tool
+	tool.Risk, tool.Effect = cmp.Or(o.Risk, tool.Risk), cmp.Or(o.Effect, tool.Effect)
+	e.overridden, e.changed.Risk = &tool, policy.RaiseRisk(e.asked, tool.Risk.Envelope())
 }
 
 // list notes which of some envelopes address somebody who is not to be

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -80,6 +81,12 @@ func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulat
 		Tool   string            `json:"tool"`
 		Cursor string            `json:"cursor"`
 		Most   int               `json:"limit"`
+		// Overrides are risks and effect classes to try.
+		Overrides []struct {
+			Tool   policy.Key
+			Risk   policy.ToolRisk
+			Effect envelope.Effect
+		}
 	}{Tool: "*", Most: simulate.MaxPage}
 	if err := c.Decode(&body); err != nil {
 		return body.Policy, simulate.Request{}, err
@@ -94,6 +101,10 @@ func simulateRequest(c *request.Call, now time.Time) (settings.Document, simulat
 	var err error
 	if req.Tool, err = policy.ParsePattern(body.Tool); err != nil {
 		return body.Policy, req, request.Invalid("/tool", envelope.RuleFormat, "must be source:action, source:*, *:action or *")
+	}
+	req.Overrides = make(map[policy.Key]catalog.Overrides, len(body.Overrides))
+	for _, o := range body.Overrides {
+		req.Overrides[o.Tool] = catalog.Overrides{Risk: o.Risk, Effect: o.Effect}
 	}
 	if req.Before, err = request.ParseCursor(cursorSimulation, body.Cursor); err != nil {
 		return body.Policy, req, request.Invalid("/cursor", envelope.RuleFormat, "is not a cursor of a simulation; take next_cursor as it was, or leave it out to begin again")
