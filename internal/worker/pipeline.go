@@ -209,6 +209,10 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 			p.semaphore.release(n)
 			return
 		}
+		if n == 0 && len(p.settle) > 0 {
+			p.sleepFor(ctx, spareRetry) // it is the database that is slow, or slots are about to be free
+			continue
+		}
 		if n == 0 {
 			if n, spare = p.semaphore.acquireSpare(p.cfg.Batch), true; n == 0 {
 				p.sleepFor(ctx, spareRetry) // what was put back is being committed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func (r *Refresher) storeSkipped(ctx context.Context, tenant envelope.TenantID, 
 func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id string, tools []source.Tool, listErr error) error {
 	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		if listErr != nil {
-			return catalog.PutListError(ctx, tx, tenant, id, reason(listErr))
+			return catalog.PutListError(ctx, tx, tenant, id, strings.TrimPrefix(reason(listErr), "list tools of "+id+": "))
 		}
 		return catalog.PutListing(ctx, tx, tenant, id, tools)
 	})

@@ -47,7 +47,7 @@ func (s *Source) why(err error, sess *session) string {
 	case met.failed != nil:
 		text = met.failed.Error() // of the transport, which does not repeat the URL
 	default:
-		text = printable(err).Error()
+		text = strings.TrimPrefix(printable(err).Error(), "connect: ")
 	}
 	if s.cfg.Transport == TransportHTTP {
 		return s.clean(s.address() + ": " + text)
