@@ -34,7 +34,7 @@ func TestReadmeCurl(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the README's curl: %v\n%s", err, out)
 	}
-	for _, want := range []string{`"status":"sent"`, `"phase":"completed"`, `"by":"demo operator"`} {
+	for _, want := range []string{`"status":"sent"`, `"phase":"completed"`, `"by":"demo operator (token `} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the README's curl answered without %s:\n%s", want, out)
 		}

@@ -162,7 +162,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		"a seal of other arguments": {code: "args_changed", change: func(y *fixture, id envelope.ActionID) {
 			y.exec("UPDATE actions SET approval_digest = set_byte(approval_digest, 1, 255 - get_byte(approval_digest, 1)) WHERE action_id = $1", id.String())
 		}},
-		"it was approved before there were seals": {change: func(y *fixture, id envelope.ActionID) {
+		"it was approved before approvals had digests": {change: func(y *fixture, id envelope.ActionID) {
 			y.exec("UPDATE actions SET approval_digest = NULL WHERE action_id = $1", id.String())
 		}},
 	} {
