@@ -87,6 +87,9 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
+	if ts, ok := r.Context().Value(tokenServerKey{}).(*tokenServer); ok && !ts.checkParams(w, r, body) {
+		return
+	}
 	srv.handler(r, by).ServeHTTP(deadlineWriter{w}, r)
 }
 

@@ -46,6 +46,14 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 	return snap, nil
 }
 
+// Known returns the latest snapshot of the tenant that was read, which may be
+// outdated; nil if none was.
+func (c *Cache) Known(tenant envelope.TenantID) *Settings {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.known[tenant]
+}
+
 // Current returns the tenant's snapshot as of now.
 func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, error) {
 	snap, _, err := c.CurrentAndState(ctx, tx, tenant)

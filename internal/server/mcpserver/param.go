@@ -1,0 +1,158 @@
+package mcpserver
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// paramHeader begins the headers that repeat arguments of a call, as the schema
+// of its tool asks for, so that what stands between client and server can route
+// by them.
+const paramHeader = "Mcp-Param-"
+
+// callMethod is the method of a call of a tool.
+const callMethod = "tools/call"
+
+// message is as much of a request as checkParams reads.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Params struct {
+		Name      string                     `json:"name"`
+		Arguments map[string]json.RawMessage `json:"arguments"`
+	} `json:"params"`
+}
+
+// checkParams compares the headers that repeat arguments with the arguments,
+// and answers a request in which they differ; ok is false then. The protocol
+// asks for it from 2026-07-28 on. The SDK's server checks the other headers,
+// and does not know the catalog.
+func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body []byte) (ok bool) {
+	if r.Header.Get(sessionHeader) != "" || r.Header.Get(versionHeader) < firstStateless || r.Header.Get(methodHeader) != callMethod {
+		return true
+	}
+	var m message
+	if json.Unmarshal(body, &m) != nil || isBuiltin(m.Params.Name) {
+		return true // what is not JSON-RPC is refused later
+	}
+	wrong := ""
+	if known := ts.Catalog.Known(ts.by.Tenant); known != nil {
+		if wrong = mismatch(known, r.Header, m); wrong == "" {
+			return true
+		}
+	}
+	// Nothing is known yet, or the tool has perhaps changed since.
+	snap, _, err := ts.settings(r.Context())
+	if err != nil {
+		request.WriteProblem(ts.Log, w, r, err)
+		return false
+	}
+	if wrong = mismatch(snap, r.Header, m); wrong == "" {
+		return true
+	}
+	answer, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": json.RawMessage(cmp.Or(string(m.ID), "null")), "error": map[string]any{"code": sdk.CodeHeaderMismatch, "message": wrong},
+	})
+	if err != nil {
+		request.WriteProblem(ts.Log, w, r, err)
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(answer) // the client has left if this fails
+	return false
+}
+
+// mismatch returns which header does not say what its argument is; empty if all
+// do. It repeats no value.
+func mismatch(snap *settings.Settings, header http.Header, m message) string {
+	tool, ok := findTool(snap, m.Params.Name)
+	if !ok || !bytes.Contains(tool.InputSchema, []byte("x-mcp-header")) {
+		return ""
+	}
+	var schema paramSchema
+	if json.Unmarshal(tool.InputSchema, &schema) != nil {
+		return ""
+	}
+	return schema.mismatch(header, m.Params.Arguments)
+}
+
+// paramSchema is as much of a schema as says which arguments headers repeat.
+type paramSchema struct {
+	Header     json.RawMessage        `json:"x-mcp-header"`
+	Properties map[string]paramSchema `json:"properties"`
+}
+
+func (s paramSchema) mismatch(header http.Header, args map[string]json.RawMessage) string {
+	for name, property := range s.Properties {
+		var key string
+		if json.Unmarshal(property.Header, &key) == nil && key != "" {
+			want, given := headerText(args[name])
+			values := header.Values(paramHeader + key)
+			switch {
+			case !given && len(values) > 0:
+				return fmt.Sprintf("the header %s%s repeats an argument that is not there", paramHeader, key)
+			case given && len(values) == 0:
+				return fmt.Sprintf("the header %s%s is missing", paramHeader, key)
+			case given && (len(values) > 1 || !sameParam(values[0], want, args[name])):
+				return fmt.Sprintf("the header %s%s is not the argument that it repeats", paramHeader, key)
+			}
+		}
+		var inner map[string]json.RawMessage
+		if len(property.Properties) > 0 && (args[name] == nil || json.Unmarshal(args[name], &inner) == nil) {
+			if wrong := property.mismatch(header, inner); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
+}
+
+// maxParam is the largest whole number that a header can repeat.
+const maxParam = 1<<53 - 1
+
+// headerText returns the text of an argument in a header. given is false where
+// there is no such argument, or none that a header can repeat.
+func headerText(arg json.RawMessage) (text string, given bool) {
+	var value any
+	if json.Unmarshal(arg, &value) != nil {
+		return "", false
+	}
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), v == math.Trunc(v) && math.Abs(v) <= maxParam
+	}
+	return "", false
+}
+
+// sameParam reports whether a header's value says what the text of an argument
+// does. A number may be written in another way.
+func sameParam(value, want string, arg json.RawMessage) bool {
+	if encoded, ok := strings.CutPrefix(value, "=?base64?"); ok {
+		if encoded, ok = strings.CutSuffix(encoded, "?="); ok {
+			plain, err := base64.StdEncoding.DecodeString(encoded)
+			return err == nil && string(plain) == want
+		}
+	}
+	if arg = bytes.TrimSpace(arg); len(arg) > 0 && (arg[0] == '-' || '0' <= arg[0] && arg[0] <= '9') {
+		got, err := strconv.ParseFloat(value, 64)
+		number, wrong := strconv.ParseFloat(want, 64)
+		return err == nil && wrong == nil && got == number
+	}
+	return value == want
+}
