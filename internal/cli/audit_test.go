@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +160,36 @@ func lines[T any](t *testing.T, text string) []T {
 		all = append(all, decode[T](t, line))
 	}
 	return all
+}
+
+func TestAThirdPartyChecksASignedHead(t *testing.T) {
+	t.Parallel()
+	m := newAPIFixture(t)
+	m.happened(3)
+	dir := t.TempDir()
+	key, public, noted := filepath.Join(dir, "head.key"), filepath.Join(dir, "head.pub"), filepath.Join(dir, "head.json")
+	write := func(file, text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(public, m.run(command.ExitOK, "audit", "keygen", key).out)
+	m.run(command.ExitFailed, "audit", "keygen", key)
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file = %v, %v", info, err)
+	}
+
+	for name, way := range m.ways() {
+		text := m.run(command.ExitOK, append([]string{"audit", "head", "--sign", key}, way...)...).out
+		write(noted, text)
+		hash := decode[struct{ Hash string }](t, text).Hash
+
+		m.run(command.ExitOK, "audit", "head", "--check", noted, "--public-key", public)
+		m.run(command.ExitOK, append([]string{"audit", "verify", "--head", hash}, way...)...)
+		write(noted, strings.Replace(text, hash, strings.Repeat("a", 64), 1))
+		if s := m.run(command.ExitFailed, "audit", "head", "--check", noted, "--public-key", public); !strings.Contains(s.err, "not signed by this key") {
+			t.Errorf("%s: a changed note: %s", name, s.err)
+		}
+	}
+	m.run(command.ExitUsage, "audit", "head", "--check", noted)
 }

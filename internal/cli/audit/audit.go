@@ -22,7 +22,7 @@ import (
 
 // Command returns the command audit.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("audit", auditVerify(a), auditExport(a))
+	return command.NewGroup("audit", auditVerify(a), auditExport(a), auditHead(a), auditKeygen(a))
 }
 
 func auditVerify(a *command.App) *cobra.Command {
