@@ -107,6 +107,7 @@ func layers() map[string]layer {
 		"bench/chaos/database":     {9, 3},
 		"bench/chaos/counting":     {9, 2},
 		"bench/chaos/...":          {9, 1},
+		"bench/hostile":            {9, 3},
 		"bench/machine":            {9, 1},
 		"bench/process":            {9, 1},
 		"cmd/...":                  {9, 1},

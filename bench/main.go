@@ -46,6 +46,10 @@ const usage = `bench measures Countersign against the River library in the same 
   slowtool    submit to the tool's being called, of another tenant and of another
               source, beside thousands of due calls that take 30 s each, against the
               same without them (not among the default runs)
+  hostile     what one tenant notices of another that attacks the API with
+              -bodies generated bodies and those that are known to be costly; it
+              fails if the p99 is more than twice its quiet value, or if the API
+              has 512 MB or more (not among the default runs; Linux only)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
 superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
@@ -59,6 +63,8 @@ type options struct {
 	length  time.Duration
 	past    int
 	crowd   int
+	bodies  int
+	rate    int
 	rules   bool
 	url     string
 	results string
@@ -107,7 +113,7 @@ func measures() map[string]measure {
 		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
-		"slowtool": measureSlowTool,
+		"slowtool": measureSlowTool, "hostile": measureHostile,
 	}
 }
 
@@ -124,6 +130,8 @@ func parse(args []string) (options, error) {
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
+	fs.IntVar(&o.bodies, "bodies", 10_000, "generated bodies of the run hostile")
+	fs.IntVar(&o.rate, "rate", 100, "requests a second that the attacker of the run hostile begins, at most")
 	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
 	fs.StringVar(&o.results, "results", "results.jsonl", "where the lines of JSON go")
@@ -136,8 +144,8 @@ func parse(args []string) (options, error) {
 			return o, fmt.Errorf("-run %q: there is %s", name, strings.Join(slices.Sorted(maps.Keys(measures())), ", "))
 		}
 	}
-	if o.n < 1 || o.rounds < 1 {
-		return o, errors.New("-n and -rounds must be at least 1")
+	if o.n < 1 || o.rounds < 1 || o.rate < 1 {
+		return o, errors.New("-n, -rounds and -rate must be at least 1")
 	}
 	return o, nil
 }

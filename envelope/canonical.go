@@ -34,6 +34,21 @@ func Canonical(raw []byte) ([]byte, error) {
 	return canonical, nil
 }
 
+// CheckJSON returns what Canonical would refuse of a text, and refuses one with
+// more than so many values: a short value takes many times its text in memory.
+// Every error is an *InvalidError.
+func CheckJSON(raw []byte, mostValues int) error {
+	s := jsonscan.New(raw)
+	s.Limit(maxCanonicalDepth, math.MaxInt)
+	s.LimitValues(mostValues)
+	s.Skip()
+	s.End()
+	if err := invalid("", s.Cut(0)); err != nil {
+		return err
+	}
+	return nil
+}
+
 func canonicalize(raw []byte) ([]byte, []jsonscan.Problem) {
 	s := jsonscan.New(raw)
 	s.Limit(maxCanonicalDepth, math.MaxInt)

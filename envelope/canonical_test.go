@@ -226,3 +226,16 @@ func decode(tb interface{ Fatal(...any) }, text []byte) any {
 	}
 	return v
 }
+
+func TestCheckJSONBoundsTheValues(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		`[1,2]`: true, `[1,2,3]`: false, `{"a":{"b":1}}`: true, `{"a":{"b":[]},"c":1}`: false, `[1,1e999]`: false, `[1`: false, `1 2`: false,
+	} {
+		err := envelope.CheckJSON([]byte(text), 3)
+
+		if (err == nil) != ok {
+			t.Errorf("CheckJSON(%s, 3) = %v, want it accepted: %t", text, err, ok)
+		}
+	}
+}

@@ -56,6 +56,9 @@ func Start(program string, env []string, stdout, stderr io.Writer) (*Child, erro
 	return c, nil
 }
 
+// PID returns the process id of the child.
+func (c *Child) PID() int { return c.process.Pid }
+
 // Kill ends the child as a crash would, and waits for its end.
 func (c *Child) Kill() {
 	_ = c.process.Kill() // the only error is that it has ended

@@ -116,12 +116,13 @@ func Invalid(pointer string, rule envelope.Rule, format string, args ...any) err
 // JSON checks a JSON text by the rules of envelope.Canonical before anything
 // decodes it. Whatever comes from outside passes here: its numbers are of a size
 // that can be computed with, no object has a name twice, its texts are UTF-8
-// without U+0000, and its nesting is bounded. The error is an
-// *envelope.InvalidError.
-func JSON(raw []byte) error {
-	_, err := envelope.Canonical(raw)
-	return err
-}
+// without U+0000, and its nesting and the number of its values are bounded. The
+// error is an *envelope.InvalidError.
+func JSON(raw []byte) error { return envelope.CheckJSON(raw, maxValues) }
+
+// maxValues bounds the values in one text. The longest documents that the API
+// takes have about half as many.
+const maxValues = 200_000
 
 // Zone returns a time zone by its IANA name, or nil for a name that does not
 // mean the same zone on every machine: the empty one and Local, and the names of

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"sync"
+
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // maxCached bounds the texts of the schemas that are kept compiled, in bytes. A
@@ -53,10 +55,10 @@ func (t Text) Compile(ctx context.Context) (*Schema, error) {
 		return e.schema, e.err
 	}
 	if len(t.raw) > maxShortText {
-		if err := takeSlot(ctx); err != nil {
+		if err := check.TakeSlot(ctx); err != nil {
 			return nil, err
 		}
-		defer giveSlot()
+		defer check.GiveSlot()
 	}
 	e := &entry{key: key, size: len(t.raw)}
 	e.schema, e.err = Compile(t.raw)

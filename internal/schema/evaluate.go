@@ -7,6 +7,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/countersign-dev/countersign/internal/check"
 )
 
 // evaluation is one check of a value.
@@ -45,7 +47,7 @@ func (e *evaluation) spend(ctx context.Context, steps int) bool {
 		return true
 	}
 	if e.stopped = ctx.Err(); e.stopped == nil && !e.slot && e.allowed-e.left > shortSteps {
-		e.stopped = takeSlot(ctx)
+		e.stopped = check.TakeSlot(ctx)
 		e.slot = e.stopped == nil
 	}
 	return e.stopped == nil
@@ -54,7 +56,7 @@ func (e *evaluation) spend(ctx context.Context, steps int) bool {
 // end gives the slot back.
 func (e *evaluation) end() {
 	if e.slot {
-		giveSlot()
+		check.GiveSlot()
 	}
 }
 

@@ -37,6 +37,8 @@ type Scanner struct {
 	// maxDepth and maxPos are the caller's limits as absolute positions.
 	maxDepth int
 	maxPos   int
+	// values counts what value has read; at maxValues the reading ends.
+	values, maxValues int
 	problems []Problem
 	// reports counts the problems that were looked at since the last Cut.
 	reports int
@@ -63,6 +65,8 @@ func New(src []byte) *Scanner {
 		path:     make([]step, 0, 8),
 		maxDepth: hardDepth,
 		maxPos:   math.MaxInt,
+
+		maxValues: math.MaxInt,
 	}
 }
 
@@ -73,6 +77,9 @@ func (s *Scanner) Limit(levels, bytes int) {
 	s.maxDepth = len(s.path) + levels
 	s.maxPos = s.pos + bytes
 }
+
+// LimitValues ends the reading of a text after so many values.
+func (s *Scanner) LimitValues(n int) { s.maxValues = n }
 
 // Offset returns how many bytes have been read.
 func (s *Scanner) Offset() int { return s.pos }
@@ -159,6 +166,10 @@ func (s *Scanner) take(mark int) []byte {
 }
 
 func (s *Scanner) value() {
+	if s.values++; s.values > s.maxValues {
+		s.Fail("size", "has too many values; send less at once")
+		return
+	}
 	switch s.Peek() {
 	case '"':
 		s.text()

@@ -82,18 +82,30 @@ func (p parameter) check(values []string, found *check.Problems) {
 // CheckBody checks a JSON body against the operation's schema. The error is an
 // *envelope.InvalidError or the context's.
 func (o *Operation) CheckBody(ctx context.Context, body []byte) error {
-	if err := check.JSON(body); err != nil {
-		return err
-	}
-	doc, err := schema.Decode(body)
+	doc, err := readBody(ctx, body)
 	if err != nil {
-		return check.Invalid("", envelope.RuleSyntax, "must be one JSON value")
+		return err
 	}
 	var found check.Problems
 	if err := addFailures(ctx, &found, "", o.body, doc); err != nil {
 		return err
 	}
 	return found.Err()
+}
+
+// readBody reads a body strictly.
+func readBody(ctx context.Context, body []byte) (doc any, err error) {
+	err = check.Reading(ctx, len(body), func() error {
+		if err := check.JSON(body); err != nil {
+			return err
+		}
+		var err error
+		if doc, err = schema.Decode(body); err != nil {
+			return check.Invalid("", envelope.RuleSyntax, "must be one JSON value")
+		}
+		return nil
+	})
+	return doc, err
 }
 
 // HasMedia reports whether a request declares a body of the operation's media

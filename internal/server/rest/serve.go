@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"path"
 
-	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
@@ -53,14 +51,11 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 		defer cancel()
 		c.R = r.WithContext(ctx)
 	}
-	if rt.maxBody == envelope.MaxManyBytes {
-		select {
-		case s.bulkSlots <- struct{}{}:
-			defer func() { <-s.bulkSlots }()
-		default:
-			return fault.New(fault.Busy, "too many requests with many proposals at once; try again")
-		}
+	release, err := s.bulk.hold(c.By.Tenant, r.ContentLength, rt.maxBody)
+	if err != nil {
+		return err
 	}
+	defer release()
 	if op.Media != "" {
 		if err := c.ReadBody(op, rt.maxBody, rt.ownParser); err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -100,18 +101,12 @@ type Server struct {
 	cfg     Config
 	backend *request.Backend
 	mux     *http.ServeMux
-	// bulkSlots holds a value for each request whose body may be of
-	// envelope.MaxManyBytes.
-	bulkSlots chan struct{}
+	bulk    bulk
 	// stop ends the goroutine that records when tokens were used last, and
 	// background waits for it.
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
-
-// maxBulkRequests bounds the requests with many proposals that are read and
-// parsed at the same time, since each may be many megabytes.
-const maxBulkRequests = 8
 
 // New returns a Server. The error says that the embedded openapi.yaml and the
 // table of routes do not fit each other, which no released build has.
@@ -123,7 +118,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulkSlots: make(chan struct{}, maxBulkRequests)}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),

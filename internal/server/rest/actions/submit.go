@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -110,7 +111,11 @@ type manyItem struct {
 // POST /api/v1/actions/batch proposes many actions and answers with what became
 // of each.
 func SubmitMany(c *request.Call) error {
-	parsed, err := envelope.ParseMany(c.Body)
+	var parsed []envelope.Item
+	err := check.Reading(c.R.Context(), len(c.Body), func() (err error) {
+		parsed, err = envelope.ParseMany(c.Body)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -89,7 +88,12 @@ func ReadAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error
 	// no deadlines.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var text bytes.Buffer
+	if r.ContentLength > 0 {
+		text.Grow(int(min(r.ContentLength, limit)) + bytes.MinRead) // io.ReadAll would copy it again and again
+	}
+	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	body := text.Bytes()
 	_ = control.SetReadDeadline(time.Time{})
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
 		err = fault.Wrap(err, fault.Invalid, "the body could not be read")

@@ -1,0 +1,203 @@
+// Package hostile measures what one tenant notices of another one that attacks
+// the API: with bodies that are costly to read, and with arguments and schemas
+// that are costly to check. The API is a process of its own.
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/bench/process"
+)
+
+// Config configures a run.
+type Config struct {
+	// URL is the superuser URL of an empty database.
+	URL string
+	// Bodies is how many generated bodies are sent besides the known ones.
+	Bodies int
+	// Quiet is how long the other tenant works before the attack.
+	Quiet time.Duration
+	// Attackers is how many requests of the attacker are open at once, and Rate
+	// how many it begins a second, both at most.
+	Attackers, Rate int
+}
+
+// Result is what was measured.
+type Result struct {
+	// QuietP99 and P99 are the other tenant's latencies before and during the
+	// attack.
+	QuietP50, QuietP99, P50, P99 time.Duration
+	// Served is how many requests of the other tenant were answered during the
+	// attack, Failed how many not as they should have been.
+	Served, Failed int
+	// Sent counts the attacker's requests by the status of their answers; 0 is
+	// none.
+	Sent map[int]int
+	// Took is how long the attack took.
+	Took time.Duration
+	// PeakBytes is the most memory that the API's process had.
+	PeakBytes int64
+	// Slowest has the attacker's slowest requests.
+	Slowest []Slow
+}
+
+// Slow is a request of the attacker that took long.
+type Slow struct {
+	Name string
+	Took time.Duration
+}
+
+// Goals: the other tenant's p99 may be at most MaxRatio times its quiet value,
+// and the API's memory below MaxBytes.
+const (
+	MaxRatio = 2.0
+	MaxBytes = 512 << 20
+)
+
+// Ratio returns P99 by QuietP99.
+func (r Result) Ratio() float64 { return float64(r.P99) / float64(r.QuietP99) }
+
+// Check returns which goals were missed.
+func (r Result) Check() error {
+	var missed []string
+	if r.Ratio() > MaxRatio {
+		missed = append(missed, fmt.Sprintf("the other tenant's p99 is %.2f times its quiet value, more than %g", r.Ratio(), MaxRatio))
+	}
+	if r.PeakBytes >= MaxBytes {
+		missed = append(missed, fmt.Sprintf("the API had %d MB, not less than %d", r.PeakBytes>>20, MaxBytes>>20))
+	}
+	if r.Failed > 0 {
+		missed = append(missed, fmt.Sprintf("%d requests of the other tenant failed", r.Failed))
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("missed: %s", strings.Join(missed, "; "))
+	}
+	return nil
+}
+
+// Run prepares the database, starts the API and measures.
+func Run(ctx context.Context, cfg Config) (r Result, err error) {
+	dir, err := os.MkdirTemp("", "countersign-hostile-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	tenants, err := prepare(ctx, cfg.URL)
+	if err != nil {
+		return r, err
+	}
+	api, err := startAPI(ctx, dir, cfg.URL)
+	if err != nil {
+		return r, err
+	}
+	defer api.child.Stop(process.StopGrace)
+	neighbour := &worker{base: api.base, token: tenants.neighbour}
+	if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
+		return r, err
+	}
+	neighbour.took = nil
+	if err := neighbour.work(ctx, cfg.Quiet, nil); err != nil {
+		return r, err
+	}
+	r.QuietP50, r.QuietP99 = neighbour.quantiles()
+	neighbour.took, neighbour.failed = nil, 0
+	a := newAttack(api.base, tenants, cfg)
+	began, over := time.Now(), make(chan struct{})
+	go func() { // work waits for it
+		defer close(over)
+		a.run(ctx)
+	}()
+	err = neighbour.work(ctx, 0, over)
+	<-over
+	r.Took = time.Since(began)
+	r.P50, r.P99 = neighbour.quantiles()
+	r.Served, r.Failed, r.Sent, r.Slowest = len(neighbour.took), neighbour.failed, a.sent, a.slowest
+	if err == nil {
+		r.PeakBytes, err = peak(api.child.PID())
+	}
+	return r, err
+}
+
+// api is the API's process.
+type api struct {
+	child *process.Child
+	base  string
+}
+
+// startAPI builds the command api, starts it and waits until it is ready.
+func startAPI(ctx context.Context, dir, url string) (*api, error) {
+	program := filepath.Join(dir, "api")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/api")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build cmd/api: %w\n%s", err, out)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	child, err := process.Start(program, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LOG_LEVEL=error"}, nil, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	a := &api{child, "http://" + address}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	err = process.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		res, err := http.Get(a.base + "/readyz")
+		if err != nil {
+			return false, nil
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK, nil
+	})
+	if err != nil {
+		child.Kill()
+		return nil, fmt.Errorf("the API is not ready: %w", err)
+	}
+	return a, nil
+}
+
+// peak returns the most memory that a process had, as Linux counts it.
+func peak(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("the memory of the API is known on Linux only: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
+}
+
+// quantile returns the value below which a part of sorted values is.
+func quantile(sorted []time.Duration, part float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(part*float64(len(sorted))))]
+}
+
+// slower keeps the slowest requests.
+func slower(all []Slow, next Slow) []Slow {
+	const most = 5
+	all = append(all, next)
+	slices.SortFunc(all, func(a, b Slow) int { return int(b.Took - a.Took) })
+	return all[:min(len(all), most)]
+}
