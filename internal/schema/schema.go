@@ -97,6 +97,14 @@ func Compile(raw []byte) (*Schema, error) {
 // size. It must not use $dynamicRef or $recursiveRef.
 func Own(compiled *jsonschema.Schema) *Schema { return &Schema{compiled: compiled, steps: maxOwnSteps} }
 
+// Budget is what the checks of one request may take together. It is not safe for
+// concurrent use.
+type Budget struct{ left int }
+
+// NewBudget returns a budget that one costly check can use up, with another
+// step for each byte of what is checked: honest values take fewer.
+func NewBudget(bytes int) *Budget { return &Budget{maxSteps + bytes} }
+
 // Failure is a keyword that a value breaks.
 type Failure struct {
 	// At leads to the value from the one that was checked.
@@ -109,8 +117,16 @@ type Failure struct {
 // failures if the value fits, and otherwise the first few. The error is ErrCost
 // or the context's.
 func (s *Schema) Check(ctx context.Context, value any) ([]Failure, error) {
-	e := evaluation{left: s.steps, allowed: s.steps}
-	defer e.end()
+	return s.check(ctx, value, &Budget{s.steps})
+}
+
+func (s *Schema) check(ctx context.Context, value any, b *Budget) ([]Failure, error) {
+	allowed := min(s.steps, b.left)
+	e := evaluation{left: allowed, allowed: allowed}
+	defer func() {
+		b.left -= e.allowed - e.left
+		e.end()
+	}()
 	fits := e.value(ctx, s.compiled, value, nil)
 	if e.stopped != nil {
 		return nil, e.stopped
@@ -171,8 +187,9 @@ func quote(text string) string {
 	return fmt.Sprintf("%+q", text)
 }
 
-// CheckObject is Check for the text of a JSON object.
-func (s *Schema) CheckObject(ctx context.Context, raw json.RawMessage) ([]Failure, error) {
+// CheckObject is Check for the text of a JSON object, within a budget that the
+// checks of one request share.
+func (s *Schema) CheckObject(ctx context.Context, b *Budget, raw json.RawMessage) ([]Failure, error) {
 	if s.open {
 		return nil, nil
 	}
@@ -180,7 +197,7 @@ func (s *Schema) CheckObject(ctx context.Context, raw json.RawMessage) ([]Failur
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "must be a JSON object")
 	}
-	return s.Check(ctx, value)
+	return s.check(ctx, value, b)
 }
 
 // Decode decodes a JSON text into a value for Check. Numbers stay as they are

@@ -131,3 +131,21 @@ func TestACheckEndsWithItsContext(t *testing.T) {
 		t.Errorf("Check() = %v after %d steps, want context.Canceled soon", err, steps)
 	}
 }
+
+func TestChecksOfOneRequestShareABudget(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile([]byte(strings.ReplaceAll(nested(2, 8), "anyOf", "allOf")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	costly := json.RawMessage(strings.Repeat(`{"a":`, 60) + `{}` + strings.Repeat(`}`, 60))
+	budget := schema.NewBudget(len(costly))
+
+	_, first := s.CheckObject(t.Context(), budget, costly)
+	_, second := s.CheckObject(t.Context(), budget, json.RawMessage(`{"a":{"a":{"a":{}}}}`))
+	_, fresh := s.CheckObject(t.Context(), schema.NewBudget(0), json.RawMessage(`{"a":{"a":{}}}`))
+
+	if !errors.Is(first, schema.ErrCost) || !errors.Is(second, schema.ErrCost) || fresh != nil {
+		t.Errorf("CheckObject() = %v, %v and with a fresh budget %v, want ErrCost twice and nil", first, second, fresh)
+	}
+}

@@ -39,7 +39,7 @@ type Scanner struct {
 	maxPos   int
 	// values counts what value has read; at maxValues the reading ends.
 	values, maxValues int
-	problems []Problem
+	problems          []Problem
 	// reports counts the problems that were looked at since the last Cut.
 	reports int
 	failed  bool

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -281,9 +282,14 @@ func (r *row) expiresAt(now time.Time) time.Time {
 // answered with the reason; if it has a key, it is also returned as doubtful,
 // since the tenant may have accepted the same envelope earlier.
 func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+	length := 0
+	for _, p := range proposals {
+		length += len(p.Args)
+	}
+	budget := schema.NewBudget(length)
 	rows = make([]row, 0, len(proposals))
 	for i, p := range proposals {
-		r, err := prepare(ctx, snap, by, p)
+		r, err := prepare(ctx, budget, snap, by, p)
 		r.at = i
 		switch {
 		case err == nil:
@@ -334,7 +340,7 @@ func (r *row) status() envelope.Status {
 }
 
 // prepare resolves and checks one proposal.
-func prepare(ctx context.Context, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
+func prepare(ctx context.Context, budget *schema.Budget, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
 		Args: p.Args, Tools: by.Tools, Person: by.person(),
@@ -370,7 +376,7 @@ func prepare(ctx context.Context, snap *settings.Settings, by Submitter, p *enve
 	if r.Tool, err = snap.Resolve(p.Tool); err != nil {
 		return r, err
 	}
-	if err = r.Tool.Check(ctx, p.Args); err != nil {
+	if err = r.Tool.CheckWithin(ctx, budget, p.Args); err != nil {
 		return r, err
 	}
 	var known bool

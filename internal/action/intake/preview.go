@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -108,7 +109,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		return Preview{}, err
 	}
 	now := state.Now
-	r, err := prepare(ctx, snap, by, p)
+	r, err := prepare(ctx, schema.NewBudget(len(p.Args)), snap, by, p)
 	if err != nil {
 		return Preview{}, err
 	}

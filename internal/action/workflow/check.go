@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -45,6 +46,11 @@ type PlannedStep struct {
 // maxPlaceholders bounds the references in the inputs of one step, since each of
 // them has the inputs checked again.
 const maxPlaceholders = 100
+
+// referenceSteps is how many steps the checks of one workflow may take beyond
+// those of one costly check, since inputs with references are checked several
+// times.
+const referenceSteps = 1_500_000
 
 // plan checks a request against the catalog, as far as it can be known before
 // anything runs, except what policy says. The error is an
@@ -78,8 +84,9 @@ func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *
 		}
 	}
 	checkReferences(&found, steps)
+	budget := schema.NewBudget(referenceSteps)
 	for i := range steps {
-		if err := checkStep(ctx, &found, snap, i, &steps[i], r.Atomic); err != nil {
+		if err := checkStep(ctx, budget, &found, snap, i, &steps[i], r.Atomic); err != nil {
 			return nil, err
 		}
 	}
@@ -154,11 +161,11 @@ func circleOf(steps []PlannedStep, from, to int) string {
 
 // checkStep checks the inputs of a step and, for an atomic workflow, that it can
 // be taken back.
-func checkStep(ctx context.Context, found *check.Problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
+func checkStep(ctx context.Context, budget *schema.Budget, found *check.Problems, snap *settings.Settings, i int, s *PlannedStep, atomic bool) error {
 	if s.tool == nil {
 		return nil
 	}
-	fields, err := checkInputs(ctx, s.tool, s.doc, s.placeholders)
+	fields, err := checkInputs(ctx, budget, s.tool, s.doc, s.placeholders)
 	if fault.KindOf(err) == fault.Conflict {
 		// Its schema cannot be used.
 		found.Add(stepPointer(i)+"/tool", "schema", "%s", textOf(err))

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
@@ -209,9 +210,9 @@ func with(doc any, placeholders []placeholder, values []any) any {
 // declares must fit, and everything beside the placeholders must be valid. A
 // schema with choices, in which what fits one place depends on another, is
 // checked only when the step is proposed.
-func checkInputs(ctx context.Context, tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
+func checkInputs(ctx context.Context, budget *schema.Budget, tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
 	if len(placeholders) == 0 {
-		return checkDoc(ctx, tool, doc)
+		return checkDoc(ctx, budget, tool, doc)
 	}
 	if hasChoice(tool.InputSchema) {
 		return nil, nil
@@ -222,7 +223,7 @@ func checkInputs(ctx context.Context, tool *catalog.Tool, doc any, placeholders 
 		var misfits []envelope.FieldError
 		for _, c := range candidates(h.types) {
 			values[i] = c
-			found, err := checkDoc(ctx, tool, with(doc, placeholders, values))
+			found, err := checkDoc(ctx, budget, tool, with(doc, placeholders, values))
 			if err != nil {
 				return nil, err
 			}
@@ -240,7 +241,7 @@ func checkInputs(ctx context.Context, tool *catalog.Tool, doc any, placeholders 
 			fields = append(fields, f)
 		}
 	}
-	rest, err := checkDoc(ctx, tool, with(doc, placeholders, values))
+	rest, err := checkDoc(ctx, budget, tool, with(doc, placeholders, values))
 	if err != nil {
 		return nil, err
 	}
@@ -269,13 +270,13 @@ func unsure(at string, rule envelope.Rule, placeholders []placeholder) bool {
 func argsPointer(at string) string { return strings.TrimPrefix(at, "/args") }
 
 // checkDoc returns what is wrong with a value by the tool's input schema.
-func checkDoc(ctx context.Context, tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
+func checkDoc(ctx context.Context, budget *schema.Budget, tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
 	var found check.Problems
-	if err := below(&found, tool.Check(ctx, raw), func(at string) string { return at }); err != nil {
+	if err := below(&found, tool.CheckWithin(ctx, budget, raw), func(at string) string { return at }); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -110,7 +110,7 @@ func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
 		if !ok {
 			return source.Refuse(source.CodeInvalidArgs, "")
 		}
-		if failures, err := s.schemas[call.Tool].CheckObject(ctx, args); errors.Is(err, fault.Invalid) || len(failures) > 0 {
+		if failures, err := s.schemas[call.Tool].CheckObject(ctx, schema.NewBudget(0), args); errors.Is(err, fault.Invalid) || len(failures) > 0 {
 			return source.Refuse(source.CodeInvalidArgs, "")
 		}
 		call.Args = args

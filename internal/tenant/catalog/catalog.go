@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -85,6 +86,11 @@ type Tool struct {
 // if the schema itself cannot be used, or the context's.
 func (t *Tool) Check(ctx context.Context, args json.RawMessage) error {
 	return t.schema.Check(ctx, args)
+}
+
+// CheckWithin is Check within a budget that the checks of one request share.
+func (t *Tool) CheckWithin(ctx context.Context, b *schema.Budget, args json.RawMessage) error {
+	return t.schema.CheckWithin(ctx, b, args)
 }
 
 // The kinds of source.

@@ -29,6 +29,11 @@ const RuleCost envelope.Rule = "cost"
 // pointers begin with /args, fault.Conflict if the schema cannot be used, or the
 // context's.
 func (c Schema) Check(ctx context.Context, args json.RawMessage) error {
+	return c.CheckWithin(ctx, schema.NewBudget(0), args)
+}
+
+// CheckWithin is Check within a budget that the checks of one request share.
+func (c Schema) CheckWithin(ctx context.Context, b *schema.Budget, args json.RawMessage) error {
 	compiled, err := c.text.Compile(ctx)
 	if why, ok := errors.AsType[*fault.Error](err); ok {
 		return fault.Wrap(err, fault.Conflict, "the tool's input schema %s; ask its source to mend it", why.Text)
@@ -36,7 +41,7 @@ func (c Schema) Check(ctx context.Context, args json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	failures, err := compiled.CheckObject(ctx, args)
+	failures, err := compiled.CheckObject(ctx, b, args)
 	if errors.Is(err, schema.ErrCost) {
 		return check.Invalid("/args", RuleCost, "take too much work to check against the tool's input schema; send less at once")
 	}
