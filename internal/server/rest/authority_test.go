@@ -164,6 +164,23 @@ func TestAHigherRiskLoosensWhereARuleLooksAtIt(t *testing.T) {
 	f.operator.send("POST", "/api/v1/actions", proposal("write", object{})).wants(t, 403)
 }
 
+// An agent cannot escape a rule by raising the risk of what it proposes.
+func TestAnAgentDoesNotRaiseItsRiskPastARule(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("raised")
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/policy/rules/medium", object{"tool": "mail:*", "expression": "envelope.risk == 'medium'", "mode": "deny"}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/policy/rules/high", object{"tool": "mail:*", "expression": "envelope.risk == 'high'", "mode": "require_approval"}).wants(t, 200)
+
+	for _, risk := range []string{"low", "medium", "high"} {
+		p := proposal("write", object{})
+		p["risk"] = risk
+		if a := f.agent.send("POST", "/api/v1/actions", p); a.status != http.StatusForbidden {
+			t.Errorf("a proposal of risk %s = %d, want 403: %s", risk, a.status, a.body)
+		}
+	}
+}
+
 // toolRoutes says of every operation that changes something and names tools,
 // sources or patterns of tools, in its path or its body, what the names are for.
 func toolRoutes() map[string]string {

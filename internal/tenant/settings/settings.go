@@ -8,6 +8,7 @@ package settings
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 // it.
 func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
 	if !s.layers.arguments.Empty() {
-		in.Matches = s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
+		in.Matches = s.matches(t, p)
 	}
 	for _, g := range s.layers.grants[t.Key] {
 		if g.covers(t, p) {
@@ -120,6 +121,26 @@ func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
 			return
 		}
 	}
+}
+
+// matches returns the rules about arguments that apply to a proposal, in order of
+// their ids. Those that apply at the tool's own risk count too where the agent
+// said a higher one, so that no agent escapes a rule by what it says.
+func (s *Settings) matches(t *catalog.Tool, p *Proposal) []policy.Match {
+	found := s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
+	own := t.Risk.Envelope()
+	if p.Risk == own {
+		return found
+	}
+	plain := *p
+	plain.Risk = own
+	for _, m := range s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, &plain) }) {
+		if !slices.ContainsFunc(found, func(other policy.Match) bool { return other.Rule == m.Rule }) {
+			found = append(found, m)
+		}
+	}
+	slices.SortFunc(found, func(a, b policy.Match) int { return strings.Compare(a.Rule, b.Rule) })
+	return found
 }
 
 // subject is what rules about arguments see of a proposal.
