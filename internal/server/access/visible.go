@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -18,6 +20,16 @@ import (
 // Agents see their own session; people see every session.
 func SeesSession(by identity.Principal, session string) bool {
 	return by.Role != identity.RoleAgent || by.Session != "" && session == by.Session
+}
+
+// Args returns arguments as a caller may see them: viewers without what looks
+// like a secret, as in the execution log. Whoever decides sees what will be sent,
+// and an agent what it wrote.
+func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
+	if by.Role != identity.RoleViewer || len(args) == 0 {
+		return args
+	}
+	return redact.JSON(args)
 }
 
 // SessionFilter returns the session to list for a caller who asked for a

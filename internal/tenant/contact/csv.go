@@ -98,7 +98,7 @@ func (c *CSVReader) Read() (Entry, int, error) {
 	}
 	var e Entry
 	for i, text := range record {
-		text = strings.TrimSpace(text)
+		text = withoutQuote(strings.TrimSpace(text))
 		switch c.columns[i] {
 		case "kind":
 			e.Kind = Kind(strings.ToLower(text))
@@ -199,7 +199,31 @@ func withoutMark(r io.Reader) io.Reader {
 	return buffered
 }
 
-// CSVWriter writes a do-not-contact list so that a CSVReader can read it.
+// formula reports whether a spreadsheet takes a text for a formula, or would
+// without the single quotes in front of it.
+func formula(text string) bool {
+	rest := strings.TrimLeft(text, "'")
+	return rest != "" && strings.ContainsRune("=+-@\t\r", rune(rest[0]))
+}
+
+// quoted puts a single quote in front of a text that a spreadsheet takes for a
+// formula. withoutQuote takes it off again.
+func quoted(text string) string {
+	if formula(text) {
+		return "'" + text
+	}
+	return text
+}
+
+func withoutQuote(text string) string {
+	if formula(text) {
+		return strings.TrimPrefix(text, "'")
+	}
+	return text
+}
+
+// CSVWriter writes a do-not-contact list so that a CSVReader can read it, and a
+// spreadsheet takes none of it for a formula.
 type CSVWriter struct{ csv *csv.Writer }
 
 // NewCSVWriter writes the first line.
@@ -215,7 +239,7 @@ func (c *CSVWriter) Write(entries ...Entry) error {
 		if e.ExpiresAt != nil {
 			expires = e.ExpiresAt.UTC().Format(time.RFC3339Nano)
 		}
-		if err := c.csv.Write([]string{string(e.Kind), e.Value, e.Reason, e.Source, expires}); err != nil {
+		if err := c.csv.Write([]string{string(e.Kind), quoted(e.Value), quoted(e.Reason), quoted(e.Source), expires}); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package contact_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"io"
 	"strings"
@@ -54,6 +55,36 @@ func TestCSVReader(t *testing.T) {
 		got, wrong, err := readCSV(tt.text)
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil || wrong != nil {
 			t.Errorf("%s: %v, %v (-want +got):\n%s", name, err, wrong, diff)
+		}
+	}
+}
+
+// TestNoFieldIsAFormula writes what a spreadsheet would evaluate, and reads it
+// back.
+func TestNoFieldIsAFormula(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`=HYPERLINK("https://evil.example","x")`, "+1", "-2+3", "@SUM(1)", "'=1", "''+1", "plain", "it's", "'quoted'"} {
+		var file bytes.Buffer
+		w, err := contact.NewCSVWriter(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(contact.Entry{Kind: contact.Email, Value: "ana@example.org", Reason: text, Source: text}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(bytes.NewReader(file.Bytes())).ReadAll()
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("the file is %q, %v", file.String(), err)
+		}
+		for _, field := range rows[1] {
+			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") {
+				t.Errorf("%q is written as %q, which is a formula", text, field)
+			}
+		}
+
+		got, wrong, err := readCSV(file.String())
+		if err != nil || wrong != nil || len(got) != 1 || got[0].Reason != text || got[0].Source != text {
+			t.Errorf("%q reads back as %+v, %v, %v", text, got, wrong, err)
 		}
 	}
 }

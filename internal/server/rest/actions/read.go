@@ -38,7 +38,7 @@ func Show(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	shown := ViewOf(view)
+	shown := ViewFor(c.By, view)
 	var tag string
 	if shown.Decision != nil {
 		tag = shown.Decision.ETag
@@ -79,7 +79,8 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(views, limit, cursorActions, ViewOf,
+	return c.JSON(http.StatusOK, request.PageOf(views, limit, cursorActions,
+		func(v outbox.View) Action { return ViewFor(c.By, v) },
 		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID }))
 }
 

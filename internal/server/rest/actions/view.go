@@ -10,7 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 // Action is an action as the API shows it.
@@ -81,7 +83,17 @@ func decisionFrom(v outbox.View) *decision {
 	return d
 }
 
-// ViewOf returns an action as the API shows it.
+// ViewFor returns an action as the API shows it to a caller.
+func ViewFor(by identity.Principal, v outbox.View) Action {
+	a := ViewOf(v)
+	a.Envelope.Args = access.Args(by, a.Envelope.Args)
+	if a.Decision != nil && a.Decision.Edited != nil {
+		a.Decision.Edited.ProposedArgs = access.Args(by, a.Decision.Edited.ProposedArgs)
+	}
+	return a
+}
+
+// ViewOf returns an action as the API shows it to whoever may see all of it.
 func ViewOf(v outbox.View) Action {
 	a := Action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,

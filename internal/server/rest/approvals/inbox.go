@@ -6,6 +6,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -31,10 +32,14 @@ func Inbox(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	shown := func(it approval.InboxItem) wire.InboxItem {
+		it.Args = access.Args(c.By, it.Args)
+		return inboxItemFrom(it)
+	}
 	all, err := c.Approval.Inbox(c.R.Context(), c.By.Tenant, after, limit+1)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorInbox, inboxItemFrom,
+	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorInbox, shown,
 		func(it approval.InboxItem) envelope.ActionID { return it.Action }))
 }

@@ -103,7 +103,7 @@ func Get(c *request.Call, id envelope.ActionID) error {
 			return err
 		}
 		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		answer.DeadLetter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewOf(view), actions.AttemptsOf(rows)
+		answer.DeadLetter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewFor(c.By, view), actions.AttemptsOf(rows)
 		return err
 	})
 	if err != nil {

@@ -65,7 +65,8 @@ func (in workflowRequest) request(c *request.Call) (workflow.Request, error) {
 	return r, nil
 }
 
-func workflowFrom(b *workflow.Workflow) wire.Workflow {
+// workflowFor returns a workflow as the caller may see it.
+func workflowFor(c *request.Call, b *workflow.Workflow) wire.Workflow {
 	shown := wire.Workflow{
 		ID: uuid.UUID(b.ID), ExternalID: b.ExternalID, Atomic: b.Atomic, State: string(b.State), Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
 		WaitsFor: b.WaitsFor, ProposedBy: b.Proposer, SessionID: b.Session, EmployeeID: b.Employee, Automation: b.Automation,
@@ -73,7 +74,7 @@ func workflowFrom(b *workflow.Workflow) wire.Workflow {
 		EndedAt: request.UTC(b.EndedAt), Steps: make([]wire.WorkflowStep, len(b.Steps)),
 	}
 	for i, s := range b.Steps {
-		shown.Steps[i] = wire.WorkflowStep{Step: i, Tool: s.Tool.String(), Inputs: s.Inputs, State: string(s.State), ActionID: s.Action, Code: s.Code, Message: s.Message}
+		shown.Steps[i] = wire.WorkflowStep{Step: i, Tool: s.Tool.String(), Inputs: access.Args(c.By, s.Inputs), State: string(s.State), ActionID: s.Action, Code: s.Code, Message: s.Message}
 		if s.Reversal != nil {
 			shown.Steps[i].Reversal = &wire.StepReversal{Tool: s.Reversal.Tool, ActionID: s.ReversalAction}
 		}
@@ -185,7 +186,7 @@ func readWorkflow(c *request.Call, id workflow.ID) (shown wire.Workflow, settled
 		if err != nil {
 			return err
 		}
-		shown, settled = workflowFrom(b), b.State.Ended() || b.State == workflow.StateCompensationFailed || b.State == workflow.StateStuck
+		shown, settled = workflowFor(c, b), b.State.Ended() || b.State == workflow.StateCompensationFailed || b.State == workflow.StateStuck
 		views, err := outbox.Get(ctx, tx, c.By.Tenant, b.Actions()...)
 		for i := range shown.Steps {
 			for _, v := range views {
@@ -232,7 +233,7 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorWorkflows, workflowFrom,
+	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorWorkflows, func(b *workflow.Workflow) wire.Workflow { return workflowFor(c, b) },
 		func(b *workflow.Workflow) envelope.ActionID { return envelope.ActionID(b.ID) }))
 }
 
