@@ -38,6 +38,7 @@ func exported(t *testing.T) map[string][]string {
 	m.Outcome("send", "mail", "sent").Add(ctx, 1)
 	m.Call("mail").Took(ctx, time.Second)
 	m.Breaker("mail", "open").Add(ctx, 1)
+	m.SkippedLine("mail")
 	m.Request("GET", "/api/v1/actions", 200).Took(ctx, time.Second)
 	names := make(map[string][]string)
 	series := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
