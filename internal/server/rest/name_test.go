@@ -162,7 +162,7 @@ func TestNarrowedTokensMakeNobodyMoreThanThemselves(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("people")
 	narrow := f.holder(identity.Grant{Name: "n", Role: identity.RoleOwner, Scopes: []identity.Scope{identity.OperatorsManage}})
-	issuer := object{"issuer": "https://login.example.org", "audience": "a", "role_claim": "groups", "roles": object{"x": "owner"}}
+	issuer := object{"issuer": "https://login.example.org", "audience": "countersign-" + f.id.String(), "role_claim": "groups", "roles": object{"x": "owner"}}
 
 	narrow.send("POST", "/api/v1/operators", object{"name": "x", "role_set": "admin"}).wants(t, 403)
 	narrow.send("POST", "/api/v1/operators", object{"name": "x", "role_set": "operator"}).wants(t, 403)
