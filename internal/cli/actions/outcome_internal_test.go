@@ -28,7 +28,7 @@ func TestBecause(t *testing.T) {
 			wire.PolicyDecision{Mode: envelope.ModeRequireApproval, Source: "inferred_default", Trace: []wire.PolicyStep{
 				inferred, {Layer: "drift", Said: "require_approval", Detail: "the definition is not the accepted one"},
 			}},
-			"the default for the tool's risk: risk write; the tool's definition changed: the definition is not the accepted one",
+			"the default for the tool's risk: risk write; the tool's definition, or the address of its source, changed: the definition is not the accepted one",
 		},
 		"a mode": {
 			wire.PolicyDecision{Mode: envelope.ModeAllow, Source: "org_default", Trace: []wire.PolicyStep{{Layer: "org_default", Said: "allow", Tool: "shop:*"}}},

@@ -110,7 +110,10 @@ func TestLoginAtARealIssuer(t *testing.T) {
 	var tenant envelope.TenantID
 	if err := postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) (err error) {
 		tenant, err = identity.NewTenant(t.Context(), tx, "acme")
-		return err
+		if err != nil {
+			return err
+		}
+		return identity.AllowAudience(t.Context(), tx, tenant, issuer, "cli", true)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -98,9 +98,9 @@ func TestSessionEndsWhenRightsAreReduced(t *testing.T) {
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp", DefaultRole: identity.RoleOperator})
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: identity.OwnAudience(f.id), DefaultRole: identity.RoleOperator})
 	})
-	person := issuer.Token("mcp", time.Now(), nil)
+	person := issuer.Token(identity.OwnAudience(f.id), time.Now(), nil)
 	c, err := f.tryConnect(person, withSessions)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestSessionEndsWhenRightsAreReduced(t *testing.T) {
 		return identity.PutOperator(ctx, tx, identity.Principal{Tenant: f.id, Role: identity.RoleOwner}, all[0])
 	})
 	// Another login of the same person is not in the cache.
-	again := issuer.Token("mcp", time.Now(), identitytest.Claims{"jti": "again"})
+	again := issuer.Token(identity.OwnAudience(f.id), time.Now(), identitytest.Claims{"jti": "again"})
 
 	before := len(f.actions())
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url,
@@ -156,7 +156,7 @@ func TestRejectionsSayWhy(t *testing.T) {
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)
 	if err := postgres.InTx(t.Context(), f.db, postgres.API(f.id), func(tx pgx.Tx) error {
-		return identity.PutProvider(t.Context(), tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: "mcp"})
+		return identity.PutProvider(t.Context(), tx, f.id, identity.Provider{ID: "p", Issuer: issuer.URL(), Audience: identity.OwnAudience(f.id)})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRejectionsSayWhy(t *testing.T) {
 	}
 
 	issuer.SetDown(true)
-	if got := status(issuer.Token("mcp", time.Now(), nil)); got != http.StatusServiceUnavailable {
+	if got := status(issuer.Token(identity.OwnAudience(f.id), time.Now(), nil)); got != http.StatusServiceUnavailable {
 		t.Errorf("while the issuer is down = %d, want 503", got)
 	}
 	if got := status("eyJ.not.one"); got != http.StatusUnauthorized {
@@ -183,9 +183,9 @@ func TestRejectionsSayWhy(t *testing.T) {
 	}
 	other := identitytest.New(t)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "q", Issuer: other.URL(), Audience: "mcp"})
+		return identity.PutProvider(ctx, tx, f.id, identity.Provider{ID: "q", Issuer: other.URL(), Audience: identity.OwnAudience(f.id)})
 	})
-	if got := status(other.Token("mcp", time.Now(), nil)); got != http.StatusForbidden {
+	if got := status(other.Token(identity.OwnAudience(f.id), time.Now(), nil)); got != http.StatusForbidden {
 		t.Errorf("a person without a role = %d, want 403", got)
 	}
 }
