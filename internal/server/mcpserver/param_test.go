@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,7 +20,7 @@ import (
 // something else in its arguments must not get through.
 func TestHeadersRepeatTheArguments(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	f := newFixture(t, mcpserver.Config{Wait: time.Millisecond}).tenant("acme")
 	tool := source.Tool{Name: "read", Hints: source.Hints{ReadOnly: true}, InputSchema: json.RawMessage(`{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"free":{"type":"string"},
 		"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)}
