@@ -19,6 +19,7 @@ func TestApprovals(t *testing.T) {
 		run  func(*fixture)
 	}{
 		{"the inbox", looksIntoTheInbox},
+		{"hidden characters", showsHiddenCharacters},
 		{"edits", editsArguments},
 		{"approves with other arguments", approvesOtherArguments},
 		{"many at once", decidesManyAtOnce},
@@ -46,6 +47,32 @@ func looksIntoTheInbox(d *fixture) {
 	d.want(d.operator("approve", id, "--etag", strings.Repeat("A", 24)), command.ExitFailed, "look again")
 	d.want(d.operator("approve", id, "--etag", page.Items[0].ETag, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
+}
+
+// showsHiddenCharacters proposes and denies with characters that do not show.
+func showsHiddenCharacters(d *fixture) {
+	const hidden, shown = "a\u200bb\u202ec\U000e0041d\u3164e", `a\u{200B}b\u{202E}c\u{E0041}d\u{3164}e`
+	id := d.propose(hidden)
+	exact := decode[wire.Action](d.t, d.want(d.operator("get", "--json", id), command.ExitOK).out)
+	if !strings.Contains(string(exact.Envelope.Args), hidden) {
+		d.t.Errorf("with --json the arguments are %s", exact.Envelope.Args)
+	}
+	said := func(s result, code int) {
+		d.t.Helper()
+		d.want(s, code, shown)
+		if strings.ContainsAny(s.out+s.err, "\u200b\u202e\U000e0041\u3164") {
+			d.t.Errorf("hidden characters are shown as they are: %q", s.out+s.err)
+		}
+	}
+
+	said(d.operator("inbox"), command.ExitOK)
+	said(d.operator("get", id), command.ExitOK)
+	said(d.operator("executions", "show", id), command.ExitOK)
+	said(d.agent("actions", "run", "notes:notes.create", "title="+hidden, "body=x", "--dry-run"), command.ExitOK)
+	d.want(d.operator("edit", id, "--set", "title=Plain"), command.ExitOK)
+	said(d.operator("get", id), command.ExitOK)
+	said(d.operator("deny", id, "--etag", decode[wire.Action](d.t, d.operator("get", "--json", id).out).Decision.ETag, "--note", hidden), command.ExitOK)
+	said(d.operator("get", id), command.ExitAction)
 }
 
 func editsArguments(d *fixture) {

@@ -7,19 +7,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 const (
@@ -35,26 +34,9 @@ func escape(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-// visible replaces invisible characters by their codes: characters of no width,
-// that change the direction of text, or that look like a space.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == ' ' || unicode.IsPrint(r) && r != '\u2800' && r != '\u3164' && r != '\uffa0' && !unicode.Is(unicode.Variation_Selector, r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
 // field returns the first line of a text, truncated and escaped.
 func field(text string) string {
-	line, rest, _ := strings.Cut(visible(text), "\n")
+	line, rest, _ := strings.Cut(visible.Text(text), "\n")
 	if len(line) > maxField {
 		cut := maxField
 		for !utf8.RuneStart(line[cut]) {
@@ -77,7 +59,7 @@ func shownArgs(args json.RawMessage) (text string, whole bool) {
 	if json.Indent(&pretty, clean, "", "  ") != nil {
 		return "", false
 	}
-	text = escape(visible(pretty.String()))
+	text = escape(visible.Text(pretty.String()))
 	if len(text) <= maxShown {
 		return text, whole
 	}

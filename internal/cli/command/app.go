@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // The exit codes.
@@ -109,7 +110,7 @@ func (a *App) fail(err error) int {
 		a.failJSON(err)
 		return code
 	}
-	fmt.Fprintln(a.Err, "countersign:", err)
+	fmt.Fprintln(a.Err, "countersign:", visible.Text(err.Error()))
 	if hint := a.advice(err, code); hint != "" {
 		fmt.Fprintln(a.Err, hint)
 	}
@@ -163,10 +164,10 @@ func (a *App) Client() (*client.Client, error) {
 }
 
 // Note tells people something that is not a result: on standard error, and not
-// with --json.
+// with --json. All of it shows, as with Safe, and may have several lines.
 func (a *App) Note(format string, args ...any) {
 	if !a.JSON {
-		fmt.Fprintf(a.Err, format+"\n", args...)
+		fmt.Fprintln(a.Err, visible.Text(fmt.Sprintf(format, args...)))
 	}
 }
 

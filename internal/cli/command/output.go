@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // Stamp shows a time in the local zone; the zero time is empty.
@@ -190,18 +191,10 @@ func Line(text string) string {
 	return clean
 }
 
-// Safe replaces the characters of a text by which it could move the cursor,
-// colour the screen or reorder what is read.
+// Safe returns a text in one line, with escapes in place of the characters that
+// do not show, reorder what is read or control the terminal.
 func Safe(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
-			return '·'
-		}
-		return r
-	}, text)
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(visible.Text(text))
 }
 
 // Local shows a time in the local zone, to the second; nil is empty.

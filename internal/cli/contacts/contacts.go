@@ -179,7 +179,7 @@ func runImport(ctx context.Context, a *command.App, c *client.Client, name strin
 		result.Bad++
 		switch {
 		case result.Bad <= shownBad:
-			fmt.Fprintf(a.Err, "%s:%d:%d: %s\n", name, bad.Line, bad.Column, strings.TrimSpace(bad.Field+" "+bad.Message))
+			fmt.Fprintf(a.Err, "%s:%d:%d: %s\n", name, bad.Line, bad.Column, command.Safe(strings.TrimSpace(bad.Field+" "+bad.Message)))
 		case result.Bad == shownBad+1:
 			fmt.Fprintln(a.Err, "…")
 		}

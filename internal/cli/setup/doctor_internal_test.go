@@ -79,7 +79,7 @@ func TestWarningsAloneAreNoFailure(t *testing.T) {
 		{Check: doctor.CheckClock, Status: doctor.OK, Message: "fine"}, {Check: doctor.CheckPauses, Status: doctor.Warning, Message: "hm\x1b[2J", Fix: "look"},
 	})
 
-	want := "ok       clock                  fine\nWARNING  pauses                 hm·[2J\n                                → look\n"
+	want := "ok       clock                  fine\nWARNING  pauses                 hm\\u{001B}[2J\n                                → look\n"
 	if err != nil || out.String() != want {
 		t.Errorf("showFindings = %v and writes\n%swant\n%s", err, out.String(), want)
 	}

@@ -42,7 +42,7 @@ func sourceState(src wire.Source) string {
 	case !src.Enabled:
 		return "off"
 	case src.ListError != nil:
-		return "failed: " + *src.ListError
+		return "failed: " + command.Safe(*src.ListError)
 	case src.ListedAt == nil:
 		return "not listed yet"
 	}

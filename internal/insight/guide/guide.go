@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // MaxTools bounds the tools that one guide describes.
@@ -181,8 +182,7 @@ func escaped(text string, most int) string {
 			n++
 		}
 	}
-	shown, _ := catalog.Reveal(cut)
-	return strings.NewReplacer("`", `\u{60}`, "\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(shown)
+	return strings.NewReplacer("`", `\u{60}`, "\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(visible.Text(cut))
 }
 
 // How many arguments, and values of one, a guide lists.

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // MetaTool is the key of a tool's _meta that holds what the catalog knows
@@ -220,9 +221,9 @@ func (ts *tokenServer) settings(ctx context.Context) (snap *settings.Settings, n
 // not show.
 func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 	return &sdk.Tool{
-		Name: nameOf(t.Key), Title: catalog.Plain(t.Title), Description: catalog.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
+		Name: nameOf(t.Key), Title: visible.Plain(t.Title), Description: visible.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
 		Annotations: &sdk.ToolAnnotations{
-			Title: catalog.Plain(t.Title), ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
+			Title: visible.Plain(t.Title), ReadOnlyHint: t.Hints.ReadOnly, IdempotentHint: t.Hints.Idempotent,
 			DestructiveHint: t.Hints.Destructive, OpenWorldHint: t.Hints.OpenWorld,
 		},
 		Meta: sdk.Meta{MetaTool: toolMeta{Tool: t.Key.String(), Mode: mode, OutputSchema: catalog.PlainSchema(t.OutputSchema)}},
@@ -302,7 +303,7 @@ func (ts *tokenServer) callSearch(ctx context.Context, req *sdk.CallToolRequest)
 		}
 		tools = append(tools, foundTool{
 			Name: nameOf(t.Key), Tool: t.Key.String(), Mode: snap.Decide(t, by.Proposal(t)).Mode,
-			Title: catalog.Plain(t.Title), Description: catalog.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
+			Title: visible.Plain(t.Title), Description: visible.Plain(t.Description), InputSchema: objectSchema(t.InputSchema),
 		})
 	}
 	list, err := json.Marshal(tools)

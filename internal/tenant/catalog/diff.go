@@ -2,15 +2,14 @@ package catalog
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // Strength says how much a change of a definition matters.
@@ -25,7 +24,7 @@ const (
 )
 
 // Difference is one difference between two definitions. All of it is fit to be
-// shown: what would not show in texts and names is written as Reveal does.
+// shown: what would not show in texts and names is written as visible.Reveal does.
 type Difference struct {
 	// Pointer leads to the place in the definition, such as
 	// /input_schema/properties/to/type.
@@ -161,7 +160,7 @@ func (d *differ) compare(pointer string, was, is any, at position, strength Stre
 	var hidden [3]bool
 	change.Was, hidden[0] = revealed(was)
 	change.Now, hidden[1] = revealed(is)
-	change.Pointer, hidden[2] = Reveal(pointer)
+	change.Pointer, hidden[2] = visible.Reveal(pointer)
 	change.HiddenCharacters = slices.Contains(hidden[:], true)
 	d.changes = append(d.changes, change)
 }
@@ -214,7 +213,7 @@ func revealed(value any) (json.RawMessage, bool) {
 func revealAll(value any) (any, bool) {
 	switch v := value.(type) {
 	case string:
-		shown, hidden := Reveal(v)
+		shown, hidden := visible.Reveal(v)
 		return shown, hidden
 	case []any:
 		all, hidden := make([]any, len(v)), false
@@ -226,7 +225,7 @@ func revealAll(value any) (any, bool) {
 	case map[string]any:
 		all, hidden := make(map[string]any, len(v)), false
 		for name, one := range v {
-			shownName, hidesName := Reveal(name)
+			shownName, hidesName := visible.Reveal(name)
 			for _, taken := all[shownName]; taken; _, taken = all[shownName] {
 				shownName += "'"
 			}
@@ -249,56 +248,10 @@ func (t *Tool) HidesCharacters() bool {
 	return hidden || hides(t.Key.Action)
 }
 
-// Reveal writes a text so that all of it shows: what is invisible, reorders
-// what is read or controls a terminal stands there as \u{200B}. It reports
-// whether there was any such character. Letters of other scripts that look
-// like Latin ones stay as they are.
-func Reveal(text string) (shown string, hidden bool) {
-	var b strings.Builder
-	before := rune(0)
-	for i, r := range text {
-		escape := ""
-		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-			escape = fmt.Sprintf(`\x{%02X}`, text[i])
-		} else if hiddenRune(r, before) {
-			escape = fmt.Sprintf(`\u{%04X}`, r)
-		}
-		if escape != "" {
-			b.WriteString(escape)
-			before, hidden = '}', true
-			continue
-		}
-		b.WriteRune(r)
-		before = r
-	}
-	return b.String(), hidden
-}
-
 // hides reports whether not all of a text shows.
 func hides(text string) bool {
-	_, hidden := Reveal(text)
+	_, hidden := visible.Reveal(text)
 	return hidden
-}
-
-// hiddenRune reports whether a rune does not show as what it is, behind another one.
-func hiddenRune(r, before rune) bool {
-	switch {
-	case r == '\n' || r == '\t' || r == ' ':
-		return false
-	case r == 0xfe0f && (unicode.Is(unicode.So, before) || before < unicode.MaxASCII && (unicode.IsDigit(before) || before == '#' || before == '*')):
-		// It asks for the emoji's picture, as in ⚠️; a second one hides.
-		return false
-	case 0xfe00 <= r && r <= 0xfe0f, 0xe0100 <= r && r <= 0xe01ef, 0x180b <= r && r <= 0x180f:
-		return true // variation selectors, which can carry bytes
-	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2800:
-		return true // letters and symbols without a shape
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zs, unicode.Zl, unicode.Zp) || !assigned(r)
-}
-
-// assigned reports whether Unicode has given a code point to a character.
-func assigned(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z)
 }
 
 // storable reports whether the database can keep a text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 const baseSchema = `{"type":"object","properties":{"to":{"type":"string","description":"who"},"n":{"type":"integer","default":1},
@@ -248,7 +249,7 @@ func FuzzDigests(f *testing.F) {
 			t.Errorf("the interface digests are the same: %t, and Diff() = %+v", same, changes)
 		}
 		for _, c := range changes {
-			if shown, hidden := catalog.Reveal(c.Pointer); hidden {
+			if shown, hidden := visible.Reveal(c.Pointer); hidden {
 				t.Errorf("pointer %s hides something", shown)
 			}
 			if c.Was == nil && c.Now == nil {
