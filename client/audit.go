@@ -24,6 +24,15 @@ func (c *Client) VerifyAudit(ctx context.Context, after int64, head string) (wir
 	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_checkpoint", number(int(after)), "head", head))
 }
 
+// NoteHead records that somebody noted a head of the chain, to keep it elsewhere.
+// Of a head that was noted before, the first time stays.
+func (c *Client) NoteHead(ctx context.Context, head wire.AuditHead) error {
+	in := struct {
+		Hash string `json:"hash"`
+	}{head.Hash}
+	return c.tell(ctx, http.MethodPut, "/api/v1/audit/heads/"+number(int(head.Checkpoint)), nil, in)
+}
+
 // AuditRange is the part of the events to export: from From on, before Until,
 // after a place. Zero fields do not bound it.
 type AuditRange struct {

@@ -23,6 +23,9 @@ type AuditReport struct {
 	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
 	// Head is the last verified checkpoint; nil for none.
 	Head *AuditHead `json:"head"`
+	// KnownHead is the checkpoint that has the known head; nil if none has, or if
+	// this is not the end of the chain.
+	KnownHead *AuditHead `json:"known_head,omitzero"`
 	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
 }
@@ -43,6 +46,13 @@ type AuditFinding struct {
 type AuditHead struct {
 	Checkpoint int64  `json:"checkpoint_no"`
 	Hash       string `json:"hash"`
+}
+
+// AuditNotedHead is a head of the chain, and when it was first noted to be kept
+// elsewhere.
+type AuditNotedHead struct {
+	AuditHead
+	NotedAt time.Time `json:"noted_at"`
 }
 
 // AuditClosing is the last line of an export of events.

@@ -54,6 +54,7 @@ CREATE TABLE checkpoints (
     pruned_at    timestamptz,
     pruned_txid  xid8,
     pruned_event bigint,
+    noted_at     timestamptz,
     CONSTRAINT checkpoints_pkey PRIMARY KEY (tenant_id, checkpoint_no),
     CONSTRAINT checkpoints_pruned_check CHECK ((pruned_at IS NULL) = (pruned_txid IS NULL) AND (pruned_at IS NULL) = (pruned_event IS NULL))
 );
@@ -62,12 +63,14 @@ ALTER TABLE checkpoints ALTER COLUMN leaves SET STORAGE EXTERNAL;
 CREATE UNIQUE INDEX checkpoints_until_key ON checkpoints (tenant_id, until_txid, until_event);
 CREATE INDEX checkpoints_kept ON checkpoints (tenant_id, checkpoint_no) WHERE pruned_at IS NULL;
 CREATE INDEX checkpoints_pruned ON checkpoints (tenant_id, checkpoint_no) WHERE pruned_at IS NOT NULL;
+CREATE INDEX checkpoints_noted ON checkpoints (tenant_id, checkpoint_no) WHERE noted_at IS NOT NULL;
 COMMENT ON COLUMN checkpoints.version IS 'Version of the format that is hashed.';
 COMMENT ON COLUMN checkpoints.from_txid IS 'from_txid and from_event are the position of the first event covered, until_txid and until_event that of the last. Every event after the previous checkpoint and up to this position belongs to this checkpoint.';
 COMMENT ON COLUMN checkpoints.leaves IS 'For each event, in order of position: its position (two times 8 bytes) and its hash (32 bytes).';
 COMMENT ON COLUMN checkpoints.prev_hash IS 'Hash of the previous checkpoint; zeros in the first.';
 COMMENT ON COLUMN checkpoints.hash IS 'SHA-256 of all columns above, and created_at.';
 COMMENT ON COLUMN checkpoints.pruned_at IS 'When retention deleted the events; pruned_txid and pruned_event are the position of the event that records the deletion. No hash covers these columns, so readers check that this event exists.';
+COMMENT ON COLUMN checkpoints.noted_at IS 'When somebody first noted this checkpoint as the head of the chain, to keep its hash elsewhere. No hash covers it: it reminds people, and proves nothing.';
 
 -- Subscriptions deliver events to external systems. Each delivery is an action
 -- on the subscription's source.
@@ -320,6 +323,7 @@ GRANT EXECUTE ON FUNCTION prune_actions(uuid[], uuid[]), prune_events(uuid, bigi
 GRANT SELECT, INSERT (tenant_id, kind, actor, items, digests) ON events TO countersign_api, countersign_worker;
 
 GRANT SELECT ON checkpoints, approval_messages, notes, retention_checks TO countersign_api;
+GRANT UPDATE (noted_at) ON checkpoints TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON subscriptions TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON retention TO countersign_api;
 

@@ -85,6 +85,14 @@ LIMIT 1;
 -- The checkpoint that has a hash.
 SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = @tenant_id AND s.hash = @hash ORDER BY s.checkpoint_no LIMIT 1;
 
+-- name: CheckpointNote :one
+-- Records that a checkpoint was noted as a head, unless its hash is another one.
+-- The first time stays.
+UPDATE checkpoints s
+SET noted_at = coalesce(s.noted_at, now())
+WHERE s.tenant_id = @tenant_id AND s.checkpoint_no = @checkpoint_no AND s.hash = @hash
+RETURNING s.noted_at::timestamptz AS noted_at;
+
 -- name: CheckpointPrunable :many
 -- The oldest checkpoints whose events exist and are all past their retention.
 SELECT s.checkpoint_no, s.events

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
@@ -210,6 +211,20 @@ func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Hea
 	h := &Head{Checkpoint: head.CheckpointNo}
 	copy(h.Hash[:], head.Hash)
 	return h, nil
+}
+
+// NoteHead records that somebody noted a head, to keep it elsewhere, and returns
+// when that was: of a head that was noted before, the first time. If the chain has
+// no such checkpoint, the error is fault.NotFound. The record is no event, since
+// that would change the head which was noted.
+func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Head) (time.Time, error) {
+	at, err := dbsqlc.New().CheckpointNote(ctx, tx, &dbsqlc.CheckpointNoteParams{
+		TenantID: uuid.UUID(tenant), CheckpointNo: head.Checkpoint, Hash: head.Hash[:],
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return at, fault.New(fault.NotFound, "there is no checkpoint %d with this hash", head.Checkpoint)
+	}
+	return at.UTC(), err
 }
 
 // nextCheckpoint reads the checkpoint after a number; false if there is none.

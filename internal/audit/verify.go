@@ -72,6 +72,9 @@ type Report struct {
 	// Head is the last checkpoint verified; nil for none. Its hash is that of its
 	// contents.
 	Head *Head `json:"head"`
+	// KnownHead is the checkpoint that has the known head; nil if none has, or if
+	// the end of the chain was not reached.
+	KnownHead *Head `json:"known_head,omitzero"`
 	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
 }
@@ -89,6 +92,9 @@ func (r *Report) Join(rest Report) {
 	r.Uncovered, r.UncoveredSince, r.Next = rest.Uncovered, rest.UncoveredSince, rest.Next
 	if rest.Head != nil {
 		r.Head = rest.Head
+	}
+	if rest.KnownHead != nil {
+		r.KnownHead = rest.KnownHead
 	}
 }
 
@@ -193,7 +199,11 @@ func (v *verification) end(ctx context.Context, head Hash) error {
 		return err
 	}
 	no, err := findHead(ctx, v.tx, v.tenant, head)
-	if err == nil && no == 0 {
+	switch {
+	case err != nil:
+	case no > 0:
+		v.report.KnownHead = &Head{no, head}
+	default:
 		v.report.add(Finding{Kind: ChainBroken, Message: "no checkpoint has the known head: the chain was rewritten, or cut off"})
 	}
 	return err

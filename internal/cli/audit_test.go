@@ -193,3 +193,62 @@ func TestAThirdPartyChecksASignedHead(t *testing.T) {
 	}
 	m.run(command.ExitUsage, "audit", "head", "--check", noted)
 }
+
+func TestANoteIsFoundInItsChainAlone(t *testing.T) {
+	t.Parallel()
+	m := newAPIFixture(t)
+	m.happened(3)
+	file := filepath.Join(t.TempDir(), "head.json")
+	verify := func(exit int, way []string, text, want string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := m.run(exit, append([]string{"audit", "verify", "--head", file}, way...)...)
+		if !strings.Contains(s.out+s.err, want) {
+			t.Errorf("verify --head of %s says:\n%s%s\nwant %q", text, s.out, s.err, want)
+		}
+	}
+	for name, way := range m.ways() {
+		if _, err := m.db.Exec(t.Context(), "UPDATE checkpoints SET noted_at = NULL"); err != nil {
+			t.Fatal(err)
+		}
+		text := m.run(command.ExitOK, append([]string{"audit", "head"}, way...)...).out
+		m.run(command.ExitOK, append([]string{"audit", "head"}, way...)...)
+		if n := m.count("SELECT count(1) FROM checkpoints WHERE noted_at IS NOT NULL"); n != 1 {
+			t.Errorf("%s: %d heads are recorded as noted, want 1", name, n)
+		}
+		hash := decode[struct{ Hash string }](t, text).Hash
+
+		verify(command.ExitOK, way, text, "the chain contains the noted head: checkpoint 1, "+hash)
+		verify(command.ExitFailed, way, strings.Replace(text, hash, strings.Repeat("a", 64), 1), "no checkpoint has the known head")
+		verify(command.ExitFailed, way, strings.Replace(text, `"checkpoint_no":1`, `"checkpoint_no":7`, 1), "the note says checkpoint 7 has")
+		verify(command.ExitFailed, way, strings.Replace(text, m.tenant.String(), "0190a1b2-0000-7000-8000-000000000009", 1), "the note is of a head of tenant 0190a1b2-0000-7000-8000-000000000009")
+		verify(command.ExitFailed, way, strings.Replace(text, `"hash"`, `"hush"`, 1), "is not a note of a head")
+		verify(command.ExitFailed, way, "heads", "is not a note of a head")
+	}
+	m.run(command.ExitUsage, "audit", "verify", "--head", strings.Repeat("0", 64))
+}
+
+func TestAViewersNoteIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	m := newAPIFixture(t)
+	m.happened(3)
+	var made identity.Issued
+	if err := postgres.InTx(t.Context(), m.db, postgres.API(m.tenant), func(tx pgx.Tx) (err error) {
+		made, err = identity.Issue(t.Context(), tx, m.tenant, identity.Grant{Name: "auditor", Role: identity.RoleViewer}, time.Now())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.env["COUNTERSIGN_TOKEN"] = made.Token.Text()
+
+	s := m.run(command.ExitOK, "audit", "head")
+
+	if !strings.Contains(s.out, `"hash":"`) || !strings.Contains(s.err, "Not recorded") {
+		t.Errorf("audit head of a viewer = %s%s", s.out, s.err)
+	}
+	if n := m.count("SELECT count(1) FROM checkpoints WHERE noted_at IS NOT NULL"); n != 0 {
+		t.Errorf("%d heads are recorded as noted, want none", n)
+	}
+}

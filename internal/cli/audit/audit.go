@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
@@ -29,11 +30,11 @@ func auditVerify(a *command.App) *cobra.Command {
 	var tenant, head string
 	var since time.Time
 	cmd := command.NewLocal("verify", command.NoArguments(), func(ctx context.Context, _ []string) error {
-		var opt audit.Options
+		var known note
 		if head != "" {
 			var err error
-			if opt.KnownHead, err = audit.ParseHash(head); err != nil {
-				return command.Misuse("--head must be the 64 hexadecimal digits of a head that was shown")
+			if known, err = knownHead(head); err != nil {
+				return err
 			}
 		}
 		log, err := open(ctx, a, tenant)
@@ -41,11 +42,11 @@ func auditVerify(a *command.App) *cobra.Command {
 			return err
 		}
 		defer log.close()
-		return runAuditVerify(ctx, a, log, opt, since)
+		return runAuditVerify(ctx, a, log, known, since)
 	})
 	command.PastFlag(cmd, &since, "since", "with --tenant, compare only the actions that were proposed since this `time`")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	cmd.Flags().StringVar(&head, "head", "", "the `hash` of a head that was noted, which the chain must still hold")
+	cmd.Flags().StringVar(&head, "head", "", "the `note` of a head (a file of audit head, or the hash alone), which the chain must still hold")
 	return cmd
 }
 
@@ -64,7 +65,19 @@ func (r *verified) findings() int64 {
 	return n
 }
 
-func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.Options, since time.Time) error {
+// verifyChain compares all events with the chain, and a head that was noted, unless
+// it is zero.
+func verifyChain(ctx context.Context, a *command.App, log auditor, known note) (audit.Report, error) {
+	if known.Checkpoint != 0 {
+		is, err := currentHead(ctx, log)
+		if err == nil && is.Tenant != known.Tenant {
+			err = fmt.Errorf("the note is of a head of tenant %s, and this is the chain of tenant %s", known.Tenant, is.Tenant)
+		}
+		if err != nil {
+			return audit.Report{}, err
+		}
+	}
+	opt := audit.Options{KnownHead: known.Hash}
 	report, err := log.verify(ctx, opt)
 	for err == nil && report.Next != 0 {
 		a.Note("%d events verified", report.Covered)
@@ -74,6 +87,17 @@ func runAuditVerify(ctx context.Context, a *command.App, log auditor, opt audit.
 			report.Join(rest)
 		}
 	}
+	if has := report.KnownHead; err == nil && has != nil && known.Checkpoint != 0 && has.Checkpoint != known.Checkpoint {
+		report.Findings = append(report.Findings, audit.Finding{
+			Kind: audit.ChainBroken, Checkpoint: has.Checkpoint,
+			Message: fmt.Sprintf("it has the hash that the note says checkpoint %d has: the note or the checkpoint's number was changed", known.Checkpoint),
+		})
+	}
+	return report, err
+}
+
+func runAuditVerify(ctx context.Context, a *command.App, log auditor, known note, since time.Time) error {
+	report, err := verifyChain(ctx, a, log, known)
 	if err != nil {
 		return err
 	}
@@ -159,6 +183,9 @@ func showReport(a *command.App, r audit.Report) error {
 	if r.Head != nil {
 		fmt.Fprintf(a.Out, "head: checkpoint %d, %s\n", r.Head.Checkpoint, r.Head.Hash)
 	}
+	if r.KnownHead != nil {
+		fmt.Fprintf(a.Out, "the chain contains the noted head: checkpoint %d, %s\n", r.KnownHead.Checkpoint, r.KnownHead.Hash)
+	}
 	return nil
 }
 
@@ -202,6 +229,8 @@ type auditor interface {
 	// verifyRows returns nil where only the events can be read.
 	verifyRows(ctx context.Context, opt audit.RowsOptions) (*audit.RowsReport, error)
 	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
+	// note records that a head was noted.
+	note(ctx context.Context, head audit.Head) error
 	close()
 }
 
@@ -253,6 +282,10 @@ func (r remoteAuditor) export(ctx context.Context, span audit.Span, after string
 		return closing, err
 	}
 	return closing, convert(got, &closing)
+}
+
+func (r remoteAuditor) note(ctx context.Context, head audit.Head) error {
+	return r.c.NoteHead(ctx, wire.AuditHead{Checkpoint: head.Checkpoint, Hash: head.Hash.String()})
 }
 
 // convert turns a representation of the API into the type of which it is.
@@ -334,6 +367,13 @@ func (l *localAuditor) export(ctx context.Context, span audit.Span, after string
 		closing.Next = page[len(page)-1].Position.String()
 	}
 	return closing, nil
+}
+
+func (l *localAuditor) note(ctx context.Context, head audit.Head) error {
+	return l.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := audit.NoteHead(ctx, tx, l.tenant, head)
+		return err
+	})
 }
 
 func (l *localAuditor) close() { l.pool.Close() }

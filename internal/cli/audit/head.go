@@ -8,17 +8,20 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 )
 
-// note is a head that somebody signed, so that a third party can check it.
+// note is a head that somebody keeps elsewhere, signed if a third party is to
+// check it. Its time is that of the machine that wrote it.
 type note struct {
 	Tenant     envelope.TenantID `json:"tenant_id"`
 	Checkpoint int64             `json:"checkpoint_no"`
@@ -30,6 +33,38 @@ type note struct {
 // text is what the signature of a note is for.
 func (n *note) text() []byte {
 	return fmt.Appendf(nil, "countersign head 1\n%s\n%d\n%s\n%s\n", n.Tenant, n.Checkpoint, n.Hash, n.NotedAt.Format(time.RFC3339))
+}
+
+// readNote reads a note from a file. One that lacks anything but the signature is
+// none.
+func readNote(file string) (note, error) {
+	var n note
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	if err == nil && (n.Tenant == envelope.TenantID{} || n.Checkpoint < 1 || n.Hash == audit.Hash{} || n.NotedAt.IsZero()) {
+		err = errors.New("it lacks tenant_id, checkpoint_no, hash or noted_at")
+	}
+	if err != nil {
+		return note{}, fmt.Errorf("%s is not a note of a head: %w", file, err)
+	}
+	return n, nil
+}
+
+// knownHead returns the head of a hash, or of the note in a file. Of a hash alone
+// the tenant and the number are zero.
+func knownHead(text string) (n note, err error) {
+	if n.Hash, err = audit.ParseHash(text); err != nil {
+		if n, err = readNote(text); errors.Is(err, fs.ErrNotExist) {
+			return n, command.Misuse("--head must be the 64 hexadecimal digits of a hash, or the file of a note; %s is neither", text)
+		}
+		return n, err
+	}
+	if n.Hash == (audit.Hash{}) {
+		return n, command.Misuse("--head must be the hash of a head that was shown; no checkpoint has zeros")
+	}
+	return n, nil
 }
 
 func auditHead(a *command.App) *cobra.Command {
@@ -52,9 +87,15 @@ func auditHead(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// showHead writes the head of the chain as JSON, signed if there is a key.
+// currentHead returns the tenant and the head of its chain.
+func currentHead(ctx context.Context, log auditor) (audit.Closing, error) {
+	return log.export(ctx, audit.Span{From: time.Now().AddDate(100, 0, 0)}, "", func([]byte) error { return nil })
+}
+
+// showHead writes the head of the chain as JSON, signed if there is a key, and then
+// records that it was noted: not before, since what was not written is not kept.
 func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) error {
-	closing, err := log.export(ctx, audit.Span{From: time.Now().AddDate(100, 0, 0)}, "", func([]byte) error { return nil })
+	closing, err := currentHead(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -70,7 +111,24 @@ func showHead(ctx context.Context, a *command.App, log auditor, keyFile string) 
 		}
 		n.Signature = ed25519.Sign(private, n.text())
 	}
-	return a.WriteJSON(n)
+	if err = a.WriteJSON(n); err != nil {
+		return err
+	}
+	return recordNote(ctx, a, log, *closing.Head)
+}
+
+// recordNote records that a head was noted. Whoever may read the log alone is told
+// that it was not recorded.
+func recordNote(ctx context.Context, a *command.App, log auditor, head audit.Head) error {
+	err := log.note(ctx, head)
+	if errors.Is(err, client.ErrDenied) {
+		a.Note("Not recorded, so `countersign doctor` does not know of it: that takes an operator's token with the scope audit:write.")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the head was written, and not recorded as noted: %w", err)
+	}
+	return nil
 }
 
 // checkNote checks the signature of a note.
@@ -78,13 +136,9 @@ func checkNote(a *command.App, noteFile, publicFile string) error {
 	if publicFile == "" {
 		return command.Misuse("--check needs --public-key FILE")
 	}
-	var n note
-	text, err := os.ReadFile(noteFile)
-	if err == nil {
-		err = json.Unmarshal(text, &n)
-	}
+	n, err := readNote(noteFile)
 	if err != nil {
-		return fmt.Errorf("%s is not a note of a head: %w", noteFile, err)
+		return err
 	}
 	key, err := readKey(publicFile, "PUBLIC KEY", x509.ParsePKIXPublicKey)
 	public, ok := key.(ed25519.PublicKey)

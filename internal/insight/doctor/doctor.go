@@ -56,6 +56,7 @@ const (
 	CheckLeases       = "leases"
 	CheckPauses       = "pauses"
 	CheckCheckpoints  = "checkpoints"
+	CheckHeads        = "noted heads"
 	CheckDeadLetters  = "dead letters"
 	CheckSources      = "sources"
 )
@@ -117,6 +118,7 @@ func checks() []check {
 		{CheckLeases, true, examine(readLeases, describeLeases, leaseFindings)},
 		{CheckPauses, true, examine(readPauses, words[pauses]("what they hit has been ended, and what they held is woken"), pauseFindings)},
 		{CheckCheckpoints, true, examine(readFleet, words[overview.Fleet]("checkpoints cover events soon after they happen"), checkpointFindings)},
+		{CheckHeads, true, examine(readUnnoted, words[[]unnoted]("no checkpoint is older than a week without a head that was noted since"), each(unnotedFindings))},
 		{CheckSources, true, examine(readUnlisted, words[[]unlisted]("all that are switched on were listed"), each(unlistedFindings))},
 		{CheckDeadLetters, true, examine(readFleet, words[overview.Fleet]("few, and none whose outcome nobody knows"), deadLetterFindings)},
 	}

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	for _, check := range []string{
 		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
 		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
-		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckDeadLetters,
+		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckDeadLetters,
 	} {
 		found := of(all, check)
 		switch {
@@ -251,6 +252,44 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 			run(t, tx, tt.broken...)
 
 			sees(t, examine(t, tx), tt.check, tt.status, tt.text)
+		})
+	}
+}
+
+// TestHeadsThatNobodyNotedAreSeen has chains of three checkpoints, which are so many
+// days old, of which some were noted.
+func TestHeadsThatNobodyNotedAreSeen(t *testing.T) {
+	t.Parallel()
+	const healthy = ""
+	for name, tt := range map[string]struct {
+		days  [3]int
+		noted string
+		want  string
+	}{
+		"none was noted":               {[3]int{9, 8, 1}, "false", "the tenant database that covers its checkpoints of up to 9 days ago"},
+		"an older one was noted":       {[3]int{20, 12, 1}, "checkpoint_no = 1", "checkpoints of up to 12 days ago"},
+		"the last was noted":           {[3]int{20, 12, 8}, "checkpoint_no = 3", healthy},
+		"what follows is a day old":    {[3]int{20, 12, 1}, "checkpoint_no = 2", healthy},
+		"the tenant is new":            {[3]int{6, 3, 1}, "false", healthy},
+		"each was noted, the last not": {[3]int{20, 12, 8}, "checkpoint_no < 3", "checkpoints of up to 8 days ago"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tx := dbtest.Tx(t)
+			run(t, tx, tenant)
+			for i, days := range tt.days {
+				run(t, tx, fmt.Sprintf(`INSERT INTO checkpoints (tenant_id, checkpoint_no, version, from_txid, from_event, until_txid, until_event, oldest_at, newest_at, events, leaves, prev_hash, hash, created_at)
+SELECT %s, n, 1, '1', n, '1', n, at, at, 1, '', '', '', at FROM (SELECT %d AS n, now() - interval '%d days 1 hour' AS at) one`, id, i+1, days))
+			}
+			run(t, tx, "UPDATE checkpoints SET noted_at = now() WHERE "+tt.noted)
+
+			all := examine(t, tx)
+
+			if tt.want == healthy {
+				sees(t, all, doctor.CheckHeads, doctor.OK, "")
+			} else {
+				sees(t, all, doctor.CheckHeads, doctor.Warning, tt.want)
+			}
 		})
 	}
 }

@@ -339,6 +339,36 @@ ORDER BY s.list_failures DESC, t.name, s.source_id
 LIMIT 20`)
 }
 
+// unnoted is a tenant with a checkpoint that no noted head covers, and the age of
+// the oldest.
+type unnoted struct {
+	Tenant  string
+	Seconds float64
+}
+
+// readUnnoted looks at two rows of each tenant's chain: the last that was noted,
+// and the one that follows.
+func readUnnoted(ctx context.Context, d database) ([]unnoted, error) {
+	return list[unnoted](ctx, d, postgres.Worker(), `
+SELECT t.name, extract(epoch FROM now() - first.created_at)::float8
+FROM tenants t
+CROSS JOIN LATERAL (
+    SELECT s.created_at
+    FROM checkpoints s
+    WHERE s.tenant_id = t.tenant_id
+        AND s.checkpoint_no > coalesce((
+            SELECT n.checkpoint_no FROM checkpoints n
+            WHERE n.tenant_id = t.tenant_id AND n.noted_at IS NOT NULL
+            ORDER BY n.checkpoint_no DESC LIMIT 1
+        ), 0)
+    ORDER BY s.checkpoint_no
+    LIMIT 1
+) first
+WHERE first.created_at < now() - interval '7 days'
+ORDER BY 2 DESC, t.name
+LIMIT 20`)
+}
+
 func readPauses(ctx context.Context, d database) (pauses, error) {
 	p, err := one[pauses](ctx, d, postgres.Worker(), "SELECT EXISTS (SELECT FROM pauses p WHERE p.scope = 'everything' AND p.lifted_at IS NULL)")
 	if err != nil {

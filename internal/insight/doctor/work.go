@@ -115,6 +115,12 @@ func checkpointFindings(f overview.Fleet) []Finding {
 		"See whether a worker runs, what its log says of the job countersign_checkpoint, and whether a long transaction is open.")})
 }
 
+func unnotedFindings(u unnoted) []Finding {
+	return []Finding{warn(
+		fmt.Sprintf("nobody has noted a head of the hash chain of the tenant %s that covers its checkpoints of up to %d days ago: the owner of the database could write them again", u.Tenant, int(u.Seconds/86400)),
+		fmt.Sprintf("`countersign audit head --tenant %s`, or without --tenant over the API: keep what it writes where the database's owner cannot write, and repeat it once a week.", u.Tenant))}
+}
+
 func deadLetterFindings(f overview.Fleet) []Finding {
 	unknown, others := f.DeadLetters["unknown"], f.DeadLetters["refused"]+f.DeadLetters["exhausted"]
 	return apply(

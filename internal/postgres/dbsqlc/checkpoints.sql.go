@@ -287,6 +287,28 @@ func (q *Queries) CheckpointNext(ctx context.Context, db DBTX, arg *CheckpointNe
 	return i, err
 }
 
+const checkpointNote = `-- name: CheckpointNote :one
+UPDATE checkpoints s
+SET noted_at = coalesce(s.noted_at, now())
+WHERE s.tenant_id = $1 AND s.checkpoint_no = $2 AND s.hash = $3
+RETURNING s.noted_at::timestamptz AS noted_at
+`
+
+type CheckpointNoteParams struct {
+	TenantID     uuid.UUID
+	CheckpointNo int64
+	Hash         []byte
+}
+
+// Records that a checkpoint was noted as a head, unless its hash is another one.
+// The first time stays.
+func (q *Queries) CheckpointNote(ctx context.Context, db DBTX, arg *CheckpointNoteParams) (time.Time, error) {
+	row := db.QueryRow(ctx, checkpointNote, arg.TenantID, arg.CheckpointNo, arg.Hash)
+	var noted_at time.Time
+	err := row.Scan(&noted_at)
+	return noted_at, err
+}
+
 const checkpointPrunable = `-- name: CheckpointPrunable :many
 SELECT s.checkpoint_no, s.events
 FROM checkpoints s

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -90,6 +91,43 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 	f.operator.send("GET", "/api/v1/audit/verify?after_checkpoint=99", nil).wants(t, 404)
 	for _, query := range []string{"after_checkpoint=0", "after_checkpoint=x", "head=abc", "head=" + strings.Repeat("X", 64), "tenant=other"} {
 		f.operator.send("GET", "/api/v1/audit/verify?"+query, nil).wants(t, 400)
+	}
+}
+
+func TestANotedHeadIsRecorded(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	f, other := h.tenant("noted"), h.tenant("other")
+	f.agent.propose("read")
+	other.agent.propose("read")
+	h.checkpoint()
+	var report audit.Report
+	f.operator.send("GET", "/api/v1/audit/verify", nil).wants(t, 200).into(t, &report)
+	head := object{"hash": report.Head.Hash.String()}
+
+	first := f.operator.send("PUT", "/api/v1/audit/heads/1", head).wants(t, 200).body
+	again := f.admin.send("PUT", "/api/v1/audit/heads/1", head).wants(t, 200).body
+
+	if !bytes.Equal(first, again) {
+		t.Errorf("noted once more: %s, and before: %s", again, first)
+	}
+	f.operator.send("PUT", "/api/v1/audit/heads/2", head).wants(t, 404)
+	f.operator.send("PUT", "/api/v1/audit/heads/1", object{"hash": strings.Repeat("0", 64)}).wants(t, 404)
+	f.operator.send("PUT", "/api/v1/audit/heads/1", object{"hash": "abc"}).wants(t, 400)
+	f.operator.send("PUT", "/api/v1/audit/heads/one", head).wants(t, 400)
+	f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer}).send("PUT", "/api/v1/audit/heads/1", head).wants(t, 403)
+	other.operator.send("PUT", "/api/v1/audit/heads/1", head).wants(t, 404)
+	var noted []string
+	rows, err := h.db.Query(t.Context(), "SELECT DISTINCT tenant_id::text FROM checkpoints WHERE noted_at IS NOT NULL")
+	if err == nil {
+		noted, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if diff := cmp.Diff([]string{f.id.String()}, noted); err != nil || diff != "" {
+		t.Errorf("tenants with a noted head (-want +got):\n%s%v", diff, err)
+	}
+	f.operator.send("GET", "/api/v1/audit/verify?head="+report.Head.Hash.String(), nil).wants(t, 200).into(t, &report)
+	if !report.Intact() || report.KnownHead == nil || report.KnownHead.Checkpoint != 1 {
+		t.Errorf("the chain of a noted head = %+v", report)
 	}
 }
 

@@ -184,6 +184,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/identity-providers/{id}", Operation: "deleteProvider", Roles: owner, Scope: identity.OperatorsManage}, handle: accounts.DeleteProvider},
 
 		{Route: access.Route{Pattern: "GET /api/v1/audit/verify", Operation: "verifyAudit", Roles: readers, Scope: identity.AuditRead}, handle: audit.Verify},
+		{Route: access.Route{Pattern: "PUT /api/v1/audit/heads/{checkpoint_no}", Operation: "noteHead", Roles: people, Scope: identity.AuditWrite}, maxBody: one, handle: request.WithBody(audit.NoteHead)},
 		{Route: access.Route{Pattern: "GET /api/v1/audit/events", Operation: "exportAudit", Roles: readers, Scope: identity.AuditRead}, endless: true, handle: audit.Export},
 		{Route: access.Route{Pattern: "GET /api/v1/retention", Operation: "listRetention", Roles: readers, Scope: identity.AuditRead}, handle: audit.Retention},
 		{Route: access.Route{Pattern: "PUT /api/v1/retention/{kind}", Operation: "putRetention", Roles: admin, Scope: identity.AuditWrite}, maxBody: one, handle: request.WithBody(audit.PutRetention)},

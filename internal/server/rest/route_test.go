@@ -3,6 +3,7 @@ package rest_test
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -100,6 +102,9 @@ func (f *tenantFixture) visits() map[string]visit {
 	f.operator.send("PUT", "/api/v1/tools/mail:danger/snapshot-rule", object{"read": "mail:read"}).wants(f.t, 200)
 	f.operator.send("PUT", "/api/v1/tools/mail:danger/reconcile-rule", object{"read": "mail:read", "happened": "/found"}).wants(f.t, 200)
 	hooks := f.subscribed()
+	f.checkpoint()
+	var chain audit.Report
+	f.operator.send("GET", "/api/v1/audit/verify", nil).wants(f.t, 200).into(f.t, &chain)
 	return map[string]visit{
 		"submitAction":        {"POST", "/api/v1/actions", proposal("read", object{}), 201},
 		"submitActions":       {"POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{})}}, 200},
@@ -187,6 +192,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"deleteProvider":      {"DELETE", "/api/v1/identity-providers/doomed", nil, 204},
 		"revokeToken":         {"DELETE", "/api/v1/tokens/" + doomed, nil, 204},
 		"verifyAudit":         {"GET", "/api/v1/audit/verify", nil, 200},
+		"noteHead":            {"PUT", fmt.Sprintf("/api/v1/audit/heads/%d", chain.Head.Checkpoint), object{"hash": chain.Head.Hash.String()}, 200},
 		"exportAudit":         {"GET", "/api/v1/audit/events?since=2026-01-01T00:00:00Z", nil, 200},
 		"listRetention":       {"GET", "/api/v1/retention", nil, 200},
 		"putRetention":        {"PUT", "/api/v1/retention/events", object{"period": "400d", "action": "report"}, 200},

@@ -206,7 +206,7 @@ const (
 	SubscriptionsWrite Scope = "subscriptions:write"
 	// AuditRead reads and verifies the record of everything.
 	AuditRead Scope = "audit:read"
-	// AuditWrite says how long the record is kept.
+	// AuditWrite says how long the record is kept, and that its head was noted.
 	AuditWrite Scope = "audit:write"
 	// TokensManage lists, makes, rotates and revokes tokens.
 	TokensManage Scope = "tokens:manage"

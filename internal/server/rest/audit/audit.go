@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -38,6 +39,23 @@ func Verify(c *request.Call) error {
 	}
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (audit.Report, error) {
 		return audit.Verify(ctx, tx, c.By.Tenant, opt)
+	})
+}
+
+// PUT /api/v1/audit/heads/{checkpoint_no} records that a head of the chain was
+// noted elsewhere.
+func NoteHead(c *request.Call, body wire.AuditHead) error {
+	head := audit.Head{}
+	var err error
+	if head.Checkpoint, err = strconv.ParseInt(c.R.PathValue("checkpoint_no"), 10, 64); err != nil {
+		return request.Invalid("/path/checkpoint_no", envelope.RuleType, "must be an integer")
+	}
+	if head.Hash, err = audit.ParseHash(body.Hash); err != nil {
+		return request.Invalid("/hash", envelope.RuleFormat, "must be 64 hexadecimal digits")
+	}
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.AuditNotedHead, error) {
+		at, err := audit.NoteHead(ctx, tx, c.By.Tenant, head)
+		return wire.AuditNotedHead{AuditHead: wire.AuditHead{Checkpoint: head.Checkpoint, Hash: body.Hash}, NotedAt: at}, err
 	})
 }
 
