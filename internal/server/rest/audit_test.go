@@ -89,7 +89,7 @@ func TestAuditVerifiesOverTheAPI(t *testing.T) {
 		t.Errorf("another tenant's report = %+v", report)
 	}
 	f.operator.send("GET", "/api/v1/audit/verify?after_checkpoint=99", nil).wants(t, 404)
-	for _, query := range []string{"after_checkpoint=0", "after_checkpoint=x", "head=abc", "head=" + strings.Repeat("X", 64), "tenant=other"} {
+	for _, query := range []string{"after_checkpoint=0", "after_checkpoint=x", "head=abc", "head=" + strings.Repeat("X", 64), "head=" + strings.Repeat("0", 64), "tenant=other"} {
 		f.operator.send("GET", "/api/v1/audit/verify?"+query, nil).wants(t, 400)
 	}
 }

@@ -36,6 +36,10 @@ func Verify(c *request.Call) error {
 		if opt.KnownHead, err = audit.ParseHash(text); err != nil {
 			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
 		}
+		// Zeros would ask for no head, and nothing would be found.
+		if opt.KnownHead == (audit.Hash{}) {
+			return request.Invalid("/query/head", envelope.RuleFormat, "must be the hash of a head; no checkpoint has zeros")
+		}
 	}
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (audit.Report, error) {
 		return audit.Verify(ctx, tx, c.By.Tenant, opt)
