@@ -2,13 +2,11 @@ package settings_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -57,28 +55,6 @@ func (s fixture) accept(t *catalog.Tool) {
 	s.Must(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.AcceptTool(ctx, tx, s.Tenant, t.Key, t.Digest)
 	})
-}
-
-// as is the tool act with another schema.
-func as(schema string) source.Tool {
-	changed := tenanttest.Tool("act")
-	changed.InputSchema = json.RawMessage(schema)
-	return changed
-}
-
-// fresh reads a source as it is stored.
-func (s fixture) fresh(id string) (found catalog.Source, ok bool) {
-	s.T.Helper()
-	s.Must(func(ctx context.Context, tx pgx.Tx) error {
-		all, err := catalog.Sources(ctx, tx, s.Tenant)
-		for _, src := range all {
-			if src.ID == id {
-				found, ok = src, true
-			}
-		}
-		return err
-	})
-	return found, ok
 }
 
 func keys(tools []*catalog.Tool) []string {
