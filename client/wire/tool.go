@@ -43,7 +43,7 @@ type Tool struct {
 	Scopes []string `json:"scopes"`
 	// Retry is what an operator set; the rest is left to the defaults.
 	Retry Retry `json:"retry"`
-	// Timeout is how long a call may go without a sign of life, as an operator
+	// Timeout is how long a call may go without an answer or progress, as an operator
 	// set it; zero leaves it to the source.
 	Timeout envelope.Duration `json:"timeout,omitzero"`
 	ETag    string            `json:"etag"`
@@ -199,7 +199,7 @@ type ToolRule struct {
 	// Scopes are what an employee must have to use the tool.
 	Scopes []string `json:"scopes,omitempty"`
 	Retry  Retry    `json:"retry,omitzero"`
-	// Timeout is how long a call may go without a sign of life, 1s to 1h; zero
+	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
 	// leaves it to the source.
 	Timeout envelope.Duration `json:"timeout,omitzero"`
 }

@@ -91,7 +91,7 @@ type Call struct {
 	Effect envelope.Effect
 	// Attempt counts from 1.
 	Attempt int
-	// Timeout is how long the call may go without a sign of life; 0 leaves it to
+	// Timeout is how long the call may go without an answer or progress; 0 leaves it to
 	// the source. No call takes longer than MaxTimeout.
 	Timeout time.Duration
 }

@@ -47,7 +47,7 @@ func set(a *command.App) *cobra.Command {
 	command.PositiveFlag(cmd, &r.Retry.MaxAttempts, "max-attempts", "how many attempts in all, 1 to 100")
 	command.DurationFlag(cmd, &r.Retry.Base, "base", "the first `pause` before it is tried again, such as 2s")
 	command.DurationFlag(cmd, &r.Retry.Cap, "cap", "the longest `pause`, such as 10m")
-	command.DurationFlag(cmd, &r.Timeout, "timeout", "how long a call may go without a sign of life, 1s to 1h (default its source's)")
+	command.DurationFlag(cmd, &r.Timeout, "timeout", "how long a call may go without an answer or progress, 1s to 1h (default its source's)")
 	flags.Float64Var(&jitter, "jitter", 0, "the `share` of a pause left to chance, 0 to 1")
 	return cmd
 }

@@ -35,7 +35,7 @@ type MCPConfig struct {
 	// Command is the program and its arguments for stdio, Dir where it runs.
 	Command []string `json:"command,omitempty"`
 	Dir     string   `json:"dir,omitzero"`
-	// Timeout is how long a call may go without a sign of life; nil leaves it to
+	// Timeout is how long a call may go without an answer or progress; nil leaves it to
 	// the source.
 	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }

@@ -47,7 +47,7 @@ func (s *Source) execute(ctx context.Context, call source.Call) source.Observati
 		return source.Observation{Code: source.CodeClosed}
 	}
 	defer end()
-	ctx, done := s.silence.limit(ctx, params, cmp.Or(call.Timeout, s.cfg.CallTimeout))
+	ctx, done := s.idle.limit(ctx, params, cmp.Or(call.Timeout, s.cfg.CallTimeout))
 	defer done()
 
 	sess, err := s.session(ctx)

@@ -101,7 +101,7 @@ type Source struct {
 
 	calls source.Calls // calls, dials, and the closing of old sessions
 
-	silence silence
+	idle    idleTimeouts
 	skipped atomic.Int64 // lines of children's output that were no messages
 }
 
@@ -144,7 +144,7 @@ func New(cfg Config) (*Source, error) {
 			Capabilities: &sdk.ClientCapabilities{},
 			// The SDK would answer a question back by sending the call again.
 			MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
-			ProgressNotificationHandler: s.silence.progress,
+			ProgressNotificationHandler: s.idle.progress,
 		},
 	)
 	return s, nil

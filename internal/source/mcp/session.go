@@ -110,7 +110,7 @@ func (s *Source) renew(ctx context.Context) (*session, error) {
 }
 
 // alive clears the suspicion on a session, by a ping if there is one. An error
-// that the server itself sent is a sign of life.
+// that the server itself sent shows that it answers.
 func alive(ctx context.Context, sess *session) bool {
 	if !sess.suspect.Load() {
 		return true

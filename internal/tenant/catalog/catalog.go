@@ -57,7 +57,7 @@ type Tool struct {
 	// Retry is how its attempts are spaced; the zero Retry leaves it to the
 	// worker.
 	Retry Retry
-	// Timeout is how long a call may go without a sign of life; zero leaves it to
+	// Timeout is how long a call may go without an answer or progress; zero leaves it to
 	// the source.
 	Timeout time.Duration
 	// Recipients find whom its arguments address. Guessed says that no operator

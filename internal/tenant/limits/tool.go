@@ -21,7 +21,7 @@ type ToolRule struct {
 	// Scopes are what an employee must have to use it.
 	Scopes []string
 	Retry  Retry
-	// Timeout is how long a call may go without a sign of life, 1s to 1h; zero
+	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
 	// leaves it to the source.
 	Timeout Duration
 }

@@ -9,17 +9,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// silence ends calls of which nothing was heard for too long: neither an answer
-// nor a notification of progress. The zero value is ready for use.
-type silence struct {
+// idleTimeouts end calls that have had neither an answer nor a notification of
+// progress for too long. The zero value is ready for use.
+type idleTimeouts struct {
 	mu    sync.Mutex
 	last  int64
-	calls map[string]func() // by progress token
+	calls map[string]func() // restart the timer of a call, by progress token
 }
 
-// limit returns a context for a call that ends when nothing was heard for a time.
+// limit returns a context for a call that ends after a time without progress.
 // It sets the progress token of the request. Call done when the call has ended.
-func (s *silence) limit(ctx context.Context, params *sdk.CallToolParams, most time.Duration) (_ context.Context, done func()) {
+func (s *idleTimeouts) limit(ctx context.Context, params *sdk.CallToolParams, most time.Duration) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(most, func() { cancel(context.DeadlineExceeded) })
 	s.mu.Lock()
@@ -41,11 +41,11 @@ func (s *silence) limit(ctx context.Context, params *sdk.CallToolParams, most ti
 }
 
 // progress begins the time of a call anew.
-func (s *silence) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
+func (s *idleTimeouts) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 	token, _ := req.Params.ProgressToken.(string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if heard := s.calls[token]; heard != nil {
-		heard()
+	if restart := s.calls[token]; restart != nil {
+		restart()
 	}
 }

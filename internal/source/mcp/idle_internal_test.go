@@ -10,10 +10,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestSilenceEndsACall(t *testing.T) {
+func TestIdleTimeoutEndsACall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s silence
+		var s idleTimeouts
 		var params, other sdk.CallToolParams
 		ctx, done := s.limit(t.Context(), &params, 30*time.Second)
 		defer done()
