@@ -257,7 +257,7 @@ const (
 	stopsOnSignal  property = "workers stop when they are asked to"
 	noCrash        property = "no worker ends by itself while the database is there"
 	recoversAlone  property = "everything recovers without hands"
-	hadEffect      property = "the fault was felt"
+	hadEffect      property = "the fault had an effect"
 )
 
 // allProperties lists the properties in the order of the report.

@@ -117,10 +117,10 @@ func (m *item) checkEditor(person uuid.UUID, needed int) error {
 		return nil
 	}
 	if needed > 1 {
-		return fault.New(fault.Denied, "you edited the arguments; where %d people must agree, they have to be others", needed)
+		return fault.New(fault.Denied, "you edited the arguments; the %d people who must agree have to be other people", needed)
 	}
 	if m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
-		return fault.New(fault.Denied, "you edited the arguments; a review rule has somebody else approve edits")
+		return fault.New(fault.Denied, "you edited the arguments; a review rule requires another person to approve edited arguments")
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ type Submitter struct {
 	Reserved bool
 }
 
-func (by Submitter) person() uuid.UUID {
+// Proposer returns who is behind the token, or the token if that is not known.
+func (by Submitter) Proposer() uuid.UUID {
 	return cmp.Or(by.Person, by.Token)
 }
 
@@ -259,7 +260,7 @@ func (r *row) record(by Submitter, version int64, traceparent string, origin aud
 		Tenant: by.Tenant, Action: r.action, External: q.ExternalID, Session: r.Session, Automation: q.AutomationID,
 		Source: r.Tool.Key.Source, Tool: r.Tool.Key.Action, ComposioApp: q.Tool.ComposioApp,
 		Risk: string(r.Risk), Effect: string(r.Tool.Effect), RateBucket: q.Constraints.RateBucket, Traceparent: traceparent,
-		ContentDigest: r.digest[:], Employee: uuid.UUID(r.Employee), ProposedBy: by.Token, Person: by.person(), Workflow: by.Workflow,
+		ContentDigest: r.digest[:], Employee: uuid.UUID(r.Employee), ProposedBy: by.Token, Person: by.Proposer(), Workflow: by.Workflow,
 		Bucket: r.bucket, NotBefore: q.Constraints.NotBefore, MustRunBefore: q.Constraints.MustRunBefore,
 		MaxAttempts: int32(r.Tool.MaxAttempts), Urgent: q.Constraints.Urgent, Origin: origin, Args: audit.Hash(r.args),
 		Decision: r.decision.ID, ConfigVersion: version, ToolDigest: r.Tool.Binding, State: string(r.approval),
@@ -343,7 +344,7 @@ func (r *row) status() envelope.Status {
 func prepare(ctx context.Context, budget *schema.Budget, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
-		Args: p.Args, Tools: by.Tools, Person: by.person(),
+		Args: p.Args, Tools: by.Tools, Person: by.Proposer(),
 	}}}
 	r.external, r.action, r.chosen = p.ExternalID, p.ActionID, p.ActionID != (envelope.ActionID{})
 	if p.TenantID != (envelope.TenantID{}) && p.TenantID != by.Tenant {

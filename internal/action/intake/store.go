@@ -30,7 +30,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 	if by.Token != uuid.Nil {
 		p.ProposedBy = &by.Token
 	}
-	p.Person = postgres.OrNull(by.person())
+	p.Person = postgres.OrNull(by.Proposer())
 	if by.Workflow != uuid.Nil {
 		p.WorkflowID = &by.Workflow
 	}

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -260,7 +259,7 @@ func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.S
 		s := &steps[i]
 		ask(decision.Action{Settings: snap, Tool: s.tool, Proposal: settings.Proposal{
 			Automation: r.Automation, AskedApproval: r.Steps[i].Approval == envelope.ApprovalRequired, Employee: r.Employee, Risk: s.risk,
-			Session: r.Session, Args: s.known(), Tools: by.Tools, Person: cmp.Or(by.Person, by.Token), AnyArgs: len(s.placeholders) > 0, Now: now,
+			Session: r.Session, Args: s.known(), Tools: by.Tools, Person: by.Proposer(), AnyArgs: len(s.placeholders) > 0, Now: now,
 		}}, func(d policy.Decision) {
 			if s.Mode, s.Source = d.Mode, d.Source; d.Mode == envelope.ModeDeny {
 				found.Add(stepPointer(i)+"/tool", "policy_denied", "policy denies it: %s", d.Source)

@@ -311,9 +311,9 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	c := f.connect(f.agent, withSessions)
 
 	for name, body := range map[string]string{
-		"a number":   strings.Replace(initialize, `"id":1`, `"id":1e999999`, 1),
-		"a twin":     strings.Replace(initialize, `"id":1`, `"id":1,"id":2`, 1),
-		"its params": strings.Replace(initialize, `"name":"raw"`, `"name":"raw","n":1e999999`, 1),
+		"a number":          strings.Replace(initialize, `"id":1`, `"id":1e999999`, 1),
+		"a repeated member": strings.Replace(initialize, `"id":1`, `"id":1,"id":2`, 1),
+		"its params":        strings.Replace(initialize, `"name":"raw"`, `"name":"raw","n":1e999999`, 1),
 	} {
 		if got := f.send("POST", f.agent.Token.Text(), body); got.status != http.StatusBadRequest {
 			t.Errorf("%s = %d %s, want 400", name, got.status, got.body)

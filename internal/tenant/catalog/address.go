@@ -13,22 +13,35 @@ const timeoutMember = "timeout"
 
 // addressOf returns the digest of where calls of a source go: its kind, and its
 // configuration except for how long to wait. Built-in tools run in the worker
-// and have no address. What has no canonical form is hashed as it is written.
+// and have no address.
 func addressOf(kind string, config json.RawMessage) []byte {
 	if kind == KindBuiltin {
 		config = nil
 	}
-	text := []byte(config)
+	return sum(schemeAddress, "address", []byte(kind), withoutTimeout(config))
+}
+
+// SameAddress reports whether two configurations of one kind differ in nothing
+// but how long to wait, regardless of how the database stores them.
+func SameAddress(a, b json.RawMessage) bool { return bytes.Equal(withoutTimeout(a), withoutTimeout(b)) }
+
+// withoutTimeout returns the canonical form of a configuration without its time
+// limit, or the configuration as it is written if it has none.
+func withoutTimeout(config json.RawMessage) []byte {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(config, &members) == nil {
-		delete(members, timeoutMember)
-		if raw, err := json.Marshal(members); err == nil {
-			if canonical, err := envelope.Canonical(raw); err == nil {
-				text = canonical
-			}
-		}
+	if json.Unmarshal(config, &members) != nil {
+		return config
 	}
-	return sum(schemeAddress, "address", []byte(kind), text)
+	delete(members, timeoutMember)
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return config
+	}
+	canonical, err := envelope.Canonical(raw)
+	if err != nil {
+		return config
+	}
+	return canonical
 }
 
 // Moved reports whether the address is another than was accepted: all tools of

@@ -17,7 +17,7 @@ import (
 )
 
 // CacheFor is how long a token that was found is taken as valid without
-// looking again, and so how long a revocation may take to be felt.
+// looking again, and so how long a revocation may take to have an effect.
 const CacheFor = 10 * time.Second
 
 // FlushEvery is how often Keep writes when tokens were used last.
@@ -109,7 +109,7 @@ func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) 
 }
 
 // Forget has the next look at what a token, or a person, shows ask again. It
-// makes a revocation felt at once where it was made.
+// makes a revocation effective at once where it was made.
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -228,7 +227,7 @@ func currentSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (
 // whoever changes the configuration of a source has to.
 func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
 	if given == nil {
-		if len(old.Secret) > 0 && (src.Kind != old.Kind || !sameConfig(src.Config, old.Config)) {
+		if len(old.Secret) > 0 && (src.Kind != old.Kind || !catalog.SameAddress(src.Config, old.Config)) {
 			return nil, request.Invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")
 		}
 		return old.Secret, nil
@@ -241,27 +240,6 @@ func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect
 		return nil, err
 	}
 	return c.Vault.Encrypt(c.By.Tenant, src.ID, raw)
-}
-
-// sameConfig compares where configurations lead to, regardless of how the
-// database stores them and of the time limit, which says nothing of that.
-func sameConfig(a, b json.RawMessage) bool {
-	one, errOne := withoutTimeout(a)
-	two, errTwo := withoutTimeout(b)
-	return errOne == nil && errTwo == nil && bytes.Equal(one, two)
-}
-
-func withoutTimeout(config json.RawMessage) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(config, &fields); err != nil {
-		return nil, err
-	}
-	delete(fields, "timeout")
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	return envelope.Canonical(raw)
 }
 
 // POST /api/v1/sources/{id}/refresh asks the workers to list the tools of a
