@@ -71,8 +71,17 @@ func (y *fixture) busy() (decided, sent envelope.ActionID) {
 // checkpoint covers all events.
 func (y *fixture) checkpoint() {
 	y.t.Helper()
-	if _, err := audit.CheckpointAll(y.t.Context(), y.db, func() bool { return true }); err != nil {
-		y.t.Fatal(err)
+	ctx, cancel := context.WithTimeout(y.t.Context(), txTimeout)
+	defer cancel()
+	// Events are covered once they are older than every open transaction of the
+	// server, those of other tests among them.
+	for covered := false; !covered; {
+		if _, err := audit.CheckpointAll(ctx, y.db, func() bool { return true }); err != nil {
+			y.t.Fatal(err)
+		}
+		covered = one[bool](y, `SELECT NOT EXISTS (SELECT 1 FROM events e WHERE e.tenant_id = $1 AND (e.txid, e.event_id) >
+			(SELECT c.until_txid, c.until_event FROM checkpoints c WHERE c.tenant_id = $1 ORDER BY c.checkpoint_no DESC LIMIT 1))
+			AND EXISTS (SELECT 1 FROM checkpoints c WHERE c.tenant_id = $1)`, uuid.UUID(y.tenant))
 	}
 }
 
