@@ -52,11 +52,13 @@ type PolicyStep struct {
 	Layer string `json:"layer"`
 	// Said is empty if the layer decided nothing.
 	Said envelope.Mode `json:"said,omitzero"`
-	// Rule is the id of the rule about arguments or of the grant, and Key the
+	// Rule is the id of the rule about arguments or of the grant, and Tool the
 	// pattern of the rule that decided.
-	Rule    string `json:"rule,omitzero"`
-	Tool    string `json:"tool,omitzero"`
-	Detail  string `json:"detail,omitzero"`
+	Rule string `json:"rule,omitzero"`
+	Tool string `json:"tool,omitzero"`
+	// Detail says why, in a few words.
+	Detail string `json:"detail,omitzero"`
+	// Version is that of the rule.
 	Version string `json:"version,omitzero"`
 }
 
@@ -85,10 +87,11 @@ type Edited struct {
 
 // Edit is one change of a proposal.
 type Edit struct {
-	By       envelope.Actor `json:"by"`
-	At       time.Time      `json:"at"`
-	Pointers []string       `json:"pointers"`
-	Note     string         `json:"note,omitzero"`
+	By envelope.Actor `json:"by"`
+	At time.Time      `json:"at"`
+	// Pointers are JSON Pointers into the arguments of what it changed.
+	Pointers []string `json:"pointers"`
+	Note     string   `json:"note,omitzero"`
 }
 
 // Attempt is one try at calling a tool.
@@ -143,7 +146,7 @@ type Problem struct {
 // changed.
 type Event struct {
 	// ID is the event's place in the stream, to resume after.
-	ID       string            `json:"id"`
+	ID       string            `json:"id,omitzero"`
 	ActionID envelope.ActionID `json:"action_id,omitzero"`
 	// Tool is the tool of the action, as source:name.
 	Tool string `json:"tool,omitzero"`

@@ -68,6 +68,8 @@ type Decided struct {
 
 // Vote is the decision of one person about an action.
 type Vote struct {
+	// Round goes up when what is voted on changes; only votes of the last one
+	// count.
 	Round    int               `json:"round"`
 	By       envelope.Actor    `json:"by"`
 	Decision envelope.Decision `json:"decision"`

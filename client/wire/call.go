@@ -37,15 +37,24 @@ type ExecutionStatus string
 
 // The statuses of executions.
 const (
-	ExecutionSuccess   ExecutionStatus = "success"
-	ExecutionError     ExecutionStatus = "error"
-	ExecutionDenied    ExecutionStatus = "denied"
-	ExecutionExpired   ExecutionStatus = "expired"
-	ExecutionSkipped   ExecutionStatus = "skipped"
-	ExecutionUnknown   ExecutionStatus = "unknown"
-	ExecutionPending   ExecutionStatus = "pending"
+	// ExecutionSuccess: the call succeeded, or its effect existed already.
+	ExecutionSuccess ExecutionStatus = "success"
+	// ExecutionError: the call failed for good and had no effect.
+	ExecutionError ExecutionStatus = "error"
+	// ExecutionDenied: policy or a person denied the action.
+	ExecutionDenied ExecutionStatus = "denied"
+	// ExecutionExpired: nobody approved the action in time.
+	ExecutionExpired ExecutionStatus = "expired"
+	// ExecutionSkipped: the action was unscheduled before its first attempt.
+	ExecutionSkipped ExecutionStatus = "skipped"
+	// ExecutionUnknown: the call was sent, and its outcome is unknown.
+	ExecutionUnknown ExecutionStatus = "unknown"
+	// ExecutionPending: the action waits for approval or until it is due.
+	ExecutionPending ExecutionStatus = "pending"
+	// ExecutionExecuting: a worker has the action.
 	ExecutionExecuting ExecutionStatus = "executing"
-	ExecutionDryRun    ExecutionStatus = "dry_run"
+	// ExecutionDryRun: the execution is a dry run.
+	ExecutionDryRun ExecutionStatus = "dry_run"
 )
 
 // Invocation is the result of a call.
@@ -70,18 +79,26 @@ type Invocation struct {
 	DryRun *DryRun `json:"dry_run,omitempty"`
 }
 
-// DryRun is the preview of a call.
-type DryRun struct {
+// Prediction is what the preflight checks answer about a proposal, and when the
+// call is made.
+type Prediction struct {
 	// Result is run, wait, ask, skip or deny.
 	Result string `json:"result"`
 	// At is when this was found, by the database's clock.
 	At time.Time `json:"at"`
-	// GoesOutAt is when the call would be sent at the soonest; nil where it
-	// never would be, or only an operator can say when.
+	// GoesOutAt is when the call would be sent at the soonest; if a person has to
+	// approve the action, not before the approval. It is nil where there is no
+	// call, or only an operator can say when.
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	// Gates are the checks, in the order in which they are made.
 	Gates  []GateResult   `json:"gates"`
 	Bucket BucketForecast `json:"bucket"`
+}
+
+// DryRun is the preview of a call.
+type DryRun struct {
+	Prediction
+
 	// Call is what would be sent.
 	Call PlannedCall `json:"call"`
 	// KnownID is the action that has this name already, with this content.
@@ -109,7 +126,7 @@ type BucketForecast struct {
 	Permits *int64 `json:"permits"`
 	// OpensAt is when the next call may go; nil is now.
 	OpensAt *time.Time `json:"opens_at"`
-	// Due is how many actions are due before it.
+	// Due is how many actions are due before it, up to 100,000.
 	Due int64 `json:"due"`
 }
 
@@ -159,21 +176,19 @@ type Execution struct {
 	ExternalID string               `json:"external_id,omitzero"`
 	WorkflowID *uuid.UUID           `json:"workflow_id"`
 	// Context is the request that proposed the action; nil if not recorded.
-	Context *Origin `json:"context"`
-	Policy  struct {
-		Mode   envelope.Mode   `json:"mode"`
-		Source string          `json:"source"`
-		Trace  json.RawMessage `json:"trace"`
-	} `json:"policy"`
-	// Decision is a person's, or the end of the wait for one.
-	Decision *struct {
-		Approval envelope.Approval `json:"approval"`
-		At       *time.Time        `json:"at"`
-		By       envelope.Actor    `json:"by"`
-		Note     string            `json:"note"`
-	} `json:"decision"`
+	Context  *Origin            `json:"context"`
+	Policy   PolicyDecision     `json:"policy"`
+	Decision *ExecutionDecision `json:"decision"`
 	// Preview is what a dry run found; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
+}
+
+// ExecutionDecision is a person's decision, or the end of the wait for one.
+type ExecutionDecision struct {
+	Approval envelope.Approval `json:"approval"`
+	At       *time.Time        `json:"at"`
+	By       envelope.Actor    `json:"by"`
+	Note     string            `json:"note"`
 }
 
 // TokenName is the id of a token, that of the person whose it is, and its name.
@@ -185,7 +200,9 @@ type TokenName struct {
 
 // Origin is the request that proposed an action.
 type Origin struct {
-	IP        string `json:"ip,omitzero"`
+	// IP is the client's, past the proxies that are trusted.
+	IP string `json:"ip,omitzero"`
+	// UserAgent is what the client calls itself, cut to 200 bytes.
 	UserAgent string `json:"user_agent,omitzero"`
 	// Via is api, mcp, ui, webhook, workflow or system.
 	Via       string `json:"via"`
@@ -217,9 +234,12 @@ type Snapshot struct {
 
 // Relation is another execution that belongs with one.
 type Relation struct {
-	ID         envelope.ActionID `json:"execution_id"`
-	Relation   string            `json:"relation"`
-	Tool       string            `json:"tool"`
-	ExternalID string            `json:"external_id,omitzero"`
-	ProposedAt time.Time         `json:"proposed_at"`
+	ID envelope.ActionID `json:"execution_id"`
+	// Relation is workflow (a step of the same one), reversal (it undoes this
+	// one), reverses (this one undoes it), repeat (another call of the same
+	// agent with the same content) or dry_run (of the same call).
+	Relation   string    `json:"relation"`
+	Tool       string    `json:"tool"`
+	ExternalID string    `json:"external_id,omitzero"`
+	ProposedAt time.Time `json:"proposed_at"`
 }

@@ -7,22 +7,23 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// editRecord notes one edit, as it is kept.
-type editRecord struct {
-	By envelope.Actor `json:"by"`
-	At time.Time      `json:"at"`
-	// Pointers are JSON Pointers into the arguments of what it changed.
-	Pointers []string `json:"pointers"`
-	Note     string   `json:"note,omitzero"`
+// Edits returns the edits of an action, oldest first, as storeEdit stored them.
+func Edits(v outbox.View) []wire.Edit {
+	edits := []wire.Edit{}
+	if json.Unmarshal(v.Review.Edits, &edits) != nil {
+		return []wire.Edit{}
+	}
+	return edits
 }
 
 // edit sets what will be sent.
@@ -55,7 +56,7 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 	if err := decision.Insert(ctx, s.tx, s.by.Tenant, m.now); err != nil {
 		return err
 	}
-	e := editRecord{By: s.by.actor(), At: m.Now.UTC(), Pointers: pointers, Note: note}
+	e := wire.Edit{By: s.by.actor(), At: m.Now.UTC(), Pointers: pointers, Note: note}
 	if m.Args, err = storeEdit(ctx, s.tx, s.by, m.action, was, args, m.now.ID, s.settings.Version, e); err != nil {
 		return err
 	}

@@ -14,17 +14,6 @@ import (
 // actorSystem is who does what time does.
 const actorSystem = "system"
 
-// Vote is what one person said about an envelope.
-type Vote struct {
-	// Round goes up when what is voted on changes; only votes of the last one
-	// count.
-	Round    int
-	By       envelope.Actor
-	Decision envelope.Decision
-	Note     string
-	At       time.Time
-}
-
 // reminder is an envelope whose time to be decided about goes by.
 type reminder struct {
 	tenant        envelope.TenantID

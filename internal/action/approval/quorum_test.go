@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
@@ -75,7 +76,7 @@ func TestWhoEditsAnswersForTheEdit(t *testing.T) {
 	}
 }
 
-func (o fixture) votes(id envelope.ActionID) (votes []approval.Vote) {
+func (o fixture) votes(id envelope.ActionID) (votes []wire.Vote) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) (err error) {
 		votes, err = approval.Votes(ctx, tx, o.tenant, id)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/audit"
@@ -105,7 +106,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, 
 }
 
 // storeEdit sets what will be sent, and returns it as it is stored.
-func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decided uuid.UUID, version int64, e editRecord) (json.RawMessage, error) {
+func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decided uuid.UUID, version int64, e wire.Edit) (json.RawMessage, error) {
 	note, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -123,10 +124,10 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 }
 
 // Votes returns what people said about an envelope, oldest first.
-func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Vote, error) {
+func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Vote, error) {
 	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
-	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) Vote {
-		return Vote{Round: int(r.Round), By: envelope.Actor(r.Actor), Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At}
+	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) wire.Vote {
+		return wire.Vote{Round: int(r.Round), By: envelope.Actor(r.Actor), Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At.UTC()}
 	})
 }
 

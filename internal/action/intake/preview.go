@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
@@ -31,67 +32,26 @@ type Preview struct {
 	Employee   envelope.EmployeeID
 	Session    string
 	Decision   policy.Decision
-	Prediction Prediction
+	Prediction wire.Prediction
 	// Known is the action with this key and content, if the tenant has one, so
 	// that nothing new is proposed; else the zero id.
 	Known envelope.ActionID
 	Plan  Plan
 }
 
-// PredictedResult is the expected result of a proposal, in one word.
-type PredictedResult string
-
-// The results.
+// The expected results of a proposal, in one word.
 const (
 	// PredictRun: the call is made at once.
-	PredictRun PredictedResult = "run"
+	PredictRun = "run"
 	// PredictWait: the call is made later, without a person.
-	PredictWait PredictedResult = "wait"
+	PredictWait = "wait"
 	// PredictAsk: a person has to approve the action.
-	PredictAsk PredictedResult = "ask"
+	PredictAsk = "ask"
 	// PredictSkip: policy allows the action, and a preflight check ends it.
-	PredictSkip PredictedResult = "skip"
+	PredictSkip = "skip"
 	// PredictDeny: policy denies the action.
-	PredictDeny PredictedResult = "deny"
+	PredictDeny = "deny"
 )
-
-// Prediction is what the preflight checks answer about a proposal, and when the
-// call is made.
-type Prediction struct {
-	Result PredictedResult `json:"result"`
-	// At is the time of the prediction, by the database's clock.
-	At time.Time `json:"at"`
-	// GoesOutAt is the earliest time of the call; if a person has to approve the
-	// action, not before the approval. It is nil if there is no call, or if only
-	// an operator can say when.
-	GoesOutAt *time.Time `json:"goes_out_at"`
-	// Gates are the answers of the checks, in their order.
-	Gates []GateResult `json:"gates"`
-	// Bucket is the bucket that limits the rate of the action.
-	Bucket BucketPreview `json:"bucket"`
-}
-
-// GateResult is the answer of one check.
-type GateResult struct {
-	Gate    string           `json:"gate"`
-	Result  preflight.Result `json:"result"`
-	Code    string           `json:"code,omitzero"`
-	Message string           `json:"message,omitzero"`
-	// Until is the end of a wait; nil if it is not known.
-	Until *time.Time `json:"until"`
-}
-
-// BucketPreview is the state of a bucket.
-type BucketPreview struct {
-	Name string `json:"name"`
-	// Permits is the number of calls that may be made now; nil is any number.
-	Permits *int64 `json:"permits"`
-	// OpensAt is when the next call may be made; nil is now.
-	OpensAt *time.Time `json:"opens_at"`
-	// Due is the number of actions that are due before it, counted up to
-	// limits.MaxCount.
-	Due int64 `json:"due"`
-}
 
 // Preview returns the expected result of a proposal. It does what Accept does up
 // to the decision, and then makes the preflight checks; it writes nothing. What
@@ -184,12 +144,12 @@ func (l *previewFacts) read(ctx context.Context, tx pgx.Tx, now time.Time) error
 
 // predict makes each check by itself, as of when the proposal is due, and combines
 // their answers.
-func (l *previewFacts) predict(now time.Time) Prediction {
+func (l *previewFacts) predict(now time.Time) wire.Prediction {
 	c := l.row.proposal.Constraints
-	o := Prediction{At: now.UTC(), Bucket: BucketPreview{Name: l.row.bucketName(), Permits: l.bucket.Permits, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
+	o := wire.Prediction{At: now.UTC(), Bucket: wire.BucketForecast{Name: l.row.bucketName(), Permits: l.bucket.Permits, OpensAt: l.bucket.OpensAt, Due: l.bucket.Due}}
 	goes, stopped, skipped := l.start, false, false
 	say := func(name string, a preflight.Answer) {
-		w := GateResult{Gate: name, Result: a.Result, Code: a.Code, Message: a.Message}
+		w := wire.GateResult{Gate: name, Result: string(a.Result), Code: a.Code, Message: a.Message}
 		switch {
 		case a.Result == preflight.Skip:
 			skipped = true
@@ -215,7 +175,7 @@ func (l *previewFacts) predict(now time.Time) Prediction {
 	return o
 }
 
-func predictedResult(mode envelope.Mode, skipped, waits bool) PredictedResult {
+func predictedResult(mode envelope.Mode, skipped, waits bool) string {
 	switch {
 	case mode == envelope.ModeDeny:
 		return PredictDeny

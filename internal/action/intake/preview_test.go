@@ -35,7 +35,7 @@ func (d fixture) preview(p *envelope.Proposal) intake.Preview {
 // spoke are the gates that speak against a proposal, with their codes.
 func spoke(v intake.Preview) (words []string) {
 	for _, w := range v.Prediction.Gates {
-		if w.Result != preflight.Pass {
+		if w.Result != string(preflight.Pass) {
 			words = append(words, w.Gate+" "+w.Code)
 		}
 	}
@@ -70,7 +70,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare     func(d fixture)
 		constraints envelope.Constraints
-		would       intake.PredictedResult
+		would       string
 		spoke       []string
 		goes        bool
 	}{

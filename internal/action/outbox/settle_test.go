@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -26,7 +27,7 @@ func TestSettleEndsAnEnvelope(t *testing.T) {
 	if diff := cmp.Diff([]outbox.Lease{items[0].Lease, items[1].Lease}, settled); diff != "" {
 		t.Errorf("Settle (-want +got):\n%s", diff)
 	}
-	for i, want := range []outbox.Attempt{
+	for i, want := range []wire.Attempt{
 		{Attempt: 1, Status: envelope.StatusSent, Result: []byte(`{"ok":true}`), ProviderID: "p1", Worker: "w1"},
 		{Attempt: 1, Status: envelope.StatusFailed, Code: "rejected", Message: "no", Worker: "w1"},
 	} {
@@ -34,7 +35,7 @@ func TestSettleEndsAnEnvelope(t *testing.T) {
 		if fx.Scheduled(id) {
 			t.Errorf("%s is still on the schedule", want.Status)
 		}
-		if diff := cmp.Diff([]outbox.Attempt{want}, fx.Attempts(id), cmpopts.IgnoreFields(outbox.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff([]wire.Attempt{want}, fx.Attempts(id), cmpopts.IgnoreFields(wire.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("attempts (-want +got):\n%s", diff)
 		}
 	}
@@ -48,7 +49,7 @@ func TestSettleEndsAnEnvelope(t *testing.T) {
 	}
 }
 
-func took(a outbox.Attempt) time.Duration { return a.FinishedAt.Sub(*a.StartedAt) }
+func took(a wire.Attempt) time.Duration { return a.FinishedAt.Sub(*a.StartedAt) }
 
 func TestSettleWithAnOldFenceWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -107,8 +108,8 @@ func TestSettleBackStoresTheAttemptAndWaits(t *testing.T) {
 	if wait < 3590 || wait > 3610 || !free {
 		t.Errorf("after a retry it waits %vs and is free and pending: %t; want an hour and true", wait, free)
 	}
-	want := []outbox.Attempt{{Attempt: 1, Status: envelope.StatusPending, Code: "unreachable", Message: "later", Worker: "w1"}}
-	if diff := cmp.Diff(want, fx.Attempts(it.Action), cmpopts.IgnoreFields(outbox.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
+	want := []wire.Attempt{{Attempt: 1, Status: envelope.StatusPending, Code: "unreachable", Message: "later", Worker: "w1"}}
+	if diff := cmp.Diff(want, fx.Attempts(it.Action), cmpopts.IgnoreFields(wire.Attempt{}, "StartedAt", "FinishedAt"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 	if got := fx.Claim(1); len(got) != 0 {

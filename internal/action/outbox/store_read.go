@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -84,25 +85,13 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 	return postgres.Map(rows, err, viewFromRow)
 }
 
-// Attempt is a row of the execution log.
-type Attempt struct {
-	Attempt       int
-	Status        envelope.Status
-	Code, Message string
-	Result        json.RawMessage
-	ProviderID    string
-	Worker        string
-	StartedAt     *time.Time
-	FinishedAt    time.Time
-}
-
 // Attempts returns the attempts of an action, oldest first.
-func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Attempt, error) {
+func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Attempt, error) {
 	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
-	return postgres.Map(rows, err, func(r dbsqlc.ToolExecutionListRow) Attempt {
-		return Attempt{
+	return postgres.Map(rows, err, func(r dbsqlc.ToolExecutionListRow) wire.Attempt {
+		return wire.Attempt{
 			Attempt: int(r.Attempt), Status: envelope.Status(r.Status), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
-			Result: r.Result, ProviderID: postgres.OrZero(r.ProviderID), Worker: postgres.OrZero(r.Worker), StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+			Result: r.Result, ProviderID: postgres.OrZero(r.ProviderID), Worker: postgres.OrZero(r.Worker), StartedAt: postgres.UTC(r.StartedAt), FinishedAt: r.FinishedAt.UTC(),
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
@@ -31,10 +32,10 @@ import (
 const maxSnapshots = 100
 
 // Insert stores a snapshot of a call.
-func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error {
+func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s wire.Snapshot) error {
 	err := dbsqlc.New().SnapshotInsert(ctx, tx, &dbsqlc.SnapshotInsertParams{
 		TenantID: uuid.UUID(call.Tenant), ActionID: uuid.UUID(call.Action), Attempt: int32(s.Attempt), // attempts are bounded by the retry rule
-		Stage: string(s.Stage), ToolName: s.Tool, Code: s.Code, Result: s.Result,
+		Stage: s.Stage, ToolName: s.Tool, Code: s.Code, Result: s.Result,
 	})
 	if err != nil {
 		return fmt.Errorf("snapshot of %s: %w", call.Action, err)
@@ -43,14 +44,14 @@ func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s Snapshot) error
 }
 
 // List returns what was seen around an action's calls, oldest first.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]Snapshot, error) {
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Snapshot, error) {
 	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Most: maxSnapshots})
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of %s: %w", action, err)
 	}
-	return postgres.Map(rows, nil, func(r dbsqlc.SnapshotListRow) Snapshot {
-		return Snapshot{
-			Attempt: int(r.Attempt), Stage: Stage(r.Stage), At: r.At.UTC(), Tool: r.ToolName, Code: r.Code, Result: json.RawMessage(r.Result),
+	return postgres.Map(rows, nil, func(r dbsqlc.SnapshotListRow) wire.Snapshot {
+		return wire.Snapshot{
+			Attempt: int(r.Attempt), Stage: r.Stage, At: r.At.UTC(), Tool: r.ToolName, Code: r.Code, Result: json.RawMessage(r.Result),
 		}
 	})
 }
@@ -68,19 +69,6 @@ const (
 
 // Valid reports whether s is one of the constants.
 func (s Stage) Valid() bool { return s == StageBefore || s == StageAfter }
-
-// Snapshot is the state before or after a call.
-type Snapshot struct {
-	Attempt int       `json:"attempt"`
-	Stage   Stage     `json:"stage"`
-	At      time.Time `json:"at"`
-	// Tool is the read that was made, at the call's own source.
-	Tool string `json:"tool"`
-	// Code is why there is no result, in one word.
-	Code string `json:"code,omitzero"`
-	// Result is what the read answered, redacted and cut to size.
-	Result json.RawMessage `json:"result,omitempty"`
-}
 
 // CodeFailed is the code of a call that was not made because the read
 // before it, which is required, did not work.
@@ -107,8 +95,8 @@ func template(rule catalog.SnapshotRule) reconcile.Rule {
 // fails: a snapshot that could not be taken says why.
 func Take(
 	ctx context.Context, log *slog.Logger, snap *settings.Settings, open func() (source.Source, error), it *outbox.Item, rule catalog.SnapshotRule, stage Stage,
-) Snapshot {
-	s := Snapshot{Attempt: it.Attempt + 1, Stage: stage, Tool: rule.Tool}
+) wire.Snapshot {
+	s := wire.Snapshot{Attempt: it.Attempt + 1, Stage: string(stage), Tool: rule.Tool}
 	read := reconcile.Read{
 		About: it.Lease, Args: it.Args, Source: it.Source, Rule: template(rule), Deadline: readTimeout, Open: open,
 		Name: fmt.Sprintf("snapshot/%s/%d/%d", stage, s.Attempt, it.Fence),

@@ -3,6 +3,7 @@ package execution_test
 import (
 	"testing"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
@@ -11,21 +12,21 @@ import (
 func TestEveryStateHasAStatus(t *testing.T) {
 	t.Parallel()
 	approvals := []envelope.Approval{envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted, envelope.ApprovalDenied, envelope.ApprovalExpired}
-	statuses := map[envelope.Status]execution.Status{
-		envelope.StatusPending: execution.StatusPending, envelope.StatusSending: execution.StatusExecuting, envelope.StatusSent: execution.StatusSuccess,
-		envelope.StatusConflict: execution.StatusSuccess, envelope.StatusFailed: execution.StatusError, envelope.StatusSkipped: execution.StatusSkipped,
-		envelope.StatusUnknown: execution.StatusUnknown,
+	statuses := map[envelope.Status]wire.ExecutionStatus{
+		envelope.StatusPending: wire.ExecutionPending, envelope.StatusSending: wire.ExecutionExecuting, envelope.StatusSent: wire.ExecutionSuccess,
+		envelope.StatusConflict: wire.ExecutionSuccess, envelope.StatusFailed: wire.ExecutionError, envelope.StatusSkipped: wire.ExecutionSkipped,
+		envelope.StatusUnknown: wire.ExecutionUnknown,
 	}
 	for _, a := range approvals {
 		for s, want := range statuses {
 			switch a {
 			case envelope.ApprovalDenied:
-				want = execution.StatusDenied
+				want = wire.ExecutionDenied
 			case envelope.ApprovalExpired:
-				want = execution.StatusExpired
+				want = wire.ExecutionExpired
 			case envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted:
 			}
-			if got := execution.StatusOf(a, s); got != want || !got.Valid() {
+			if got := execution.StatusOf(a, s); got != want {
 				t.Errorf("StatusOf(%s, %s) = %q, want %q", a, s, got, want)
 			}
 		}

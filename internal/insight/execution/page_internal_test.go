@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -32,7 +33,7 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 		var got []uuid.UUID
 		before, pages := uuid.Max, 0
 		for ; pages < 500; pages++ {
-			var found []Execution
+			var found []wire.Execution
 			var floor uuid.UUID
 			for _, list := range lists {
 				from := uuid.Nil
@@ -43,7 +44,7 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 					}
 					for _, id := range rest[:min(len(rest), most+1)] {
 						if compare(id, from) >= 0 {
-							found = append(found, Execution{ID: envelope.ActionID(id)})
+							found = append(found, wire.Execution{ID: envelope.ActionID(id)})
 						}
 					}
 				}

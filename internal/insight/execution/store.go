@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -22,7 +22,7 @@ import (
 
 // Page is a part of the log.
 type Page struct {
-	Items []Execution
+	Items []wire.Execution
 	// Next is the id after which the next page begins; nil at the end. A page
 	// that has a Next may be short or empty, because a page scans a bounded
 	// number of rows.
@@ -36,7 +36,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 	if before == uuid.Nil {
 		before = uuid.Max
 	}
-	var found []Execution
+	var found []wire.Execution
 	var floor uuid.UUID
 	if f.actions() {
 		rows, from, err := actionsOf(ctx, tx, tenant, f, before)
@@ -107,10 +107,10 @@ func floorOf(bounded bool, ask func() (uuid.UUID, error)) (uuid.UUID, error) {
 
 // pageOf sorts the found executions and ends the page where it is full, or at
 // the floor of the scan.
-func pageOf(found []Execution, floor uuid.UUID, most int) Page {
-	slices.SortFunc(found, func(a, b Execution) int { return -compare(uuid.UUID(a.ID), uuid.UUID(b.ID)) })
+func pageOf(found []wire.Execution, floor uuid.UUID, most int) Page {
+	slices.SortFunc(found, func(a, b wire.Execution) int { return -compare(uuid.UUID(a.ID), uuid.UUID(b.ID)) })
 	if floor != uuid.Nil {
-		found = slices.DeleteFunc(found, func(e Execution) bool { return compare(uuid.UUID(e.ID), floor) < 0 })
+		found = slices.DeleteFunc(found, func(e wire.Execution) bool { return compare(uuid.UUID(e.ID), floor) < 0 })
 	}
 	p := Page{Items: found}
 	switch {
@@ -134,12 +134,12 @@ func later(a, b uuid.UUID) uuid.UUID {
 
 func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.ExecutionListParams {
 	p := &dbsqlc.ExecutionListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
-		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), ProposerName: some(f.UserName), Automation: some(f.Automation), Workflow: some(f.Workflow),
-		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Code: some(f.Code),
+		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
+		Employee: postgres.OrNull(uuid.UUID(f.Employee)), Proposer: postgres.OrNull(f.User), ProposerName: postgres.OrNull(f.UserName), Automation: postgres.OrNull(f.Automation), Workflow: postgres.OrNull(f.Workflow),
+		Via: postgres.OrNull(f.Via), Ip: postgres.OrNull(f.IP), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Code: postgres.OrNull(f.Code),
 		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Limit) + 1,
 	}
-	approvals, statuses := f.Status.means()
+	approvals, statuses := statesOf(f.Status)
 	for _, a := range approvals {
 		p.Approvals = append(p.Approvals, string(a))
 	}
@@ -151,31 +151,31 @@ func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 
 func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.DryRunListParams {
 	return &dbsqlc.DryRunListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: some(f.Tool), Source: some(f.Source), Session: some(f.Session),
-		Employee: some(uuid.UUID(f.Employee)), Proposer: some(f.User), ProposerName: some(f.UserName), Automation: some(f.Automation),
-		Via: some(f.Via), Ip: some(f.IP), Since: some(f.Since), Until: some(f.Until), Most: int64(f.Limit) + 1,
+		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
+		Employee: postgres.OrNull(uuid.UUID(f.Employee)), Proposer: postgres.OrNull(f.User), ProposerName: postgres.OrNull(f.UserName), Automation: postgres.OrNull(f.Automation),
+		Via: postgres.OrNull(f.Via), Ip: postgres.OrNull(f.IP), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit) + 1,
 	}
 }
 
 // Get returns one execution; another tenant's, or none, is fault.NotFound.
-func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (Execution, error) {
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (wire.Execution, error) {
 	q, one := dbsqlc.New(), Filter{Limit: 0}
 	above := next(uuid.UUID(id))
 	actions, err := q.ExecutionList(ctx, tx, actionParams(tenant, one, above, uuid.UUID(id)))
 	if err != nil {
-		return Execution{}, fmt.Errorf("execution %s: %w", id, err)
+		return wire.Execution{}, fmt.Errorf("execution %s: %w", id, err)
 	}
 	if len(actions) == 1 {
 		return fromAction(tenant, &actions[0]), nil
 	}
 	dryRuns, err := q.DryRunList(ctx, tx, dryRunParams(tenant, one, above, uuid.UUID(id)))
 	if err != nil {
-		return Execution{}, fmt.Errorf("execution %s: %w", id, err)
+		return wire.Execution{}, fmt.Errorf("execution %s: %w", id, err)
 	}
 	if len(dryRuns) == 1 {
 		return fromDryRun(tenant, &dryRuns[0]), nil
 	}
-	return Execution{}, fault.New(fault.NotFound, "no execution %s", id)
+	return wire.Execution{}, fault.New(fault.NotFound, "no execution %s", id)
 }
 
 // next returns the id that follows id.
@@ -189,87 +189,70 @@ func next(id uuid.UUID) uuid.UUID {
 	return id
 }
 
-func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) Execution {
+func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) wire.Execution {
 	approval, status := envelope.Approval(r.ApprovalState), envelope.Status(r.Status)
-	e := Execution{
-		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, text(r.Code)),
-		Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
-		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt),
+	e := wire.Execution{
+		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, postgres.OrZero(r.Code)),
+		Tool: toolOf(r.SourceID, r.ToolName), Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
+		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: postgres.UTC(r.StartedAt), FinishedAt: postgres.UTC(r.FinishedAt),
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
-		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
-		ExternalID: text(r.ExternalID), Workflow: r.WorkflowID, Context: originOf(r.Origin),
-		Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Proposed: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy),
+		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
+		ExternalID: postgres.OrZero(r.ExternalID), WorkflowID: r.WorkflowID, Context: originOf(r.Origin),
+		Policy: policyOf(r.Mode, r.ModeSource, r.Trace), Proposed: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy),
 	}
-	if code := text(r.Code); code != "" {
-		e.Error = &envelope.Failure{Code: code, Message: text(r.Message)}
+	if code := postgres.OrZero(r.Code); code != "" {
+		e.Error = &envelope.Failure{Code: code, Message: postgres.OrZero(r.Message)}
 	}
 	if e.StartedAt != nil && e.FinishedAt != nil {
 		e.DurationMS = new(e.FinishedAt.Sub(*e.StartedAt).Milliseconds())
 	}
 	if approval != envelope.ApprovalAuto && e.Policy.Mode != envelope.ModeDeny {
-		e.Decision = &Decision{Approval: approval, At: utc(r.DecidedAt), By: envelope.Actor(text(r.DecidedBy)), Note: text(r.DecisionNote)}
+		e.Decision = &wire.ExecutionDecision{Approval: approval, At: postgres.UTC(r.DecidedAt), By: envelope.Actor(postgres.OrZero(r.DecidedBy)), Note: postgres.OrZero(r.DecisionNote)}
 	}
 	return e
 }
 
-func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) Execution {
-	return Execution{
-		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: StatusDryRun, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Args,
+func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) wire.Execution {
+	return wire.Execution{
+		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: wire.ExecutionDryRun, Tool: toolOf(r.SourceID, r.ToolName), Inputs: r.Args,
 		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
-		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: text(r.SessionID), Automation: text(r.AutomationID),
-		Context: originOf(r.Origin), Policy: PolicyDecision{envelope.Mode(r.Mode), r.ModeSource, r.Trace}, Preview: r.Preview,
+		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
+		Context: originOf(r.Origin), Policy: policyOf(r.Mode, r.ModeSource, r.Trace), Preview: r.Preview,
 	}
 }
 
-func userOf(token, operator *uuid.UUID, name string) *User {
+func userOf(token, operator *uuid.UUID, name string) *wire.TokenName {
 	if token == nil {
 		return nil
 	}
-	return &User{Token: *token, Operator: operator, Name: name}
+	return &wire.TokenName{ID: *token, OperatorID: operator, Name: name}
 }
 
 // originOf decodes the stored origin of an action; nil if that is not
 // possible.
-func originOf(raw json.RawMessage) *Origin {
-	var o Origin
+func originOf(raw json.RawMessage) *wire.Origin {
+	var o wire.Origin
 	if len(raw) == 0 || json.Unmarshal(raw, &o) != nil {
 		return nil
 	}
 	return &o
 }
 
-// some returns a pointer to v, or nil for the zero value.
-func some[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
+func policyOf(mode, source string, trace json.RawMessage) wire.PolicyDecision {
+	return wire.PolicyDecision{Mode: envelope.Mode(mode), Source: source, Trace: policy.Steps(trace)}
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func utc(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return new(t.UTC())
-}
+func toolOf(source, name string) string { return policy.Key{Source: source, Action: name}.String() }
 
 // DryRunDays is how many days a dry run is kept.
 const DryRunDays = 30
 
-// RecordDryRun inserts a dry run into the log and returns it. A dry run stores
-// nothing else.
-func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (Execution, error) {
+// RecordDryRun inserts a dry run into the log and returns its id. A dry run
+// stores nothing else.
+func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (envelope.ActionID, error) {
 	preview, err := json.Marshal(v.Prediction)
 	if err != nil {
-		return Execution{}, fmt.Errorf("encode preview: %w", err)
+		return envelope.ActionID{}, fmt.Errorf("encode preview: %w", err)
 	}
 	id := envelope.NewActionID()
 	row := &dbsqlc.DryRunInsertParams{
@@ -279,9 +262,9 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 		Trace: v.Decision.TraceJSON, Preview: preview, Origin: by.Origin,
 	}
 	if _, err := dbsqlc.New().DryRunInsert(ctx, tx, row); err != nil {
-		return Execution{}, fmt.Errorf("insert dry run: %w", violations.Fault(err))
+		return envelope.ActionID{}, fmt.Errorf("insert dry run: %w", violations.Fault(err))
 	}
-	return Get(ctx, tx, by.Tenant, id)
+	return id, nil
 }
 
 // PruneDryRuns deletes the dry runs that are older than DryRunDays, in parts,

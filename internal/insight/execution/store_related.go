@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const (
@@ -27,24 +27,24 @@ const (
 // RelatedTo returns the related executions: the steps of the same workflow, the
 // reversal or the reversed execution, repeats of the same call, and its dry
 // runs. Every query uses an index.
-func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) {
-	if e.Status == StatusDryRun {
-		return nil, nil
+func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relation, error) {
+	if e.Status == wire.ExecutionDryRun {
+		return []wire.Relation{}, nil
 	}
 	q, tenant := dbsqlc.New(), uuid.UUID(e.Tenant)
-	var all []Related
-	add := func(id uuid.UUID, r Related) {
+	all := []wire.Relation{}
+	add := func(id uuid.UUID, r wire.Relation) {
 		if r.ID = envelope.ActionID(id); r.ID != e.ID {
 			all = append(all, r)
 		}
 	}
-	if e.Workflow != nil {
-		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: tenant, WorkflowID: e.Workflow, Most: maxRelated})
+	if e.WorkflowID != nil {
+		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: tenant, WorkflowID: e.WorkflowID, Most: maxRelated})
 		if err != nil {
 			return nil, fmt.Errorf("batch of execution %s: %w", e.ID, err)
 		}
 		for _, s := range steps {
-			add(s.ActionID, Related{Relation: RelationWorkflow, Tool: policy.Key{Source: s.SourceID, Action: s.ToolName}, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
+			add(s.ActionID, wire.Relation{Relation: "workflow", Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
 		}
 	}
 	if e.ExternalID != "" {
@@ -53,8 +53,8 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 			return nil, fmt.Errorf("names beside execution %s: %w", e.ID, err)
 		}
 		for _, s := range named {
-			add(s.ActionID, Related{
-				Relation: relationOf(e.ExternalID, s.ExternalID), Tool: policy.Key{Source: s.SourceID, Action: s.ToolName}, ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
+			add(s.ActionID, wire.Relation{
+				Relation: relationOf(e.ExternalID, s.ExternalID), Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
 			})
 		}
 	}
@@ -67,7 +67,7 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *Execution) ([]Related, error) 
 		return nil, fmt.Errorf("dry runs of execution %s: %w", e.ID, err)
 	}
 	for _, d := range dryRuns {
-		add(d.ExecutionID, Related{Relation: RelationDryRun, Tool: policy.Key{Source: d.SourceID, Action: d.ToolName}, ProposedAt: d.At.UTC()})
+		add(d.ExecutionID, wire.Relation{Relation: "dry_run", Tool: toolOf(d.SourceID, d.ToolName), ProposedAt: d.At.UTC()})
 	}
 	return all, nil
 }
@@ -85,14 +85,14 @@ func namesOf(tenant uuid.UUID, name string) *dbsqlc.ExecutionPerExternalIDParams
 }
 
 // relationOf returns the relation of an action with another external id.
-func relationOf(name, other string) Relation {
+func relationOf(name, other string) string {
 	switch {
 	case other == name+reverse:
-		return RelationReversal
+		return "reversal"
 	case name == other+reverse:
-		return RelationReverses
+		return "reverses"
 	}
-	return RelationRepeat
+	return "repeat"
 }
 
 // callOf returns the common prefix of the external ids of a call's repeats.

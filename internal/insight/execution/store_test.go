@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -136,13 +137,13 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 		// most is how many rows a page may read: each action, and its end.
 		most int64
 	}{
-		"how it ended":    {execution.Filter{Status: execution.StatusError}, 3, 5 * bound},
+		"how it ended":    {execution.Filter{Status: wire.ExecutionError}, 3, 5 * bound},
 		"its code":        {execution.Filter{Code: "http_400"}, 3, 5 * bound},
 		"who asked":       {execution.Filter{Session: "s-two"}, 5, 2*past + 50},
 		"an early time":   {execution.Filter{Until: a.began.Add(6 * time.Second), Session: "s-two", Since: a.began}, -1, 2*past + 50},
 		"its batch":       {execution.Filter{Workflow: uuid.UUID(a.id(0))}, 5, 50},
 		"nothing at all":  {execution.Filter{IP: "192.0.2.1"}, -1, 2*past + 50},
-		"a dry run":       {execution.Filter{Status: execution.StatusDryRun}, -1, 0},
+		"a dry run":       {execution.Filter{Status: wire.ExecutionDryRun}, -1, 0},
 		"another's batch": {execution.Filter{Workflow: uuid.New()}, -1, 0},
 	} {
 		f := test.filter
@@ -175,7 +176,7 @@ func TestPagesMissNothingAndRepeatNothing(t *testing.T) {
 	a.fill(past+6, past+20)
 
 	every, _ := a.all(execution.Filter{Limit: 97})
-	only, _ := a.all(execution.Filter{Limit: 2, Status: execution.StatusDryRun})
+	only, _ := a.all(execution.Filter{Limit: 2, Status: wire.ExecutionDryRun})
 	two, _ := a.all(execution.Filter{Limit: 2, Session: "s-two"})
 
 	if len(every) != past+14+len(dryRuns) {

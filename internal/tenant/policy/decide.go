@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -160,19 +161,7 @@ type Decision struct {
 }
 
 // Step is what one layer said.
-type Step struct {
-	Layer string `json:"layer"`
-	// Said is empty if the layer had nothing to say.
-	Said envelope.Mode `json:"said,omitzero"`
-	// Rule is the id of the rule about arguments, or of the grant.
-	Rule string `json:"rule,omitzero"`
-	// Tool is the pattern of tools of the rule that answered.
-	Tool string `json:"tool,omitzero"`
-	// Detail says why, in a few words.
-	Detail string `json:"detail,omitzero"`
-	// Version is that of the rule that spoke.
-	Version string `json:"version,omitzero"`
-}
+type Step = wire.PolicyStep
 
 // Decide asks every layer. The same input has the same decision; a Decider
 // returns it without doing the work again.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -58,17 +59,16 @@ func Because(mode envelope.Mode, source string, steps []Step) string {
 	return strings.Join(reasons, "; ")
 }
 
-// Denying returns the steps of a trace that said deny. A trace that cannot be read
-// has none.
-func Denying(trace json.RawMessage) []Step {
-	var steps, found []Step
+// Steps returns the steps of a stored trace. One that cannot be read has none.
+func Steps(trace json.RawMessage) []Step {
+	steps := []Step{}
 	if json.Unmarshal(trace, &steps) != nil {
-		return nil
+		return []Step{}
 	}
-	for _, s := range steps {
-		if s.Said == envelope.ModeDeny {
-			found = append(found, s)
-		}
-	}
-	return found
+	return steps
+}
+
+// Denying returns the steps of a stored trace that said deny.
+func Denying(trace json.RawMessage) []Step {
+	return slices.DeleteFunc(Steps(trace), func(s Step) bool { return s.Said != envelope.ModeDeny })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -201,9 +202,9 @@ func (fx Fixture) View(id envelope.ActionID) outbox.View {
 }
 
 // Attempts returns the rows of the execution log of an action.
-func (fx Fixture) Attempts(id envelope.ActionID) []outbox.Attempt {
+func (fx Fixture) Attempts(id envelope.ActionID) []wire.Attempt {
 	fx.T.Helper()
-	var attempts []outbox.Attempt
+	var attempts []wire.Attempt
 	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
 		attempts, err = outbox.Attempts(fx.T.Context(), tx, fx.Tenant, id)
 		return err

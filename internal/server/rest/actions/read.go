@@ -80,13 +80,13 @@ func List(c *request.Call) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, request.PageOf(views, limit, cursorActions,
-		func(v outbox.View) Action { return ViewFor(c.By, v) },
+		func(v outbox.View) wire.Action { return ViewFor(c.By, v) },
 		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID }))
 }
 
 // GET /api/v1/actions/{id}/attempts lists the attempts at an action.
 func Attempts(c *request.Call, id envelope.ActionID) error {
-	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]outbox.Attempt, error) {
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.Attempt, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func Attempts(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	return request.Sorted(c, "attempts", AttemptsOf(rows), func(a wire.Attempt) string {
+	return request.Sorted(c, "attempts", rows, func(a wire.Attempt) string {
 		return fmt.Sprintf("%04d %s", a.Attempt, a.FinishedAt.Format(time.RFC3339Nano))
 	})
 }

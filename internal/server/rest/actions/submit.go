@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -25,7 +26,7 @@ func (e *deniedError) Error() string {
 }
 
 // Problem returns the problem, with the action.
-func (e *deniedError) Problem() request.Problem {
+func (e *deniedError) Problem() wire.Problem {
 	p := request.ProblemOf(fault.New(fault.Denied, "%s", e.Error()))
 	p.Action = new(ViewOf(e.view))
 	return p
@@ -99,15 +100,6 @@ func Submit(c *request.Call) error {
 	return c.JSON(status, ViewOf(view))
 }
 
-// manyItem is the result for one of several proposals.
-type manyItem struct {
-	Index   int                `json:"index"`
-	Result  string             `json:"result"`
-	Action  *envelope.ActionID `json:"action_id,omitempty"`
-	Phase   envelope.Phase     `json:"phase,omitzero"`
-	Problem *request.Problem   `json:"problem,omitempty"`
-}
-
 // POST /api/v1/actions/batch proposes many actions and answers with what became
 // of each.
 func SubmitMany(c *request.Call) error {
@@ -119,7 +111,7 @@ func SubmitMany(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	answered := make([]manyItem, len(parsed))
+	answered := make([]wire.BatchItem, len(parsed))
 	proposals, at := namedProposals(parsed, answered)
 	answers, err := accept(c, c.Submitter(), proposals...)
 	if err != nil {
@@ -145,7 +137,7 @@ func SubmitMany(c *request.Call) error {
 
 // namedProposals returns the proposals that can be accepted, with their
 // indexes, and refuses the others.
-func namedProposals(parsed []envelope.Item, answered []manyItem) (proposals []*envelope.Proposal, at []int) {
+func namedProposals(parsed []envelope.Item, answered []wire.BatchItem) (proposals []*envelope.Proposal, at []int) {
 	for i, it := range parsed {
 		switch {
 		case it.Err != nil:
@@ -159,23 +151,23 @@ func namedProposals(parsed []envelope.Item, answered []manyItem) (proposals []*e
 	return proposals, at
 }
 
-func manyItemOf(i int, a intake.Answer) manyItem {
+func manyItemOf(i int, a intake.Answer) wire.BatchItem {
 	if a.Err != nil {
 		return refusedItem(i, request.Below(itemPointer(i), a.Err))
 	}
-	it := manyItem{Index: i, Result: "accepted", Action: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending, "")}
+	it := wire.BatchItem{Index: i, Result: wire.ResultAccepted, ActionID: &a.Action, Phase: envelope.PhaseOf(a.Approval, envelope.StatusPending, "")}
 	switch {
 	case a.Known:
-		it.Result = "known"
+		it.Result = wire.ResultKnown
 	case a.Mode == envelope.ModeDeny:
 		why := policy.Because(envelope.ModeDeny, a.Source, policy.Denying(a.Trace))
-		it.Result, it.Problem = "denied", new(request.ProblemOf(fault.New(fault.Denied, "policy denies this action: %s", why)))
+		it.Result, it.Problem = wire.ResultDenied, new(request.ProblemOf(fault.New(fault.Denied, "policy denies this action: %s", why)))
 	}
 	return it
 }
 
 // fillKnown sets the phases of the actions that were known already.
-func fillKnown(c *request.Call, answered []manyItem, known []envelope.ActionID) error {
+func fillKnown(c *request.Call, answered []wire.BatchItem, known []envelope.ActionID) error {
 	if len(known) == 0 {
 		return nil
 	}
@@ -185,10 +177,10 @@ func fillKnown(c *request.Call, answered []manyItem, known []envelope.ActionID) 
 	}
 	for i := range answered {
 		it := &answered[i]
-		if it.Result != "known" {
+		if it.Result != wire.ResultKnown {
 			continue
 		}
-		if v, ok := found[*it.Action]; ok && access.SeesSession(c.By, v.Envelope.SessionID) {
+		if v, ok := found[*it.ActionID]; ok && access.SeesSession(c.By, v.Envelope.SessionID) {
 			it.Phase = v.Phase
 		} else {
 			*it = refusedItem(i, errOtherSession)
@@ -197,8 +189,8 @@ func fillKnown(c *request.Call, answered []manyItem, known []envelope.ActionID) 
 	return nil
 }
 
-func refusedItem(i int, err error) manyItem {
-	return manyItem{Index: i, Result: "refused", Problem: new(request.ProblemOf(err))}
+func refusedItem(i int, err error) wire.BatchItem {
+	return wire.BatchItem{Index: i, Result: wire.ResultRefused, Problem: new(request.ProblemOf(err))}
 }
 
 func itemPointer(i int) string { return "/items/" + strconv.Itoa(i) }

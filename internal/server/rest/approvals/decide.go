@@ -70,11 +70,8 @@ func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	return actions.Show(c, id)
 }
 
-// denyBody is the body of POST /api/v1/actions/{id}/deny.
-type denyBody struct{ Note string }
-
 // POST /api/v1/actions/{id}/deny denies an action.
-func Deny(c *request.Call, body denyBody, id envelope.ActionID) error {
+func Deny(c *request.Call, body wire.Note, id envelope.ActionID) error {
 	if err := c.Approval.Deny(c.R.Context(), decider(c), id, approval.Denial{Note: body.Note, IfMatch: c.IfMatch()}); err != nil {
 		return err
 	}
@@ -97,27 +94,11 @@ func Edit(c *request.Call, body editBody, id envelope.ActionID) error {
 	return actions.Show(c, id)
 }
 
-// manyBody is a decision about several actions.
-type manyBody struct {
-	IDs   []envelope.ActionID
-	Note  string
-	ETags map[envelope.ActionID]string
-}
-
-// manyItem is the result for one of several actions.
-type manyItem struct {
-	Action  envelope.ActionID `json:"action_id"`
-	Result  string            `json:"result"`
-	Needed  int               `json:"approvals_needed,omitzero"`
-	Given   int               `json:"approvals_given,omitzero"`
-	Problem *request.Problem  `json:"problem,omitempty"`
-}
-
 // answerMany answers with the result for each of several actions.
 func answerMany(c *request.Call, all []approval.Result) error {
-	answered := make([]manyItem, len(all))
+	answered := make([]wire.Decided, len(all))
 	for i, s := range all {
-		it := manyItem{Action: s.Action, Needed: s.Needed, Given: s.Given}
+		it := wire.Decided{ActionID: s.Action, Needed: s.Needed, Given: s.Given}
 		switch {
 		case s.Err != nil:
 			it.Result, it.Problem = "refused", new(request.ProblemOf(s.Err))
@@ -136,7 +117,7 @@ func answerMany(c *request.Call, all []approval.Result) error {
 
 // POST /api/v1/actions/approve approves several actions and answers with what
 // became of each.
-func ApproveMany(c *request.Call, body manyBody) error {
+func ApproveMany(c *request.Call, body wire.BulkDecision) error {
 	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
@@ -146,7 +127,7 @@ func ApproveMany(c *request.Call, body manyBody) error {
 
 // POST /api/v1/actions/deny denies several actions and answers with what became
 // of each.
-func DenyMany(c *request.Call, body manyBody) error {
+func DenyMany(c *request.Call, body wire.BulkDecision) error {
 	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
@@ -156,7 +137,7 @@ func DenyMany(c *request.Call, body manyBody) error {
 
 // GET /api/v1/actions/{id}/votes lists the votes on an action.
 func Votes(c *request.Call, id envelope.ActionID) error {
-	votes, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]approval.Vote, error) {
+	votes, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.Vote, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {
 			return nil, err
 		}
@@ -165,10 +146,7 @@ func Votes(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	shown := request.Map(votes, func(v approval.Vote) wire.Vote {
-		return wire.Vote{Round: v.Round, By: v.By, Decision: v.Decision, Note: v.Note, At: v.At.UTC()}
-	})
-	return request.Sorted(c, "votes", shown, func(v wire.Vote) string {
+	return request.Sorted(c, "votes", votes, func(v wire.Vote) string {
 		return fmt.Sprintf("%04d %s %s", v.Round, v.At.Format(time.RFC3339Nano), v.By)
 	})
 }

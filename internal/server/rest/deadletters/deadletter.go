@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -27,7 +28,7 @@ func entryFrom(l deadletter.Entry) wire.DeadLetter {
 		Attempts: l.Attempt, Code: l.Code, Message: l.Message, At: l.CreatedAt.UTC(),
 	}
 	if l.Reconciliation != (deadletter.Reconciliation{}) {
-		shown.Reconciliation = &wire.Reconciliation{Attempts: l.Reconciliation.Attempts, LastResult: l.Reconciliation.LastResult, NextAt: request.UTC(l.Reconciliation.Next)}
+		shown.Reconciliation = &wire.Reconciliation{Attempts: l.Reconciliation.Attempts, LastResult: l.Reconciliation.LastResult, NextAt: postgres.UTC(l.Reconciliation.Next)}
 	}
 	return shown
 }
@@ -88,11 +89,7 @@ func List(c *request.Call) error {
 // GET /api/v1/dead-letters/{id} shows a dead letter with its action and
 // attempts.
 func Get(c *request.Call, id envelope.ActionID) error {
-	var answer struct {
-		DeadLetter wire.DeadLetter `json:"dead_letter"`
-		Action     actions.Action  `json:"action"`
-		Attempts   []wire.Attempt  `json:"attempts"`
-	}
+	var answer wire.DeadLetterDetail
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		dead, err := deadletter.Get(ctx, tx, c.By.Tenant, id)
 		if err != nil {
@@ -102,8 +99,8 @@ func Get(c *request.Call, id envelope.ActionID) error {
 		if err != nil {
 			return err
 		}
-		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		answer.DeadLetter, answer.Action, answer.Attempts = entryFrom(dead), actions.ViewFor(c.By, view), actions.AttemptsOf(rows)
+		answer.DeadLetter, answer.Action = entryFrom(dead), actions.ViewFor(c.By, view)
+		answer.Attempts, err = outbox.Attempts(ctx, tx, c.By.Tenant, id)
 		return err
 	})
 	if err != nil {

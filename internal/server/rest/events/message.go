@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
@@ -18,23 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
-
-// event is the data of one message.
-type event struct {
-	Action   envelope.ActionID `json:"action_id,omitzero"`
-	Tool     string            `json:"tool,omitzero"`
-	Kind     audit.Kind        `json:"kind"`
-	Status   envelope.Status   `json:"status,omitzero"`
-	Approval envelope.Approval `json:"approval,omitzero"`
-	Phase    envelope.Phase    `json:"phase,omitzero"`
-	Code     string            `json:"code,omitzero"`
-	Attempt  int               `json:"attempt,omitzero"`
-	Subject  string            `json:"subject,omitzero"`
-	Note     string            `json:"note,omitzero"`
-	Detail   map[string]any    `json:"detail,omitempty"`
-	Actor    envelope.Actor    `json:"actor"`
-	At       time.Time         `json:"at"`
-}
 
 // eventID is the place of an item of an event, which clients send back to
 // resume.
@@ -113,9 +96,9 @@ func (s *stream) appendMessage(out []byte, id eventID, e audit.Stored, it audit.
 	return appendSSE(out, id, name, subscription.NewInvocationData(name, e.Actor, it, view))
 }
 
-func eventOf(e audit.Stored, it audit.Item, about access.Subject) event {
-	data := event{
-		Action: it.Action, Kind: e.Kind, Status: it.Status, Approval: it.Approval, Code: it.Code,
+func eventOf(e audit.Stored, it audit.Item, about access.Subject) wire.Event {
+	data := wire.Event{
+		ActionID: it.Action, Kind: string(e.Kind), Status: it.Status, Approval: it.Approval, Code: it.Code,
 		Attempt: it.Attempt, Subject: it.Subject, Note: it.Note, Detail: it.Detail, Actor: e.Actor, At: e.At.UTC(),
 	}
 	if about.Tool != (policy.Key{}) { // else the action is gone, or there is none

@@ -16,21 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/server/access"
-	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
 // cursorExecutions is the name of the list of executions in cursors.
 const cursorExecutions = "executions"
-
-// executionDetail is an execution with its attempts, snapshots and related
-// executions.
-type executionDetail struct {
-	execution.Execution
-	AttemptLog []wire.Attempt      `json:"attempt_log"`
-	Snapshots  []snapshot.Snapshot `json:"snapshots"`
-	Related    []execution.Related `json:"related"`
-}
 
 // GET /api/v1/executions lists executions, newest first.
 func Executions(c *request.Call) error {
@@ -38,7 +28,7 @@ func Executions(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	shown := request.Page[execution.Execution]{Items: []execution.Execution{}}
+	shown := wire.Page[wire.Execution]{Items: []wire.Execution{}}
 	var visible bool
 	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
 		return c.JSON(http.StatusOK, shown)
@@ -50,7 +40,7 @@ func Executions(c *request.Call) error {
 		return err
 	}
 	for _, e := range found.Items {
-		shown.Items = append(shown.Items, e.For(uuid.UUID(c.By.Token)))
+		shown.Items = append(shown.Items, execution.ViewFor(uuid.UUID(c.By.Token), e))
 	}
 	if found.Next != nil {
 		shown.NextCursor = new(request.WriteCursor(cursorExecutions, *found.Next))
@@ -66,7 +56,7 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 	}
 	q := c.Query
 	f := execution.Filter{
-		Status: execution.Status(q.Get("status")), Session: q.Get("session_id"), UserName: q.Get("user"),
+		Status: wire.ExecutionStatus(q.Get("status")), Session: q.Get("session_id"), UserName: q.Get("user"),
 		Automation: q.Get("automation_id"), Code: q.Get("code"), Via: q.Get("via"), IP: q.Get("ip"), Before: before, Limit: limit,
 	}
 	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
@@ -86,7 +76,7 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 // GET /api/v1/executions/{id} shows an execution with its attempts, snapshots
 // and related executions.
 func Execution(c *request.Call, id envelope.ActionID) error {
-	var d executionDetail
+	var d wire.ExecutionDetail
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if d.Execution, err = execution.Get(ctx, tx, c.By.Tenant, id); err != nil {
 			return err
@@ -94,11 +84,9 @@ func Execution(c *request.Call, id envelope.ActionID) error {
 		if !access.SeesSession(c.By, d.Session) {
 			return fault.New(fault.NotFound, "no execution %s", id)
 		}
-		rows, err := outbox.Attempts(ctx, tx, c.By.Tenant, id)
-		if err != nil {
+		if d.AttemptLog, err = outbox.Attempts(ctx, tx, c.By.Tenant, id); err != nil {
 			return err
 		}
-		d.AttemptLog = actions.AttemptsOf(rows)
 		if d.Snapshots, err = snapshot.List(ctx, tx, c.By.Tenant, id); err != nil {
 			return err
 		}
@@ -108,9 +96,6 @@ func Execution(c *request.Call, id envelope.ActionID) error {
 	if err != nil {
 		return err
 	}
-	d.Execution = d.For(uuid.UUID(c.By.Token))
-	if d.Related == nil {
-		d.Related = []execution.Related{}
-	}
+	d.Execution = execution.ViewFor(uuid.UUID(c.By.Token), d.Execution)
 	return c.JSON(http.StatusOK, d)
 }

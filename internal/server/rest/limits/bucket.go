@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -26,7 +27,7 @@ var buckets = request.Collection[bucketState]{
 		}
 		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, names...)
 		return request.Map(all, func(b limits.BucketState) bucketState {
-			b.RetiredAt, b.OpensAt, b.ClosedUntil = request.UTC(b.RetiredAt), request.UTC(b.OpensAt), request.UTC(b.ClosedUntil)
+			b.RetiredAt, b.OpensAt, b.ClosedUntil = postgres.UTC(b.RetiredAt), postgres.UTC(b.OpensAt), postgres.UTC(b.ClosedUntil)
 			return bucketState{BucketState: b}
 		}), err
 	},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/server/access"
@@ -40,7 +41,7 @@ func DoNotContact(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	p := request.Page[contact.Entry]{Items: rows}
+	p := wire.Page[contact.Entry]{Items: rows}
 	if len(rows) > most {
 		p.Items = rows[:most]
 		p.NextCursor = new(writeContactCursor(rows[most-1]))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -156,7 +157,7 @@ func Sorted[T any](c *Call, list string, all []T, key func(T) string) error {
 
 // SortedPage returns the page that Sorted answers with. The error is that of a
 // cursor or a limit that cannot be read.
-func SortedPage[T any](c *Call, list string, all []T, key func(T) string) (p Page[T], err error) {
+func SortedPage[T any](c *Call, list string, all []T, key func(T) string) (p wire.Page[T], err error) {
 	limit, err := c.Limit()
 	if err != nil {
 		return p, err

@@ -52,7 +52,11 @@ func Origin(ctx context.Context, via execution.Via) json.RawMessage {
 	if via == execution.ViaAPI && m.Request.Header.Get("Sec-Fetch-Site") == "same-origin" {
 		via = execution.ViaUI
 	}
-	return execution.OriginOf(m.Request, via, m.ID, m.TrustedProxies).JSON()
+	text, err := json.Marshal(execution.OriginOf(m.Request, via, m.ID, m.TrustedProxies))
+	if err != nil { // it is made of strings alone
+		return nil
+	}
+	return text
 }
 
 // MCPOrigin is Origin of a request over MCP.

@@ -1,28 +1,19 @@
 package request
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Page is one page of a list.
-type Page[T any] struct {
-	Items      []T     `json:"items"`
-	NextCursor *string `json:"next_cursor"`
-}
-
 // PageOf makes a page of up to limit+1 rows: one row more than limit says that
 // there is a next page.
-func PageOf[R, T any](rows []R, limit int, list string, show func(R) T, id func(R) envelope.ActionID) Page[T] {
-	p := Page[T]{Items: make([]T, 0, min(len(rows), limit))}
+func PageOf[R, T any](rows []R, limit int, list string, show func(R) T, id func(R) envelope.ActionID) wire.Page[T] {
+	p := wire.Page[T]{Items: make([]T, 0, min(len(rows), limit))}
 	for i, r := range rows {
 		if i == limit {
 			p.NextCursor = new(WriteCursor(list, id(rows[i-1])))
@@ -40,15 +31,6 @@ func Items[T any](c *Call, all []T) error {
 	}{all})
 }
 
-// List answers with everything of a kind that the tenant has.
-func List[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) ([]T, error)) error {
-	all, err := Read(c, func(ctx context.Context, tx pgx.Tx) ([]T, error) { return read(ctx, tx, c.By.Tenant) })
-	if err != nil {
-		return err
-	}
-	return Items(c, all)
-}
-
 // Map returns the list of convert's results, never nil.
 func Map[A, B any](all []A, convert func(A) B) []B {
 	made := make([]B, len(all))
@@ -56,14 +38,6 @@ func Map[A, B any](all []A, convert func(A) B) []B {
 		made[i] = convert(a)
 	}
 	return made
-}
-
-// UTC returns a time in UTC; nil stays nil.
-func UTC(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	return new(t.UTC())
 }
 
 // SelectTools returns the source and the name of the tools that a source, a

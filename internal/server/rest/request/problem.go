@@ -9,30 +9,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// Problem is an error as the API answers with it (RFC 9457).
-type Problem struct {
-	Type     string                `json:"type"`
-	Title    string                `json:"title"`
-	Status   int                   `json:"status"`
-	Detail   string                `json:"detail,omitzero"`
-	Instance string                `json:"instance"`
-	Errors   []envelope.FieldError `json:"errors,omitempty"`
-	// Action is the action that policy denied.
-	Action any `json:"action,omitempty"`
-	// Execution is what is on record of a call of a tool that was not done.
-	Execution any `json:"execution,omitempty"`
-}
-
 // Describer is an error that is a problem of its own kind.
 type Describer interface {
 	error
-	Problem() Problem
+	Problem() wire.Problem
 }
 
 // The errors that only HTTP knows. They are their own detail.
@@ -87,7 +74,7 @@ func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 }
 
 // ProblemOf returns the problem of an error.
-func ProblemOf(err error) Problem {
+func ProblemOf(err error) wire.Problem {
 	switch {
 	case errors.Is(err, ErrNoToken), errors.Is(err, identity.ErrToken):
 		return NewProblem("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
@@ -114,7 +101,7 @@ func ProblemOf(err error) Problem {
 	return problemOfFault(err)
 }
 
-func problemOfFault(err error) Problem {
+func problemOfFault(err error) wire.Problem {
 	switch fault.KindOf(err) {
 	case fault.NotFound:
 		return NewProblem("not_found", http.StatusNotFound, "Not found", Detail(err))
@@ -147,8 +134,8 @@ func problemOfFault(err error) Problem {
 }
 
 // NewProblem returns a problem of the type urn:countersign:problem:kind.
-func NewProblem(kind string, status int, title, detail string) Problem {
-	return Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail}
+func NewProblem(kind string, status int, title, detail string) wire.Problem {
+	return wire.Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail}
 }
 
 // Detail returns the text of a fault, which is written for the caller; "" for

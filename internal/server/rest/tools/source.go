@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -54,7 +55,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: request.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, AddressAccepted: !src.Moved(), secret: src.Secret,
+		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, AddressAccepted: !src.Moved(), secret: src.Secret,
 	}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -71,7 +72,7 @@ func workflowFor(c *request.Call, b *workflow.Workflow) wire.Workflow {
 		ID: uuid.UUID(b.ID), ExternalID: b.ExternalID, Atomic: b.Atomic, State: string(b.State), Code: b.Code, Message: b.Message, StoppedAt: b.StoppedAt,
 		WaitsFor: b.WaitsFor, ProposedBy: b.Proposer, SessionID: b.Session, EmployeeID: b.Employee, Automation: b.Automation,
 		CancelledBy: envelope.Actor(b.CancelledBy), ResolvedBy: envelope.Actor(b.ResolvedBy), Note: b.Note, CreatedAt: b.CreatedAt.UTC(), UpdatedAt: b.UpdatedAt.UTC(),
-		EndedAt: request.UTC(b.EndedAt), Steps: make([]wire.WorkflowStep, len(b.Steps)),
+		EndedAt: postgres.UTC(b.EndedAt), Steps: make([]wire.WorkflowStep, len(b.Steps)),
 	}
 	for i, s := range b.Steps {
 		shown.Steps[i] = wire.WorkflowStep{Step: i, Tool: s.Tool.String(), Inputs: access.Args(c.By, s.Inputs), State: string(s.State), ActionID: s.Action, Code: s.Code, Message: s.Message}
