@@ -14,7 +14,7 @@ CREATE TABLE decisions (
     trace       jsonb NOT NULL,
     CONSTRAINT decisions_pkey PRIMARY KEY (tenant_id, decision_id)
 );
-COMMENT ON COLUMN decisions.decision_id IS 'First 16 bytes of the SHA-256 of mode, mode_source and trace.';
+COMMENT ON COLUMN decisions.decision_id IS 'First 16 bytes of a digest of mode, mode_source and trace, as audit.DecisionID computes it. actions.decision_id names it, which events cover.';
 
 -- An action: the envelope as proposed, and what was decided about it. The row
 -- is inserted once on the hot path; later only a decision or an edit by an

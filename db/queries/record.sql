@@ -30,16 +30,38 @@ JOIN tool_executions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_i
 WHERE e.finished_at >= @since::timestamptz
 ORDER BY e.action_id, e.finished_at, e.attempt;
 
+-- name: RecordDecisions :many
+-- The next decisions of a tenant, in the order of ids.
+SELECT d.decision_id, d.mode, d.mode_source, d.trace
+FROM decisions d
+WHERE d.tenant_id = @tenant_id AND d.decision_id > @after
+ORDER BY d.decision_id
+LIMIT @most::bigint;
+
 -- name: RecordNow :one
 -- The time at which the transaction began.
 SELECT now()::timestamptz;
 
 -- name: RecordOrphans :many
--- Attempts and votes of actions that do not exist.
+-- Attempts, approvals and votes of actions that do not exist, and an action without
+-- an id, which RecordActionsAfter does not return.
+(
+    SELECT 'actions'::text AS tab, a.action_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.action_id = '00000000-0000-0000-0000-000000000000'
+)
+UNION ALL
 (
     SELECT 'tool_executions'::text AS tab, e.action_id
     FROM tool_executions e
     WHERE e.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM actions a WHERE a.tenant_id = e.tenant_id AND a.action_id = e.action_id)
+    LIMIT @most::bigint
+)
+UNION ALL
+(
+    SELECT 'approvals'::text AS tab, p.action_id
+    FROM approvals p
+    WHERE p.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM actions a WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id)
     LIMIT @most::bigint
 )
 UNION ALL

@@ -184,6 +184,19 @@ func (r *AttemptRecord) Digest() Hash {
 	return e.sum()
 }
 
+// DecisionID returns the id of a decision of policy: the first half of a digest
+// of all its columns. So an action that names a decision covers it, and whoever
+// changes a decision has to change its id, which actions name.
+func DecisionID(mode, source string, trace []byte) uuid.UUID {
+	e := newEncoding("countersign policy 1")
+	e.text(mode)
+	e.text(source)
+	steps := CanonicalHash(trace)
+	e.bytes(steps[:])
+	sum := e.sum()
+	return uuid.UUID(sum[:16])
+}
+
 // CanonicalHash returns the hash of a JSON value in canonical form, so that it is
 // the same before and after PostgreSQL has stored the value as jsonb. No value has
 // the zero Hash, and neither has one that is not in a form that Countersign

@@ -3,7 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"math"
 	"time"
 
@@ -13,71 +13,33 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// The tables whose rows events cover.
+// The tables whose rows events cover, and decisions, whose ids do.
 const (
-	tableActions  = "actions"
-	tableVotes    = "votes"
-	tableAttempts = "tool_executions"
-	tableEdits    = "approvals"
+	tableActions   = "actions"
+	tableVotes     = "votes"
+	tableAttempts  = "tool_executions"
+	tableEdits     = "approvals"
+	tableDecisions = "decisions"
 )
 
-// RowsOptions select what VerifyRows compares.
-type RowsOptions struct {
-	// Since leaves out actions that were proposed earlier. Zero is all.
-	Since time.Time
-	// Progress, if set, is called from time to time.
-	Progress func(RowsReport)
-	// atOnce is about how many actions are held in memory; zero is actionsAtOnce.
-	atOnce int
-}
-
-// actionsAtOnce bounds how many actions are held in memory, with about 300 bytes
-// each.
-const actionsAtOnce = 250_000
-
-// RowsReport is the result of comparing rows with events.
-type RowsReport struct {
-	Findings []Finding `json:"findings"`
-	Omitted  int64     `json:"findings_omitted"`
-	// Actions, Votes and Attempts are how many rows were compared, and Pruned how
-	// many actions retention deleted, as its events say.
-	Actions  int64 `json:"actions"`
-	Votes    int64 `json:"votes"`
-	Attempts int64 `json:"attempts"`
-	Pruned   int64 `json:"pruned"`
-	// Unchecked is how many actions were not compared, because their events are
-	// older than Since or were deleted by retention.
-	Unchecked int64 `json:"unchecked"`
-	// Part of Parts is being compared.
-	Part  int `json:"part"`
-	Parts int `json:"parts"`
-}
-
-func (r *RowsReport) add(f Finding) {
-	if len(r.Findings) == maxFindings {
-		r.Omitted++
-		return
-	}
-	r.Findings = append(r.Findings, f)
-}
-
-// VerifyRows compares a tenant's actions, edits, votes and attempts with the
-// digests that its events have of them, in both directions. It believes the
-// events, which Verify checks. tx must be of the scope Snapshot: then changes
-// meanwhile cause no findings. Memory is bounded: actions are compared in parts,
-// for each of which all events are read.
+// VerifyRows compares a part of a tenant's actions, with their edits, votes and
+// attempts, with the digests that its events have of them, in both directions, and
+// the decisions of policy with their ids. It believes the events, which Verify
+// checks. The first part includes the contents of all decisions, and the last the
+// rows of actions that do not exist. tx must be of the scope Snapshot: then changes
+// meanwhile cause no findings. All events since the first that concerns the part
+// are read.
 func VerifyRows(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt RowsOptions) (RowsReport, error) {
-	v := rowsVerification{tx: tx, tenant: tenant, opt: opt, report: RowsReport{Findings: []Finding{}, Parts: 1}}
-	if err := v.begin(ctx); err != nil {
-		return v.report, err
-	}
-	for v.report.Part = 1; v.report.Part <= v.report.Parts; v.report.Part++ {
-		if err := v.part(ctx); err != nil {
+	v := rowsVerification{tx: tx, tenant: tenant, opt: opt, report: RowsReport{Findings: []Finding{}, Part: opt.Part}}
+	for _, step := range []func(context.Context) error{v.begin, v.decisions, v.learnAll, v.compareAll, v.orphans} {
+		if err := step(ctx); err != nil {
 			return v.report, err
 		}
 	}
-	v.report.Part = v.report.Parts
-	return v.report, v.orphans(ctx)
+	if p := v.report.Part; p.No < p.Of {
+		v.report.Next = Part{p.No + 1, p.Of}
+	}
+	return v.report, nil
 }
 
 type rowsVerification struct {
@@ -90,6 +52,9 @@ type rowsVerification struct {
 	after  Position
 	before time.Time
 	known  map[envelope.ActionID]*history
+	// decided are the decisions that exist, and undecided those that do not,
+	// though actions name them.
+	decided, undecided map[uuid.UUID]bool
 }
 
 // history is what the events say of an action.
@@ -102,7 +67,7 @@ type history struct {
 	gone       bool
 }
 
-// begin finds the events to read, and how many parts there are.
+// begin finds the events to read, and the part if none was asked for.
 func (v *rowsVerification) begin(ctx context.Context) error {
 	pruned, err := prunedThrough(ctx, v.tx, v.tenant)
 	if err != nil {
@@ -122,52 +87,52 @@ func (v *rowsVerification) begin(ctx context.Context) error {
 			v.before = s.newest
 		}
 	}
+	if v.report.Part != (Part{}) {
+		return nil
+	}
 	atOnce := v.opt.atOnce
 	if atOnce == 0 {
 		atOnce = actionsAtOnce
 	}
 	actions, err := countActions(ctx, v.tx, v.tenant)
-	v.report.Parts = int(actions/int64(atOnce)) + 1
+	v.report.Part = Part{1, int(actions/int64(atOnce)) + 1}
 	return err
 }
 
-// mine reports whether an action is of the part that is being compared.
-func (v *rowsVerification) mine(id envelope.ActionID) bool {
-	// The last bytes of an id are random.
-	n := uint32(id[12])<<24 | uint32(id[13])<<16 | uint32(id[14])<<8 | uint32(id[15])
-	return int(n%uint32(v.report.Parts)) == v.report.Part-1
+// first and last report whether the part is the first, and the last.
+func (v *rowsVerification) first() bool { return v.report.Part.No == 1 }
+func (v *rowsVerification) last() bool  { return v.report.Part.No == v.report.Part.Of }
+
+// decisions reads which decisions exist, and compares their contents with their
+// ids.
+func (v *rowsVerification) decisions(ctx context.Context) error {
+	v.decided, v.undecided = make(map[uuid.UUID]bool), make(map[uuid.UUID]bool)
+	return eachDecision(ctx, v.tx, v.tenant, func(id, content uuid.UUID) {
+		v.decided[id] = true
+		if !v.first() {
+			return
+		}
+		v.report.Decisions++
+		if id != content {
+			v.report.add(Finding{
+				Kind: Changed, Table: tableDecisions, Decision: id, Columns: "row",
+				Message: "the id of the decision is not the digest of its contents",
+			})
+		}
+	})
 }
 
-func (v *rowsVerification) part(ctx context.Context) error {
+// learnAll reads what the events say.
+func (v *rowsVerification) learnAll(ctx context.Context) error {
 	v.known = make(map[envelope.ActionID]*history)
-	var failed error
-	events := 0
-	err := eachRow(ctx, v.tx, v.tenant, v.after, Position{math.MaxUint64, math.MaxInt64}, func(r row) {
-		if err := v.learn(r); err != nil && failed == nil {
-			failed = err
+	return eachRow(ctx, v.tx, v.tenant, v.after, Position{math.MaxUint64, math.MaxInt64}, func(r row) {
+		if err := v.learn(r); err != nil && v.first() {
+			v.report.add(Finding{Kind: Changed, Position: r.position.String(), Event: r.position.Event, At: r.at.UTC(), Message: err.Error()})
 		}
-		if events++; events%readRows == 0 {
+		if v.report.Events++; v.report.Events%readRows == 0 {
 			v.progress()
 		}
 	})
-	if err != nil {
-		return err
-	}
-	if failed != nil {
-		v.report.add(Finding{Kind: Changed, Message: failed.Error()})
-	}
-	if err := v.compareAll(ctx); err != nil {
-		return err
-	}
-	for id, h := range v.known {
-		switch {
-		case h.gone:
-			v.report.Pruned++
-		case h.last != (Digests{}):
-			v.found(Missing, tableActions, id, "", "the events tell of the action, and it does not exist")
-		}
-	}
-	return nil
 }
 
 func (v *rowsVerification) progress() {
@@ -182,14 +147,14 @@ func (v *rowsVerification) learn(r row) error {
 		Action envelope.ActionID `json:"action_id"`
 	}
 	if err := json.Unmarshal([]byte(r.text), &items); err != nil {
-		return fmt.Errorf("the items of event %s cannot be read", r.position)
+		return errors.New("the items of the event cannot be read")
 	}
 	digests, ok := decodeDigests(r.digests, len(items))
 	if !ok {
-		return fmt.Errorf("the digests of event %s cannot be read", r.position)
+		return errors.New("the digests of the event cannot be read")
 	}
 	for i, it := range items {
-		if it.Action == (envelope.ActionID{}) || !v.mine(it.Action) {
+		if it.Action == (envelope.ActionID{}) || !v.report.Part.mine(it.Action) {
 			continue
 		}
 		h := v.known[it.Action]
@@ -223,8 +188,8 @@ func (h *history) learn(kind Kind, at time.Time, d *Digests) {
 	}
 }
 
-// compareAll compares the rows of this part with the histories, and forgets those
-// that it compared.
+// compareAll compares the rows of the part with the histories. What is left of
+// these is of actions that do not exist.
 func (v *rowsVerification) compareAll(ctx context.Context) error {
 	for after := (envelope.ActionID{}); ; {
 		records, next, err := recordsAfter(ctx, v.tx, v.tenant, after)
@@ -232,17 +197,26 @@ func (v *rowsVerification) compareAll(ctx context.Context) error {
 			return err
 		}
 		for _, r := range records {
-			if id := envelope.ActionID(r.row.ActionID); v.mine(id) {
+			if id := envelope.ActionID(r.row.ActionID); v.report.Part.mine(id) {
 				v.compare(id, r)
 				delete(v.known, id)
 			}
 		}
 		v.progress()
 		if next == (envelope.ActionID{}) {
-			return nil
+			break
 		}
 		after = next
 	}
+	for id, h := range v.known {
+		switch {
+		case h.gone:
+			v.report.Pruned++
+		case h.last != (Digests{}):
+			v.found(Missing, tableActions, id, "", "the events tell of the action, and it does not exist")
+		}
+	}
+	return nil
 }
 
 func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
@@ -264,6 +238,7 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 		v.found(Changed, tableActions, id, "created_at", "the time of the proposal differs from that of its event")
 	}
 	v.report.Actions++
+	v.compareDecision(id, r.row.DecisionID)
 	for _, g := range [...]struct {
 		table, columns string
 		want, is       Hash
@@ -291,6 +266,19 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 	if !partly {
 		v.compareSets(id, tableVotes, h.votes, r.votes)
 	}
+}
+
+// compareDecision looks for the decision that an action names. One that is missing
+// is reported once, with one of its actions.
+func (v *rowsVerification) compareDecision(id envelope.ActionID, decision uuid.UUID) {
+	if v.decided[decision] || v.undecided[decision] {
+		return
+	}
+	v.undecided[decision] = true
+	v.report.add(Finding{
+		Kind: Missing, Table: tableDecisions, Action: uuid.UUID(id), Decision: decision, Columns: "row",
+		Message: "the action names a decision that does not exist",
+	})
 }
 
 // compareSets compares the rows of a table that belong to one action.
@@ -322,6 +310,9 @@ func (v *rowsVerification) compareSets(id envelope.ActionID, table string, told,
 
 // orphans finds rows of actions that do not exist.
 func (v *rowsVerification) orphans(ctx context.Context) error {
+	if !v.last() {
+		return nil
+	}
 	rows, err := orphanRows(ctx, v.tx, v.tenant)
 	for _, r := range rows {
 		v.found(Added, r.table, r.action, "row", "the row is of an action that does not exist")

@@ -215,6 +215,24 @@ func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, afte
 	return page, next, keys.addTo(ctx, tx, records, time.Time{})
 }
 
+// eachDecision calls do for every decision of a tenant, with its id as it is and as
+// its contents are.
+func eachDecision(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, do func(id, content uuid.UUID)) error {
+	for after := uuid.Nil; ; {
+		rows, err := dbsqlc.New().RecordDecisions(ctx, tx, &dbsqlc.RecordDecisionsParams{TenantID: uuid.UUID(tenant), After: after, Most: readRows})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			after = r.DecisionID
+			do(r.DecisionID, DecisionID(r.Mode, r.ModeSource, r.Trace))
+		}
+		if len(rows) < readRows {
+			return nil
+		}
+	}
+}
+
 // countActions returns how many actions a tenant has.
 func countActions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	return dbsqlc.New().RecordCount(ctx, tx, uuid.UUID(tenant))

@@ -45,6 +45,8 @@ type Finding struct {
 	Table   string    `json:"table,omitzero"`
 	Action  uuid.UUID `json:"action_id,omitzero"`
 	Columns string    `json:"columns,omitzero"`
+	// Decision is the decision of policy concerned.
+	Decision uuid.UUID `json:"decision_id,omitzero"`
 	// At is the event's time as it is now, if the event exists.
 	At time.Time `json:"at,omitzero"`
 	// Message describes the finding.

@@ -74,6 +74,20 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
 		}
 	}
+	s := m.run(command.ExitFailed, "audit", "verify", "--tenant", "acme", "--from", "1")
+	if !strings.Contains(s.out, "1 checkpoints over 2 events") || strings.Contains(s.out, "changed") || !strings.Contains(s.out, "missing") {
+		t.Errorf("continued after checkpoint 1: %s", s.out)
+	}
+	for _, from := range []string{"rows", "rows:2/2"} {
+		s := m.run(command.ExitOK, "audit", "verify", "--tenant", "acme", "--from", from)
+		if strings.Contains(s.out, "checkpoints over") || !strings.Contains(s.out, "0 actions, 0 votes and 0 attempts") {
+			t.Errorf("continued from %s: %s", from, s.out)
+		}
+	}
+	m.run(command.ExitUsage, "audit", "verify", "--from", "rows")
+	m.run(command.ExitUsage, "audit", "verify", "--tenant", "acme", "--from", "rows", "--head", head)
+	m.run(command.ExitUsage, "audit", "verify", "--tenant", "acme", "--from", "soon")
+	m.run(command.ExitFailed, "audit", "verify", "--from", "9")
 	m.run(command.ExitUsage, "audit", "verify", "--head", "abc")
 	m.run(command.ExitFailed, "audit", "verify", "--tenant", "nobody")
 	m.env["DATABASE_URL"] = ""

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/retention"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -96,11 +100,19 @@ func (y *fixture) findings(tx pgx.Tx) (all []string, rows audit.RowsReport) {
 	for _, f := range chain.Findings {
 		all = append(all, fmt.Sprintf("%s event", f.Kind))
 	}
-	if rows, err = audit.VerifyRows(y.t.Context(), tx, y.tenant, audit.RowsOptions{}); err != nil {
-		y.t.Fatal(err)
+	for part := (audit.Part{No: 1, Of: 2}); part != (audit.Part{}); part = rows.Next {
+		one, err := audit.VerifyRows(y.t.Context(), tx, y.tenant, audit.RowsOptions{Part: part})
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		rows.Join(one)
 	}
 	for _, f := range rows.Findings {
-		all = append(all, fmt.Sprintf("%s %s %s %s", f.Kind, f.Table, f.Action, f.Columns))
+		id := f.Action
+		if f.Table == "decisions" {
+			id = f.Decision
+		}
+		all = append(all, fmt.Sprintf("%s %s %s %s", f.Kind, f.Table, id, f.Columns))
 	}
 	return all, rows
 }
@@ -122,11 +134,16 @@ func TestTheRecordOfABusyTenantVerifies(t *testing.T) {
 
 	for range 5 {
 		err := postgres.InTx(t.Context(), y.db, postgres.API(y.tenant).Snapshot(), func(tx pgx.Tx) error {
-			if _, err := audit.VerifyRows(t.Context(), tx, y.tenant, audit.RowsOptions{}); err != nil {
+			whole, err := audit.VerifyRows(t.Context(), tx, y.tenant, audit.RowsOptions{})
+			if err != nil {
 				return err
 			}
 			found, rows := y.findings(tx)
-			if len(found) > 0 || rows.Actions < 10 || rows.Votes != 2 || rows.Attempts == 0 {
+			whole.Part, whole.Events = rows.Part, rows.Events
+			if diff := cmp.Diff(whole, rows, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the whole, and what its parts add up to (-whole +parts):\n%s", diff)
+			}
+			if len(found) > 0 || rows.Actions < 10 || rows.Votes != 2 || rows.Attempts == 0 || rows.Decisions < 3 {
 				t.Errorf("findings %q in %+v, want none", found, rows)
 			}
 			return nil
@@ -142,37 +159,118 @@ func TestTheRecordOfABusyTenantVerifies(t *testing.T) {
 	y.checkpoint()
 }
 
-// TestWhatRetentionDeletedIsNotMissing deletes actions as retention does.
-func TestWhatRetentionDeletedIsNotMissing(t *testing.T) {
+// verified calls do with the findings in a transaction, after a change as the owner
+// of the database if there is one. Nothing of it stays.
+func (y *fixture) verified(change string, do func(found []string, rows audit.RowsReport)) {
+	y.t.Helper()
+	err := postgres.InTx(y.t.Context(), y.db, postgres.Admin(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(y.t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+			return err
+		}
+		if change != "" {
+			if _, err := tx.Exec(y.t.Context(), change); err != nil {
+				return fmt.Errorf("%s: %w", change, err)
+			}
+		}
+		do(y.findings(tx))
+		return errRollback
+	})
+	if !errors.Is(err, errRollback) {
+		y.t.Error(err)
+	}
+}
+
+func (y *fixture) sweepRetention() {
+	y.t.Helper()
+	done, err := retention.Sweep(y.t.Context(), y.db, func() bool { return true })
+	if !done || err != nil {
+		y.t.Fatalf("Sweep = %t, %v", done, err)
+	}
+}
+
+// TestPartitionsThatRetentionDroppedAreNotMissing has retention delete all attempts
+// of a month and its partition, and then somebody drop another one.
+func TestPartitionsThatRetentionDroppedAreNotMissing(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	_, sent := y.busy()
+	y.busy()
 	kept := y.submit(toolKeyed, 1)[0]
 	y.work()
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 1, 'delete')", y.tenant.String())
-	// Their age is what retention looks at; the record of it says the same as before.
-	age := func(back string) {
-		y.exec(fmt.Sprintf("UPDATE actions SET created_at = created_at %s interval '3 days' WHERE action_id <> $1", back), kept.String())
-		y.exec(fmt.Sprintf("UPDATE actions SET decided_at = decided_at %s interval '3 days' WHERE action_id <> $1", back), kept.String())
+	// Their age is what retention looks at; the record of what is left says the
+	// same as before.
+	age := func(table, column, back string) {
+		y.exec(fmt.Sprintf("UPDATE %s SET %s = %[2]s %s interval '100 days' WHERE action_id <> $1", table, column, back), kept.String())
 	}
-	age("-")
-	y.exec("UPDATE tool_executions SET finished_at = finished_at - interval '3 days' WHERE action_id = $1", sent.String())
-
-	pruned := one[int](y, "SELECT prune_actions(ARRAY[$1::uuid], ARRAY[$2::uuid])::int", y.tenant.String(), sent.String())
-	age("+")
-
-	if pruned != 1 {
-		t.Fatalf("retention deleted %d actions, want 1", pruned)
+	for _, days := range []int{100, 69} { // the end of a month may lie between two attempts
+		y.exec(fmt.Sprintf(`DO $$ DECLARE month date := date_trunc('month', (now() - interval '%d days') AT TIME ZONE 'UTC'); BEGIN
+			EXECUTE format('CREATE TABLE IF NOT EXISTS tool_executions_%%s PARTITION OF tool_executions FOR VALUES FROM (%%L) TO (%%L)',
+				to_char(month, 'YYYYMM'), month || ' 00:00:00+00', (month + interval '1 month')::date || ' 00:00:00+00');
+			EXECUTE format('ALTER TABLE tool_executions_%%s OWNER TO countersign_owner', to_char(month, 'YYYYMM'));
+		END $$`, days))
 	}
-	err := postgres.InTx(t.Context(), y.db, postgres.API(y.tenant).Snapshot(), func(tx pgx.Tx) error {
-		if found, rows := y.findings(tx); len(found) > 0 || rows.Pruned != 1 {
-			t.Errorf("findings %q in %+v, want none, and one action that retention deleted", found, rows)
+	before := one[int](y, "SELECT count(1)::int FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass")
+	age("actions", "created_at", "-")
+	age("actions", "decided_at", "-")
+	age("tool_executions", "finished_at", "-")
+
+	y.sweepRetention()
+
+	age("actions", "created_at", "+")
+	age("actions", "decided_at", "+")
+	if left := one[int](y, "SELECT count(1)::int FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass"); left >= before {
+		t.Fatalf("%d partitions are left of %d, want fewer", left, before)
+	}
+	y.verified("", func(found []string, rows audit.RowsReport) {
+		if len(found) > 0 || rows.Pruned < 10 || rows.Actions == 0 {
+			t.Errorf("findings %q in %+v, want none, and actions that retention deleted", found, rows)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	month := one[string](y, "SELECT tableoid::regclass::text FROM tool_executions WHERE action_id = $1", kept.String())
+	y.verified("DROP TABLE "+month, func(found []string, _ audit.RowsReport) {
+		if want := fmt.Sprintf("missing tool_executions %s row", kept); !slices.Contains(found, want) {
+			t.Errorf("without %s: findings %q, want %q", month, found, want)
+		}
+	})
+}
+
+// TestActionsWhoseEventsRetentionDeletedAreCounted deletes the events of actions
+// that stay: these cannot be compared, and the others are.
+func TestActionsWhoseEventsRetentionDeletedAreCounted(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	old := y.submit(toolKeyed, 5)
+	y.work()
+	half := y.submit(toolKeyed, 1)[0] // of which only the proposal is old
+	y.exec("UPDATE events SET at = at - interval '3 days'")
+	y.exec("UPDATE actions SET created_at = created_at - interval '3 days'")
+	y.checkpoint()
+	y.work()
+	young := y.submit(toolKeyed, 1)[0]
+	y.work()
+	y.checkpoint()
+	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'events', 1, 'delete')", y.tenant.String())
+
+	y.sweepRetention()
+
+	y.verified("", func(found []string, rows audit.RowsReport) {
+		if len(found) > 0 || rows.Unchecked != int64(len(old)) || rows.Actions != 2 {
+			t.Errorf("findings %q in %+v, want none, %d actions unchecked and 2 compared", found, rows, len(old))
+		}
+	})
+	for _, id := range []envelope.ActionID{half, young} {
+		y.verified(fmt.Sprintf("DELETE FROM tool_executions WHERE action_id = '%s'", id), func(found []string, _ audit.RowsReport) {
+			if want := []string{fmt.Sprintf("missing tool_executions %s row", id)}; !slices.Equal(found, want) {
+				t.Errorf("findings %q, want %q", found, want)
+			}
+		})
 	}
+	y.verified(fmt.Sprintf("DELETE FROM events WHERE at < now() - interval '1 day'; DELETE FROM events WHERE kind = 'proposed' AND items::text LIKE '%%%s%%'", young),
+		func(found []string, _ audit.RowsReport) {
+			if want := []string{"missing event", fmt.Sprintf("added actions %s ", young)}; !slices.Equal(found, want) {
+				t.Errorf("without an event that retention kept: findings %q, want %q", found, want)
+			}
+		})
 }
 
 var errRollback = errors.New("roll back")
@@ -228,6 +326,22 @@ func TestForgedRowsAreFound(t *testing.T) {
 	} {
 		change("tool_executions", column, value, "row", sent)
 	}
+	// A decision of policy is not an action's; its id is the digest of its contents.
+	why := one[uuid.UUID](y, "SELECT decision_id FROM actions WHERE action_id = $1", uuid.UUID(sent)).String()
+	for column, value := range map[string]string{
+		"mode": "'deny'", "mode_source": "'x'", "trace": "'[]'",
+		"trace ": `jsonb_set(trace, '{0,said}', '"allow"')`, "trace  ": `jsonb_set(trace, '{0,more}', '""')`, "mode_source ": "''",
+	} {
+		all = append(all, forgery{fmt.Sprintf("UPDATE decisions SET %s = %s WHERE decision_id = '%s'", column, value, why), "changed decisions " + why})
+	}
+	copied := "INSERT INTO decisions SELECT (jsonb_populate_record(d, jsonb_build_object('decision_id', '" + other + "'))).* FROM decisions d WHERE decision_id = '" + why + "'"
+	all = append(all,
+		forgery{"DELETE FROM decisions WHERE decision_id = '" + why + "'", "missing decisions " + why},
+		forgery{copied, "changed decisions " + other},
+		forgery{"WITH forged AS (" + copied + ") UPDATE actions SET decision_id = '" + other + "' WHERE action_id = '" + sent.String() + "'", "changed actions " + sent.String() + " decision"},
+		forgery{"INSERT INTO actions SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', '" + uuid.Nil.String() + "', 'external_id', NULL))).* FROM actions a WHERE action_id = '" + sent.String() + "'", "added actions " + uuid.Nil.String()},
+		forgery{"INSERT INTO approvals (tenant_id, action_id, needed) VALUES ('" + y.tenant.String() + "', '" + other + "', 1)", "added approvals " + other},
+	)
 	attempts := "INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ('" + y.tenant.String() + "', '%s', 1, 'sent', now())"
 	all = append(all,
 		forgery{"DELETE FROM actions WHERE action_id = '" + sent.String() + "'", "missing actions " + sent.String()},
@@ -244,21 +358,10 @@ func TestForgedRowsAreFound(t *testing.T) {
 	)
 
 	for _, f := range all {
-		err := postgres.InTx(t.Context(), y.db, postgres.Admin(), func(tx pgx.Tx) error {
-			if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
-				return err
-			}
-			tag, err := tx.Exec(t.Context(), f.sql)
-			if err != nil || tag.RowsAffected() == 0 {
-				return fmt.Errorf("%s changed %d rows: %w", f.sql, tag.RowsAffected(), err)
-			}
-			if found, _ := y.findings(tx); !strings.Contains(strings.Join(found, "\n"), f.want) {
+		y.verified(f.sql, func(found []string, _ audit.RowsReport) {
+			if !strings.Contains(strings.Join(found, "\n"), f.want) {
 				t.Errorf("%s: found %q, want %q", f.sql, found, f.want)
 			}
-			return errRollback
 		})
-		if !errors.Is(err, errRollback) {
-			t.Error(err)
-		}
 	}
 }

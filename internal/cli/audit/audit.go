@@ -5,7 +5,6 @@ package audit
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,169 +23,6 @@ import (
 // Command returns the command audit.
 func Command(a *command.App) *cobra.Command {
 	return command.NewGroup("audit", auditVerify(a), auditExport(a), auditHead(a), auditKeygen(a))
-}
-
-func auditVerify(a *command.App) *cobra.Command {
-	var tenant, head string
-	var since time.Time
-	cmd := command.NewLocal("verify", command.NoArguments(), func(ctx context.Context, _ []string) error {
-		var known note
-		if head != "" {
-			var err error
-			if known, err = knownHead(head); err != nil {
-				return err
-			}
-		}
-		log, err := open(ctx, a, tenant)
-		if err != nil {
-			return err
-		}
-		defer log.close()
-		return runAuditVerify(ctx, a, log, known, since)
-	})
-	command.PastFlag(cmd, &since, "since", "with --tenant, compare only the actions that were proposed since this `time`")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	cmd.Flags().StringVar(&head, "head", "", "the `note` of a head (a file of audit head, or the hash alone), which the chain must still hold")
-	return cmd
-}
-
-// verified is what verify found: in the chain of events, and where the database
-// itself is open, in the rows that they tell of.
-type verified struct {
-	audit.Report
-	Rows *audit.RowsReport `json:"rows,omitempty"`
-}
-
-func (r *verified) findings() int64 {
-	n := int64(len(r.Findings)) + r.Omitted
-	if r.Rows != nil {
-		n += int64(len(r.Rows.Findings)) + r.Rows.Omitted
-	}
-	return n
-}
-
-// verifyChain compares all events with the chain, and a head that was noted, unless
-// it is zero.
-func verifyChain(ctx context.Context, a *command.App, log auditor, known note) (audit.Report, error) {
-	if known.Checkpoint != 0 {
-		is, err := currentHead(ctx, log)
-		if err == nil && is.Tenant != known.Tenant {
-			err = fmt.Errorf("the note is of a head of tenant %s, and this is the chain of tenant %s", known.Tenant, is.Tenant)
-		}
-		if err != nil {
-			return audit.Report{}, err
-		}
-	}
-	opt := audit.Options{KnownHead: known.Hash}
-	report, err := log.verify(ctx, opt)
-	for err == nil && report.Next != 0 {
-		a.Note("%d events verified", report.Covered)
-		opt.After = report.Next
-		var rest audit.Report
-		if rest, err = log.verify(ctx, opt); err == nil {
-			report.Join(rest)
-		}
-	}
-	if has := report.KnownHead; err == nil && has != nil && known.Checkpoint != 0 && has.Checkpoint != known.Checkpoint {
-		report.Findings = append(report.Findings, audit.Finding{
-			Kind: audit.ChainBroken, Checkpoint: has.Checkpoint,
-			Message: fmt.Sprintf("it has the hash that the note says checkpoint %d has: the note or the checkpoint's number was changed", known.Checkpoint),
-		})
-	}
-	return report, err
-}
-
-func runAuditVerify(ctx context.Context, a *command.App, log auditor, known note, since time.Time) error {
-	report, err := verifyChain(ctx, a, log, known)
-	if err != nil {
-		return err
-	}
-	all := verified{Report: report}
-	if all.Rows, err = log.verifyRows(ctx, audit.RowsOptions{Since: since, Progress: func(r audit.RowsReport) { noteRows(a, r) }}); err != nil {
-		return err
-	}
-	if a.JSON {
-		err = a.WriteJSON(all)
-	} else if err = showReport(a, report); err == nil {
-		err = showRows(a, all.Rows)
-	}
-	if n := all.findings(); err == nil && n > 0 {
-		err = fmt.Errorf("the record is not what its checkpoints and events cover (findings: %d)", n)
-	}
-	return err
-}
-
-// noteRows says how far the comparison of rows has come, every 100,000 actions.
-func noteRows(a *command.App, r audit.RowsReport) {
-	if r.Actions > 0 && r.Actions%100_000 < 200 {
-		a.Note("part %d of %d: %d actions compared with their events", r.Part, r.Parts, r.Actions)
-	}
-}
-
-func showRows(a *command.App, r *audit.RowsReport) error {
-	if r == nil {
-		a.Note("Only events were verified. To compare actions, votes and attempts with them, add --tenant NAME beside the database.")
-		return nil
-	}
-	if len(r.Findings) > 0 {
-		rows := make([][]string, len(r.Findings))
-		for i, f := range r.Findings {
-			rows[i] = []string{string(f.Kind), f.Table, f.Action.String(), f.Columns, f.Message}
-		}
-		if err := a.Table([]string{"FINDING", "TABLE", "ACTION", "COLUMNS", "WHAT"}, rows); err != nil {
-			return err
-		}
-		if r.Omitted > 0 {
-			a.Note("and %d more", r.Omitted)
-		}
-		fmt.Fprintln(a.Out)
-	}
-	fmt.Fprintf(a.Out, "%d actions, %d votes and %d attempts compared with the events", r.Actions, r.Votes, r.Attempts)
-	if r.Pruned > 0 {
-		fmt.Fprintf(a.Out, "; retention deleted %d actions", r.Pruned)
-	}
-	if r.Unchecked > 0 {
-		fmt.Fprintf(a.Out, "; %d are older than the events that were read", r.Unchecked)
-	}
-	fmt.Fprintln(a.Out)
-	return nil
-}
-
-func showReport(a *command.App, r audit.Report) error {
-	if !r.Intact() {
-		rows := make([][]string, len(r.Findings))
-		for i, f := range r.Findings {
-			rows[i] = []string{string(f.Kind), "", f.Position, "", f.Message}
-			if f.Checkpoint != 0 {
-				rows[i][1] = fmt.Sprint(f.Checkpoint)
-			}
-			if !f.At.IsZero() {
-				rows[i][3] = command.Local(&f.At)
-			}
-		}
-		if err := a.Table([]string{"FINDING", "CHECKPOINT", "POSITION", "TIME", "WHAT"}, rows); err != nil {
-			return err
-		}
-		if r.Omitted > 0 {
-			a.Note("and %d more", r.Omitted)
-		}
-		fmt.Fprintln(a.Out)
-	}
-	fmt.Fprintf(a.Out, "%d checkpoints over %d events", r.Checkpoints, r.Covered+r.Pruned)
-	if r.Pruned > 0 {
-		fmt.Fprintf(a.Out, ", of which retention deleted %d", r.Pruned)
-	}
-	if r.Uncovered > 0 {
-		fmt.Fprintf(a.Out, "; %d without a checkpoint yet, since %s", r.Uncovered, command.Local(&r.UncoveredSince))
-	}
-	fmt.Fprintln(a.Out)
-	if r.Head != nil {
-		fmt.Fprintf(a.Out, "head: checkpoint %d, %s\n", r.Head.Checkpoint, r.Head.Hash)
-	}
-	if r.KnownHead != nil {
-		fmt.Fprintf(a.Out, "the chain contains the noted head: checkpoint %d, %s\n", r.KnownHead.Checkpoint, r.KnownHead.Hash)
-	}
-	return nil
 }
 
 func auditExport(a *command.App) *cobra.Command {
@@ -226,7 +62,8 @@ func runAuditExport(ctx context.Context, a *command.App, log auditor, span audit
 // continue.
 type auditor interface {
 	verify(ctx context.Context, opt audit.Options) (audit.Report, error)
-	// verifyRows returns nil where only the events can be read.
+	// verifyRows compares one part of the rows. It returns nil where only the
+	// events can be read.
 	verifyRows(ctx context.Context, opt audit.RowsOptions) (*audit.RowsReport, error)
 	export(ctx context.Context, span audit.Span, after string, line func([]byte) error) (audit.Closing, error)
 	// note records that a head was noted.
@@ -308,7 +145,7 @@ type localAuditor struct {
 // verifyAtOnce is about how many events are verified in one transaction, and
 // partFor how long one may take.
 const (
-	verifyAtOnce = 500_000
+	verifyAtOnce = 100_000
 	partFor      = 10 * time.Minute
 )
 

@@ -97,6 +97,19 @@ func Show[T any](a *App, text func(*App, T) error) func(T, error) error {
 	}
 }
 
+// Progress tells how far a long command has come, on standard error: a document
+// with --json, on a line of its own, else a text.
+func (a *App) Progress(doc any, format string, args ...any) {
+	if !a.JSON {
+		a.Note(format, args...)
+		return
+	}
+	encoder := json.NewEncoder(a.Err)
+	encoder.SetEscapeHTML(false)
+	// Who does not read it, does not miss it.
+	_ = encoder.Encode(map[string]any{"progress": doc})
+}
+
 // Result writes a result: a document with --json, else a text.
 func (a *App) Result(doc any, format string, args ...any) error {
 	if a.JSON {

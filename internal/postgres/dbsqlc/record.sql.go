@@ -307,6 +307,53 @@ func (q *Queries) RecordCount(ctx context.Context, db DBTX, tenantID uuid.UUID) 
 	return column_1, err
 }
 
+const recordDecisions = `-- name: RecordDecisions :many
+SELECT d.decision_id, d.mode, d.mode_source, d.trace
+FROM decisions d
+WHERE d.tenant_id = $1 AND d.decision_id > $2
+ORDER BY d.decision_id
+LIMIT $3::bigint
+`
+
+type RecordDecisionsParams struct {
+	TenantID uuid.UUID
+	After    uuid.UUID
+	Most     int64
+}
+
+type RecordDecisionsRow struct {
+	DecisionID uuid.UUID
+	Mode       string
+	ModeSource string
+	Trace      []byte
+}
+
+// The next decisions of a tenant, in the order of ids.
+func (q *Queries) RecordDecisions(ctx context.Context, db DBTX, arg *RecordDecisionsParams) ([]RecordDecisionsRow, error) {
+	rows, err := db.Query(ctx, recordDecisions, arg.TenantID, arg.After, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RecordDecisionsRow{}
+	for rows.Next() {
+		var i RecordDecisionsRow
+		if err := rows.Scan(
+			&i.DecisionID,
+			&i.Mode,
+			&i.ModeSource,
+			&i.Trace,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const recordNow = `-- name: RecordNow :one
 SELECT now()::timestamptz
 `
@@ -321,9 +368,22 @@ func (q *Queries) RecordNow(ctx context.Context, db DBTX) (time.Time, error) {
 
 const recordOrphans = `-- name: RecordOrphans :many
 (
+    SELECT 'actions'::text AS tab, a.action_id
+    FROM actions a
+    WHERE a.tenant_id = $1 AND a.action_id = '00000000-0000-0000-0000-000000000000'
+)
+UNION ALL
+(
     SELECT 'tool_executions'::text AS tab, e.action_id
     FROM tool_executions e
     WHERE e.tenant_id = $1 AND NOT EXISTS (SELECT 1 FROM actions a WHERE a.tenant_id = e.tenant_id AND a.action_id = e.action_id)
+    LIMIT $2::bigint
+)
+UNION ALL
+(
+    SELECT 'approvals'::text AS tab, p.action_id
+    FROM approvals p
+    WHERE p.tenant_id = $1 AND NOT EXISTS (SELECT 1 FROM actions a WHERE a.tenant_id = p.tenant_id AND a.action_id = p.action_id)
     LIMIT $2::bigint
 )
 UNION ALL
@@ -345,7 +405,8 @@ type RecordOrphansRow struct {
 	ActionID uuid.UUID
 }
 
-// Attempts and votes of actions that do not exist.
+// Attempts, approvals and votes of actions that do not exist, and an action without
+// an id, which RecordActionsAfter does not return.
 func (q *Queries) RecordOrphans(ctx context.Context, db DBTX, arg *RecordOrphansParams) ([]RecordOrphansRow, error) {
 	rows, err := db.Query(ctx, recordOrphans, arg.TenantID, arg.Most)
 	if err != nil {

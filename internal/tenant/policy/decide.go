@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
 )
 
 // The layers, by the names that traces and sources carry, in the order in
@@ -222,8 +223,7 @@ func conclude(in *Input, answers []answer) Decision {
 		mode, text = envelope.ModeDeny, json.RawMessage("[]")
 	}
 	d := Decision{Mode: mode, Source: strings.Join(source, "+"), Trace: trace, TraceJSON: text}
-	sum := sha256.Sum256([]byte(string(d.Mode) + "\x00" + d.Source + "\x00" + string(d.TraceJSON)))
-	d.ID = uuid.UUID(sum[:16])
+	d.ID = audit.DecisionID(string(d.Mode), d.Source, d.TraceJSON)
 	return d
 }
 
