@@ -27,7 +27,7 @@ const maxCanonicalDepth = 128
 // keys that occur twice, invalid UTF-8, lone surrogates or U+0000. Every error
 // is an *InvalidError.
 func Canonical(raw []byte) ([]byte, error) {
-	canonical, problems := canonicalize(raw)
+	canonical, problems := canonicalize(jsonscan.New(raw))
 	if err := invalid("", problems); err != nil {
 		return nil, err
 	}
@@ -49,8 +49,9 @@ func CheckJSON(raw []byte, mostValues int) error {
 	return nil
 }
 
-func canonicalize(raw []byte) ([]byte, []jsonscan.Problem) {
-	s := jsonscan.New(raw)
+// canonicalize returns the canonical form of a scanner's text, which is valid until
+// the scanner reads another.
+func canonicalize(s *jsonscan.Scanner) ([]byte, []jsonscan.Problem) {
 	s.Limit(maxCanonicalDepth, math.MaxInt)
 	canonical := s.Value()
 	s.End()

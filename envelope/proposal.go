@@ -43,12 +43,12 @@ func (p *Proposal) Validate() error {
 	args := []byte(p.Args)
 	if len(args) > 0 {
 		// What is not JSON must not reach the text that is parsed below.
-		if args, problems = canonicalize(args); len(problems) > 0 {
+		if args, problems = canonicalize(jsonscan.New(args)); len(problems) > 0 {
 			args = []byte("{}")
 		}
 	}
 	found := invalid("/args", problems)
-	if _, err := parse(p.canonical(args, true)); err != nil {
+	if _, err := parse(p.canonical(new(writer), args, true)); err != nil {
 		if found == nil {
 			found = &InvalidError{}
 		}
@@ -72,17 +72,31 @@ func (p *Proposal) Digest() (Digest, error) {
 
 // Digests returns what Digest does, and the digest of the arguments alone.
 func (p *Proposal) Digests() (action, arguments Digest, err error) {
-	args, problems := canonicalize(p.Args)
+	return new(Digester).Digests(p)
+}
+
+// Digester computes the digests of one proposal after another in the same memory.
+// The zero value is ready. It is not safe for use by several goroutines.
+type Digester struct {
+	scanner jsonscan.Scanner
+	writer  writer
+}
+
+// Digests returns what the method of a proposal does.
+func (d *Digester) Digests(p *Proposal) (action, arguments Digest, err error) {
+	d.scanner.Reset(p.Args)
+	args, problems := canonicalize(&d.scanner)
 	if err := invalid("/args", problems); err != nil {
 		return Digest{}, Digest{}, err
 	}
-	return DigestOf(p.canonical(args, false)), DigestOf(args), nil
+	return DigestOf(p.canonical(&d.writer, args, false)), DigestOf(args), nil
 }
 
 // canonical writes the proposal in canonical form around args that are in it
-// already: all fields, or those that the digest covers.
-func (p *Proposal) canonical(args []byte, all bool) []byte {
-	w := writer{buf: make([]byte, 0, len(args)+512)}
+// already: all fields, or those that the digest covers. What it returns is valid
+// until the writer writes again.
+func (p *Proposal) canonical(w *writer, args []byte, all bool) []byte {
+	w.buf = w.buf[:0]
 	w.open()
 	if all && p.ActionID != (ActionID{}) {
 		w.text("action_id", p.ActionID.String())

@@ -2,20 +2,22 @@
 -- Writes a batch of decided envelopes and puts those that may run on the
 -- schedule, in one statement. It has no ON CONFLICT: that would look into both
 -- unique indexes before each row and confirm it afterwards, half as much work
--- again for what is rare. A name that is taken fails the batch. approval_expires
--- is empty where no envelope of the batch needs a person.
-WITH proposed AS (
+-- again for what is rare. A name that is taken fails the batch. A column that is
+-- the same in all rows is an array of one element: unnest returns NULL for the
+-- other rows, and the element is taken instead. approval_expires is empty where no
+-- envelope of the batch needs a person.
+WITH given AS (
     SELECT
         unnest(@action_ids::uuid[]) AS action_id,
         unnest(@external_ids::text[]) AS external_id,
         unnest(@content_digests::bytea[]) AS content_digest,
+        unnest(@args::jsonb[]) AS args,
         unnest(@employee_ids::uuid[]) AS employee_id,
         unnest(@automation_ids::text[]) AS automation_id,
         unnest(@session_ids::text[]) AS session_id,
         unnest(@source_ids::text[]) AS source_id,
         unnest(@tool_names::text[]) AS tool_name,
         unnest(@composio_apps::text[]) AS composio_app,
-        unnest(@args::jsonb[]) AS args,
         unnest(@risks::text[]) AS risk,
         unnest(@effects::text[]) AS effect,
         unnest(@decision_ids::uuid[]) AS decision_id,
@@ -28,6 +30,28 @@ WITH proposed AS (
         unnest(@max_attempts::integer[]) AS max_attempts,
         unnest(@urgent::boolean[]) AS urgent,
         unnest(@approval_expires::timestamptz[]) AS approval_expires_at
+), proposed AS (
+    SELECT
+        g.action_id, g.external_id, g.content_digest, g.args,
+        coalesce(g.employee_id, (@employee_ids::uuid[])[1]) AS employee_id,
+        coalesce(g.automation_id, (@automation_ids::text[])[1]) AS automation_id,
+        coalesce(g.session_id, (@session_ids::text[])[1]) AS session_id,
+        coalesce(g.source_id, (@source_ids::text[])[1]) AS source_id,
+        coalesce(g.tool_name, (@tool_names::text[])[1]) AS tool_name,
+        coalesce(g.composio_app, (@composio_apps::text[])[1]) AS composio_app,
+        coalesce(g.risk, (@risks::text[])[1]) AS risk,
+        coalesce(g.effect, (@effects::text[])[1]) AS effect,
+        coalesce(g.decision_id, (@decision_ids::uuid[])[1]) AS decision_id,
+        coalesce(g.tool_digest, (@tool_digests::bytea[])[1]) AS tool_digest,
+        coalesce(g.approval_state, (@approval_states::text[])[1]) AS approval_state,
+        coalesce(g.bucket_id, (@bucket_ids::bigint[])[1]) AS bucket_id,
+        coalesce(g.rate_bucket, (@rate_buckets::text[])[1]) AS rate_bucket,
+        coalesce(g.not_before, (@not_befores::timestamptz[])[1]) AS not_before,
+        coalesce(g.must_run_before, (@must_run_befores::timestamptz[])[1]) AS must_run_before,
+        coalesce(g.max_attempts, (@max_attempts::integer[])[1]) AS max_attempts,
+        coalesce(g.urgent, (@urgent::boolean[])[1]) AS urgent,
+        coalesce(g.approval_expires_at, (@approval_expires::timestamptz[])[1]) AS approval_expires_at
+    FROM given g
 ), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,

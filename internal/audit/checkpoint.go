@@ -69,14 +69,14 @@ type leaf struct {
 // leafOf returns the leaf of a tenant's event. Its hash covers the items as
 // PostgreSQL prints them, and the digests.
 func leafOf(tenant envelope.TenantID, r row) leaf {
-	e := newEncoding("countersign event 1")
-	e.tenant(tenant)
-	e.position(r.position)
-	e.time(r.at)
-	e.text(r.kind)
-	e.text(r.actor)
-	e.text(r.text)
-	e.bytes(r.digests)
+	e := make(encoding, 0, usualEncoding).text("countersign event 1")
+	e = e.tenant(tenant)
+	e = e.position(r.position)
+	e = e.time(r.at)
+	e = e.text(r.kind)
+	e = e.text(r.actor)
+	e = e.text(r.text)
+	e = e.bytes(r.digests)
 	return leaf{r.position, e.sum()}
 }
 
@@ -120,18 +120,18 @@ type checkpoint struct {
 
 // hash returns the hash of a checkpoint's contents.
 func (s *checkpoint) hash(tenant envelope.TenantID) Hash {
-	e := newEncoding("countersign checkpoint")
-	e.number(uint64(s.version))
-	e.tenant(tenant)
-	e.number(uint64(s.no))
-	e.position(s.from)
-	e.position(s.until)
-	e.time(s.oldest)
-	e.time(s.newest)
-	e.number(uint64(s.events))
-	e.time(s.at)
-	e.bytes(s.prev)
-	e.bytes(s.leaves)
+	e := make(encoding, 0, usualEncoding).text("countersign checkpoint")
+	e = e.number(uint64(s.version))
+	e = e.tenant(tenant)
+	e = e.number(uint64(s.no))
+	e = e.position(s.from)
+	e = e.position(s.until)
+	e = e.time(s.oldest)
+	e = e.time(s.newest)
+	e = e.number(uint64(s.events))
+	e = e.time(s.at)
+	e = e.bytes(s.prev)
+	e = e.bytes(s.leaves)
 	return e.sum()
 }
 
@@ -164,38 +164,37 @@ func before(p Position) Position {
 
 // encoding encodes values so that no two lists of values are encoded alike: each
 // value follows its length, in eight bytes.
-type encoding struct{ b []byte }
+type encoding []byte
 
-// newEncoding begins with the name of the encoding.
-func newEncoding(form string) *encoding {
-	e := &encoding{}
-	e.text(form)
-	return e
+// usualEncoding is the size, in bytes, within which most encodings are made on the
+// stack: every action of a batch has two.
+const usualEncoding = 640
+
+func (e encoding) bytes(b []byte) encoding {
+	return append(binary.BigEndian.AppendUint64(e, uint64(len(b))), b...)
 }
 
-func (e *encoding) bytes(b []byte) {
-	e.b = binary.BigEndian.AppendUint64(e.b, uint64(len(b)))
-	e.b = append(e.b, b...)
+func (e encoding) text(s string) encoding {
+	return append(binary.BigEndian.AppendUint64(e, uint64(len(s))), s...)
 }
 
-func (e *encoding) text(s string) { e.bytes([]byte(s)) }
+func (e encoding) number(n uint64) encoding {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(e, 8), n)
+}
 
-func (e *encoding) number(n uint64) { e.bytes(binary.BigEndian.AppendUint64(nil, n)) }
-
-func (e *encoding) tenant(t envelope.TenantID) {
+func (e encoding) tenant(t envelope.TenantID) encoding {
 	id := uuid.UUID(t)
-	e.bytes(id[:])
+	return e.bytes(id[:])
 }
 
-func (e *encoding) position(p Position) {
-	e.number(p.Tx)
-	e.number(uint64(p.Event))
+func (e encoding) position(p Position) encoding {
+	return e.number(p.Tx).number(uint64(p.Event))
 }
 
 // time encodes the microseconds since 1970, the precision of the database.
-func (e *encoding) time(t time.Time) { e.number(uint64(t.UnixMicro())) }
+func (e encoding) time(t time.Time) encoding { return e.number(uint64(t.UnixMicro())) }
 
-func (e *encoding) sum() Hash { return sha256.Sum256(e.b) }
+func (e encoding) sum() Hash { return sha256.Sum256(e) }
 
 // CheckpointAll adds the checkpoints that are due of all tenants, one per
 // transaction, while more reports that there is time for another. One tenant's

@@ -118,40 +118,40 @@ func (r *ActionRecord) Digests() Digests {
 }
 
 func (r *ActionRecord) proposal() Hash {
-	e := newEncoding("countersign proposal 1")
-	e.tenant(r.Tenant)
-	e.bytes(r.Action[:])
+	e := make(encoding, 0, usualEncoding).text("countersign proposal 1")
+	e = e.tenant(r.Tenant)
+	e = e.bytes(r.Action[:])
 	for _, s := range [...]string{
 		r.External, r.Session, r.Automation, r.Source, r.Tool, r.ComposioApp, r.Risk, r.Effect, r.RateBucket, r.Traceparent,
 	} {
-		e.text(s)
+		e = e.text(s)
 	}
-	e.bytes(r.ContentDigest)
+	e = e.bytes(r.ContentDigest)
 	for _, id := range [...]uuid.UUID{r.Employee, r.ProposedBy, r.Person, r.Workflow} {
-		e.bytes(id[:])
+		e = e.bytes(id[:])
 	}
-	e.number(uint64(r.Bucket))
-	e.moment(r.NotBefore)
-	e.moment(r.MustRunBefore)
-	e.number(uint64(r.MaxAttempts))
-	e.flag(r.Urgent)
-	e.bytes(r.Origin[:])
+	e = e.number(uint64(r.Bucket))
+	e = e.moment(r.NotBefore)
+	e = e.moment(r.MustRunBefore)
+	e = e.number(uint64(r.MaxAttempts))
+	e = e.flag(r.Urgent)
+	e = e.bytes(r.Origin[:])
 	return e.sum()
 }
 
 func (r *ActionRecord) decision() Hash {
-	e := newEncoding("countersign decision 1")
-	e.tenant(r.Tenant)
-	e.bytes(r.Action[:])
-	e.bytes(r.Decision[:])
-	e.number(uint64(r.ConfigVersion))
-	e.bytes(r.ToolDigest)
-	e.text(r.State)
-	e.moment(r.ExpiresAt)
-	e.moment(r.DecidedAt)
-	e.text(r.DecidedBy)
-	e.text(r.Note)
-	e.bytes(r.ApprovalDigest)
+	e := make(encoding, 0, usualEncoding).text("countersign decision 1")
+	e = e.tenant(r.Tenant)
+	e = e.bytes(r.Action[:])
+	e = e.bytes(r.Decision[:])
+	e = e.number(uint64(r.ConfigVersion))
+	e = e.bytes(r.ToolDigest)
+	e = e.text(r.State)
+	e = e.moment(r.ExpiresAt)
+	e = e.moment(r.DecidedAt)
+	e = e.text(r.DecidedBy)
+	e = e.text(r.Note)
+	e = e.bytes(r.ApprovalDigest)
 	return e.sum()
 }
 
@@ -169,18 +169,18 @@ type AttemptRecord struct {
 
 // Digest returns the digest of an attempt.
 func (r *AttemptRecord) Digest() Hash {
-	e := newEncoding("countersign attempt 1")
-	e.tenant(r.Tenant)
-	e.bytes(r.Action[:])
-	e.number(uint64(r.Attempt))
-	e.text(r.Status)
-	e.text(r.Code)
-	e.text(r.Message)
-	e.bytes(r.Result)
-	e.text(r.ProviderID)
-	e.text(r.Worker)
-	e.moment(r.StartedAt)
-	e.moment(r.FinishedAt)
+	e := make(encoding, 0, usualEncoding).text("countersign attempt 1")
+	e = e.tenant(r.Tenant)
+	e = e.bytes(r.Action[:])
+	e = e.number(uint64(r.Attempt))
+	e = e.text(r.Status)
+	e = e.text(r.Code)
+	e = e.text(r.Message)
+	e = e.bytes(r.Result)
+	e = e.text(r.ProviderID)
+	e = e.text(r.Worker)
+	e = e.moment(r.StartedAt)
+	e = e.moment(r.FinishedAt)
 	return e.sum()
 }
 
@@ -188,11 +188,11 @@ func (r *AttemptRecord) Digest() Hash {
 // of all its columns. So an action that names a decision covers it, and whoever
 // changes a decision has to change its id, which actions name.
 func DecisionID(mode, source string, trace []byte) uuid.UUID {
-	e := newEncoding("countersign policy 1")
-	e.text(mode)
-	e.text(source)
+	e := make(encoding, 0, usualEncoding).text("countersign policy 1")
+	e = e.text(mode)
+	e = e.text(source)
 	steps := CanonicalHash(trace)
-	e.bytes(steps[:])
+	e = e.bytes(steps[:])
 	sum := e.sum()
 	return uuid.UUID(sum[:16])
 }
@@ -213,18 +213,16 @@ func CanonicalHash(value []byte) Hash {
 }
 
 // moment encodes a time that may be missing.
-func (e *encoding) moment(t time.Time) {
+func (e encoding) moment(t time.Time) encoding {
 	if t.IsZero() {
-		e.bytes(nil)
-		return
+		return e.bytes(nil)
 	}
-	e.time(t)
+	return e.time(t)
 }
 
-func (e *encoding) flag(b bool) {
+func (e encoding) flag(b bool) encoding {
 	if b {
-		e.number(1)
-	} else {
-		e.number(0)
+		return e.number(1)
 	}
+	return e.number(0)
 }

@@ -150,15 +150,15 @@ func actionDigests(r *dbsqlc.RecordActionsRow) Digests {
 	}
 	d := a.Digests()
 	if r.EditedBy != nil || len(r.ProposedArgs) > 0 || len(r.Editors) > 0 || string(r.Edits) != "[]" && len(r.Edits) > 0 {
-		e := newEncoding("countersign edits 1")
-		e.tenant(a.Tenant)
-		e.bytes(a.Action[:])
-		e.text(stored(r.EditedBy))
-		e.text(string(r.Edits))
+		e := make(encoding, 0, usualEncoding).text("countersign edits 1")
+		e = e.tenant(a.Tenant)
+		e = e.bytes(a.Action[:])
+		e = e.text(stored(r.EditedBy))
+		e = e.text(string(r.Edits))
 		before := CanonicalHash(r.ProposedArgs)
-		e.bytes(before[:])
+		e = e.bytes(before[:])
 		for _, id := range r.Editors {
-			e.bytes(id[:])
+			e = e.bytes(id[:])
 		}
 		d.Edits = e.sum()
 	}
@@ -166,17 +166,17 @@ func actionDigests(r *dbsqlc.RecordActionsRow) Digests {
 }
 
 func voteDigest(v *dbsqlc.Votes) Hash {
-	e := newEncoding("countersign vote 1")
-	e.bytes(v.TenantID[:])
-	e.bytes(v.ActionID[:])
-	e.number(uint64(v.Round))
-	e.bytes(v.Person[:])
-	e.bytes(v.Token[:])
-	e.text(v.Actor)
-	e.text(v.Decision)
-	e.text(stored(v.Note))
-	e.bytes(v.ApprovalDigest)
-	e.moment(v.At)
+	e := make(encoding, 0, usualEncoding).text("countersign vote 1")
+	e = e.bytes(v.TenantID[:])
+	e = e.bytes(v.ActionID[:])
+	e = e.number(uint64(v.Round))
+	e = e.bytes(v.Person[:])
+	e = e.bytes(v.Token[:])
+	e = e.text(v.Actor)
+	e = e.text(v.Decision)
+	e = e.text(stored(v.Note))
+	e = e.bytes(v.ApprovalDigest)
+	e = e.moment(v.At)
 	return e.sum()
 }
 

@@ -58,15 +58,17 @@ type step struct {
 // New returns a scanner at the start of src, which it keeps and never writes
 // to. Until Limit is called only the scanner's own depth limit of 1000 holds.
 func New(src []byte) *Scanner {
-	return &Scanner{
-		src:      src,
-		out:      make([]byte, 0, min(len(src), 4096)),
-		members:  make([]member, 0, 16),
-		path:     make([]step, 0, 8),
-		maxDepth: hardDepth,
-		maxPos:   math.MaxInt,
+	s := &Scanner{out: make([]byte, 0, min(len(src), 4096)), members: make([]member, 0, 16), path: make([]step, 0, 8)}
+	s.Reset(src)
+	return s
+}
 
-		maxValues: math.MaxInt,
+// Reset puts the scanner at the start of another text, as New does, and keeps its
+// memory: what it returned before is not valid any more.
+func (s *Scanner) Reset(src []byte) {
+	*s = Scanner{
+		src: src, out: s.out[:0], scratch: s.scratch[:0], members: s.members[:0], path: s.path[:0],
+		maxDepth: hardDepth, maxPos: math.MaxInt, maxValues: math.MaxInt,
 	}
 }
 

@@ -56,7 +56,7 @@ func dedupe(rows []row) ([]duplicate, []row) {
 		uniqueness
 		at int
 	}
-	byAction := make(map[envelope.ActionID]position, len(rows))
+	byAction := make(map[envelope.ActionID]position) // those that are not chosen are new
 	byExternal := make(map[string]position, len(rows))
 	var duplicates []duplicate
 	firsts := rows[:0]
@@ -69,7 +69,9 @@ func dedupe(rows []row) ([]duplicate, []row) {
 			duplicates = append(duplicates, duplicate{r, first.uniqueness, first.at})
 			continue
 		}
-		byAction[r.action] = position{r.uniqueness, r.at}
+		if r.chosen {
+			byAction[r.action] = position{r.uniqueness, r.at}
+		}
 		if r.external != "" {
 			byExternal[r.external] = position{r.uniqueness, r.at}
 		}

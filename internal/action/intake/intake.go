@@ -287,10 +287,10 @@ func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, prop
 	for _, p := range proposals {
 		length += len(p.Args)
 	}
-	budget := schema.NewBudget(length)
+	budget, digester := schema.NewBudget(length), new(envelope.Digester)
 	rows = make([]row, 0, len(proposals))
 	for i, p := range proposals {
-		r, err := prepare(ctx, budget, snap, by, p)
+		r, err := prepare(ctx, budget, digester, snap, by, p)
 		r.at = i
 		switch {
 		case err == nil:
@@ -341,7 +341,7 @@ func (r *row) status() envelope.Status {
 }
 
 // prepare resolves and checks one proposal.
-func prepare(ctx context.Context, budget *schema.Budget, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
+func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Digester, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
 	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
 		Args: p.Args, Tools: by.Tools, Person: by.Proposer(),
@@ -368,7 +368,7 @@ func prepare(ctx context.Context, budget *schema.Budget, snap *settings.Settings
 	if err != nil {
 		return r, err
 	}
-	if r.digest, r.args, err = p.Digests(); err != nil {
+	if r.digest, r.args, err = digester.Digests(p); err != nil {
 		return r, err
 	}
 	if err = by.checkName(p.ExternalID); err != nil {

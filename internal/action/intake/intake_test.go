@@ -55,6 +55,49 @@ func TestAcceptWritesWhatWasProposed(t *testing.T) {
 	}
 }
 
+// TestEachOfABatchIsWrittenAsIfItWereAlone: columns that are the same in a whole
+// batch are sent once.
+func TestEachOfABatchIsWrittenAsIfItWereAlone(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.bucket("slow")
+	plain := func() *envelope.Proposal { return note(uuid.NewString()) }
+	full := func() *envelope.Proposal {
+		p := note(uuid.NewString())
+		p.Tool.Source, p.Risk, p.AutomationID, p.SessionID = "second", envelope.RiskHigh, "auto", "s1"
+		p.EmployeeID, p.Approval = envelope.EmployeeID(d.tenant), envelope.ApprovalRequired
+		p.Constraints = envelope.Constraints{
+			RateBucket: "slow", Urgent: true,
+			NotBefore: time.Date(2031, 5, 1, 0, 0, 0, 0, time.UTC), MustRunBefore: time.Date(2032, 5, 1, 0, 0, 0, 0, time.UTC),
+		}
+		return p
+	}
+	for name, batch := range map[string][]*envelope.Proposal{
+		"alike": {full(), full(), full()}, "alike and plain": {plain(), plain()}, "mixed": {full(), plain(), full()}, "one": {full()},
+	} {
+		for i, a := range d.accept(batch...) {
+			p, got := batch[i], d.view(a.Action).Envelope
+			want := *p
+			want.ActionID, want.TenantID, want.Version = a.Action, d.tenant, 1
+			if want.Risk == "" {
+				want.Risk = envelope.RiskMedium // the tool's
+			}
+			want.Approval = a.Approval
+			gotProposal := envelope.Proposal{
+				Version: got.Version, ActionID: got.ActionID, ExternalID: got.ExternalID, TenantID: got.TenantID, EmployeeID: got.EmployeeID,
+				Type: got.Type, Tool: got.Tool, Args: want.Args, Risk: got.Risk, Approval: got.Approval, SessionID: got.SessionID,
+				AutomationID: got.AutomationID, Constraints: got.Constraints,
+			}
+			if diff := cmp.Diff(want, gotProposal); diff != "" {
+				t.Errorf("%s, number %d (-want +got):\n%s", name, i, diff)
+			}
+			if a.Approval == envelope.ApprovalRequired && d.view(a.Action).ApprovalExpiresAt == nil {
+				t.Errorf("%s, number %d: its approval does not expire", name, i)
+			}
+		}
+	}
+}
+
 func TestWhatPolicySaysDecidesWhereItGoes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -69,7 +69,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 		return Preview{}, err
 	}
 	now := state.Now
-	r, err := prepare(ctx, schema.NewBudget(len(p.Args)), snap, by, p)
+	r, err := prepare(ctx, schema.NewBudget(len(p.Args)), new(envelope.Digester), snap, by, p)
 	if err != nil {
 		return Preview{}, err
 	}

@@ -1,7 +1,9 @@
 package intake
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +54,7 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 			p.ApprovalExpires[i] = r.expiresAt(now)
 		}
 	}
+	sendOnce(p)
 	err := dbsqlc.New().ActionInsertMany(ctx, tx, p)
 	if postgres.Duplicate(err) {
 		return errTaken
@@ -60,6 +63,28 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 		return err
 	}
 	return insertApprovals(ctx, tx, by.Tenant, rows)
+}
+
+// sendOnce shortens each column that is the same in all rows to its first value,
+// as ActionInsertMany accepts it: most batches are of few tools, and encoding and
+// decoding every column of every row would cost as much as deciding about it.
+func sendOnce(p *dbsqlc.ActionInsertManyParams) {
+	p.EmployeeIds, p.AutomationIds, p.SessionIds = once(p.EmployeeIds), once(p.AutomationIds), once(p.SessionIds)
+	p.SourceIds, p.ToolNames, p.ComposioApps = once(p.SourceIds), once(p.ToolNames), once(p.ComposioApps)
+	p.Risks, p.Effects, p.DecisionIds, p.ApprovalStates = once(p.Risks), once(p.Effects), once(p.DecisionIds), once(p.ApprovalStates)
+	p.BucketIds, p.RateBuckets, p.NotBefores, p.MustRunBefores = once(p.BucketIds), once(p.RateBuckets), once(p.NotBefores), once(p.MustRunBefores)
+	p.MaxAttempts, p.Urgent = once(p.MaxAttempts), once(p.Urgent)
+	if !slices.ContainsFunc(p.ToolDigests, func(d []byte) bool { return !bytes.Equal(d, p.ToolDigests[0]) }) {
+		p.ToolDigests = p.ToolDigests[:1]
+	}
+}
+
+// once returns the first of the values if all are the same.
+func once[T comparable](values []T) []T {
+	if slices.ContainsFunc(values, func(v T) bool { return v != values[0] }) {
+		return values
+	}
+	return values[:1]
 }
 
 // insertApprovals stores the reviews of the rows that wait for people.

@@ -13,18 +13,18 @@ import (
 )
 
 const actionInsertMany = `-- name: ActionInsertMany :exec
-WITH proposed AS (
+WITH given AS (
     SELECT
         unnest($2::uuid[]) AS action_id,
         unnest($3::text[]) AS external_id,
         unnest($4::bytea[]) AS content_digest,
-        unnest($5::uuid[]) AS employee_id,
-        unnest($6::text[]) AS automation_id,
-        unnest($7::text[]) AS session_id,
-        unnest($8::text[]) AS source_id,
-        unnest($9::text[]) AS tool_name,
-        unnest($10::text[]) AS composio_app,
-        unnest($11::jsonb[]) AS args,
+        unnest($5::jsonb[]) AS args,
+        unnest($6::uuid[]) AS employee_id,
+        unnest($7::text[]) AS automation_id,
+        unnest($8::text[]) AS session_id,
+        unnest($9::text[]) AS source_id,
+        unnest($10::text[]) AS tool_name,
+        unnest($11::text[]) AS composio_app,
         unnest($12::text[]) AS risk,
         unnest($13::text[]) AS effect,
         unnest($14::uuid[]) AS decision_id,
@@ -37,6 +37,28 @@ WITH proposed AS (
         unnest($21::integer[]) AS max_attempts,
         unnest($22::boolean[]) AS urgent,
         unnest($23::timestamptz[]) AS approval_expires_at
+), proposed AS (
+    SELECT
+        g.action_id, g.external_id, g.content_digest, g.args,
+        coalesce(g.employee_id, ($6::uuid[])[1]) AS employee_id,
+        coalesce(g.automation_id, ($7::text[])[1]) AS automation_id,
+        coalesce(g.session_id, ($8::text[])[1]) AS session_id,
+        coalesce(g.source_id, ($9::text[])[1]) AS source_id,
+        coalesce(g.tool_name, ($10::text[])[1]) AS tool_name,
+        coalesce(g.composio_app, ($11::text[])[1]) AS composio_app,
+        coalesce(g.risk, ($12::text[])[1]) AS risk,
+        coalesce(g.effect, ($13::text[])[1]) AS effect,
+        coalesce(g.decision_id, ($14::uuid[])[1]) AS decision_id,
+        coalesce(g.tool_digest, ($15::bytea[])[1]) AS tool_digest,
+        coalesce(g.approval_state, ($16::text[])[1]) AS approval_state,
+        coalesce(g.bucket_id, ($17::bigint[])[1]) AS bucket_id,
+        coalesce(g.rate_bucket, ($18::text[])[1]) AS rate_bucket,
+        coalesce(g.not_before, ($19::timestamptz[])[1]) AS not_before,
+        coalesce(g.must_run_before, ($20::timestamptz[])[1]) AS must_run_before,
+        coalesce(g.max_attempts, ($21::integer[])[1]) AS max_attempts,
+        coalesce(g.urgent, ($22::boolean[])[1]) AS urgent,
+        coalesce(g.approval_expires_at, ($23::timestamptz[])[1]) AS approval_expires_at
+    FROM given g
 ), inserted_actions AS (
     INSERT INTO actions (
         tenant_id, action_id, external_id, content_digest, employee_id, session_id, automation_id, proposed_by, person,
@@ -65,13 +87,13 @@ type ActionInsertManyParams struct {
 	ActionIds       []uuid.UUID
 	ExternalIds     []string
 	ContentDigests  [][]byte
+	Args            [][]byte
 	EmployeeIds     []uuid.UUID
 	AutomationIds   []string
 	SessionIds      []string
 	SourceIds       []string
 	ToolNames       []string
 	ComposioApps    []string
-	Args            [][]byte
 	Risks           []string
 	Effects         []string
 	DecisionIds     []uuid.UUID
@@ -95,21 +117,23 @@ type ActionInsertManyParams struct {
 // Writes a batch of decided envelopes and puts those that may run on the
 // schedule, in one statement. It has no ON CONFLICT: that would look into both
 // unique indexes before each row and confirm it afterwards, half as much work
-// again for what is rare. A name that is taken fails the batch. approval_expires
-// is empty where no envelope of the batch needs a person.
+// again for what is rare. A name that is taken fails the batch. A column that is
+// the same in all rows is an array of one element: unnest returns NULL for the
+// other rows, and the element is taken instead. approval_expires is empty where no
+// envelope of the batch needs a person.
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
 		arg.TenantID,
 		arg.ActionIds,
 		arg.ExternalIds,
 		arg.ContentDigests,
+		arg.Args,
 		arg.EmployeeIds,
 		arg.AutomationIds,
 		arg.SessionIds,
 		arg.SourceIds,
 		arg.ToolNames,
 		arg.ComposioApps,
-		arg.Args,
 		arg.Risks,
 		arg.Effects,
 		arg.DecisionIds,

@@ -167,15 +167,11 @@ type Step = wire.PolicyStep
 // Decide asks every layer. The same input has the same decision; a Decider
 // returns it without doing the work again.
 func Decide(in Input) Decision {
-	return conclude(&in, ask(&in))
+	return conclude(&in, ask(nil, &in))
 }
 
-// usualAnswers is how many answers most actions have at most.
-const usualAnswers = 6
-
-// ask returns the answers of all layers, in their order.
-func ask(in *Input) []answer {
-	answers := make([]answer, 0, usualAnswers)
+// ask appends the answers of all layers, in their order.
+func ask(answers []answer, in *Input) []answer {
 	for i := range layers {
 		answers = layers[i].ask(answers, in)
 	}
@@ -237,6 +233,15 @@ const maxCached = 4096
 type Decider struct {
 	mu     sync.RWMutex
 	cached map[[sha256.Size]byte]Decision
+	// questions are those that are not in use: policy is asked about every action
+	// of a batch.
+	questions sync.Pool
+}
+
+// question is what ask reads and returns.
+type question struct {
+	in      Input
+	answers []answer
 }
 
 // NewDecider returns a Decider with an empty cache.
@@ -246,8 +251,14 @@ func NewDecider() *Decider {
 
 // Decide returns what the function Decide returns for the same input.
 func (d *Decider) Decide(in Input) Decision {
-	answers := ask(&in)
-	key := digest(&in, answers)
+	q, _ := d.questions.Get().(*question)
+	if q == nil {
+		q = new(question)
+	}
+	q.in = in
+	q.answers = ask(q.answers[:0], &q.in)
+	defer d.questions.Put(q)
+	key := digest(&q.in, q.answers)
 	d.mu.RLock()
 	decision, ok := d.cached[key]
 	d.mu.RUnlock()
@@ -255,7 +266,7 @@ func (d *Decider) Decide(in Input) Decision {
 		return decision
 	}
 
-	decision = conclude(&in, answers)
+	decision = conclude(&q.in, q.answers)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.cached) >= maxCached {
