@@ -32,6 +32,7 @@ func layers() map[string]layer {
 		"internal/telemetry": {1, 1},
 		"internal/config":    {1, 1},
 		"internal/safehttp":  {1, 0},
+		"internal/slot":      {1, 0},
 		"internal/visible":   {1, 0},
 		"schemas":            {1, 0},
 

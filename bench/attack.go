@@ -17,7 +17,7 @@ func measureHostile(ctx context.Context, s *suite) error {
 		return err
 	}
 	defer drop()
-	r, err := hostile.Run(ctx, hostile.Config{URL: url, Bodies: s.bodies, Quiet: s.length, Attackers: 8, Rate: s.rate})
+	r, err := hostile.Run(ctx, hostile.Config{URL: url, Rounds: s.rounds, Bodies: s.bodies, Quiet: s.length, Attackers: 8, Rate: s.rate})
 	if err != nil {
 		return err
 	}
@@ -27,13 +27,16 @@ func measureHostile(ctx context.Context, s *suite) error {
 	for _, slow := range r.Slowest {
 		s.rep.note("slowest: %s, %s", slow.Took.Round(time.Millisecond), slow.Name)
 	}
-	s.rep.note("the attack took %s; of the other tenant %d requests were answered, %d of them badly", r.Took.Round(time.Second), r.Served, r.Failed)
+	for _, name := range slices.Sorted(maps.Keys(r.Beside)) {
+		s.rep.note("open during %d of the other tenant's %d slowest requests: %s", r.Beside[name], r.Late, name)
+	}
+	s.rep.note("the attacks took %s; of the other tenant %d requests were answered, %d of them badly", r.Took.Round(time.Second), r.Served, r.Failed)
 	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	s.rep.single("neighbour, quiet, p50", "ms", milliseconds(r.QuietP50), nil)
-	s.rep.single("neighbour, quiet, p99", "ms", milliseconds(r.QuietP99), nil)
-	s.rep.single("neighbour, attacked, p50", "ms", milliseconds(r.P50), nil)
-	s.rep.single("neighbour, attacked, p99", "ms", milliseconds(r.P99), map[string]float64{"ratio": r.Ratio()})
-	s.rep.note("attacked ÷ quiet: %.2f", r.Ratio())
+	for i, one := range r.Rounds {
+		s.rep.note("round %d: p50 %.1f ms, attacked %.1f ms; p99 %.1f ms, attacked %.1f ms: %.2f", i+1,
+			milliseconds(one.QuietP50), milliseconds(one.P50), milliseconds(one.QuietP99), milliseconds(one.P99), one.Ratio())
+	}
+	s.rep.single("neighbour, p99 attacked ÷ quiet, median", "×", r.Ratio(), map[string]float64{"rounds": float64(len(r.Rounds))})
 	s.rep.single("API, peak resident memory", "MB", float64(r.PeakBytes)/(1<<20), nil)
 	return r.Check()
 }

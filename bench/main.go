@@ -47,9 +47,10 @@ const usage = `bench measures Countersign against the River library in the same 
               source, beside thousands of due calls that take 30 s each, against the
               same without them (not among the default runs)
   hostile     what one tenant notices of another that attacks the API with
-              -bodies generated bodies and those that are known to be costly; it
-              fails if the p99 is more than twice its quiet value, or if the API
-              has 512 MB or more (not among the default runs; Linux only)
+              -bodies generated bodies and those that are known to be costly, in
+              -rounds of a quiet time and an attack; it fails if the p99 is, in the
+              median, more than twice its quiet value, or if the API has 512 MB or
+              more (not among the default runs; Linux only)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
 superuser URL. Each figure is also a line of JSON in bench/results.jsonl.

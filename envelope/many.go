@@ -6,7 +6,10 @@ const (
 	// MaxItems is how many proposals may be submitted together.
 	MaxItems = 1000
 	// MaxManyBytes is the largest text that holds several proposals.
-	MaxManyBytes = 64 << 20
+	MaxManyBytes = 16 << 20
+	// maxManyValues bounds the JSON values in such a text: a short value costs
+	// many times its text to check.
+	maxManyValues = 500_000
 )
 
 // Item is one of several proposals: either what was read, or what is wrong
@@ -20,12 +23,14 @@ type Item struct {
 // only field "items" is one. What is wrong with one proposal is in its item,
 // with pointers from the start of the text (/items/3/risk, or /3/risk), and
 // does not affect the others. The error, an *InvalidError, is for a text that is
-// not a list of at most MaxItems in at most MaxManyBytes, or not JSON at all.
+// not a list of at most MaxItems in at most MaxManyBytes, has more than 500,000
+// JSON values in all, or is not JSON at all.
 func ParseMany(raw []byte) ([]Item, error) {
 	if len(raw) > MaxManyBytes {
-		return nil, &InvalidError{[]FieldError{{"", RuleSize, "must be at most 67108864 bytes long; send several lists"}}}
+		return nil, &InvalidError{[]FieldError{{"", RuleSize, "must be at most 16777216 bytes long; send several lists"}}}
 	}
 	r := reader{jsonscan.New(raw)}
+	r.LimitValues(maxManyValues)
 	items := r.list()
 	r.End()
 	if err := invalid("", r.Cut(0)); err != nil {

@@ -72,6 +72,8 @@ func TestParseManyRejectsInvalidLists(t *testing.T) {
 			[]string{"/0/args" + strings.Repeat("/0", 31) + " depth", "/0/args" + strings.Repeat("/0", 252) + " depth"}},
 		{"something after the list", `[]]`, []string{" syntax"}},
 		{"too many", `[` + strings.Repeat(minimal+",", envelope.MaxItems) + minimal + `]`, []string{"/1000 max_items"}},
+		{"too many values", `[` + strings.TrimSuffix(strings.Repeat(`{"type":"mcp.exec","tool":{"name":"t"},"args":{"a":[`+strings.TrimSuffix(strings.Repeat("1,", 100_000), ",")+`]}},`, 6), ",") + `]`,
+			[]string{"/4/args/a/99990 size"}},
 		{"too much", strings.Repeat(" ", envelope.MaxManyBytes+1), []string{" size"}},
 	}
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // request is a request of the attacker.
@@ -15,25 +17,42 @@ type request struct{ name, method, path, body string }
 
 // attack sends the attacker's requests.
 type attack struct {
-	base, token       string
-	bodies, attackers int
-	rate              int
+	base, token     string
+	attackers, rate int
+	random          *rand.Rand
 
 	mu      sync.Mutex
 	sent    map[int]int
 	slowest []Slow
+	log     []logged
 }
 
-// repeats is how often each known request is sent, spread among the generated
-// ones.
-const repeats = 5
+// logged is a request that was answered.
+type logged struct {
+	name string
+	span
+}
 
 func newAttack(base string, t tenants, cfg Config) *attack {
-	return &attack{base: base, token: t.attacker, bodies: cfg.Bodies, attackers: cfg.Attackers, rate: cfg.Rate, sent: make(map[int]int)}
+	random := rand.New(rand.NewPCG(1, 2)) // every run sends the same
+	return &attack{base: base, token: t.attacker, attackers: cfg.Attackers, rate: cfg.Rate, random: random, sent: make(map[int]int)}
 }
 
-// run sends all requests, some at once, and returns when they are answered.
-func (a *attack) run(ctx context.Context) {
+// during returns the names of the requests that were open at some time of a
+// span.
+func (a *attack) during(s span) map[string]bool {
+	names := make(map[string]bool)
+	for _, l := range a.log {
+		if l.from.Before(s.to) && l.to.After(s.from) {
+			names[l.name] = true
+		}
+	}
+	return names
+}
+
+// run sends so many generated requests, and each known one among them, some at
+// once, and returns when they are answered.
+func (a *attack) run(ctx context.Context, bodies int) {
 	next := make(chan request)
 	tick := time.NewTicker(time.Second / time.Duration(a.rate))
 	defer tick.Stop()
@@ -48,24 +67,25 @@ func (a *attack) run(ctx context.Context) {
 				}
 				a.mu.Lock()
 				a.sent[status]++
-				a.slowest = slower(a.slowest, Slow{fmt.Sprintf("%s (%d KB, answered %d)", r.name, len(r.body)>>10, status), time.Since(began)})
+				l := logged{r.name, span{began, time.Now()}}
+				a.log = append(a.log, l)
+				a.slowest = slower(a.slowest, Slow{fmt.Sprintf("%s (%d KB, answered %d)", r.name, len(r.body)>>10, status), l.length()})
 				a.mu.Unlock()
 			}
 		})
 	}
 	all := known()
-	every := max(1, a.bodies/(repeats*len(all)))
-	random := rand.New(rand.NewPCG(1, 2)) // every run sends the same
-	for i := range max(a.bodies, every*repeats*len(all)) {
+	every := max(1, bodies/len(all))
+	for i := range max(bodies, every*len(all)) {
 		if ctx.Err() != nil {
 			break
 		}
-		if i%every == 0 && i/every < repeats*len(all) {
-			next <- all[i/every%len(all)]
+		if i%every == 0 && i/every < len(all) {
+			next <- all[i/every]
 		}
-		if i < a.bodies {
+		if i < bodies {
 			<-tick.C
-			next <- generated(random)
+			next <- generated(a.random)
 		}
 	}
 	close(next)
@@ -118,9 +138,22 @@ func known() []request {
 		{"many names", http.MethodPost, "/api/v1/policy/explain", `{"tool":"evil:t7","args":{"a":0` + strings.Repeat(`,"`+strings.Repeat("n", 60)+`":0`, 3000) + `}}`},
 		{"a batch of deep arguments", http.MethodPost, "/api/v1/actions/batch", `{"items":` + list(item, 300) + `}`},
 		{"a large batch", http.MethodPost, "/api/v1/actions/batch", `{"items":` + list(`{"type":"mcp.exec","external_id":"x","tool":{"name":"t7"},"args":{"all":`+list("1", 5000)+`}}`, 1000) + `}`},
+		{"a batch of as many values as fit", http.MethodPost, "/api/v1/actions/batch", `{"items":` + list(`{"type":"mcp.exec","external_id":"x","tool":{"name":"t7"},"args":{"all":`+list("1", 480)+`}}`, 1000) + `}`},
+		{"a batch of new proposals with long texts", http.MethodPost, "/api/v1/actions/batch", newProposals(1000, 15<<10)},
 		{"references in a workflow", http.MethodPost, "/api/v1/workflows", `{"external_id":"x","dry_run":true,"steps":[{"tool":"evil:t7"},{"tool":"evil:t7","inputs":{"all":` + list(`"$0.a"`, 20_000) + `}}]}`},
 		{"brackets", http.MethodPost, "/api/v1/policy/explain", strings.Repeat("[", 200_000)},
 	}
+}
+
+// newProposals returns a batch of proposals that nobody made before, with texts
+// of so many bytes.
+func newProposals(n, length int) string {
+	text := strings.Repeat("ab", length/2)
+	var b strings.Builder
+	for range n {
+		fmt.Fprintf(&b, `,{"type":"mcp.exec","external_id":%q,"tool":{"name":"t7"},"args":{"text":%q}}`, uuid.NewString(), text)
+	}
+	return `{"items":[` + b.String()[1:] + `]}`
 }
 
 // generated returns a request that nobody wrote: a body for one of the routes,

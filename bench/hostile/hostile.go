@@ -24,32 +24,45 @@ import (
 type Config struct {
 	// URL is the superuser URL of an empty database.
 	URL string
-	// Bodies is how many generated bodies are sent besides the known ones.
+	// Rounds is how often it is measured, each time without the attack and then
+	// with it.
+	Rounds int
+	// Bodies is how many generated bodies are sent in all rounds, besides the
+	// known ones, each of which is sent once a round.
 	Bodies int
-	// Quiet is how long the other tenant works before the attack.
+	// Quiet is how long the other tenant works before each attack.
 	Quiet time.Duration
 	// Attackers is how many requests of the attacker are open at once, and Rate
 	// how many it begins a second, both at most.
 	Attackers, Rate int
 }
 
+// Round has the other tenant's latencies without the attack and, right
+// afterwards, with it.
+type Round struct{ QuietP50, QuietP99, P50, P99 time.Duration }
+
+// Ratio returns P99 by QuietP99.
+func (r Round) Ratio() float64 { return float64(r.P99) / float64(r.QuietP99) }
+
 // Result is what was measured.
 type Result struct {
-	// QuietP99 and P99 are the other tenant's latencies before and during the
-	// attack.
-	QuietP50, QuietP99, P50, P99 time.Duration
+	Rounds []Round
 	// Served is how many requests of the other tenant were answered during the
-	// attack, Failed how many not as they should have been.
+	// attacks, Failed how many not as they should have been.
 	Served, Failed int
 	// Sent counts the attacker's requests by the status of their answers; 0 is
 	// none.
 	Sent map[int]int
-	// Took is how long the attack took.
+	// Took is how long the attacks took.
 	Took time.Duration
 	// PeakBytes is the most memory that the API's process had.
 	PeakBytes int64
 	// Slowest has the attacker's slowest requests.
 	Slowest []Slow
+	// Beside counts, by name, the attacker's requests that were open during the
+	// slowest hundredth of the other tenant's, and Late is how many those were.
+	Beside map[string]int
+	Late   int
 }
 
 // Slow is a request of the attacker that took long.
@@ -58,15 +71,25 @@ type Slow struct {
 	Took time.Duration
 }
 
-// Goals: the other tenant's p99 may be at most MaxRatio times its quiet value,
-// and the API's memory below MaxBytes.
+// Goals: in the median of the rounds, the other tenant's p99 may be at most
+// MaxRatio times its quiet value, and the API's memory must be below MaxBytes.
 const (
 	MaxRatio = 2.0
 	MaxBytes = 512 << 20
 )
 
-// Ratio returns P99 by QuietP99.
-func (r Result) Ratio() float64 { return float64(r.P99) / float64(r.QuietP99) }
+// Ratio returns the median of the rounds' ratios.
+func (r Result) Ratio() float64 {
+	ratios := make([]float64, len(r.Rounds))
+	for i, one := range r.Rounds {
+		ratios[i] = one.Ratio()
+	}
+	slices.Sort(ratios)
+	if n := len(ratios); n%2 == 0 {
+		return (ratios[n/2-1] + ratios[n/2]) / 2
+	}
+	return ratios[len(ratios)/2]
+}
 
 // Check returns which goals were missed.
 func (r Result) Check() error {
@@ -106,27 +129,46 @@ func Run(ctx context.Context, cfg Config) (r Result, err error) {
 	if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
 		return r, err
 	}
-	neighbour.took = nil
-	if err := neighbour.work(ctx, cfg.Quiet, nil); err != nil {
-		return r, err
-	}
-	r.QuietP50, r.QuietP99 = neighbour.quantiles()
-	neighbour.took, neighbour.failed = nil, 0
 	a := newAttack(api.base, tenants, cfg)
-	began, over := time.Now(), make(chan struct{})
-	go func() { // work waits for it
-		defer close(over)
-		a.run(ctx)
-	}()
-	err = neighbour.work(ctx, 0, over)
-	<-over
-	r.Took = time.Since(began)
-	r.P50, r.P99 = neighbour.quantiles()
-	r.Served, r.Failed, r.Sent, r.Slowest = len(neighbour.took), neighbour.failed, a.sent, a.slowest
-	if err == nil {
-		r.PeakBytes, err = peak(api.child.PID())
+	r.Beside = make(map[string]int)
+	for range cfg.Rounds {
+		if err := r.round(ctx, cfg, neighbour, a); err != nil {
+			return r, err
+		}
 	}
+	r.Sent, r.Slowest = a.sent, a.slowest
+	r.PeakBytes, err = peak(api.child.PID())
 	return r, err
+}
+
+// round measures one round.
+func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *attack) error {
+	neighbour.reset()
+	if err := neighbour.work(ctx, cfg.Quiet, nil); err != nil {
+		return err
+	}
+	var one Round
+	one.QuietP50, one.QuietP99 = neighbour.quantiles()
+	neighbour.reset()
+	a.log = nil
+	began, over := time.Now(), make(chan struct{})
+	go func() { // waited for below
+		defer close(over)
+		a.run(ctx, cfg.Bodies/cfg.Rounds)
+	}()
+	err := neighbour.work(ctx, 0, over)
+	<-over
+	r.Took += time.Since(began)
+	one.P50, one.P99 = neighbour.quantiles()
+	r.Rounds = append(r.Rounds, one)
+	r.Served, r.Failed = r.Served+len(neighbour.took), r.Failed+neighbour.failed
+	for _, late := range neighbour.late(one.P99) {
+		r.Late++
+		for name := range a.during(late) {
+			r.Beside[name]++
+		}
+	}
+	return err
 }
 
 // api is the API's process.

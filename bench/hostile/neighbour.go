@@ -22,9 +22,17 @@ type worker struct {
 	base, token string
 
 	mu     sync.Mutex
-	took   []time.Duration
+	took   []span
 	failed int
 }
+
+// span is the time from a request to its answer.
+type span struct{ from, to time.Time }
+
+func (s span) length() time.Duration { return s.to.Sub(s.from) }
+
+// reset forgets what was measured.
+func (w *worker) reset() { w.took, w.failed = nil, 0 }
 
 // work proposes, previews and reads actions at a steady pace, for a time or
 // until over is closed.
@@ -65,7 +73,7 @@ func (w *worker) once(ctx context.Context, n int) {
 	}
 	began := time.Now()
 	status, err := send(ctx, method, w.base+path, w.token, body)
-	took := time.Since(began)
+	took := span{began, time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
@@ -81,8 +89,22 @@ func (w *worker) once(ctx context.Context, n int) {
 func (w *worker) quantiles() (p50, p99 time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sorted := slices.Sorted(slices.Values(w.took))
+	sorted := make([]time.Duration, len(w.took))
+	for i, s := range w.took {
+		sorted[i] = s.length()
+	}
+	slices.Sort(sorted)
 	return quantile(sorted, 0.5), quantile(sorted, 0.99)
+}
+
+// late returns the requests that took so long or longer.
+func (w *worker) late(least time.Duration) (late []span) {
+	for _, s := range w.took {
+		if s.length() >= least {
+			late = append(late, s)
+		}
+	}
+	return late
 }
 
 // client keeps its connections, and waits for no answer for ever.

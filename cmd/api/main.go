@@ -77,11 +77,11 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 		return err
 	}
 	defer waker.Close()
-	cache := settings.NewCache()
-	proposals := intake.New(pool, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
+	cache, db := settings.NewCache(), postgres.Share(pool)
+	proposals := intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
 	server, err := rest.New(rest.Core{
-		DB: pool, Catalog: cache, Intake: proposals,
-		Approval: approval.New(pool, cache, approval.Config{Wake: waker.Wake}),
+		DB: db, Catalog: cache, Intake: proposals,
+		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
 	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
 	if err != nil {
 		return err

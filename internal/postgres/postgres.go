@@ -89,6 +89,12 @@ func InTxReturning[T any](ctx context.Context, db Begins, as Scope, fn func(tx p
 }
 
 func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) error {
+	if shared, ok := db.(*Shared); ok {
+		if err := shared.connections.Take(ctx, as.tenant); err != nil {
+			return err
+		}
+		defer shared.connections.Give(as.tenant)
+	}
 	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: as.begin()})
 	if err != nil {
 		return err

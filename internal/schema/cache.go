@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"sync"
 
-	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/slot"
 )
 
 // maxCached bounds the texts of the schemas that are kept compiled, in bytes. A
@@ -55,10 +55,11 @@ func (t Text) Compile(ctx context.Context) (*Schema, error) {
 		return e.schema, e.err
 	}
 	if len(t.raw) > maxShortText {
-		if err := check.TakeSlot(ctx); err != nil {
+		end, err := slot.Begin(ctx)
+		if err != nil {
 			return nil, err
 		}
-		defer check.GiveSlot()
+		defer end()
 	}
 	e := &entry{key: key, size: len(t.raw)}
 	e.schema, e.err = Compile(t.raw)

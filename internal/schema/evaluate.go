@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/slot"
 )
 
 // evaluation is one check of a value.
@@ -21,14 +21,17 @@ type evaluation struct {
 	// quiet is above zero while only the answer counts, and not the failures.
 	quiet int
 	path  []string
-	// slot says that the check holds one of the slots for long checks.
-	slot bool
+	// before is how many steps earlier checks of the same request took, and done
+	// ends the long work that it became; nil while it is short.
+	before int
+	done   func()
 }
 
 const (
 	// interval is how many steps are taken between two looks at the context.
 	interval = 1 << 10
-	// shortSteps is how many steps a check takes without a slot: about 1 ms.
+	// shortSteps is how many steps the checks of a request take before they are
+	// long work: about 1 ms.
 	shortSteps = 16 << 10
 )
 
@@ -41,22 +44,21 @@ func (e *evaluation) spend(ctx context.Context, steps int) bool {
 		e.stopped = ErrCost
 		return false
 	}
-	before := e.left
+	taken := e.before + e.allowed - e.left
 	e.left -= steps
-	if before/interval == e.left/interval {
+	if taken/interval == (taken+steps)/interval {
 		return true
 	}
-	if e.stopped = ctx.Err(); e.stopped == nil && !e.slot && e.allowed-e.left > shortSteps {
-		e.stopped = check.TakeSlot(ctx)
-		e.slot = e.stopped == nil
+	if e.stopped = ctx.Err(); e.stopped == nil && e.done == nil && taken+steps > shortSteps {
+		e.done, e.stopped = slot.Begin(ctx)
 	}
 	return e.stopped == nil
 }
 
-// end gives the slot back.
+// end ends the long work.
 func (e *evaluation) end() {
-	if e.slot {
-		check.GiveSlot()
+	if e.done != nil {
+		e.done()
 	}
 }
 

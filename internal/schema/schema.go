@@ -99,11 +99,11 @@ func Own(compiled *jsonschema.Schema) *Schema { return &Schema{compiled: compile
 
 // Budget is what the checks of one request may take together. It is not safe for
 // concurrent use.
-type Budget struct{ left int }
+type Budget struct{ left, taken int }
 
 // NewBudget returns a budget that one costly check can use up, with another
 // step for each byte of what is checked: honest values take fewer.
-func NewBudget(bytes int) *Budget { return &Budget{maxSteps + bytes} }
+func NewBudget(bytes int) *Budget { return &Budget{left: maxSteps + bytes} }
 
 // Failure is a keyword that a value breaks.
 type Failure struct {
@@ -117,14 +117,14 @@ type Failure struct {
 // failures if the value fits, and otherwise the first few. The error is ErrCost
 // or the context's.
 func (s *Schema) Check(ctx context.Context, value any) ([]Failure, error) {
-	return s.check(ctx, value, &Budget{s.steps})
+	return s.check(ctx, value, &Budget{left: s.steps})
 }
 
 func (s *Schema) check(ctx context.Context, value any, b *Budget) ([]Failure, error) {
 	allowed := min(s.steps, b.left)
-	e := evaluation{left: allowed, allowed: allowed}
+	e := evaluation{left: allowed, allowed: allowed, before: b.taken}
 	defer func() {
-		b.left -= e.allowed - e.left
+		b.left, b.taken = b.left-(e.allowed-e.left), b.taken+e.allowed-e.left
 		e.end()
 	}()
 	fits := e.value(ctx, s.compiled, value, nil)

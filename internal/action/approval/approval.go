@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -129,7 +130,7 @@ type Result struct {
 // that the token is not for.
 func (d *Service) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Result, error) {
 	var done Result
-	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+	err := d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, action)
 		if err != nil {
 			return err
@@ -210,7 +211,7 @@ func requestedVotes(actions []envelope.ActionID, seen map[envelope.ActionID]stri
 // tool's schema (an *envelope.InvalidError, with pointers below /args), and
 // policy is asked about them; if it denies them, that is fault.Conflict.
 func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID, e Edit) error {
-	return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+	return d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, action)
 		if err != nil {
 			return err
@@ -220,6 +221,13 @@ func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID
 			return err
 		}
 		return s.edit(ctx, m, e.Args, e.Note)
+	})
+}
+
+// inTx runs fn in a transaction in which nothing waits for a slot.
+func (d *Service) inTx(ctx context.Context, by Decider, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return slot.Briefly(slot.For(ctx, by.Tenant.String()), 0, func(ctx context.Context) error {
+		return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
 	})
 }
 

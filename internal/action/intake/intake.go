@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/schema"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -144,21 +145,25 @@ func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
 	var a acceptance
-	var err error
-	// At first the batch is written without looking for its ids, which is
-	// cheaper. If one of them exists, nothing is written, and the batch is
-	// processed again after looking for them; and again if another transaction
-	// writes the same ids meanwhile.
-	for try := range 4 {
-		err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
-			var err error
-			a, err = in.accept(ctx, tx, by, proposals, try > 0)
-			return err
-		})
-		if !errors.Is(err, errTaken) {
-			break
+	var ready prepared
+	err := slot.Briefly(slot.For(ctx, by.Tenant.String()), lengthOf(proposals), func(ctx context.Context) error {
+		// At first the batch is written without looking for its ids, which is
+		// cheaper. If one of them exists, nothing is written, and the batch is
+		// processed again after looking for them; and again if another transaction
+		// writes the same ids meanwhile.
+		var err error
+		for try := range 4 {
+			err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+				var err error
+				a, err = in.accept(ctx, tx, by, proposals, &ready, try > 0)
+				return err
+			})
+			if !errors.Is(err, errTaken) {
+				break
+			}
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,16 +188,20 @@ type acceptance struct {
 	decisions []policy.Decision
 }
 
-func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ask bool) (acceptance, error) {
+// accept accepts proposals in one transaction. What it prepares is kept in
+// ready, so that another try of the same proposals need not do it again.
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ready *prepared, ask bool) (acceptance, error) {
 	snap, state, err := in.catalog.CurrentAndState(ctx, tx, by.Tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
-	a := acceptance{answers: make([]Answer, len(proposals))}
-	rows, doubtful, err := prepareAll(ctx, snap, by, proposals, a.answers)
-	if err != nil {
-		return acceptance{}, err
+	if ready.settings != snap {
+		if *ready, err = prepareAll(ctx, snap, by, proposals); err != nil {
+			return acceptance{}, err
+		}
 	}
+	a := acceptance{answers: slices.Clone(ready.answers)}
+	rows, doubtful := slices.Clone(ready.rows), slices.Clip(ready.doubtful)
 	if ask {
 		doubtful = append(doubtful, rows...)
 	}
@@ -279,32 +288,47 @@ func (r *row) expiresAt(now time.Time) time.Time {
 	return now.Add(r.review.Wait).Truncate(time.Microsecond)
 }
 
-// prepareAll prepares every proposal. A proposal that cannot be accepted is
-// answered with the reason; if it has a key, it is also returned as doubtful,
-// since the tenant may have accepted the same envelope earlier.
-func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, proposals []*envelope.Proposal, answers []Answer) (rows, doubtful []row, err error) {
+// lengthOf returns how many bytes the arguments of proposals have.
+func lengthOf(proposals []*envelope.Proposal) int {
 	length := 0
 	for _, p := range proposals {
 		length += len(p.Args)
 	}
-	budget, digester := schema.NewBudget(length), new(envelope.Digester)
-	rows = make([]row, 0, len(proposals))
+	return length
+}
+
+// prepared are proposals as far as they do not depend on a transaction.
+type prepared struct {
+	settings *settings.Settings
+	// rows are those that may be written.
+	rows []row
+	// answers have the reason for each proposal that cannot be accepted. If it
+	// has a key, it is also doubtful, since the tenant may have accepted the same
+	// envelope earlier.
+	answers  []Answer
+	doubtful []row
+}
+
+// prepareAll prepares every proposal.
+func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, proposals []*envelope.Proposal) (prepared, error) {
+	budget, digester := schema.NewBudget(lengthOf(proposals)), new(envelope.Digester)
+	all := prepared{settings: snap, rows: make([]row, 0, len(proposals)), answers: make([]Answer, len(proposals))}
 	for i, p := range proposals {
 		r, err := prepare(ctx, budget, digester, snap, by, p)
 		r.at = i
 		switch {
 		case err == nil:
-			rows = append(rows, r)
+			all.rows = append(all.rows, r)
 		case fault.KindOf(err) == "":
-			return nil, nil, err
+			return prepared{}, err
 		default:
-			answers[i] = Answer{Err: err}
+			all.answers[i] = Answer{Err: err}
 			if r.hasKey() && r.digest != (envelope.Digest{}) {
-				doubtful = append(doubtful, r)
+				all.doubtful = append(all.doubtful, r)
 			}
 		}
 	}
-	return rows, doubtful, nil
+	return all, nil
 }
 
 // row is a proposal that may be written.

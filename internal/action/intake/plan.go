@@ -122,7 +122,7 @@ func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
-	a, err := in.accept(ctx, tx, by, proposals, true)
+	a, err := in.accept(ctx, tx, by, proposals, &prepared{}, true)
 	if err != nil {
 		return nil, nil, err
 	}

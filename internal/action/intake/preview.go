@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/schema"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -58,9 +59,14 @@ const (
 // Accept refuses, Preview refuses with the same error. The limits of the
 // submitter's session are left out, since Accept counts them.
 func (in *Intake) Preview(ctx context.Context, by Submitter, p *envelope.Proposal) (Preview, error) {
-	return postgres.InTxReturning(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) (Preview, error) {
-		return in.preview(ctx, tx, by, p)
+	var v Preview
+	err := slot.Briefly(slot.For(ctx, by.Tenant.String()), len(p.Args), func(ctx context.Context) (err error) {
+		v, err = postgres.InTxReturning(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) (Preview, error) {
+			return in.preview(ctx, tx, by, p)
+		})
+		return err
 	})
+	return v, err
 }
 
 func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envelope.Proposal) (Preview, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -42,7 +43,7 @@ func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (i
 		return id, false, err
 	}
 	for range 2 {
-		err = postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+		err = d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
 			id, known, err = d.submit(ctx, tx, by, &r, digest)
 			return err
 		})
@@ -55,6 +56,13 @@ func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (i
 		d.wake()
 	}
 	return id, known, err
+}
+
+// inTx runs fn in a transaction in which nothing waits for a slot.
+func (d *Service) inTx(ctx context.Context, by intake.Submitter, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return slot.Briefly(slot.For(ctx, by.Tenant.String()), 0, func(ctx context.Context) error {
+		return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+	})
 }
 
 // errDuplicate is the error for a workflow whose name another transaction wrote
@@ -91,9 +99,12 @@ func (d *Service) Preview(ctx context.Context, by intake.Submitter, r Request) (
 	if _, err := bind(&r, by); err != nil {
 		return nil, err
 	}
-	return postgres.InTxReturning(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) ([]PlannedStep, error) {
-		return d.check(ctx, tx, by, &r)
+	var steps []PlannedStep
+	err := d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) (err error) {
+		steps, err = d.check(ctx, tx, by, &r)
+		return err
 	})
+	return steps, err
 }
 
 // bind gives the request the session and the employee of its submitter, and

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -73,7 +74,8 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, err = request.ReadAll(w, r, maxBody)
 	}
 	if err == nil && len(body) > 0 {
-		err = checkMessage(body)
+		r = r.WithContext(slot.For(r.Context(), by.Tenant.String()))
+		err = slot.Reading(r.Context(), len(body), func() error { return checkMessage(body) })
 	}
 	if err != nil {
 		request.WriteProblem(srv.Log, w, r, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/schema"
+	"github.com/countersign-dev/countersign/internal/slot"
 )
 
 // CheckParameters checks a request's path, query and headers. It returns the
@@ -95,7 +96,7 @@ func (o *Operation) CheckBody(ctx context.Context, body []byte) error {
 
 // readBody reads a body strictly.
 func readBody(ctx context.Context, body []byte) (doc any, err error) {
-	err = check.Reading(ctx, len(body), func() error {
+	err = slot.Reading(ctx, len(body), func() error {
 		if err := check.JSON(body); err != nil {
 			return err
 		}

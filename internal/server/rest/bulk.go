@@ -12,8 +12,8 @@ const (
 	bulkFrom = 1 << 20
 	// maxBulk bounds the large bodies that are held in memory at once, in bytes,
 	// and maxTenantBulk those of one tenant.
-	maxBulk       = 2 * envelope.MaxManyBytes
-	maxTenantBulk = envelope.MaxManyBytes
+	maxBulk       = 4 * envelope.MaxManyBytes
+	maxTenantBulk = 2 * envelope.MaxManyBytes
 )
 
 // bulk counts the bytes of the large bodies that are being read and handled.

@@ -19,14 +19,16 @@ func TestLargeBodiesAreBoundedPerTenantAndInAll(t *testing.T) {
 	}
 
 	release, first := hold(one, envelope.MaxManyBytes)
+	_, more := hold(one, envelope.MaxManyBytes)
 	_, second := hold(one, bulkFrom)
 	_, small := hold(one, bulkFrom-1)
 	_, other := hold(two, -1)
+	_, another := hold(two, envelope.MaxManyBytes)
 	_, full := hold(three, bulkFrom)
 	release()
 	_, again := hold(three, bulkFrom)
 
-	for name, err := range map[string]error{"the first": first, "a small one": small, "that of another tenant": other, "one after another was released": again} {
+	for name, err := range map[string]error{"the first": first, "another of a tenant": more, "another of another tenant": another, "a small one": small, "that of another tenant": other, "one after another was released": again} {
 		if err != nil {
 			t.Errorf("%s is refused: %v", name, err)
 		}
@@ -36,7 +38,7 @@ func TestLargeBodiesAreBoundedPerTenantAndInAll(t *testing.T) {
 			t.Errorf("%s: hold() = %v, want fault.Busy", name, err)
 		}
 	}
-	if len(b.tenants) != 2 {
-		t.Errorf("%d tenants are counted, want 2", len(b.tenants))
+	if len(b.tenants) != 3 {
+		t.Errorf("%d tenants are counted, want 3", len(b.tenants))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/slot"
 )
 
 // handler returns the HTTP handler of a route. An error is answered with a
@@ -30,6 +31,8 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 			return err
 		}
 		request.SetCaller(r.Context(), c.By)
+		r = r.WithContext(slot.For(r.Context(), c.By.Tenant.String()))
+		c.R = r
 		if err = rt.Admit(c.By); err != nil {
 			return err
 		}

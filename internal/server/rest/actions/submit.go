@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -104,7 +104,7 @@ func Submit(c *request.Call) error {
 // of each.
 func SubmitMany(c *request.Call) error {
 	var parsed []envelope.Item
-	err := check.Reading(c.R.Context(), len(c.Body), func() (err error) {
+	err := slot.Reading(c.R.Context(), len(c.Body), func() (err error) {
 		parsed, err = envelope.ParseMany(c.Body)
 		return err
 	})

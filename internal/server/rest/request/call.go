@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -186,7 +187,9 @@ func (c *Call) InOwnTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 }
 
 func inTx(ctx context.Context, s *Backend, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, s.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+	return slot.Briefly(ctx, 0, func(ctx context.Context) error {
+		return postgres.InTx(ctx, s.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+	})
 }
 
 // JSON writes an answer.

@@ -1,0 +1,160 @@
+package slot_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/countersign-dev/countersign/internal/slot"
+)
+
+// waiters are those who wait for the slots of a queue, one after another.
+type waiters struct {
+	t     *testing.T
+	q     *slot.Queue
+	given []string
+}
+
+// wait lets one more wait, and returns when it does.
+func (w *waiters) wait(ctx context.Context, tenant string) {
+	go func() { // ends within the test's bubble
+		if w.q.Take(ctx, tenant) == nil {
+			w.given = append(w.given, tenant)
+		}
+	}()
+	synctest.Wait()
+}
+
+// give gives a slot back and waits until the next one is given.
+func (w *waiters) give(tenant string) {
+	w.q.Give(tenant)
+	synctest.Wait()
+}
+
+func TestTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &waiters{t: t, q: slot.NewQueue(1)}
+		for _, tenant := range []string{"many", "many", "many", "one", "many", "two"} {
+			w.wait(t.Context(), tenant)
+		}
+
+		for _, holder := range []string{"many", "one", "two", "many", "many"} {
+			w.give(holder)
+		}
+		w.give("many")
+
+		if want := []string{"many", "one", "two", "many", "many", "many"}; !slices.Equal(w.given, want) {
+			t.Errorf("slots were given to %v, want %v", w.given, want)
+		}
+		if !w.q.Try("any") {
+			t.Error("no slot is free although all were given back")
+		}
+	})
+}
+
+func TestTheNextSlotGoesToWhoHasTheFewest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &waiters{t: t, q: slot.NewQueue(3)}
+		for _, tenant := range []string{"many", "few", "many", "many", "few"} {
+			w.wait(t.Context(), tenant)
+		}
+
+		w.give("many")
+
+		if got := w.given[len(w.given)-1]; len(w.given) != 4 || got != "many" && got != "few" {
+			t.Fatalf("given = %v", w.given)
+		}
+		w.give("many")
+		if got := w.given[3:]; !slices.Equal(got, []string{"few", "many"}) {
+			t.Errorf("then slots were given to %v, want few and many, who had one each, few the longer ago", got)
+		}
+	})
+}
+
+func TestWhoLeavesTheLineIsPassedOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &waiters{t: t, q: slot.NewQueue(1)}
+		left, leave := context.WithCancel(t.Context())
+		w.wait(t.Context(), "a")
+		w.wait(left, "b")
+		w.wait(t.Context(), "a")
+		leave()
+		synctest.Wait()
+
+		w.give("a")
+
+		if want := []string{"a", "a"}; !slices.Equal(w.given, want) {
+			t.Errorf("slots were given to %v, want %v", w.given, want)
+		}
+		w.give("a")
+		if !w.q.Try("b") {
+			t.Error("a slot went to somebody who had left")
+		}
+	})
+}
+
+// takeAll takes every slot for long work, and returns how to give them back.
+func takeAll(t *testing.T) (giveBack func()) {
+	t.Helper()
+	var ends []func()
+	_ = slot.Briefly(t.Context(), 0, func(ctx context.Context) error {
+		for {
+			end, err := slot.Begin(ctx)
+			if err != nil {
+				return nil
+			}
+			ends = append(ends, end)
+		}
+	})
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// The only test of the process's own slots, which the tests of a process share.
+func TestWhatIsHeldIsLetGoBeforeWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		giveBack := takeAll(t)
+		held, calls := false, 0
+		var err error
+		go func() { // ends within the test's bubble
+			err = slot.Briefly(t.Context(), 10, func(ctx context.Context) error {
+				held, calls = true, calls+1
+				defer func() { held = false }()
+				end, err := slot.Begin(ctx)
+				if err == nil {
+					end()
+				}
+				return err
+			})
+		}()
+		synctest.Wait()
+		if held || calls != 1 {
+			t.Errorf("held = %v after %d calls, want one call that let go", held, calls)
+		}
+
+		giveBack()
+		synctest.Wait()
+
+		if err != nil || calls != 2 {
+			t.Errorf("Briefly() = %v after %d calls, want no error after two", err, calls)
+		}
+		boom := errors.New("boom")
+		err = slot.Long(t.Context(), func(ctx context.Context) error { // which waits for no other slot
+			return slot.Briefly(ctx, 1<<30, func(ctx context.Context) error {
+				return slot.Reading(ctx, 1<<30, func() error { return boom })
+			})
+		})
+		if !errors.Is(err, boom) {
+			t.Errorf("Long() = %v, want the error of what it called", err)
+		}
+	})
+}

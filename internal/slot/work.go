@@ -1,0 +1,101 @@
+package slot
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+)
+
+// processors are the slots for long work. Half of the processors are left to
+// everything else, so that one tenant's long work does not delay the requests
+// of others.
+var processors = sync.OnceValue(func() *Queue { return NewQueue(max(1, runtime.GOMAXPROCS(0)/2)) })
+
+// ErrLong is the error of work that turned out to be long within Briefly.
+var ErrLong = errors.New("long work needs a slot")
+
+type stateKey struct{}
+
+// state is what a context says of long work.
+type state struct {
+	tenant string
+	// held says that a slot is held already, brief that none may be waited for.
+	held, brief bool
+}
+
+func stateOf(ctx context.Context) state {
+	s, _ := ctx.Value(stateKey{}).(state)
+	return s
+}
+
+// For returns a context for the work of a tenant. Without one, work counts as
+// that of one tenant of its own.
+func For(ctx context.Context, tenant string) context.Context {
+	s := stateOf(ctx)
+	s.tenant = tenant
+	return context.WithValue(ctx, stateKey{}, s)
+}
+
+// Begin waits until long work, of more than about a millisecond, may begin.
+// Whoever got no error calls end when it is done. Within Long it does nothing.
+// The error is the context's, or ErrLong within Briefly.
+func Begin(ctx context.Context) (end func(), err error) {
+	s := stateOf(ctx)
+	switch {
+	case s.held:
+		return func() {}, nil
+	case s.brief:
+		if !processors().Try(s.tenant) {
+			return nil, ErrLong
+		}
+	default:
+		if err := processors().Take(ctx, s.tenant); err != nil {
+			return nil, err
+		}
+	}
+	return func() { processors().Give(s.tenant) }, nil
+}
+
+// Long calls do as long work. What do begins with its context is part of it.
+func Long(ctx context.Context, do func(ctx context.Context) error) error {
+	end, err := Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s := stateOf(ctx)
+	s.held, s.brief = true, false
+	return do(context.WithValue(ctx, stateKey{}, s))
+}
+
+// longText is the length in bytes from which reading a text is long work.
+const longText = 64 << 10
+
+// Reading calls read, which reads a text of so many bytes, as long work if the
+// text is long. The error is that of read, or that of Begin.
+func Reading(ctx context.Context, length int, read func() error) error {
+	if length <= longText {
+		return read()
+	}
+	return Long(ctx, func(context.Context) error { return read() })
+}
+
+// Briefly calls do, which holds what others wait for, such as a connection, and
+// handles texts of so many bytes. While do runs, nothing waits for a slot: if it
+// turns out to need one, or the texts are long, it is called, again, as long
+// work. So do must have no effect when it returns an error.
+func Briefly(ctx context.Context, length int, do func(ctx context.Context) error) error {
+	s := stateOf(ctx)
+	if s.held || s.brief {
+		return do(ctx)
+	}
+	if length <= longText {
+		s.brief = true
+		err := do(context.WithValue(ctx, stateKey{}, s))
+		if !errors.Is(err, ErrLong) {
+			return err
+		}
+	}
+	return Long(ctx, do)
+}
