@@ -8,9 +8,10 @@ package redact
 
 import (
 	"encoding/json"
-	"strconv"
+	"math"
 	"strings"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
@@ -18,10 +19,9 @@ const (
 	// maxNested is how many times JSON inside a JSON string is opened. What is
 	// wrapped deeper is read as text.
 	maxNested = 4
-	// maxExponent and maxDigits bound the numbers that are written as numbers, as
-	// envelope.Canonical does: jsonb writes every digit of 1e8000.
-	maxExponent = 400
-	maxDigits   = 400
+	// maxPlain is how many characters a number may have that is surely not
+	// beyond what envelope.Canonical takes: jsonb writes every digit of 1e8000.
+	maxPlain = 100
 )
 
 // JSON returns a copy of a result, an error or an event that is fit to be
@@ -41,13 +41,20 @@ func JSON(raw json.RawMessage) json.RawMessage {
 	return redactJSON(asJSON(raw))
 }
 
-// JSONTruncated returns what is kept of raw: redacted first, then cut to limit bytes.
-// The order matters, since half a credential is not known as one.
+// JSONTruncated returns what is kept of raw, which came from outside: redacted
+// first, then cut to limit bytes. The order matters, since half a credential is
+// not known as one. What is kept passes the rules of every body (check.JSON): a
+// value in which an object has a name twice, of which readers would take one or
+// the other, becomes a JSON string of its text.
 func JSONTruncated(raw json.RawMessage, limit int) json.RawMessage {
 	if harmless(raw) {
 		return raw
 	}
-	return truncateJSON(redactJSON(asJSON(raw)), limit)
+	kept := truncateJSON(redactJSON(asJSON(raw)), limit)
+	if envelope.CheckJSON(kept, math.MaxInt) != nil {
+		kept = truncateJSON([]byte(quote(string(kept))), limit)
+	}
+	return kept
 }
 
 // harmless reports whether raw is one of the values so small that there is
@@ -126,14 +133,7 @@ func (r *redaction) text(i int) int {
 func (r *redaction) number(i int) int {
 	end := numberEnd(r.in, i)
 	number := r.in[i:end]
-	exponent := 0
-	if at := strings.IndexAny(number, "eE"); at >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(number[at+1:]); err != nil {
-			exponent = maxExponent + 1 // beyond an int
-		}
-	}
-	if len(number) > maxDigits || exponent > maxExponent || exponent < -maxExponent {
+	if (len(number) > maxPlain || strings.ContainsAny(number, "eE")) && envelope.CheckJSON([]byte(number), 1) != nil {
 		r.put(i, end, `"`+number+`"`)
 	}
 	return end

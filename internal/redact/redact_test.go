@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
@@ -113,6 +114,34 @@ func TestRedactText(t *testing.T) {
 				t.Errorf("RedactText(%q) = %q, want %q", test.text, got, test.want)
 			}
 		})
+	}
+}
+
+// Whatever a tool answers, what is stored of it passes the rules of every body.
+func TestStoredResultsPassTheRulesOfBodies(t *testing.T) {
+	t.Parallel()
+
+	deep := func(levels int) string { return strings.Repeat(`{"a":[`, levels) + strings.Repeat("]}", levels) }
+	for name, test := range map[string]struct{ raw, want string }{
+		"a name twice":                {`{"ok":false,"ok":true}`, `"{\"ok\":false,\"ok\":true}"`},
+		"a name twice, spelt apart":   {`{"a":[{"k":1,"\u006b":2}]}`, `"{\"a\":[{\"k\":1,\"\\u006b\":2}]}"`},
+		"a secret under a name twice": {`{"a":1,"token":"x","a":2}`, `"{\"a\":1,\"token\":\"[REDACTED]\",\"a\":2}"`},
+		"a tiny number":               {`[0.` + strings.Repeat("0", 200) + `1e-300]`, `["0.` + strings.Repeat("0", 200) + `1e-300"]`},
+		"a long number":               {`[` + strings.Repeat("9", 401) + `]`, `["` + strings.Repeat("9", 401) + `"]`},
+		"deep":                        {deep(64), deep(64)},
+	} {
+		if got := string(redact.JSONTruncated(json.RawMessage(test.raw), redact.DefaultLimit)); got != test.want {
+			t.Errorf("%s: JSONTruncated(%s) = %s, want %s", name, test.raw, got, test.want)
+		}
+	}
+	for _, raw := range []string{
+		deep(65), deep(4000), "[\"\xff\"]", `["\ud800","\u0000"]`, `[1e999999,-1e-999999]`, `{"a":1,"a":` + deep(200) + `}`,
+		`{"_truncated":1,"_truncated":2,"b":"` + strings.Repeat("x", 20<<10) + `"}`, list(20_000, func(int) string { return `{"x":1,"x":2}` }), "\x00", "{",
+	} {
+		got := redact.JSONTruncated(json.RawMessage(raw), redact.DefaultLimit)
+		if err := envelope.CheckJSON(got, 10_000); err != nil || len(got) > redact.DefaultLimit {
+			t.Errorf("JSONTruncated(%.60s) has %d bytes: %v", raw, len(got), err)
+		}
 	}
 }
 

@@ -17,9 +17,9 @@ const DefaultLimit = 10 * 1024
 const MinLimit = 256
 
 const (
-	// maxDepth is how deep what is kept may be nested. PostgreSQL reads JSON
-	// recursively, and refuses what is nested far deeper.
-	maxDepth = 512
+	// maxDepth is how deep what is kept may be nested, as in any body.
+	// PostgreSQL reads JSON recursively, and refuses what is nested far deeper.
+	maxDepth = 128
 	// maxCutDepth is how deep containers are opened to keep a part of each.
 	maxCutDepth = 32
 	// minContainer is the fewest bytes into which a container is cut; with

@@ -19,6 +19,7 @@ func TestOutputs(t *testing.T) {
 		"a list as text":            {`{"content":[{"type":"text","text":"[1]"}],"structured":null}`, `[1]`},
 		"prose":                     {`{"content":[{"type":"text","text":"done"}]}`, `{"content":[{"type":"text","text":"done"}]}`},
 		"a number as text":          {`{"content":[{"type":"text","text":"42"}]}`, `{"content":[{"type":"text","text":"42"}]}`},
+		"a name twice as text":      {`{"content":[{"type":"text","text":"{\"ok\":false,\"ok\":true}"}]}`, `{"content":[{"type":"text","text":"{\"ok\":false,\"ok\":true}"}]}`},
 		"half of an object":         {`{"content":[{"type":"text","text":"{\"n\":"}]}`, `{"content":[{"type":"text","text":"{\"n\":"}]}`},
 		"two texts":                 {`{"content":[{"type":"text","text":"{}"},{"type":"text","text":"{}"}]}`, `{"content":[{"type":"text","text":"{}"},{"type":"text","text":"{}"}]}`},
 		"an image":                  {`{"content":[{"type":"image","data":"eA=="}]}`, `{"content":[{"type":"image","data":"eA=="}]}`},
