@@ -160,7 +160,7 @@ func (c *Client) Resume(ctx context.Context, of wire.Target, reason string) erro
 			return err
 		}
 		if p.Scope == of.Scope && strings.EqualFold(p.Subject, of.Subject) {
-			return c.tell(ctx, http.MethodDelete, pausesPath+"/"+p.ID, given("reason", reason), nil)
+			return c.tell(ctx, http.MethodDelete, pausesPath+"/"+p.ID.String(), given("reason", reason), nil)
 		}
 	}
 	return &Problem{Problem: wire.Problem{

@@ -88,25 +88,25 @@ const (
 type InboxItem struct {
 	// Kind is approval, unknown (the outcome of a call must be found out) or
 	// compensation (a step of the workflow WorkflowID could not be reversed).
-	Kind         string            `json:"kind"`
-	ActionID     envelope.ActionID `json:"action_id"`
-	Tool         string            `json:"tool"`
-	Args         json.RawMessage   `json:"args"`
-	Risk         envelope.Risk     `json:"risk"`
-	SessionID    string            `json:"session_id,omitzero"`
-	AutomationID string            `json:"automation_id,omitzero"`
-	EmployeeID   string            `json:"employee_id,omitzero"`
-	WorkflowID   uuid.UUID         `json:"workflow_id,omitzero"`
-	Since        time.Time         `json:"since"`
-	ExpiresAt    *time.Time        `json:"expires_at"`
-	Needed       int               `json:"approvals_needed"`
-	Given        int               `json:"approvals_given"`
-	ApprovedBy   []envelope.Actor  `json:"approved_by"`
-	EditedBy     envelope.Actor    `json:"edited_by,omitzero"`
-	Escalated    bool              `json:"escalated"`
-	Policy       string            `json:"policy,omitzero"`
-	Note         string            `json:"note,omitzero"`
-	Drift        string            `json:"drift,omitzero"`
+	Kind         string              `json:"kind"`
+	ActionID     envelope.ActionID   `json:"action_id"`
+	Tool         string              `json:"tool"`
+	Args         json.RawMessage     `json:"args"`
+	Risk         envelope.Risk       `json:"risk"`
+	SessionID    string              `json:"session_id,omitzero"`
+	AutomationID string              `json:"automation_id,omitzero"`
+	EmployeeID   envelope.EmployeeID `json:"employee_id,omitzero"`
+	WorkflowID   uuid.UUID           `json:"workflow_id,omitzero"`
+	Since        time.Time           `json:"since"`
+	ExpiresAt    *time.Time          `json:"expires_at"`
+	Needed       int                 `json:"approvals_needed"`
+	Given        int                 `json:"approvals_given"`
+	ApprovedBy   []envelope.Actor    `json:"approved_by"`
+	EditedBy     envelope.Actor      `json:"edited_by,omitzero"`
+	Escalated    bool                `json:"escalated"`
+	Policy       string              `json:"policy,omitzero"`
+	Note         string              `json:"note,omitzero"`
+	Drift        string              `json:"drift,omitzero"`
 	// ETag is for Approval.ETag.
 	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`

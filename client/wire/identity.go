@@ -6,30 +6,20 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Me is who the caller is.
+// Me is who the caller is, and what it is allowed.
 type Me struct {
 	TenantID string `json:"tenant_id"`
 	Tenant   string `json:"tenant"`
-	Name     string `json:"name"`
-	Role     string `json:"role"`
+	TokenGrant
 	// TokenID is empty for a token that an OpenID Connect issuer signed.
-	TokenID    string   `json:"token_id,omitzero"`
-	OperatorID string   `json:"operator_id,omitzero"`
-	Email      string   `json:"email,omitzero"`
-	EmployeeID string   `json:"employee_id,omitzero"`
-	SessionID  string   `json:"session_id,omitzero"`
-	Scopes     []string `json:"scopes,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-	// Automations and Employees are those that proposals may name.
-	Automations []string `json:"automations,omitempty"`
-	Employees   []string `json:"employees,omitempty"`
+	TokenID string `json:"token_id,omitzero"`
+	Email   string `json:"email,omitzero"`
 	// Operations are those of openapi.yaml that the caller may use.
 	Operations []string `json:"operations"`
 }
 
-// Token is a token without its secret.
-type Token struct {
-	ID         string   `json:"token_id"`
+// TokenGrant is whose a token is, and what it allows.
+type TokenGrant struct {
 	Name       string   `json:"name"`
 	Role       string   `json:"role"`
 	EmployeeID string   `json:"employee_id,omitzero"`
@@ -38,11 +28,17 @@ type Token struct {
 	Scopes     []string `json:"scopes,omitempty"`
 	Tools      []string `json:"tools,omitempty"`
 	// Automations and Employees are those that proposals may name.
-	Automations []string       `json:"automations,omitempty"`
-	Employees   []string       `json:"employees,omitempty"`
-	IssuedBy    envelope.Actor `json:"issued_by,omitzero"`
-	CreatedAt   time.Time      `json:"created_at"`
-	ExpiresAt   *time.Time     `json:"expires_at"`
+	Automations []string `json:"automations,omitempty"`
+	Employees   []string `json:"employees,omitempty"`
+}
+
+// Token is a token without its secret.
+type Token struct {
+	ID string `json:"token_id"`
+	TokenGrant
+	IssuedBy  envelope.Actor `json:"issued_by,omitzero"`
+	CreatedAt time.Time      `json:"created_at"`
+	ExpiresAt *time.Time     `json:"expires_at"`
 	// LastUsedAt is exact to about half a minute; nil is never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RotatedAt  *time.Time `json:"rotated_at,omitempty"`
@@ -53,34 +49,16 @@ type Token struct {
 
 // TokenInput is a token to issue.
 type TokenInput struct {
-	Name       string   `json:"name"`
-	Role       string   `json:"role"`
-	EmployeeID string   `json:"employee_id,omitzero"`
-	SessionID  string   `json:"session_id,omitzero"`
-	OperatorID string   `json:"operator_id,omitzero"`
-	Scopes     []string `json:"scopes,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-	// Automations and Employees are those that proposals may name.
-	Automations []string          `json:"automations,omitempty"`
-	Employees   []string          `json:"employees,omitempty"`
-	ExpiresIn   envelope.Duration `json:"expires_in,omitzero"`
+	TokenGrant
+	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 }
 
 // IssuedToken is a token with its secret, which is shown only once.
 type IssuedToken struct {
-	ID         string   `json:"token_id"`
-	Token      string   `json:"token"`
-	Name       string   `json:"name"`
-	Role       string   `json:"role"`
-	EmployeeID string   `json:"employee_id,omitzero"`
-	SessionID  string   `json:"session_id,omitzero"`
-	OperatorID string   `json:"operator_id,omitzero"`
-	Scopes     []string `json:"scopes,omitempty"`
-	Tools      []string `json:"tools,omitempty"`
-	// Automations and Employees are those that proposals may name.
-	Automations []string   `json:"automations,omitempty"`
-	Employees   []string   `json:"employees,omitempty"`
-	ExpiresAt   *time.Time `json:"expires_at"`
+	ID    string `json:"token_id"`
+	Token string `json:"token"`
+	TokenGrant
+	ExpiresAt *time.Time `json:"expires_at"`
 	// PreviousUntil is how long the secret before this one is still valid.
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 }

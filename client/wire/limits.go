@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -21,13 +23,15 @@ type Bucket struct {
 type Rate struct {
 	Limit int               `json:"limit"`
 	Per   envelope.Duration `json:"per"`
-	// Burst is how many may go at once after a time without any.
+	// Burst is how many may go at once after a time without any; zero means 1.
 	Burst int `json:"burst,omitzero"`
 }
 
-// Calendar is so many actions in each hour, day, week or month.
+// Calendar is so many actions in each hour, day, week or month on the wall clock,
+// which begins anew at the hour, at midnight, on Monday, or on the first.
 type Calendar struct {
-	Limit int    `json:"limit"`
+	Limit int `json:"limit"`
+	// Every is hour, day, week or month.
 	Every string `json:"every"`
 	// Timezone is an IANA name; empty is the tenant's.
 	Timezone string `json:"timezone,omitzero"`
@@ -36,24 +40,32 @@ type Calendar struct {
 // BucketState is a bucket, and how much of its limits is used.
 type BucketState struct {
 	Bucket
+	BucketUse
 
+	ETag string `json:"etag,omitzero"`
+}
+
+// BucketUse is how much of a bucket's limits is used.
+type BucketUse struct {
+	// RetiredAt is when new actions were no longer let in.
 	RetiredAt *time.Time `json:"retired_at"`
 	// Permits is how many actions may go now; nil without a rate or a calendar.
 	Permits *int64 `json:"permits"`
 	// CalendarUsed is how many went in this period; nil without a calendar.
 	CalendarUsed *int64 `json:"calendar_used"`
-	// InUse is how many calls are open.
+	// InUse is how many calls are open, counted only under a limit.
 	InUse int64 `json:"in_use"`
 	// OpensAt is when the next may go; nil is now.
 	OpensAt *time.Time `json:"opens_at"`
-	// ClosedUntil is how long the bucket is closed, and ClosedBy by what.
+	// ClosedUntil is how long the bucket is closed, by the answer of a provider or by
+	// somebody, and ClosedBy the reason in one word.
 	ClosedUntil *time.Time `json:"closed_until"`
 	ClosedBy    string     `json:"closed_by,omitzero"`
-	Paused      bool       `json:"paused"`
+	// Paused reports whether the bucket, the tenant or everything is paused.
+	Paused bool `json:"paused"`
 	// Due and Waiting count actions, up to 100,000.
-	Due     int64  `json:"due"`
-	Waiting int64  `json:"waiting"`
-	ETag    string `json:"etag,omitzero"`
+	Due     int64 `json:"due"`
+	Waiting int64 `json:"waiting"`
 }
 
 // QuietHours are weekly windows in which nothing of a scope is sent.
@@ -76,9 +88,10 @@ type QuietHours struct {
 type Window struct {
 	// Days are those on which the window begins: mon to sun. None is every day.
 	Days []string `json:"days,omitempty"`
-	// From is HH:MM on the wall clock.
+	// From is when the window begins, HH:MM on the wall clock.
 	From string `json:"from"`
-	// Until is HH:MM on the same day, 24:00, or HH:MM+1 on the next day.
+	// Until is when the window ends: HH:MM on the same day, 24:00 for the day's
+	// end, or HH:MM+1 on the next day. A window is at most 24 hours long.
 	Until string `json:"until"`
 }
 
@@ -126,7 +139,8 @@ type Employee struct {
 type Target struct {
 	// Scope is everything, tenant, employee, source, bucket or tool.
 	Scope string `json:"scope"`
-	// Subject names it; empty for everything and the tenant.
+	// Subject is the employee's id, the source's id, the bucket's name, or
+	// source:tool; empty for everything and the tenant.
 	Subject string `json:"subject,omitzero"`
 }
 
@@ -138,13 +152,15 @@ type PauseInput struct {
 	Reason string `json:"reason"`
 }
 
-// Pause is a target that is, or was, paused.
+// Pause is a target that is, or was, paused. While it is, nothing that it covers
+// is sent.
 type Pause struct {
-	ID string `json:"pause_id"`
+	ID uuid.UUID `json:"pause_id"`
 	Target
 
 	// Kill also ends what was pending.
-	Kill   bool           `json:"kill"`
+	Kill bool `json:"kill"`
+	// Reason and By are those of the pause or, if it became one, of the kill.
 	Reason string         `json:"reason"`
 	By     envelope.Actor `json:"by"`
 	At     time.Time      `json:"at"`
@@ -173,15 +189,17 @@ type Breaker struct {
 
 // Settings hold for a whole tenant.
 type Settings struct {
-	// Timezone is an IANA name.
+	// Timezone is an IANA name. Calendar buckets without a zone of their own begin
+	// anew at its midnight.
 	Timezone string `json:"timezone"`
-	// PhoneRegion is the country of phone numbers without one.
+	// PhoneRegion is the country, in two letters, whose phone numbers are written
+	// without a country code; empty for none.
 	PhoneRegion string `json:"phone_region"`
 	// PlusAddressing takes ana+news@ for ana@ on the do-not-contact list.
 	PlusAddressing bool `json:"plus_addressing"`
-	// SessionPending is how many actions of a session may wait for a person,
-	// and SessionMinute how many it may propose in a minute; zero is any number,
-	// nil the default.
+	// SessionPending is how many actions of a session may wait for a person, and
+	// SessionMinute how many it may propose in a minute that begins with the
+	// first; zero is any number, nil the default.
 	SessionPending *int `json:"session_pending_max,omitempty"`
 	SessionMinute  *int `json:"session_minute_max,omitempty"`
 	// ETag identifies the settings as they were read, for a change that is based
@@ -236,9 +254,11 @@ type Retention struct {
 
 // AgentNote is a text that an agent kept with the tool notes.
 type AgentNote struct {
-	ID     string `json:"note_id"`
+	ID uuid.UUID `json:"note_id"`
+	// Source is the source whose tool was called.
 	Source string `json:"source"`
-	// Key is the idempotency key of the call.
+	// Key is the idempotency key of the call, the same for every attempt of an
+	// action. The action has the note's id as its provider_id.
 	Key       string    `json:"key"`
 	Text      string    `json:"text"`
 	CreatedAt time.Time `json:"created_at"`

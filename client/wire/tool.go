@@ -206,8 +206,10 @@ type ToolRule struct {
 
 // Retry is when a tool is tried again. What is zero is left to the defaults.
 type Retry struct {
+	// MaxAttempts is how many attempts are made in all, 1 to 100.
 	MaxAttempts int `json:"max_attempts,omitzero"`
-	// Base is the first pause before a retry, and Cap the longest.
+	// Base is the first pause before a retry, which doubles with every attempt up
+	// to Cap.
 	Base envelope.Duration `json:"base,omitzero"`
 	Cap  envelope.Duration `json:"cap,omitzero"`
 	// Jitter is the share of a pause that is left to chance, 0 to 1.

@@ -129,7 +129,7 @@ func keepsNotes(d *fixture) {
 	if err != nil || len(page.Items) != 1 || page.Items[0].Text != "Ana prefers mornings." || page.Items[0].Source != "countersign" {
 		d.t.Errorf("Notes = %+v, %v, want the one", page, err)
 	}
-	if err == nil && !strings.Contains(s.out, page.Items[0].ID) {
+	if err == nil && !strings.Contains(s.out, page.Items[0].ID.String()) {
 		d.t.Errorf("the tool answered %s, want the note's id %s", s.out, page.Items[0].ID)
 	}
 }

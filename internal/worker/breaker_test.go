@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
@@ -415,7 +416,7 @@ func (y *fixture) settledOrClosed() {
 func TestAToolsOwnRetryPolicy(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	rule := limits.ToolRule{Source: "fake", Name: toolOnce, Retry: limits.Retry{
+	rule := limits.ToolRule{Source: "fake", Name: toolOnce, Retry: wire.Retry{
 		MaxAttempts: 3, Base: envelope.Duration(time.Minute), Cap: envelope.Duration(90 * time.Second), Jitter: new(0.0),
 	}}
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutToolRule(ctx, tx, y.tenant, rule, "ada") })

@@ -28,7 +28,7 @@ func (fx fixture) tokensAt(bucket int64, at string) int64 {
 func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		every limits.Period
+		every string
 		zone  string
 		// from is when the period began that is used up; last is just before
 		// its end, opens when the next one begins.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -44,6 +45,19 @@ type View struct {
 	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
 	WaitsFor   string
 	WaitsUntil time.Time
+}
+
+// Waiting returns what the envelope waits for; nil for nothing. Nobody can say when
+// a pause ends.
+func (v View) Waiting() *wire.Waiting {
+	if v.WaitsFor == "" {
+		return nil
+	}
+	w := &wire.Waiting{For: v.WaitsFor, Message: Explain(v.WaitsFor)}
+	if !v.WaitsUntil.IsZero() && v.WaitsFor != preflight.CodePaused {
+		w.Until = &v.WaitsUntil
+	}
+	return w
 }
 
 // Review is how far people have got with an envelope that needs them.

@@ -223,7 +223,7 @@ func FactsOf(set *limits.Set, a Action, now time.Time) Facts {
 	}
 	if pause, ok := set.Paused(a.Employee, a.Tool); ok {
 		f.Pause = Pause{
-			Scope: string(pause.Scope), Since: pause.At,
+			Scope: pause.Scope, Since: pause.At,
 			Kill: pause.Kill && pause.KilledAt != nil && !a.CreatedAt.After(*pause.KilledAt),
 		}
 	}

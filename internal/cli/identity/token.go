@@ -5,7 +5,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -109,22 +108,7 @@ func issueInDatabase(ctx context.Context, a *command.App, tenant string, g ident
 			Tenant: id, Kind: audit.Configured, Actor: databaseActor, Items: []audit.Item{{Subject: what, Detail: detail}},
 		})
 	})
-	return wire.IssuedToken{
-		ID: made.Principal.Token.String(), Token: made.Token.Text(), Name: g.Name, Role: string(g.Role), SessionID: made.Principal.Session,
-		EmployeeID: given(g.Employee), OperatorID: given(g.Operator), Scopes: texts(g.Scopes), Tools: g.Tools, Automations: g.Names.Automations, Employees: g.Names.Employees, ExpiresAt: made.ExpiresAt,
-	}, err
-}
-
-// given writes an id; none is empty.
-func given[T interface {
-	comparable
-	fmt.Stringer
-}](id T) string {
-	var none T
-	if id == none {
-		return ""
-	}
-	return id.String()
+	return made.JSON(), err
 }
 
 func texts(all []identity.Scope) []string {

@@ -161,7 +161,7 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wi
 	if err != nil {
 		return wire.Pause{}, 0, err
 	}
-	var p pause.Pause
+	var p wire.Pause
 	inFlight := 0
 	err = a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) (err error) {
 		if p, err = pause.SetEverything(ctx, tx, kill, f.reason, envelope.Actor(by)); err != nil {
@@ -170,10 +170,7 @@ func pauseAll(ctx context.Context, a *command.App, kill bool, f targetFlags) (wi
 		inFlight, err = pause.InFlight(ctx, tx)
 		return err
 	})
-	return wire.Pause{
-		ID: p.ID.String(), Target: wire.Target{Scope: string(p.Scope), Subject: p.Subject}, Kill: p.Kill, Reason: p.Reason, By: p.By, At: p.At,
-		KilledAt: p.KilledAt, Cancelled: p.Cancelled, SweptAt: p.SweptAt, LiftedAt: p.LiftedAt, LiftedBy: p.LiftedBy, WokenAt: p.WokenAt,
-	}, inFlight, err
+	return p, inFlight, err
 }
 
 // Resume returns the command resume.

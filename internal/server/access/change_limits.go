@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -25,14 +28,14 @@ func (c *comparison) compareLimits() {
 		// Hours that were there before may have ended later on some days.
 		c.add(everyTool, was != nil, of("the quiet hours", either(was, is).Scope))
 	})
-	compare(c.before.Pauses, c.after.Pauses, func(p pause.Pause) pause.ID { return p.ID }, func(was, is *pause.Pause) {
+	compare(c.before.Pauses, c.after.Pauses, func(p wire.Pause) uuid.UUID { return p.ID }, func(was, is *wire.Pause) {
 		c.add(pausedTools(either(was, is)), false, of("the pause", either(was, is).Scope))
 	})
 	c.compareEmployees()
 }
 
 // pausedTools returns the tools that a pause concerns.
-func pausedTools(p pause.Pause) policy.Key {
+func pausedTools(p wire.Pause) policy.Key {
 	key, err := policy.ParseKey(p.Subject)
 	switch {
 	case p.Scope == pause.Source:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
@@ -29,7 +30,7 @@ type Configuration struct {
 	Snapshots     map[policy.Key]catalog.SnapshotRule
 	Reconciles    []reconcile.ToolRule
 	Subscriptions []subscription.Subscription
-	Pauses        []pause.Pause
+	Pauses        []wire.Pause
 }
 
 // ReadConfiguration reads the configuration of a tenant as it is in the

@@ -12,9 +12,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -34,7 +34,7 @@ type report struct {
 	DecidedBy envelope.Actor     `json:"decided_by,omitempty"`
 	// Layers are the layers of policy that denied.
 	Layers  []policy.Step `json:"layers,omitempty"`
-	Waiting *waiting      `json:"waiting,omitempty"`
+	Waiting *wire.Waiting `json:"waiting,omitempty"`
 	// ExpiresAt is when the wait for a decision ends.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Wait      *waitHint  `json:"wait,omitempty"`
@@ -43,13 +43,6 @@ type report struct {
 	RetryAfter int `json:"retry_after_seconds,omitempty"`
 	// Errors are the rules that the arguments break.
 	Errors []envelope.FieldError `json:"errors,omitempty"`
-}
-
-// waiting is what an action waits for.
-type waiting struct {
-	For     string     `json:"for"`
-	Message string     `json:"message"`
-	Until   *time.Time `json:"until,omitempty"`
 }
 
 // waitHint says how to wait for an action.
@@ -132,12 +125,7 @@ func (ts *tokenServer) report(v outbox.View) report {
 			r.Code, r.Reason, r.Layers = "policy_denied", v.ModeSource, policy.Denying(v.Trace)
 		}
 	case "pending", "executing":
-		if v.WaitsFor != "" {
-			r.Waiting = &waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
-			if !v.WaitsUntil.IsZero() && v.WaitsFor != preflight.CodePaused {
-				r.Waiting.Until = new(v.WaitsUntil.UTC())
-			}
-		}
+		r.Waiting = v.Waiting()
 		if v.WaitsFor == outbox.WaitsApproval && v.ApprovalExpiresAt != nil {
 			r.ExpiresAt = new(v.ApprovalExpiresAt.UTC())
 		}

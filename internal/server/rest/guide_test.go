@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -69,7 +70,7 @@ func TestNotesAreListed(t *testing.T) {
 	}
 	f.agent.send("GET", "/api/v1/notes", nil).wants(t, 403)
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := notebook.List(ctx, tx, f.id, notebook.ID{}, 10)
+		rows, err := notebook.List(ctx, tx, f.id, uuid.UUID{}, 10)
 		if len(rows) != 3 {
 			t.Errorf("List has %d notes, want 3", len(rows))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/schema"
@@ -127,7 +128,7 @@ type Source struct {
 	// no envelope could name, and those whose definition cannot be used.
 	// LeftOutTools has the first few of them.
 	LeftOut      int
-	LeftOutTools []LeftOutTool
+	LeftOutTools []wire.LeftOutTool
 	// SkippedLines is how many lines of output were no messages.
 	SkippedLines int
 	// ListedAt is when that was; nil if it never was.

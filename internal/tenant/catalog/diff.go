@@ -8,40 +8,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// Strength says how much a change of a definition matters.
-type Strength string
-
-// The strengths.
+// The strengths of differences: how much they matter.
 const (
 	// StrengthText is a change of what only describes. An agent reads it.
-	StrengthText Strength = "text"
+	StrengthText = "text"
 	// StrengthInterface is a change of what a call means.
-	StrengthInterface Strength = "interface"
+	StrengthInterface = "interface"
 )
-
-// Difference is one difference between two definitions. All of it is fit to be
-// shown: what would not show in texts and names is written as visible.Reveal does.
-type Difference struct {
-	// Pointer leads to the place in the definition, such as
-	// /input_schema/properties/to/type.
-	Pointer string `json:"pointer"`
-	// Was and Now are what stood and stands there; nil where there was, or is,
-	// nothing.
-	Was      json.RawMessage `json:"was,omitempty"`
-	Now      json.RawMessage `json:"now,omitempty"`
-	Strength Strength        `json:"strength"`
-	// HiddenCharacters says that something here would not have shown.
-	HiddenCharacters bool `json:"hidden_characters"`
-}
 
 // Diff lists what differs between two definitions, in order of place. Without
 // a former one all of the present one is new. The error is that one of them
 // has no canonical form.
-func Diff(was *Definition, now Definition) ([]Difference, error) {
+func Diff(was *Definition, now Definition) ([]wire.ToolDifference, error) {
 	var before map[string]any
 	var err error
 	if was != nil {
@@ -62,7 +45,7 @@ func Diff(was *Definition, now Definition) ([]Difference, error) {
 
 // Diff lists what changed in the tool's definition since it was accepted. If
 // the accepted one is not known, that is everything.
-func (t *Tool) Diff() ([]Difference, error) { return Diff(t.AcceptedDefinition, t.Definition) }
+func (t *Tool) Diff() ([]wire.ToolDifference, error) { return Diff(t.AcceptedDefinition, t.Definition) }
 
 // document is the definition as one value. A part that is empty is not there.
 func (d Definition) document() (map[string]any, error) {
@@ -104,7 +87,7 @@ func (d Definition) document() (map[string]any, error) {
 type differ struct {
 	// texts says that no text may be passed over in the schema at hand.
 	texts   texts
-	changes []Difference
+	changes []wire.ToolDifference
 }
 
 func (d *differ) part(name string, before, after map[string]any) {
@@ -133,7 +116,7 @@ func member(of map[string]any, name string) any {
 	return nothing{}
 }
 
-func (d *differ) compare(pointer string, was, is any, at position, strength Strength) {
+func (d *differ) compare(pointer string, was, is any, at position, strength string) {
 	switch v := is.(type) {
 	case map[string]any:
 		if before, ok := was.(map[string]any); ok {
@@ -156,7 +139,7 @@ func (d *differ) compare(pointer string, was, is any, at position, strength Stre
 	if wasText == isText {
 		return
 	}
-	change := Difference{Pointer: pointer, Strength: strength}
+	change := wire.ToolDifference{Pointer: pointer, Strength: strength}
 	var hidden [3]bool
 	change.Was, hidden[0] = revealed(was)
 	change.Now, hidden[1] = revealed(is)
@@ -165,7 +148,7 @@ func (d *differ) compare(pointer string, was, is any, at position, strength Stre
 	d.changes = append(d.changes, change)
 }
 
-func (d *differ) objects(at string, was, is map[string]any, where position, strength Strength) {
+func (d *differ) objects(at string, was, is map[string]any, where position, strength string) {
 	both := maps.Clone(was)
 	maps.Copy(both, is)
 	for _, name := range slices.Sorted(maps.Keys(both)) {

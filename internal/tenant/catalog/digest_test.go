@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/visible"
@@ -173,11 +174,11 @@ func definition(t source.Tool) catalog.Definition {
 }
 
 // level is the drift that changes amount to.
-func level(changes []catalog.Difference) catalog.Drift {
+func level(changes []wire.ToolDifference) catalog.Drift {
 	switch {
 	case len(changes) == 0:
 		return catalog.DriftNone
-	case slices.ContainsFunc(changes, func(c catalog.Difference) bool { return c.Strength == catalog.StrengthInterface }):
+	case slices.ContainsFunc(changes, func(c wire.ToolDifference) bool { return c.Strength == catalog.StrengthInterface }):
 		return catalog.DriftInterface
 	}
 	return catalog.DriftText

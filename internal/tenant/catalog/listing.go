@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -54,12 +55,6 @@ func listingEvent(tenant envelope.TenantID, source string, changed []listed) aud
 // namePattern is what an envelope can name a tool by.
 var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
 
-// LeftOutTool is a tool that a listing left out, and why.
-type LeftOutTool struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
-
 // maxLeftOut bounds the tools that are named as left out.
 const maxLeftOut = 20
 
@@ -91,10 +86,10 @@ type listedTool struct {
 // namedOnce returns the tools that an envelope can name and whose definition
 // can be used, of several with one name the first; and the first few of those
 // that it leaves out.
-func namedOnce(tools []source.Tool) ([]listedTool, []LeftOutTool) {
+func namedOnce(tools []source.Tool) ([]listedTool, []wire.LeftOutTool) {
 	taken := make(map[string]bool, len(tools))
 	kept := make([]listedTool, 0, len(tools))
-	leftOut := []LeftOutTool{}
+	leftOut := []wire.LeftOutTool{}
 	for _, t := range tools {
 		digest, err := Digest(t)
 		why := unusable(t)
@@ -109,7 +104,7 @@ func namedOnce(tools []source.Tool) ([]listedTool, []LeftOutTool) {
 			taken[t.Name] = true
 			kept = append(kept, listedTool{t, digest})
 		} else if len(leftOut) < maxLeftOut {
-			leftOut = append(leftOut, LeftOutTool{shownName(t.Name), why})
+			leftOut = append(leftOut, wire.LeftOutTool{Name: shownName(t.Name), Reason: why})
 		}
 	}
 	return kept, leftOut

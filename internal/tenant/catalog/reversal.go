@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
@@ -21,20 +22,14 @@ type Reversal struct {
 	Args json.RawMessage
 }
 
-// storedReversal is a Reversal as it is stored and as the API shows it.
-type storedReversal struct {
-	Tool string          `json:"tool"`
-	Args json.RawMessage `json:"args,omitempty"`
-}
-
 // MarshalJSON writes the tool as source:action.
 func (r Reversal) MarshalJSON() ([]byte, error) {
-	return json.Marshal(storedReversal{r.Tool.String(), r.Args})
+	return json.Marshal(wire.Reversal{Tool: r.Tool.String(), Args: r.Args})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (r *Reversal) UnmarshalJSON(raw []byte) error {
-	var s storedReversal
+	var s wire.Reversal
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return err
 	}

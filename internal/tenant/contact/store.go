@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -17,22 +18,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Counts is how many entries were added, changed and removed.
-type Counts struct {
-	Added   int `json:"added"`
-	Changed int `json:"changed"`
-	Removed int `json:"removed"`
-}
-
 // PutEntries adds entries to a tenant's do-not-contact list, up to MaxEntries,
 // or changes them where it has them already. Of two for the same contact the
 // last holds. If one is wrong, none is stored; the error's pointers begin with
 // /entries and the place of the entry. The event counts the
 // entries by kind and names none.
-func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (Counts, error) {
+func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (wire.ContactCount, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
-		return Counts{}, err
+		return wire.ContactCount{}, err
 	}
 	last := make(map[Contact]int, len(contacts))
 	for i, c := range contacts {
@@ -49,9 +43,9 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 	}
 	rows, err := dbsqlc.New().DoNotContactUpsertMany(ctx, tx, p)
 	if err != nil {
-		return Counts{}, violations.Fault(err)
+		return wire.ContactCount{}, violations.Fault(err)
 	}
-	var t Counts
+	var t wire.ContactCount
 	kinds := make(map[string]int)
 	for _, r := range rows {
 		kinds[r.Kind]++
@@ -67,10 +61,10 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 // DeleteEntries takes entries off a tenant's do-not-contact list, up to
 // MaxEntries. Only kind and value count. Those that are not on it are passed
 // over.
-func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (Counts, error) {
+func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (wire.ContactCount, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
-		return Counts{}, err
+		return wire.ContactCount{}, err
 	}
 	p := &dbsqlc.DoNotContactDeleteManyParams{TenantID: uuid.UUID(tenant)}
 	for _, c := range contacts {
@@ -78,13 +72,13 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 	}
 	rows, err := dbsqlc.New().DoNotContactDeleteMany(ctx, tx, p)
 	if err != nil {
-		return Counts{}, err
+		return wire.ContactCount{}, err
 	}
 	kinds := make(map[string]int)
 	for _, r := range rows {
 		kinds[r.Kind]++
 	}
-	t := Counts{Removed: len(rows)}
+	t := wire.ContactCount{Removed: len(rows)}
 	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
 }
 
@@ -138,8 +132,8 @@ func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entri
 	return contacts, p.Err()
 }
 
-func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, t Counts, kinds map[string]int) error {
-	if t == (Counts{}) {
+func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, t wire.ContactCount, kinds map[string]int) error {
+	if t == (wire.ContactCount{}) {
 		return nil
 	}
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{

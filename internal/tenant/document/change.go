@@ -7,31 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/audit"
-)
-
-// ChangeKind is what happens to an entry.
-type ChangeKind string
-
-// The kinds of change.
-const (
-	Added     ChangeKind = "added"
-	Changed   ChangeKind = "changed"
-	Removed   ChangeKind = "removed"
-	Unchanged ChangeKind = "unchanged"
 )
 
 // Change is what happens to one entry of a section.
 type Change struct {
-	Kind ChangeKind `json:"change"`
-	// Section is the section's name in the document.
-	Section string `json:"section"`
-	// Name is the entry's key; empty for a section that is one value.
-	Name string `json:"name,omitzero"`
-	// Was and Is are the entry before and after; nil where there is none.
-	Was json.RawMessage `json:"was,omitempty"`
-	Is  json.RawMessage `json:"is,omitempty"`
-
+	wire.SettingChange
 	// noun names the kind of entry in events.
 	noun string
 }
@@ -46,7 +28,7 @@ type Changes struct {
 // Record adds a change to the list, and calls write unless nothing changes or
 // c is dry. was and is are encoded as JSON; nil means that there is no entry.
 func (c *Changes) Record(section, noun, name string, was, is any, write func() error) error {
-	change := Change{Kind: Changed, Section: section, Name: name, noun: noun}
+	change := Change{wire.SettingChange{Kind: wire.ChangeChanged, Section: section, Name: name}, noun}
 	var err error
 	if change.Was, err = encode(was); err == nil {
 		change.Is, err = encode(is)
@@ -56,14 +38,14 @@ func (c *Changes) Record(section, noun, name string, was, is any, write func() e
 	}
 	switch {
 	case change.Was == nil:
-		change.Kind = Added
+		change.Kind = wire.ChangeAdded
 	case change.Is == nil:
-		change.Kind = Removed
+		change.Kind = wire.ChangeRemoved
 	case string(change.Was) == string(change.Is):
-		change.Kind = Unchanged
+		change.Kind = wire.ChangeUnchanged
 	}
 	c.List = append(c.List, change)
-	if c.Dry || change.Kind == Unchanged {
+	if c.Dry || change.Kind == wire.ChangeUnchanged {
 		return nil
 	}
 	return write()
@@ -81,12 +63,12 @@ func encode(entry any) (json.RawMessage, error) {
 func (c *Changes) Items(prefix string) []audit.Item {
 	var items []audit.Item
 	for _, change := range c.List {
-		if c.Dry || change.Kind == Unchanged {
+		if c.Dry || change.Kind == wire.ChangeUnchanged {
 			continue
 		}
-		it := audit.Item{Subject: prefix + change.noun + " " + string(change.Kind), Detail: make(map[string]any)}
+		it := audit.Item{Subject: prefix + change.noun + " " + change.Kind, Detail: make(map[string]any)}
 		if change.Name != "" {
-			it.Subject = prefix + change.noun + " " + change.Name + " " + string(change.Kind)
+			it.Subject = prefix + change.noun + " " + change.Name + " " + change.Kind
 		}
 		if change.Was != nil {
 			it.Detail["was"] = change.Was

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -61,6 +62,22 @@ func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 		Token: id, Tenant: tenant, Name: g.Name, Role: g.Role, Employee: g.Employee, Session: g.Session, Operator: g.Operator,
 		Scopes: g.Scopes, Tools: g.Tools, Names: g.Names, Maker: g.Maker,
 	}
+}
+
+// Grant returns whose the principal's token is, and what it allows, as the API
+// shows it.
+func (p Principal) Grant() wire.TokenGrant {
+	grant := wire.TokenGrant{
+		Name: p.Name, Role: string(p.Role), SessionID: p.Session, Scopes: converted[string](p.Scopes), Tools: p.Tools,
+		Automations: p.Names.Automations, Employees: p.Names.Employees,
+	}
+	if p.Employee != (envelope.EmployeeID{}) {
+		grant.EmployeeID = p.Employee.String()
+	}
+	if p.Operator != uuid.Nil {
+		grant.OperatorID = p.Operator.String()
+	}
+	return grant
 }
 
 func (g Grant) check() error {

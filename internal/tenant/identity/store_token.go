@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -21,6 +22,11 @@ type Issued struct {
 	Principal Principal
 	// ExpiresAt is nil for a token that is valid until it is revoked.
 	ExpiresAt *time.Time
+}
+
+// JSON returns the token with its secret, as the API shows it.
+func (i Issued) JSON() wire.IssuedToken {
+	return wire.IssuedToken{ID: i.Principal.Token.String(), Token: i.Token.Text(), TokenGrant: i.Principal.Grant(), ExpiresAt: i.ExpiresAt}
 }
 
 // AuditItem returns what the audit log records of a new token, without its
@@ -139,6 +145,14 @@ func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, befor
 		TenantID: uuid.UUID(tenant), Everything: everything, Before: uuid.UUID(before), Most: int32(min(most, 1000)),
 	})
 	return postgres.Map(rows, err, credentialFromRow)
+}
+
+// JSON returns the token as the API shows it.
+func (c Credential) JSON() wire.Token {
+	return wire.Token{
+		ID: c.ID.String(), TokenGrant: c.principal(envelope.TenantID{}, c.ID).Grant(), IssuedBy: c.By, CreatedAt: c.CreatedAt,
+		ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt, PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
+	}
 }
 
 func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {

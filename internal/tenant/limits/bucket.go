@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 )
@@ -37,37 +38,18 @@ type Bucket struct {
 }
 
 // Rate is so many per interval, evenly apart: 60 per minute is one a second.
-type Rate struct {
-	Limit int      `json:"limit"`
-	Per   Duration `json:"per"`
-	// Burst is how many may go at once after a time without any; zero means 1.
-	Burst int `json:"burst,omitzero"`
-}
+type Rate wire.Rate
 
-// Calendar is so many per hour, day, week or month on the wall clock, which
-// begins anew at the hour, at midnight, on Monday, or on the first.
-type Calendar struct {
-	Limit int    `json:"limit"`
-	Every Period `json:"every"`
-	// Timezone is an IANA name; empty means the tenant's.
-	Timezone string `json:"timezone,omitzero"`
-}
+// Calendar is so many in each period of the calendar.
+type Calendar wire.Calendar
 
-// Period is a stretch of the calendar.
-type Period string
-
-// The periods.
+// The periods of a calendar.
 const (
-	PeriodHour  Period = "hour"
-	PeriodDay   Period = "day"
-	PeriodWeek  Period = "week"
-	PeriodMonth Period = "month"
+	PeriodHour  = "hour"
+	PeriodDay   = "day"
+	PeriodWeek  = "week"
+	PeriodMonth = "month"
 )
-
-// Valid reports whether p is one of the constants.
-func (p Period) Valid() bool {
-	return slices.Contains([]Period{PeriodHour, PeriodDay, PeriodWeek, PeriodMonth}, p)
-}
 
 func (b Bucket) key() string { return b.Name }
 
@@ -117,7 +99,7 @@ func (c Calendar) check(p *check.Problems) {
 	} else {
 		p.Within("/calendar/limit", c.Limit, 1, maxCalendar)
 	}
-	if !c.Every.Valid() {
+	if !slices.Contains([]string{PeriodHour, PeriodDay, PeriodWeek, PeriodMonth}, c.Every) {
 		p.Add("/calendar/every", envelope.RuleEnum, "must be hour, day, week or month")
 	}
 	if c.Timezone != "" {
@@ -139,26 +121,7 @@ func (b Bucket) settled() Bucket {
 // BucketState is a bucket with how much of it is used at a moment.
 type BucketState struct {
 	Bucket
-	// RetiredAt is when new envelopes were no longer let in.
-	RetiredAt *time.Time `json:"retired_at"`
-	// Permits is how many may go now by rate and calendar; nil for any number.
-	Permits *int64 `json:"permits"`
-	// CalendarUsed is how many went in this period of the calendar.
-	CalendarUsed *int64 `json:"calendar_used"`
-	// InUse is how many are on their way, counted only under a ceiling.
-	InUse int64 `json:"in_use"`
-	// OpensAt is when the next may go; nil when one may now.
-	OpensAt *time.Time `json:"opens_at"`
-	// ClosedUntil is when a hold ends that a provider's answer, or somebody,
-	// put on the bucket, and ClosedBy the reason in one word.
-	ClosedUntil *time.Time `json:"closed_until"`
-	ClosedBy    string     `json:"closed_by,omitzero"`
-	// Paused says that a pause of the bucket, the tenant or everything stands.
-	Paused bool `json:"paused"`
-	// Due is how many wait for their turn now, and Waiting how many for their
-	// time. Neither counts further than MaxCount.
-	Due     int64 `json:"due"`
-	Waiting int64 `json:"waiting"`
+	wire.BucketUse
 }
 
 // MaxCount is where the counts of a BucketState stop.

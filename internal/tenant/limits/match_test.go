@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -31,9 +32,9 @@ func (h fixture) ask(recipients ...string) contact.Ask {
 	return contact.Ask{Tenant: h.tenant, Contacts: h.set().Contacts(recipients)}
 }
 
-func (h fixture) forbid(entries ...contact.Entry) contact.Counts {
+func (h fixture) forbid(entries ...contact.Entry) wire.ContactCount {
 	h.t.Helper()
-	var counts contact.Counts
+	var counts wire.ContactCount
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 		counts, err = contact.PutEntries(ctx, tx, h.tenant, entries, "ada")
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
@@ -15,9 +16,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-func (h fixture) pause(of pause.Target, kill bool, reason string) pause.Pause {
+func (h fixture) pause(of pause.Target, kill bool, reason string) wire.Pause {
 	h.t.Helper()
-	var p pause.Pause
+	var p wire.Pause
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 		p, err = pause.Set(ctx, tx, h.tenant, of, kill, reason, "ada")
 		return err
@@ -25,9 +26,9 @@ func (h fixture) pause(of pause.Target, kill bool, reason string) pause.Pause {
 	return p
 }
 
-func (h fixture) pauses(f pause.Filter) []pause.Pause {
+func (h fixture) pauses(f pause.Filter) []wire.Pause {
 	h.t.Helper()
-	var all []pause.Pause
+	var all []wire.Pause
 	f.Most = 100
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 		all, err = pause.List(ctx, tx, h.tenant, f)
@@ -163,7 +164,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 	first := h.forbid(contact.Entry{Value: "Ana@Example.org", Reason: "a"}, contact.Entry{Value: "bo@example.org"}, contact.Entry{Kind: contact.Domain, Value: "x.example"},
 		contact.Entry{Value: "ANA@example.org", Reason: "b"})
 	second := h.forbid(contact.Entry{Value: "ana@example.org", Reason: "c"}, contact.Entry{Value: "@cy"})
-	var removed contact.Counts
+	var removed wire.ContactCount
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
 		removed, err = contact.DeleteEntries(ctx, tx, h.tenant, []contact.Entry{{Value: "BO@example.org"}, {Value: "nobody@example.org"}}, "ada")
 		return err
@@ -186,7 +187,7 @@ func TestEntriesAreListedAndTold(t *testing.T) {
 		f.AfterKind, f.AfterValue = page[len(page)-1].Kind, page[len(page)-1].Value
 	}
 
-	if diff := cmp.Diff([]contact.Counts{{Added: 3}, {Added: 1, Changed: 1}, {Removed: 1}}, []contact.Counts{first, second, removed}); diff != "" {
+	if diff := cmp.Diff([]wire.ContactCount{{Added: 3}, {Added: 1, Changed: 1}, {Removed: 1}}, []wire.ContactCount{first, second, removed}); diff != "" {
 		t.Errorf("tallies (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"domain x.example  ada", "email ana@example.org c ada", "handle cy  ada"}, seen); diff != "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -29,7 +30,7 @@ type Set struct {
 	bucketNames  []string
 	names        map[int64]string
 	employees    map[envelope.EmployeeID]Employee
-	pauses       map[pause.Target]pause.Pause
+	pauses       map[pause.Target]wire.Pause
 	quiet        *quietSet
 }
 
@@ -100,11 +101,11 @@ func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
 
 // Paused returns the pause of an employee, a source or a tool under which an
 // envelope falls: a kill if one of them is, else the one of the widest scope.
-func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (pause.Pause, bool) {
+func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (wire.Pause, bool) {
 	if !s.AnyPause() {
-		return pause.Pause{}, false
+		return wire.Pause{}, false
 	}
-	var first pause.Pause
+	var first wire.Pause
 	var found bool
 	for _, t := range [...]pause.Target{{Scope: pause.Source, Subject: key.Source}, {Scope: pause.Employee, Subject: employee.String()}, {Scope: pause.Tool, Subject: key.String()}} {
 		p, ok := s.pauses[t]

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -34,7 +35,7 @@ func fullDocument() limits.Document {
 			{Scope: limits.QuietTenant, Hours: nightly(300)},
 		},
 		Employees: []limits.Employee{{Trust: policy.TrustLow, Scopes: []string{}}, {ID: employeeA(), Name: "Ana", Trust: policy.TrustHigh, Scopes: []string{"contacts:*"}}},
-		Tools:     []limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: limits.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
+		Tools:     []limits.ToolRule{{Source: "mail", Name: "send", Recipients: some([]string{"/to/*"}), Scopes: []string{"mail:send"}, Retry: wire.Retry{MaxAttempts: 3, Base: envelope.Duration(2 * time.Second), Cap: envelope.Duration(time.Minute), Jitter: some(0.2)}}},
 	}
 }
 
@@ -149,7 +150,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 			return limits.PutQuietHours(ctx, tx, h.tenant, limits.QuietHours{Scope: scope, Subject: subject, Hours: q}, "ada")
 		}
 	}
-	setPause := func(scope pause.Scope, subject, reason string) func(context.Context, pgx.Tx) error {
+	setPause := func(scope string, subject, reason string) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
 			_, err := pause.Set(ctx, tx, h.tenant, pause.Target{Scope: scope, Subject: subject}, false, reason, "ada")
 			return err
@@ -216,11 +217,11 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 		}, []string{"/session_pending_max", "/session_minute_max"}},
 
 		"patterns":       {rule(limits.ToolRule{Recipients: some([]string{"/to", "to", "/to", "/a*b"})}), []string{"/recipients/1", "/recipients/2", "/recipients/3"}},
-		"attempts":       {rule(limits.ToolRule{Retry: limits.Retry{MaxAttempts: 101}}), []string{"/retry/max_attempts"}},
-		"a base":         {rule(limits.ToolRule{Retry: limits.Retry{Base: 25 * hour}}), []string{"/retry/base"}},
-		"a cap":          {rule(limits.ToolRule{Retry: limits.Retry{Cap: 169 * hour}}), []string{"/retry/cap"}},
-		"cap below base": {rule(limits.ToolRule{Retry: limits.Retry{Base: 2 * hour, Cap: hour}}), []string{"/retry/cap"}},
-		"jitter":         {rule(limits.ToolRule{Retry: limits.Retry{Jitter: some(1.1)}}), []string{"/retry/jitter"}},
+		"attempts":       {rule(limits.ToolRule{Retry: wire.Retry{MaxAttempts: 101}}), []string{"/retry/max_attempts"}},
+		"a base":         {rule(limits.ToolRule{Retry: wire.Retry{Base: 25 * hour}}), []string{"/retry/base"}},
+		"a cap":          {rule(limits.ToolRule{Retry: wire.Retry{Cap: 169 * hour}}), []string{"/retry/cap"}},
+		"cap below base": {rule(limits.ToolRule{Retry: wire.Retry{Base: 2 * hour, Cap: hour}}), []string{"/retry/cap"}},
+		"jitter":         {rule(limits.ToolRule{Retry: wire.Retry{Jitter: some(1.1)}}), []string{"/retry/jitter"}},
 		"no such tool": {func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutToolRule(ctx, tx, h.tenant, limits.ToolRule{Source: "mail", Name: "none"}, "ada")
 		}, []string{"/tool"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -57,10 +58,10 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if err != nil {
 		return nil, err
 	}
-	s.pauses = make(map[pause.Target]pause.Pause, len(active))
+	s.pauses = make(map[pause.Target]wire.Pause, len(active))
 	for _, r := range active {
-		s.pauses[pause.Target{Scope: pause.Scope(r.Scope), Subject: r.Subject}] = pause.Pause{
-			ID: pause.ID(r.PauseID), Scope: pause.Scope(r.Scope), Subject: r.Subject, Kill: r.Kill,
+		s.pauses[pause.Target{Scope: r.Scope, Subject: r.Subject}] = wire.Pause{
+			ID: r.PauseID, Target: wire.Target{Scope: r.Scope, Subject: r.Subject}, Kill: r.Kill,
 			Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt, KilledAt: r.KilledAt,
 		}
 	}
@@ -167,7 +168,7 @@ func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Tool
 func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, uuid.UUID(tenant))
 	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuleListRow) ToolRule {
-		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: Retry{
+		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: wire.Retry{
 			MaxAttempts: int(postgres.OrZero(r.MaxAttempts)), Jitter: r.RetryJitter,
 			Base: durationOf(postgres.OrZero(r.RetryBaseSeconds)), Cap: durationOf(postgres.OrZero(r.RetryCapSeconds)),
 		}, Timeout: durationOf(postgres.OrZero(r.TimeoutSeconds))}

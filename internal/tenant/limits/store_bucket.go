@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -42,9 +43,11 @@ func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: uuid.UUID(tenant), Names: append([]string{}, names...), Most: MaxCount})
 	return postgres.Map(rows, err, func(r dbsqlc.BucketStateListRow) BucketState {
 		return BucketState{
-			Bucket: bucketFromRow(byName[r.Name]), RetiredAt: byName[r.Name].RetiredAt, Permits: counted(r.Permits), CalendarUsed: counted(r.CalendarUsed),
-			InUse: r.InUse, OpensAt: moment(r.OpensAt), ClosedUntil: moment(r.ClosedUntil), ClosedBy: r.ClosedBy, Paused: r.Paused,
-			Due: r.Due, Waiting: r.Waiting,
+			Bucket: bucketFromRow(byName[r.Name]),
+			BucketUse: wire.BucketUse{
+				RetiredAt: postgres.UTC(byName[r.Name].RetiredAt), Permits: counted(r.Permits), CalendarUsed: counted(r.CalendarUsed), InUse: r.InUse,
+				OpensAt: moment(r.OpensAt), ClosedUntil: moment(r.ClosedUntil), ClosedBy: r.ClosedBy, Paused: r.Paused, Due: r.Due, Waiting: r.Waiting,
+			},
 		}
 	})
 }
@@ -62,7 +65,7 @@ func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	return &t
+	return new(t.UTC())
 }
 
 // storedBuckets returns every bucket of a tenant in order of name, retired ones
@@ -81,7 +84,7 @@ func bucketFromRow(r dbsqlc.BucketSettingsListRow) Bucket {
 		b.Rate = &Rate{Limit: int(*r.RateLimit), Per: durationOf(*r.RateSeconds), Burst: int(*r.Burst)}
 	}
 	if r.Calendar != nil && r.CalendarLimit != nil {
-		b.Calendar = &Calendar{Limit: int(*r.CalendarLimit), Every: Period(*r.Calendar), Timezone: postgres.OrZero(r.Timezone)}
+		b.Calendar = &Calendar{Limit: int(*r.CalendarLimit), Every: *r.Calendar, Timezone: postgres.OrZero(r.Timezone)}
 	}
 	return b
 }

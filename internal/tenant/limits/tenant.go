@@ -3,6 +3,7 @@ package limits
 import (
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -10,23 +11,7 @@ import (
 )
 
 // Tenant is what holds for a whole tenant.
-type Tenant struct {
-	// Timezone is an IANA name. Calendar buckets without a zone of their own
-	// begin anew at its midnight.
-	Timezone string `json:"timezone"`
-	// PhoneRegion is the country, in two letters, whose phone numbers are
-	// written without a country code; empty for none.
-	PhoneRegion string `json:"phone_region"`
-	// PlusAddressing says that a+anything@b is the same recipient as a@b.
-	PlusAddressing bool `json:"plus_addressing"`
-	// SessionPending is how many envelopes of one session may wait for a
-	// decision at a time; 0 is any number, and nil DefaultSessionPending.
-	SessionPending *int `json:"session_pending_max,omitempty"`
-	// SessionMinute is how many envelopes one session may propose in a minute
-	// that begins with the first; 0 is any number, and nil
-	// DefaultSessionMinute.
-	SessionMinute *int `json:"session_minute_max,omitempty"`
-}
+type Tenant wire.Settings
 
 // What a session may propose where nobody set anything.
 const (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -20,7 +21,7 @@ type ToolRule struct {
 	Recipients *[]string
 	// Scopes are what an employee must have to use it.
 	Scopes []string
-	Retry  Retry
+	Retry  wire.Retry
 	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
 	// leaves it to the source.
 	Timeout Duration
@@ -31,7 +32,7 @@ type toolRuleJSON struct {
 	Tool       policy.Key `json:"tool"`
 	Recipients *[]string  `json:"recipients,omitempty"`
 	Scopes     []string   `json:"scopes,omitempty"`
-	Retry      Retry      `json:"retry,omitzero"`
+	Retry      wire.Retry `json:"retry,omitzero"`
 	Timeout    Duration   `json:"timeout,omitzero"`
 }
 
@@ -54,19 +55,6 @@ func (r *ToolRule) UnmarshalJSON(text []byte) error {
 func (r ToolRule) Key() policy.Key { return policy.Key{Source: r.Source, Action: r.Name} }
 
 func (r ToolRule) key() string { return r.Key().String() }
-
-// Retry is when a failed attempt is made again. Its zero fields are left to
-// the defaults.
-type Retry struct {
-	// MaxAttempts is how many attempts are made in all, 1 to 100.
-	MaxAttempts int `json:"max_attempts,omitzero"`
-	// Base is the first pause, which doubles with every attempt up to Cap.
-	Base Duration `json:"base,omitzero"`
-	Cap  Duration `json:"cap,omitzero"`
-	// Jitter is the share of a pause, 0 to 1, by which chance makes it shorter
-	// or longer. Nil is the default.
-	Jitter *float64 `json:"jitter,omitempty"`
-}
 
 // The bounds of a rule.
 const (
@@ -95,14 +83,14 @@ func (r ToolRule) Validate() error {
 		}
 	}
 	checkScopes(&p, r.Scopes)
-	r.Retry.check(&p)
+	checkRetry(&p, r.Retry)
 	if r.Timeout != 0 && (r.Timeout < minTimeout || r.Timeout > maxTimeout) {
 		p.Add("/timeout", envelope.RuleFormat, "must be from 1s to 1h")
 	}
 	return p.Err()
 }
 
-func (r Retry) check(p *check.Problems) {
+func checkRetry(p *check.Problems, r wire.Retry) {
 	if r.MaxAttempts != 0 {
 		p.Within("/retry/max_attempts", r.MaxAttempts, 1, maxAttempts)
 	}
@@ -122,7 +110,7 @@ func (r Retry) check(p *check.Problems) {
 
 // empty reports whether the rule leaves everything to the defaults.
 func (r ToolRule) empty() bool {
-	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (Retry{}) && r.Timeout == 0
+	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (wire.Retry{}) && r.Timeout == 0
 }
 
 // settled is the rule with its scopes in order.

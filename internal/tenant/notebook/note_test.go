@@ -8,15 +8,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
 
-func list(t *testing.T, db postgres.Begins, tenant envelope.TenantID, before notebook.ID, most int) []notebook.Note {
+func list(t *testing.T, db postgres.Begins, tenant envelope.TenantID, before uuid.UUID, most int) []wire.AgentNote {
 	t.Helper()
-	var all []notebook.Note
+	var all []wire.AgentNote
 	err := postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) (err error) {
 		all, err = notebook.List(t.Context(), tx, tenant, before, most)
 		return err
@@ -27,7 +28,7 @@ func list(t *testing.T, db postgres.Begins, tenant envelope.TenantID, before not
 	return all
 }
 
-func texts(notes []notebook.Note) []string {
+func texts(notes []wire.AgentNote) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Source+"/"+n.Key+"/"+n.Text)
@@ -58,7 +59,7 @@ func TestBookKeepsEachKeyOnce(t *testing.T) {
 	if first != again {
 		t.Errorf("Keep of the same key = %s, want %s", again, first)
 	}
-	all := list(t, db, a, notebook.ID{}, 10)
+	all := list(t, db, a, uuid.UUID{}, 10)
 	if diff := cmp.Diff([]string{"one/l/fourth", "two/k/third", "one/k/first"}, texts(all)); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

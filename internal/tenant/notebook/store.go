@@ -5,11 +5,11 @@ package notebook
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -54,36 +54,12 @@ func (p sourceNotes) Keep(ctx context.Context, key, text string) (string, error)
 }
 
 // List returns up to most notes of a tenant, the newest first, that are older
-// than before; the zero ID is the beginning.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before ID, most int) ([]Note, error) {
+// than before; the zero id is the beginning.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before uuid.UUID, most int) ([]wire.AgentNote, error) {
 	rows, err := dbsqlc.New().NoteList(ctx, tx, &dbsqlc.NoteListParams{
-		TenantID: uuid.UUID(tenant), Before: uuid.UUID(before), Most: int64(most),
+		TenantID: uuid.UUID(tenant), Before: before, Most: int64(most),
 	})
-	return postgres.Map(rows, err, func(r dbsqlc.NoteListRow) Note {
-		return Note{ID: ID(r.NoteID), Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}
+	return postgres.Map(rows, err, func(r dbsqlc.NoteListRow) wire.AgentNote {
+		return wire.AgentNote{ID: r.NoteID, Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}
 	})
-}
-
-// ID identifies a note. The order of ids is that of time.
-type ID uuid.UUID
-
-// String returns the 36 characters of the usual form, in lower case.
-func (id ID) String() string { return uuid.UUID(id).String() }
-
-// MarshalText returns the same as String and never an error.
-func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
-
-// UnmarshalText reads the usual form.
-func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
-
-// Note is a text that an agent wanted to be kept.
-type Note struct {
-	ID ID `json:"note_id"`
-	// Source is the source whose tool was called.
-	Source string `json:"source"`
-	// Key is the idempotency key of the call, the same for every attempt of an
-	// action. The action has the note's id as its provider_id.
-	Key       string    `json:"key"`
-	Text      string    `json:"text"`
-	CreatedAt time.Time `json:"created_at"`
 }

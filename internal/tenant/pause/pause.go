@@ -4,82 +4,30 @@
 package pause
 
 import (
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Scope is how much a pause stops.
-type Scope string
-
-// The scopes of a pause.
+// The scopes of a pause: how much it stops.
 const (
 	// Everything stops every tenant. Only whoever runs the fleet sets it.
-	Everything Scope = "everything"
-	Tenant     Scope = "tenant"
-	Employee   Scope = "employee"
-	Source     Scope = "source"
-	Bucket     Scope = "bucket"
-	Tool       Scope = "tool"
+	Everything = "everything"
+	Tenant     = "tenant"
+	Employee   = "employee"
+	Source     = "source"
+	Bucket     = "bucket"
+	Tool       = "tool"
 )
 
-// Valid reports whether s is one of the constants.
-func (s Scope) Valid() bool {
-	return slices.Contains([]Scope{Everything, Tenant, Employee, Source, Bucket, Tool}, s)
-}
-
-// ID identifies a pause. It is a UUIDv7.
-type ID uuid.UUID
-
-// String returns the 36 characters of the usual form, in lower case.
-func (id ID) String() string { return uuid.UUID(id).String() }
-
-// MarshalText returns the same as String and never an error.
-func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
-
-// UnmarshalText reads what MarshalText writes.
-func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
-
-// Pause is an active or a lifted pause. While it is active nothing that it covers
-// is sent.
-type Pause struct {
-	ID    ID    `json:"pause_id"`
-	Scope Scope `json:"scope"`
-	// Subject is the employee's id, the source's id, the bucket's name, or
-	// source:tool; empty for the tenant and for everything.
-	Subject string `json:"subject,omitzero"`
-	// Kill reports whether pending actions are ended too.
-	Kill bool `json:"kill"`
-	// Reason and By are those of the pause or, if it became one, of the kill.
-	Reason string         `json:"reason"`
-	By     envelope.Actor `json:"by"`
-	At     time.Time      `json:"at"`
-	// KilledAt is the time up to which proposed actions are ended, Cancelled how
-	// many have been so far, and SweptAt when the last was.
-	KilledAt  *time.Time `json:"killed_at"`
-	Cancelled int        `json:"cancelled"`
-	SweptAt   *time.Time `json:"swept_at"`
-	// LiftedAt is nil while the pause is active. WokenAt is when the last action
-	// that it held was scheduled again.
-	LiftedAt *time.Time     `json:"lifted_at"`
-	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
-	WokenAt  *time.Time     `json:"woken_at"`
-}
-
 // Target is what a pause is of.
-type Target struct {
-	Scope   Scope  `json:"scope"`
-	Subject string `json:"subject,omitzero"`
-}
+type Target wire.Target
 
 // String names a target in a few words: tenant, bucket email.daily.
-func (t Target) String() string { return strings.TrimSuffix(string(t.Scope)+" "+t.Subject, " ") }
+func (t Target) String() string { return strings.TrimSuffix(t.Scope+" "+t.Subject, " ") }
 
 // Validate checks a target. The error is an *envelope.InvalidError.
 func (t Target) Validate() error {

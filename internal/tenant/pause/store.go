@@ -1,6 +1,7 @@
 package pause
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -19,36 +21,36 @@ import (
 // Set pauses what a target names, which must be there. If it is paused
 // already, nothing changes, unless a kill is asked for: then the pause becomes
 // one, or also ends what was proposed since.
-func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (Pause, error) {
+func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
 	if err := p.Below("", of.Validate()); err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	if of.Scope == Everything {
 		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; everything is paused by whoever runs the fleet: countersign pause --everything")
 	}
 	if err := p.Err(); err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	of = of.settled()
 	if err := checkTarget(ctx, tx, tenant, of); err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	return set(ctx, tx, []envelope.TenantID{tenant}, of, kill, reason, by)
 }
 
 // SetEverything pauses every tenant, in a transaction of the scope Admin.
 // Otherwise it is Set. Every tenant gets the event.
-func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by envelope.Actor) (Pause, error) {
+func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
 	if err := p.Err(); err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	tenants, err := everyTenant(ctx, tx)
 	if err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	return set(ctx, tx, tenants, Target{Scope: Everything}, kill, reason, by)
 }
@@ -61,22 +63,22 @@ func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	return new(uuid.UUID(tenants[0]))
 }
 
-func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (Pause, error) {
+func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return Pause{}, err
+		return wire.Pause{}, err
 	}
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
-		PauseID: id, TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: string(by),
+		PauseID: id, TenantID: of.owner(tenants), Scope: of.Scope, Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: string(by),
 	})
 	if err != nil {
-		return Pause{}, violations.Fault(err)
+		return wire.Pause{}, violations.Fault(err)
 	}
 	made, what := pauseFromRow(dbsqlc.PauseListRow(row)), "paused"
 	switch {
 	case kill:
 		what = "killed"
-	case made.ID != ID(id):
+	case made.ID != id:
 		return made, nil // it was paused already
 	}
 	return made, record(ctx, tx, tenants, by, audit.Item{Subject: of.String() + " " + what, Note: reason})
@@ -111,7 +113,7 @@ func LiftEverything(ctx context.Context, tx pgx.Tx, reason string, by envelope.A
 
 func lift(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, reason string, by envelope.Actor) error {
 	lifted, err := dbsqlc.New().PauseLift(ctx, tx, &dbsqlc.PauseLiftParams{
-		TenantID: of.owner(tenants), Scope: string(of.Scope), Subject: of.Subject, LiftedBy: new(string(by)),
+		TenantID: of.owner(tenants), Scope: of.Scope, Subject: of.Subject, LiftedBy: new(string(by)),
 	})
 	err = postgres.Affected(lifted, err, fault.New(fault.NotFound, "nothing is paused there; list the pauses to see what is"))
 	if err != nil {
@@ -164,29 +166,25 @@ type Filter struct {
 	// Active leaves out lifted pauses.
 	Active bool
 	// Before is the last of the page before.
-	Before ID
+	Before uuid.UUID
 	Most   int
 }
 
 // List returns a page of a tenant's pauses, the newest first. The pause of
 // everything is among them.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]Pause, error) {
-	before := uuid.UUID(f.Before)
-	if before == uuid.Nil {
-		before = uuid.Max
-	}
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.Pause, error) {
 	rows, err := dbsqlc.New().PauseList(ctx, tx, &dbsqlc.PauseListParams{
-		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Active, Before: before, Most: int64(f.Most),
+		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Active, Before: cmp.Or(f.Before, uuid.Max), Most: int64(f.Most),
 	})
 	return postgres.Map(rows, err, pauseFromRow)
 }
 
 // OfEverything returns the active pause of everything, in a transaction of any
 // scope; false if there is none.
-func OfEverything(ctx context.Context, tx pgx.Tx) (Pause, bool, error) {
+func OfEverything(ctx context.Context, tx pgx.Tx) (wire.Pause, bool, error) {
 	rows, err := dbsqlc.New().PauseOfEverything(ctx, tx)
 	if err != nil || len(rows) == 0 {
-		return Pause{}, false, err
+		return wire.Pause{}, false, err
 	}
 	return pauseFromRow(dbsqlc.PauseListRow(rows[0])), true, nil
 }
@@ -203,9 +201,9 @@ func everyTenant(ctx context.Context, tx pgx.Tx) ([]envelope.TenantID, error) {
 	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
 }
 
-func pauseFromRow(r dbsqlc.PauseListRow) Pause {
-	return Pause{
-		ID: ID(r.PauseID), Scope: Scope(r.Scope), Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
+func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {
+	return wire.Pause{
+		ID: r.PauseID, Target: wire.Target{Scope: r.Scope, Subject: r.Subject}, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
 		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt),
 		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: envelope.Actor(postgres.OrZero(r.LiftedBy)), WokenAt: postgres.UTC(r.WokenAt),
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 )
@@ -35,16 +36,7 @@ const (
 )
 
 // Window is a time of the week in which nothing is sent.
-type Window struct {
-	// Days are the days on which the window begins: mon, tue, wed, thu, fri,
-	// sat, sun. None means every day.
-	Days []string `json:"days,omitempty"`
-	// From is when it begins, HH:MM on the wall clock.
-	From string `json:"from"`
-	// Until is when it ends: HH:MM on the same day, 24:00 for the day's end,
-	// or HH:MM+1 on the next day. A window is at most 24 hours long.
-	Until string `json:"until"`
-}
+type Window wire.Window
 
 // Hours is quiet hours as they are sent and stored.
 type Hours struct {

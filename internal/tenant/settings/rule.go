@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -37,13 +38,8 @@ type Mode struct {
 }
 
 // LastChange is the last change of a row. The database sets it; documents leave
-// it out.
-type LastChange struct {
-	// Version is the tenant's version that traces name.
-	Version   int64          `json:"version,omitzero"`
-	UpdatedAt time.Time      `json:"updated_at,omitzero"`
-	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`
-}
+// it out. Its version is the tenant's, which traces name.
+type LastChange = wire.Change
 
 // Rule is a rule about arguments as stored.
 type Rule struct {

@@ -38,7 +38,7 @@ func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automa
 func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, error) {
 	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, uuid.UUID(tenant))
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyModeListRow) Mode {
-		return Mode{r.AutomationID, r.Key, r.Mode, LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
+		return Mode{r.AutomationID, r.Key, r.Mode, lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
 }
 
@@ -87,7 +87,7 @@ func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Rule, er
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
 		return Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,
-			LastChange: LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)},
+			LastChange: lastChange(r.Version, r.UpdatedAt, r.UpdatedBy),
 		}
 	})
 }
@@ -126,7 +126,7 @@ func DeleteSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID,
 func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string) ([]SessionMode, error) {
 	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: uuid.UUID(tenant), SessionID: session})
 	return postgres.Map(rows, err, func(r dbsqlc.SessionModeListRow) SessionMode {
-		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
+		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
 }
 
@@ -155,7 +155,7 @@ func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
 	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: uuid.UUID(tenant), Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
-		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), LastChange{r.Version, r.UpdatedAt, envelope.Actor(r.UpdatedBy)}}
+		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
 }
 
@@ -271,4 +271,8 @@ func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*
 	s.layers.setRules(stored.Rules)
 	s.layers.setPreferences(stored.Preferences)
 	return nil
+}
+
+func lastChange(version int64, at time.Time, by string) LastChange {
+	return LastChange{Version: version, UpdatedAt: at, UpdatedBy: envelope.Actor(by)}
 }

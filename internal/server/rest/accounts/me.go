@@ -17,12 +17,10 @@ import (
 // GET /api/v1/me shows who the caller is and which operations it may call.
 func Me(c *request.Call) error {
 	by := c.By
-	is := wire.Me{
-		TenantID: by.Tenant.String(), Name: by.Name, Role: string(by.Role), OperatorID: request.IDText(by.Operator), EmployeeID: request.IDText(by.Employee),
-		SessionID: by.Session, Scopes: request.Texts(by.Scopes), Tools: by.Tools, Automations: by.MayName().Automations, Employees: by.MayName().Employees, Operations: c.Routes.Operations(by),
-	}
+	is := wire.Me{TenantID: by.Tenant.String(), TokenGrant: by.Grant(), Operations: c.Routes.Operations(by)}
+	is.Automations, is.Employees = by.MayName().Automations, by.MayName().Employees
 	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
-		is.TokenID = request.IDText(by.Token)
+		is.TokenID = by.Token.String()
 	}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if is.Tenant, err = identity.TenantName(ctx, tx, c.By.Tenant); err != nil || by.Operator == uuid.Nil {

@@ -21,30 +21,12 @@ const (
 	maxOverlap = 7 * request.Day
 )
 
-func issuedFrom(made identity.Issued) wire.IssuedToken {
-	p := made.Principal
-	return wire.IssuedToken{
-		ID: p.Token.String(), Token: made.Token.Text(), Name: p.Name, Role: string(p.Role), EmployeeID: request.IDText(p.Employee), SessionID: p.Session,
-		OperatorID: request.IDText(p.Operator), Scopes: request.Texts(p.Scopes), Tools: p.Tools, Automations: p.Names.Automations, Employees: p.Names.Employees,
-		ExpiresAt: made.ExpiresAt,
-	}
-}
-
-func tokenFrom(c identity.Credential) wire.Token {
-	return wire.Token{
-		ID: c.ID.String(), Name: c.Name, Role: string(c.Role), EmployeeID: request.IDText(c.Employee), SessionID: c.Session,
-		OperatorID: request.IDText(c.Operator), Scopes: request.Texts(c.Scopes), Tools: c.Tools, Automations: c.Names.Automations,
-		Employees: c.Names.Employees, IssuedBy: envelope.Actor(c.By), CreatedAt: c.CreatedAt,
-		ExpiresAt: c.ExpiresAt, LastUsedAt: c.LastUsedAt, RotatedAt: c.RotatedAt, PreviousUntil: c.PreviousUntil, RevokedAt: c.RevokedAt,
-	}
-}
-
 // GET /api/v1/tokens lists the tokens.
 func Tokens(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]identity.Credential, error) {
 		return identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most, c.Query.Get("all") == "true")
 	}
-	return request.AnswerPage(c, "tokens", read, tokenFrom, func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) })
+	return request.AnswerPage(c, "tokens", read, identity.Credential.JSON, func(t identity.Credential) envelope.ActionID { return envelope.ActionID(t.ID) })
 }
 
 // issueTokenBody is the body of POST /api/v1/tokens.
@@ -89,7 +71,7 @@ func IssueToken(c *request.Call, body issueTokenBody) error {
 		return err
 	}
 	c.SetLocation("/api/v1/tokens/" + made.Principal.Token.String())
-	return c.JSON(http.StatusCreated, issuedFrom(made))
+	return c.JSON(http.StatusCreated, made.JSON())
 }
 
 // token returns the {id} in the path.
@@ -120,10 +102,7 @@ func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.Toke
 
 // POST /api/v1/tokens/{id}/rotate gives a token a new secret.
 func RotateToken(c *request.Call) error {
-	var body struct {
-		Overlap envelope.Duration `json:"overlap"`
-		TTL     envelope.Duration `json:"expires_in"`
-	}
+	var body wire.Rotation
 	id, err := token(c)
 	if err == nil {
 		err = c.Decode(&body)
@@ -131,13 +110,13 @@ func RotateToken(c *request.Call) error {
 	if err == nil {
 		err = request.CheckDuration("/overlap", body.Overlap, 0, maxOverlap)
 	}
-	if err == nil && body.TTL != 0 {
-		err = request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL)
+	if err == nil && body.ExpiresIn != 0 {
+		err = request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, maxTTL)
 	}
 	if err != nil {
 		return err
 	}
-	how, now := identity.Rotation{Overlap: time.Duration(body.Overlap), TTL: time.Duration(body.TTL)}, time.Now()
+	how, now := identity.Rotation{Overlap: time.Duration(body.Overlap), TTL: time.Duration(body.ExpiresIn)}, time.Now()
 	var made identity.Issued
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := mayRotate(c, ctx, tx, id, how); err != nil {
@@ -154,7 +133,7 @@ func RotateToken(c *request.Call) error {
 		return err
 	}
 	c.Auth.Forget(id)
-	answer := issuedFrom(made)
+	answer := made.JSON()
 	if how.Overlap > 0 {
 		answer.PreviousUntil = new(now.Add(how.Overlap).UTC())
 	}

@@ -7,23 +7,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
-
-func waitingFrom(v outbox.View) *wire.Waiting {
-	if v.WaitsFor == "" {
-		return nil
-	}
-	w := &wire.Waiting{For: v.WaitsFor, Message: outbox.Explain(v.WaitsFor)}
-	if !v.WaitsUntil.IsZero() && v.WaitsFor != preflight.CodePaused {
-		w.Until = &v.WaitsUntil
-	}
-	return w
-}
 
 func decisionFrom(v outbox.View) *wire.Decision {
 	if v.ApprovalExpiresAt == nil && v.DecidedAt == nil {
@@ -57,7 +45,7 @@ func ViewOf(v outbox.View) wire.Action {
 	a := wire.Action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
 		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: policy.Steps(v.Trace)},
-		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: waitingFrom(v),
+		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
 	}
 	stamps := &a.Envelope.Timestamps
 	stamps.SentAt, stamps.CompletedAt = postgres.UTC(stamps.SentAt), postgres.UTC(stamps.CompletedAt)

@@ -14,19 +14,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// bulkRequest is the body of a request that changes several dead letters.
-type bulkRequest struct {
-	ActionIDs []envelope.ActionID `json:"action_ids"`
-	Filter    filterBody          `json:"filter"`
-	Limit     int                 `json:"limit"`
-	DryRun    bool                `json:"dry_run"`
-}
-
-// bulk returns the request for the service.
-func (l bulkRequest) bulk(c *request.Call, note string) (deadletter.BulkRequest, error) {
-	f, err := l.Filter.filter("/filter")
+// bulkOf returns the request for the service.
+func bulkOf(c *request.Call, in wire.BulkRequest, note string) (deadletter.BulkRequest, error) {
+	var f deadletter.Filter
+	var err error
+	if in.Filter != nil {
+		f, err = filterOf(*in.Filter, "/filter")
+	}
 	return deadletter.BulkRequest{
-		IDs: l.ActionIDs, Filter: f, Limit: cmp.Or(l.Limit, envelope.MaxItems), DryRun: l.DryRun, Actor: c.By.Actor(), Note: note,
+		IDs: in.IDs, Filter: f, Limit: cmp.Or(in.Limit, envelope.MaxItems), DryRun: in.DryRun, Actor: c.By.Actor(), Note: note,
 	}, err
 }
 
@@ -45,17 +41,9 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 	return c.JSON(http.StatusOK, shown)
 }
 
-// replayBody is the body of POST /api/v1/dead-letters/replay.
-type replayBody struct {
-	bulkRequest
-	AllowDuplicates bool    `json:"allow_duplicates"`
-	PerSecond       float64 `json:"per_second"`
-	Note            string  `json:"note"`
-}
-
 // POST /api/v1/dead-letters/replay puts dead letters back on the schedule.
-func Replay(c *request.Call, body replayBody) error {
-	bulk, err := body.bulk(c, body.Note)
+func Replay(c *request.Call, body wire.ReplayRequest) error {
+	bulk, err := bulkOf(c, body.BulkRequest, body.Note)
 	if err != nil {
 		return err
 	}
@@ -71,15 +59,9 @@ func Replay(c *request.Call, body replayBody) error {
 	return answerBulk(c, bulk, done)
 }
 
-// discardBody is the body of POST /api/v1/dead-letters/discard.
-type discardBody struct {
-	bulkRequest
-	Reason string `json:"reason"`
-}
-
 // POST /api/v1/dead-letters/discard discards dead letters.
-func Discard(c *request.Call, body discardBody) error {
-	bulk, err := body.bulk(c, body.Reason)
+func Discard(c *request.Call, body wire.DiscardRequest) error {
+	bulk, err := bulkOf(c, body.BulkRequest, body.Reason)
 	if err != nil {
 		return err
 	}
@@ -95,11 +77,7 @@ func Discard(c *request.Call, body discardBody) error {
 // POST /api/v1/dead-letters/{id}/resolve says whether an action of unknown
 // outcome happened.
 func Resolve(c *request.Call, id envelope.ActionID) error {
-	var body struct {
-		Happened bool   `json:"happened"`
-		GiveUp   bool   `json:"give_up"`
-		Note     string `json:"note"`
-	}
+	var body wire.Resolution
 	if err := c.Decode(&body); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package deadletters
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,20 +32,10 @@ func entryFrom(l deadletter.Entry) wire.DeadLetter {
 	return shown
 }
 
-// filterBody selects dead letters, in a body.
-type filterBody struct {
-	Reason outbox.Reason `json:"reason"`
-	Source string        `json:"source"`
-	Tool   string        `json:"tool"`
-	Code   string        `json:"code"`
-	Since  time.Time     `json:"since"`
-	Until  time.Time     `json:"until"`
-}
-
-// filter checks what the contract cannot express; at is the pointer of the
+// filterOf checks what the contract cannot express; at is the pointer of the
 // fields.
-func (f filterBody) filter(at string) (deadletter.Filter, error) {
-	filter := deadletter.Filter{Reason: f.Reason, Code: f.Code, Since: f.Since, Until: f.Until}
+func filterOf(f wire.DeadLetterFilter, at string) (deadletter.Filter, error) {
+	filter := deadletter.Filter{Reason: outbox.Reason(f.Reason), Code: f.Code, Since: f.Since, Until: f.Until}
 	var err error
 	if filter.Source, filter.Tool, err = request.SelectTools(f.Source, f.Tool, at+"/tool"); err != nil {
 		return filter, err
@@ -61,11 +50,11 @@ func queryFilter(c *request.Call) (deadletter.Filter, error) {
 		return deadletter.Filter{}, err
 	}
 	q := c.Query
-	asked := filterBody{Reason: outbox.Reason(q.Get("reason")), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	asked := wire.DeadLetterFilter{Reason: q.Get("reason"), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
 	if asked.Since, asked.Until, err = c.QueryRange(); err != nil {
 		return deadletter.Filter{}, err
 	}
-	f, err := asked.filter("/query")
+	f, err := filterOf(asked, "/query")
 	f.Before, f.Limit = before, limit+1
 	return f, err
 }

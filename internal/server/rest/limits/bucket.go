@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
@@ -27,7 +26,6 @@ var buckets = request.Collection[bucketState]{
 		}
 		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, names...)
 		return request.Map(all, func(b limits.BucketState) bucketState {
-			b.RetiredAt, b.OpensAt, b.ClosedUntil = postgres.UTC(b.RetiredAt), postgres.UTC(b.OpensAt), postgres.UTC(b.ClosedUntil)
 			return bucketState{BucketState: b}
 		}), err
 	},

@@ -81,12 +81,12 @@ func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntr
 // list.
 func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
 
-func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (contact.Counts, error)) error {
+func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error)) error {
 	var body entries
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (contact.Counts, error) {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.ContactCount, error) {
 		return admitted(ctx, tx, c, body.Entries, change)
 	})
 }
@@ -94,18 +94,18 @@ func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.Ten
 // admitted changes entries of the list, if the caller may.
 func admitted(
 	ctx context.Context, tx pgx.Tx, c *request.Call, entries []contact.Entry,
-	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (contact.Counts, error),
-) (contact.Counts, error) {
+	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error),
+) (wire.ContactCount, error) {
 	// Nobody else changes an entry between the comparison and the write.
 	if err := c.LockConfiguration(ctx, tx); err != nil {
-		return contact.Counts{}, err
+		return wire.ContactCount{}, err
 	}
 	if access.ChangesFreely(c.By) {
 		return change(ctx, tx, c.By.Tenant, entries, c.By.Actor())
 	}
 	before, err := contact.Ends(ctx, tx, c.By.Tenant, entries)
 	if err != nil {
-		return contact.Counts{}, err
+		return wire.ContactCount{}, err
 	}
 	counts, err := change(ctx, tx, c.By.Tenant, entries, c.By.Actor())
 	if err != nil {
@@ -125,7 +125,7 @@ var errDryRun = errors.New("dry run")
 // do-not-contact list, all or none.
 func ImportDoNotContact(c *request.Call) error {
 	dry := c.Query.Get("dry_run") == "true"
-	var counts contact.Counts
+	var counts wire.ContactCount
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		var err error
 		if counts, err = importCSV(ctx, tx, c); err == nil && dry {
@@ -140,8 +140,8 @@ func ImportDoNotContact(c *request.Call) error {
 }
 
 // importCSV stores the entries of the body, all or none.
-func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (contact.Counts, error) {
-	var total contact.Counts
+func importCSV(ctx context.Context, tx pgx.Tx, c *request.Call) (wire.ContactCount, error) {
+	var total wire.ContactCount
 	settings, err := limits.TenantOf(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return total, err

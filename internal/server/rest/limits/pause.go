@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -16,42 +19,35 @@ import (
 
 // GET /api/v1/pauses lists pauses, newest first.
 func Pauses(c *request.Call) error {
-	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]pause.Pause, error) {
-		return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: c.Query.Get("active") == "true", Before: pause.ID(before), Most: most})
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.Pause, error) {
+		return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: c.Query.Get("active") == "true", Before: uuid.UUID(before), Most: most})
 	}
-	return request.AnswerPage(c, "pauses", read, request.Same[pause.Pause], func(p pause.Pause) envelope.ActionID { return envelope.ActionID(p.ID) })
-}
-
-// pauseBody is the body of POST /api/v1/pauses.
-type pauseBody struct {
-	pause.Target
-	Kill   bool
-	Reason string
+	return request.AnswerPage(c, "pauses", read, request.Same[wire.Pause], func(p wire.Pause) envelope.ActionID { return envelope.ActionID(p.ID) })
 }
 
 // POST /api/v1/pauses pauses a part of the tenant's actions.
-func Pause(c *request.Call, body pauseBody) error {
-	var active pause.Pause
-	var before []pause.Pause
+func Pause(c *request.Call, body wire.PauseInput) error {
+	var active wire.Pause
+	var before []wire.Pause
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if before, err = activePauses(ctx, tx, c); err != nil {
 			return err
 		}
-		active, err = pause.Set(ctx, tx, c.By.Tenant, body.Target, body.Kill, body.Reason, c.By.Actor())
+		active, err = pause.Set(ctx, tx, c.By.Tenant, pause.Target(body.Target), body.Kill, body.Reason, c.By.Actor())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	c.SetLocation("/api/v1/pauses/" + active.ID.String())
-	if slices.ContainsFunc(before, func(p pause.Pause) bool { return p.ID == active.ID }) {
+	if slices.ContainsFunc(before, func(p wire.Pause) bool { return p.ID == active.ID }) {
 		return c.JSON(http.StatusOK, active)
 	}
 	return c.JSON(http.StatusCreated, active)
 }
 
 // activePauses reads the pauses that hold.
-func activePauses(ctx context.Context, tx pgx.Tx, c *request.Call) ([]pause.Pause, error) {
+func activePauses(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Pause, error) {
 	return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: true, Most: math.MaxInt32})
 }
 
@@ -66,11 +62,10 @@ func Resume(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(active, func(p pause.Pause) bool { return p.ID == pause.ID(id) })
+		i := slices.IndexFunc(active, func(p wire.Pause) bool { return p.ID == id })
 		if i < 0 {
 			return fault.New(fault.NotFound, "no such pause is active; list the pauses to see what is")
 		}
-		of := pause.Target{Scope: active[i].Scope, Subject: active[i].Subject}
-		return pause.Lift(ctx, tx, c.By.Tenant, of, c.Query.Get("reason"), c.By.Actor())
+		return pause.Lift(ctx, tx, c.By.Tenant, pause.Target(active[i].Target), c.Query.Get("reason"), c.By.Actor())
 	})
 }

@@ -17,7 +17,7 @@ var modes = request.Collection[wire.Mode]{
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Mode, error) {
 		all, err := settings.Modes(ctx, tx, c.By.Tenant)
 		return request.Map(all, func(m settings.Mode) wire.Mode {
-			return wire.Mode{Automation: m.Automation, Tool: m.Pattern, Mode: envelope.Mode(m.Mode), Change: wire.Change(m.LastChange)}
+			return wire.Mode{Automation: m.Automation, Tool: m.Pattern, Mode: envelope.Mode(m.Mode), Change: m.LastChange}
 		}), err
 	},
 	Key:  func(m wire.Mode) string { return modeKey(m.Automation, m.Tool) },

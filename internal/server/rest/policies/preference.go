@@ -31,7 +31,7 @@ var preferences = request.Collection[wire.Preference]{
 			return one && p.Employee != employee && p.Employee != (envelope.EmployeeID{})
 		})
 		return request.Map(all, func(p settings.Preference) wire.Preference {
-			return wire.Preference{Employee: p.Employee, Tool: p.Pattern, Change: wire.Change(p.LastChange)}
+			return wire.Preference{Employee: p.Employee, Tool: p.Pattern, Change: p.LastChange}
 		}), err
 	},
 	Key:  func(p wire.Preference) string { return modeKey(p.Employee.String(), p.Tool) },

@@ -19,7 +19,7 @@ var rules = request.Collection[wire.Rule]{
 		return request.Map(all, func(r settings.Rule) wire.Rule {
 			return wire.Rule{
 				ID: r.ID, Automation: r.Automation, Tool: r.Pattern, Expression: r.Expression, Mode: envelope.Mode(r.Mode), Reason: r.Reason,
-				Enabled: r.Enabled, Change: wire.Change(r.LastChange),
+				Enabled: r.Enabled, Change: r.LastChange,
 			}
 		}), err
 	},

@@ -21,7 +21,7 @@ var sessionModes = request.Collection[wire.SessionMode]{
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.SessionMode, error) {
 		all, err := settings.SessionModes(ctx, tx, c.By.Tenant, cmp.Or(c.R.PathValue("session_id"), c.Query.Get("session_id")))
 		return request.Map(all, func(m settings.SessionMode) wire.SessionMode {
-			return wire.SessionMode{Session: m.Session, Tool: m.Pattern, Mode: m.Mode, ExpiresAt: m.ExpiresAt, Change: wire.Change(m.LastChange)}
+			return wire.SessionMode{Session: m.Session, Tool: m.Pattern, Mode: m.Mode, ExpiresAt: m.ExpiresAt, Change: m.LastChange}
 		}), err
 	},
 	Key:  func(m wire.SessionMode) string { return modeKey(m.Session, m.Tool) },

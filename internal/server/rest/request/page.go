@@ -1,7 +1,6 @@
 package request
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -62,24 +61,3 @@ func SelectTools(source, pattern, at string) (wantSource, wantName string, err e
 
 // Same returns its argument, for lists whose items are shown as they are.
 func Same[T any](v T) T { return v }
-
-// IDText returns the text of an id; "" for the zero id.
-func IDText[T interface {
-	comparable
-	fmt.Stringer
-}](id T) string {
-	var zero T
-	if id == zero {
-		return ""
-	}
-	return id.String()
-}
-
-// Texts returns a list as texts; nil stays nil.
-func Texts[T ~string](all []T) []string {
-	var texts []string
-	for _, t := range all {
-		texts = append(texts, string(t))
-	}
-	return texts
-}

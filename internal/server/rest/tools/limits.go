@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -15,40 +16,22 @@ import (
 
 // PUT /api/v1/tools/{tool}/rule sets the recipients, scopes, retries and time
 // limit of a tool.
-func PutRule(c *request.Call, body toolRule, key policy.Key) error {
+func PutRule(c *request.Call, body wire.ToolRule, key policy.Key) error {
 	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry, Timeout: body.Timeout}
 	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutToolRule(ctx, tx, c.By.Tenant, rule, c.By.Actor())
 	})
 }
 
-// toolRule is the body of a tool's rule.
-type toolRule struct {
-	Recipients *[]string       `json:"recipients"`
-	Scopes     []string        `json:"scopes"`
-	Retry      limits.Retry    `json:"retry"`
-	Timeout    limits.Duration `json:"timeout"`
-}
-
-// toolLimits are the recipients, scopes and retries of a tool.
-type toolLimits struct {
-	Recipients []string        `json:"recipients"`
-	Confirmed  bool            `json:"recipients_confirmed"`
-	Scopes     []string        `json:"scopes"`
-	Retry      limits.Retry    `json:"retry"`
-	Timeout    limits.Duration `json:"timeout,omitzero"`
-}
-
-// limitsOf returns a tool's limits as operators set them, with guessed
-// recipients where nobody did.
-func limitsOf(rule limits.ToolRule, t *catalog.Tool) toolLimits {
-	l := toolLimits{Scopes: append([]string{}, rule.Scopes...), Retry: rule.Retry, Timeout: rule.Timeout}
+// setLimits sets a tool's limits as operators set them, with guessed recipients
+// where nobody did.
+func setLimits(shown *wire.Tool, rule limits.ToolRule, t *catalog.Tool) {
+	shown.Scopes, shown.Retry, shown.Timeout = append([]string{}, rule.Scopes...), rule.Retry, rule.Timeout
 	if rule.Recipients != nil {
-		l.Recipients, l.Confirmed = *rule.Recipients, true
-		return l
+		shown.Recipients, shown.RecipientsConfirmed = *rule.Recipients, true
+		return
 	}
-	l.Recipients = append([]string{}, contact.InferRecipients(t.InputSchema)...)
-	return l
+	shown.Recipients = append([]string{}, contact.InferRecipients(t.InputSchema)...)
 }
 
 // toolRules reads the rules that operators set for tools.

@@ -24,39 +24,17 @@ import (
 
 // sourceView is a source without its credentials.
 type sourceView struct {
-	ID             string          `json:"source_id"`
-	Kind           string          `json:"kind"`
-	Config         json.RawMessage `json:"config"`
-	HasCredentials bool            `json:"has_credentials"`
-	DefaultRisk    policy.ToolRisk `json:"default_risk,omitzero"`
-	Enabled        bool            `json:"enabled"`
-	// DriftGuard says which changes of its tools need a person, Quarantine
-	// whether its new tools wait for one.
-	DriftGuard catalog.DriftGuard `json:"drift_guard"`
-	Quarantine bool               `json:"quarantine"`
-	ListedAt   *time.Time         `json:"listed_at"`
-	ListError  *string            `json:"list_error"`
-	LeftOut    int                `json:"left_out"`
-	// LeftOutTools are the first few of them, with the reasons.
-	LeftOutTools []catalog.LeftOutTool `json:"left_out_tools"`
-	Tools        int                   `json:"tools"`
-	Denied       *wire.DeniedTools     `json:"denied"`
-	Skipped      int                   `json:"skipped_lines"`
-	// AddressAccepted reports whether calls go where an administrator accepted
-	// that they go, QuarantinedTools how many new tools wait to be accepted.
-	AddressAccepted  bool   `json:"address_accepted"`
-	QuarantinedTools int    `json:"quarantined_tools"`
-	ETag             string `json:"etag"`
+	wire.Source
 	// secret is the encrypted credentials, only for the entity tag.
 	secret []byte
 }
 
 func sourceFrom(src catalog.Source) sourceView {
-	shown := sourceView{
+	shown := sourceView{secret: src.Secret, Source: wire.Source{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
-		DefaultRisk: src.DefaultRisk, Enabled: src.Enabled, DriftGuard: src.DriftGuard, Quarantine: src.Quarantine,
-		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, Skipped: src.SkippedLines, AddressAccepted: !src.Moved(), secret: src.Secret,
-	}
+		DefaultRisk: string(src.DefaultRisk), Enabled: src.Enabled, DriftGuard: string(src.DriftGuard), Quarantine: src.Quarantine,
+		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, SkippedLines: src.SkippedLines, AddressAccepted: !src.Moved(),
+	}}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
 	}
@@ -254,8 +232,5 @@ func RefreshSource(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusAccepted, struct {
-		ID      string    `json:"source_id"`
-		AskedAt time.Time `json:"asked_at"`
-	}{id, asked.UTC()})
+	return c.JSON(http.StatusAccepted, wire.Refresh{SourceID: id, AskedAt: asked.UTC()})
 }

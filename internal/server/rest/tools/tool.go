@@ -5,7 +5,6 @@ package tools
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,34 +22,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
-
-// tool is a tool as the API shows it.
-type tool struct {
-	Tool             string            `json:"tool"`
-	FullName         string            `json:"full_name"`
-	Module           string            `json:"module"`
-	Entity           string            `json:"entity"`
-	Action           string            `json:"action"`
-	Title            string            `json:"title"`
-	Description      string            `json:"description"`
-	InputSchema      json.RawMessage   `json:"input_schema"`
-	OutputSchema     json.RawMessage   `json:"output_schema,omitempty"`
-	Risk             policy.ToolRisk   `json:"risk"`
-	Effect           envelope.Effect   `json:"effect"`
-	SideEffects      []string          `json:"side_effects"`
-	Reversible       bool              `json:"reversible"`
-	Reversal         *catalog.Reversal `json:"reversal,omitempty"`
-	MaxAttempts      int               `json:"max_attempts"`
-	Mode             envelope.Mode     `json:"mode"`
-	RequiresApproval bool              `json:"requires_approval"`
-	Enabled          bool              `json:"enabled"`
-	Drifted          bool              `json:"drifted"`
-	Drift            catalog.Drift     `json:"drift"`
-	Quarantined      bool              `json:"quarantined"`
-	Digest           string            `json:"digest"`
-	ETag             string            `json:"etag"`
-	toolLimits
-}
 
 // listing is the catalog as one caller sees it.
 type listing struct {
@@ -118,20 +89,25 @@ func (l *listing) sources() []wire.ToolSource {
 }
 
 // show returns a tool as the caller sees it.
-func (l *listing) show(t *catalog.Tool) (tool, error) {
+func (l *listing) show(t *catalog.Tool) (wire.Tool, error) {
 	src, _ := l.snap.Source(t.Key.Source) // a tool without a source is none that is enabled
 	mode := l.snap.Decide(t, l.by.Proposal(t)).Mode
-	shown := tool{
+	shown := wire.Tool{
 		Tool: t.Key.String(), FullName: t.FullName.String(),
 		Module: t.FullName.Module, Entity: t.FullName.Entity, Action: t.FullName.Action, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Risk: t.Risk, Effect: t.Effect, SideEffects: t.SideEffects,
-		Reversible: t.Reversible(), Reversal: t.Reversal, MaxAttempts: t.MaxAttempts, Mode: mode,
-		RequiresApproval: mode == envelope.ModeRequireApproval, Enabled: src.Enabled, Drifted: t.Drifted(), Drift: t.Drift,
-		Quarantined: t.Quarantined, Digest: base64.StdEncoding.EncodeToString(t.Digest), toolLimits: limitsOf(l.rules[t.Key], t),
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Risk: string(t.Risk), Effect: t.Effect, SideEffects: t.SideEffects,
+		Reversible: t.Reversible(), MaxAttempts: t.MaxAttempts, Mode: mode,
+		RequiresApproval: mode == envelope.ModeRequireApproval, Enabled: src.Enabled, Drifted: t.Drifted(), Drift: string(t.Drift),
+		Quarantined: t.Quarantined, Digest: base64.StdEncoding.EncodeToString(t.Digest),
 	}
+	if t.Reversal != nil {
+		shown.Reversal = &wire.Reversal{Tool: t.Reversal.Tool.String(), Args: t.Reversal.Args}
+	}
+	setLimits(&shown, l.rules[t.Key], t)
 	var err error
 	shown.ETag, err = request.ETagOf([]any{
-		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.toolLimits, shown.Drift, shown.Quarantined, shown.Digest,
+		shown.FullName, shown.Risk, shown.Effect, shown.MaxAttempts, shown.SideEffects, shown.Reversal, shown.Recipients, shown.RecipientsConfirmed,
+		shown.Scopes, shown.Retry, shown.Timeout, shown.Drift, shown.Quarantined, shown.Digest,
 	})
 	return shown, err
 }
@@ -158,7 +134,7 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := toolPage{NextCursor: page.NextCursor, Items: make([]tool, len(page.Items))}
+	answer := wire.ToolList{NextCursor: page.NextCursor, Items: make([]wire.Tool, len(page.Items))}
 	for i, r := range page.Items {
 		if answer.Items[i], err = l.show(r.tool); err != nil {
 			return err
@@ -166,13 +142,6 @@ func List(c *request.Call) error {
 	}
 	answer.Sources = slices.DeleteFunc(l.sources(), func(src wire.ToolSource) bool { return source != "" && src.ID != source })
 	return c.JSON(http.StatusOK, answer)
-}
-
-// toolPage is a page of tools, with their sources.
-type toolPage struct {
-	Items      []tool            `json:"items"`
-	NextCursor *string           `json:"next_cursor"`
-	Sources    []wire.ToolSource `json:"sources"`
 }
 
 // rankedTool is a tool with its place in a list.
@@ -213,7 +182,7 @@ func showTool(c *request.Call, l *listing, t *catalog.Tool) error {
 // records its own event.
 func setTool(c *request.Call, key policy.Key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
-		_, before, err := readTool(ctx, tx, c, key)
+		before, err := readTool(ctx, tx, c, key)
 		if err != nil {
 			return err
 		}
@@ -230,10 +199,7 @@ func setTool(c *request.Call, key policy.Key, subject string, change func(ctx co
 		return err
 	}
 	c.Wake() // actions that waited may be due now
-	after, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (tool, error) {
-		_, t, err := readTool(ctx, tx, c, key)
-		return t, err
-	})
+	after, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.Tool, error) { return readTool(ctx, tx, c, key) })
 	if err != nil {
 		return err
 	}
@@ -241,18 +207,17 @@ func setTool(c *request.Call, key policy.Key, subject string, change func(ctx co
 	return c.JSON(http.StatusOK, after)
 }
 
-// readTool reads a tool with its definition.
-func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (*catalog.Tool, tool, error) {
+// readTool reads a tool.
+func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (wire.Tool, error) {
 	l, err := readListing(ctx, tx, c)
 	if err != nil {
-		return nil, tool{}, err
+		return wire.Tool{}, err
 	}
 	t, ok := l.snap.Tool(key)
 	if !ok {
-		return nil, tool{}, errNoTool
+		return wire.Tool{}, errNoTool
 	}
-	shown, err := l.show(t)
-	return t, shown, err
+	return l.show(t)
 }
 
 // errNoTool says that a tool does not exist, or not for the caller.
