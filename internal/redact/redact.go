@@ -45,16 +45,16 @@ func JSON(raw json.RawMessage) json.RawMessage {
 // first, then cut to limit bytes. The order matters, since half a credential is
 // not known as one. What is kept passes the rules of every body (check.JSON): a
 // value in which an object has a name twice, of which readers would take one or
-// the other, becomes a JSON string of its text.
+// the other, or that is nested too deeply, becomes a JSON string of its text.
 func JSONTruncated(raw json.RawMessage, limit int) json.RawMessage {
 	if harmless(raw) {
 		return raw
 	}
-	kept := truncateJSON(redactJSON(asJSON(raw)), limit)
-	if envelope.CheckJSON(kept, math.MaxInt) != nil {
-		kept = truncateJSON([]byte(quote(string(kept))), limit)
+	clean := redactJSON(asJSON(raw))
+	if envelope.CheckJSON(clean, math.MaxInt) != nil {
+		clean = []byte(quote(string(clean)))
 	}
-	return kept
+	return truncateJSON(clean, limit)
 }
 
 // harmless reports whether raw is one of the values so small that there is

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,12 +31,18 @@ func FuzzFill(f *testing.F) {
 func TestTheMarksAreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 4000) + `"`
+	keys := ""
+	for i := range 30 {
+		keys += fmt.Sprintf(`"k%02d%s":1,`, i, strings.Repeat("y", 90))
+	}
 	for name, raw := range map[string]string{
 		"a text":            long,
 		"an object":         `{"a":` + long + `,"b":` + long + `}`,
 		"an array":          `[` + strings.Repeat(long+",", 20) + `1]`,
 		"something in deep": `{"a":{"b":[` + long + `]}}`,
-		"many keys":         `{"a":{` + strings.Repeat(`"k`+strings.Repeat("y", 90)+`":1,`, 30) + `"z":1}}`,
+		"many keys":         `{"a":{` + keys + `"z":1}}`,
+		"a name twice":      `{"a":` + long + `,"a":1}`,
+		"deep":              strings.Repeat("[", 1000) + strings.Repeat("]", 1000),
 	} {
 		stored := redact.JSONTruncated(json.RawMessage(raw), 1000)
 		doc, err := jsonref.Decode(stored)
