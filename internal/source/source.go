@@ -67,6 +67,10 @@ type Tool struct {
 	// Effect is the effect class that the adapter knows the tool to have; empty
 	// where the adapter only knows what the other side claims.
 	Effect envelope.Effect
+	// Unusable says, in words of our own, why the source cannot call the tool,
+	// although it was listed; empty for one that it can. The catalog leaves such
+	// a tool out, and counts it.
+	Unusable string
 }
 
 // Hints are what a source claims about a tool, in MCP's terms. Nothing may be

@@ -65,7 +65,7 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	for _, check := range []string{
 		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
 		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
-		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckDeadLetters,
+		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckSources, doctor.CheckDeadLetters,
 	} {
 		found := of(all, check)
 		switch {
@@ -83,6 +83,11 @@ const (
 	id     = "'0190a1b2-0000-7000-8000-000000000001'"
 	tenant = "INSERT INTO tenants (tenant_id, name) VALUES (" + id + ", 'database')"
 )
+
+// unlisted makes a source whose listing failed three times.
+func unlisted(source string, on bool) string {
+	return fmt.Sprintf("INSERT INTO sources (tenant_id, source_id, kind, enabled, list_error, list_failures) VALUES (%s, '%s', 'mcp', %t, 'no such file', 3)", id, source, on)
+}
 
 // TestWhatIsBrokenIsSeen breaks one database after another.
 func TestWhatIsBrokenIsSeen(t *testing.T) {
@@ -236,6 +241,13 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 		"there are no checkpoints": {
 			[]string{tenant, "INSERT INTO events (tenant_id, kind, actor, at, items) VALUES (" + id + ", 'settled', 'w', now() - interval '2 hours', '[]')"},
 			doctor.CheckCheckpoints, doctor.Failed, "no checkpoint covers an event of 2h0m0s ago",
+		},
+		"a source that cannot be listed": {
+			[]string{tenant, unlisted("mail", true)},
+			doctor.CheckSources, doctor.Warning, "the source mail of the tenant database could not be listed, 3 times in a row: no such file",
+		},
+		"a source that is switched off": {
+			[]string{tenant, unlisted("mail", false)}, doctor.CheckSources, doctor.OK, "all that are switched on were listed",
 		},
 		"an unknown outcome": {
 			[]string{tenant, "INSERT INTO dead_letters (tenant_id, action_id, reason, attempt) VALUES (" + id + ", " + id + ", 'unknown', 1)"},

@@ -96,11 +96,15 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 					return nil, err
 				}
 				for _, item := range page.Items {
-					if !slug.MatchString(item.Slug) || names[item.Slug] {
-						continue
+					if names[item.Slug] {
+						continue // it is in several toolkits
 					}
 					names[item.Slug] = true
-					tools = append(tools, item.tool())
+					tool := item.tool()
+					if !slug.MatchString(item.Slug) {
+						tool = source.Tool{Name: item.Slug, Unusable: "its name cannot be part of an address"}
+					}
+					tools = append(tools, tool)
 				}
 				if len(tools) > maxTools || n >= maxPages {
 					return nil, &source.ListError{Text: "there are more tools than can be listed"}

@@ -150,6 +150,7 @@ func TestListReadsAllPagesOfAllToolkits(t *testing.T) {
 			InputSchema:  json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}}}`),
 			OutputSchema: json.RawMessage(`{"type":"object"}`),
 		},
+		{Name: "../escape", Unusable: "its name cannot be part of an address"},
 		{Name: "GMAIL_FETCH", Title: "Fetch", Hints: source.Hints{ReadOnly: true, Idempotent: true}, InputSchema: json.RawMessage(`{"type":"object"}`)},
 		{
 			Name: "SLACK_DELETE", Title: "Delete", Hints: source.Hints{Destructive: new(true)}, Effect: envelope.EffectOnce,

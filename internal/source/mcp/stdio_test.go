@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -42,6 +45,26 @@ func TestConformStdio(t *testing.T) {
 			},
 		}
 	})
+}
+
+// Programs that start together, as after a worker's start, are all listed.
+func TestElevenProgramsAreListedAtOnce(t *testing.T) {
+	t.Parallel()
+	var g errgroup.Group
+	for range 11 {
+		src := open(t, stdio(t, "serve", newEffectLog(t)))
+		g.Go(func() error {
+			tools, err := src.List(t.Context())
+			if err == nil && len(tools) == 0 {
+				err = errors.New("no tools")
+			}
+			return err
+		})
+	}
+
+	if err := g.Wait(); err != nil {
+		t.Errorf("List() beside ten others = %v", err)
+	}
 }
 
 func TestGarbageOnStdout(t *testing.T) {

@@ -169,6 +169,9 @@ func lists(s *suite) {
 	}
 	seen := make(map[string]bool)
 	for _, tool := range tools {
+		if tool.Unusable != "" {
+			continue
+		}
 		if tool.Name == "" || seen[tool.Name] {
 			s.Errorf("List() has the name %q empty or twice", tool.Name)
 		}

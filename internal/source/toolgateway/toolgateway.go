@@ -80,7 +80,7 @@ type entry struct {
 }
 
 // List implements source.Source. A tool that is gone by the time its schema
-// is asked for is left out.
+// is asked for is left out; one that cannot be called by its name is unusable.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
 		at, _ := s.base.URL(nil, "api", "tools")
@@ -97,11 +97,10 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		g.SetLimit(atOnce)
 		names := make(map[string]bool, len(entries))
 		for i, e := range entries {
-			name := e.Server + "/" + e.Name
-			if _, _, ok := split(name); !ok || names[name] {
+			tools[i] = listed(e, names)
+			if tools[i].Unusable != "" {
 				continue
 			}
-			names[name] = true
 			g.Go(func() error {
 				var err error
 				tools[i], err = s.look(ctx, e)
@@ -111,15 +110,32 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		if err := g.Wait(); err != nil {
 			return nil, err
 		}
-		return slices.DeleteFunc(tools, func(t source.Tool) bool { return t.Name == "" }), nil
+		return slices.DeleteFunc(tools, func(t source.Tool) bool { return t.Name == "" && t.Unusable == "" }), nil
 	})
+}
+
+// listed returns the tool of an entry as far as the entry says it, and notes its
+// name as taken.
+func listed(e entry, taken map[string]bool) source.Tool {
+	name := e.Server + "/" + e.Name
+	_, _, ok := split(name)
+	switch {
+	case e.Server == "" || e.Name == "":
+		return source.Tool{Name: e.Server + e.Name, Unusable: "the gateway does not say its name, or its server's"}
+	case !ok:
+		return source.Tool{Name: name, Unusable: "its name, or its server's, has a slash"}
+	case taken[name]:
+		return source.Tool{Name: name, Unusable: "another tool has the same name"}
+	}
+	taken[name] = true
+	return source.Tool{Name: name}
 }
 
 // look reads one tool's definition; the zero one if the tool is gone.
 func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
 	at, ok := s.base.URL(nil, "api", "tools", e.Server, e.Name)
 	if !ok {
-		return source.Tool{}, nil
+		return source.Tool{Name: e.Server + "/" + e.Name, Unusable: "its name, or its server's, cannot be part of an address"}, nil
 	}
 	reply := s.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: s.header(ctx)})
 	var seen struct {

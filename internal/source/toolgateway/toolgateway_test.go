@@ -46,6 +46,8 @@ func gateway(s *resttest.Server) http.Handler {
 			{"server_id":"mcp-dav","name":"create_contact","description":"again"},
 			{"server_id":"mcp-dav","name":"gone","description":"Is gone."},
 			{"server_id":"..","name":"escape","description":""},
+			{"server_id":"mcp-dav","description":"Has no name."},
+			{"server_id":"a/b","name":"c","description":"Cannot be told from another."},
 			{"server_id":"a b","name":"odd?name","description":"Is odd."}]`)
 	})
 	handle("GET /api/tools/{server}/{tool}", func(w http.ResponseWriter, r *http.Request) {
@@ -168,6 +170,10 @@ func TestListAsksForEverySchema(t *testing.T) {
 
 		want := []source.Tool{
 			{Name: toolCreate, Title: "create_contact", Description: "Creates.", InputSchema: json.RawMessage(`{"type":"object","required":["name"]}`), Effect: effect},
+			{Name: toolCreate, Unusable: "another tool has the same name"},
+			{Name: "../escape", Unusable: "its name, or its server's, cannot be part of an address"},
+			{Name: "mcp-dav", Unusable: "the gateway does not say its name, or its server's"},
+			{Name: "a/b/c", Unusable: "its name, or its server's, has a slash"},
 			{Name: "a b/odd?name", Title: "odd?name", Description: "Is odd.", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: effect},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

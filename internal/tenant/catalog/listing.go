@@ -65,6 +65,8 @@ func unusable(t source.Tool) string {
 		return "it has no name"
 	case !namePattern.MatchString(t.Name):
 		return "an action cannot have such a name"
+	case t.Unusable != "":
+		return t.Unusable
 	case len(t.InputSchema) == 0:
 		return "it has no input schema"
 	case !storable(t.Title) || !storable(t.Description):

@@ -203,6 +203,7 @@ func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
 		{Name: strings.Repeat("x", 201), InputSchema: json.RawMessage(`{}`)},
 		{Name: "deep", InputSchema: json.RawMessage(deep(200))},
 		{Name: "none"},
+		{Name: "unusable", InputSchema: json.RawMessage(`{}`), Unusable: "the source said so"},
 		{Name: "act", Description: "The second of this name.", InputSchema: json.RawMessage(`{}`)},
 	}
 
