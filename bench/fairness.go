@@ -65,7 +65,7 @@ func (d blockedBucket) build(ctx context.Context, h *environment) error {
 		case err != nil:
 			return err
 		case d.paused && len(paused) == 0:
-			_, err = pause.Set(ctx, tx, h.tenant, of, false, "bench", "bench")
+			_, err = pause.Set(ctx, tx, h.tenant, pause.Order{Target: of, Reason: "bench", By: "bench"})
 		case !d.paused && len(paused) > 0:
 			err = pause.Lift(ctx, tx, h.tenant, of, "bench", "bench")
 		}

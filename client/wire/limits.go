@@ -173,6 +173,8 @@ type Pause struct {
 	LiftedAt *time.Time     `json:"lifted_at"`
 	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
 	WokenAt  *time.Time     `json:"woken_at"`
+	// NeedsPolicyWrite says that only somebody with policy:write lifts it.
+	NeedsPolicyWrite bool `json:"needs_policy_write"`
 }
 
 // Breaker is the state of a source's circuit breaker.

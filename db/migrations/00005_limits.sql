@@ -232,6 +232,7 @@ CREATE TABLE pauses (
     lifted_at timestamptz,
     lifted_by text,
     woken_at  timestamptz,
+    needs_policy_write boolean NOT NULL DEFAULT false,
     CONSTRAINT pauses_everything_check CHECK ((scope = 'everything') = (tenant_id IS NULL)),
     CONSTRAINT pauses_subject_check CHECK ((scope IN ('everything', 'tenant')) = (subject = ''))
 );
@@ -243,6 +244,7 @@ COMMENT ON COLUMN pauses.killed_at IS 'Actions proposed up to this time are ende
 COMMENT ON COLUMN pauses.txid IS 'Transaction of the pause or, later, of the kill. Transactions that began before it may still commit actions that the kill must end.';
 COMMENT ON COLUMN pauses.cancelled IS 'Number of actions that the kill ended.';
 COMMENT ON COLUMN pauses.swept_at IS 'When all actions that the kill applies to were ended.';
+COMMENT ON COLUMN pauses.needs_policy_write IS 'Whoever paused or killed could loosen policy (policy:write); lifting the pause then takes the same.';
 COMMENT ON COLUMN pauses.woken_at IS 'When all actions that waited for the lifted pause were scheduled again.';
 CREATE TRIGGER pauses_bump_insert AFTER INSERT ON pauses REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER pauses_bump_update AFTER UPDATE ON pauses FOR EACH ROW

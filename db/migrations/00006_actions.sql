@@ -108,7 +108,7 @@ COMMENT ON COLUMN approvals.warn_at IS 'When the expiry warning is due; NULL if 
 COMMENT ON COLUMN approvals.escalate_at IS 'When the escalation is due; NULL if none is.';
 COMMENT ON COLUMN approvals.proposed_args IS 'Arguments as the agent proposed them, if an operator edited them. actions.args holds what will be sent.';
 COMMENT ON COLUMN approvals.edits IS 'All edits, oldest first: by, at, and the JSON Pointers of the changed values.';
-COMMENT ON COLUMN approvals.editors IS 'Persons who edited the arguments, as in votes.person. Their votes do not count where more than one person must agree, or where a review rule says so.';
+COMMENT ON COLUMN approvals.editors IS 'Persons who edited the arguments, as in votes.person. They do not vote where a review rule says so.';
 
 CREATE TABLE votes (
     tenant_id uuid        NOT NULL,

@@ -15,7 +15,7 @@ WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = 
 -- name: PauseList :many
 -- The newest first. The pause of everything is among them.
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 FROM pauses p
 WHERE (p.tenant_id = @tenant_id OR p.tenant_id IS NULL)
     AND (p.lifted_at IS NULL OR NOT @active_only::boolean)
@@ -25,25 +25,28 @@ LIMIT @most::bigint;
 
 -- name: PauseOfEverything :many
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 FROM pauses p
 WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL;
 
 -- name: PauseSet :one
 -- Creates a pause or, with kill, turns an active pause into a kill. A kill stays
--- a kill; killing again also ends what was proposed since. tenant_id is NULL for
--- everything.
-INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at)
-VALUES (@pause_id, sqlc.narg(tenant_id)::uuid, @scope, @subject, @kill::boolean, @reason, @paused_by, CASE WHEN @kill::boolean THEN now() END)
+-- a kill; killing again also ends what was proposed since. What policy:write is
+-- needed to lift stays so; reason and paused_by are those of the last who made a
+-- pause stronger. tenant_id is NULL for everything.
+INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
+VALUES (@pause_id, sqlc.narg(tenant_id)::uuid, @scope, @subject, @kill::boolean, @reason, @paused_by, CASE WHEN @kill::boolean THEN now() END,
+    @needs_policy_write)
 ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE
 SET kill = p.kill OR excluded.kill,
     killed_at = coalesce(excluded.killed_at, p.killed_at),
     swept_at = CASE WHEN excluded.kill THEN NULL ELSE p.swept_at END,
     txid = pg_current_xact_id(),
-    reason = CASE WHEN excluded.kill THEN excluded.reason ELSE p.reason END,
-    paused_by = CASE WHEN excluded.kill THEN excluded.paused_by ELSE p.paused_by END
+    needs_policy_write = p.needs_policy_write OR excluded.needs_policy_write,
+    reason = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
+    paused_by = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
 RETURNING p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at;
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write;
 
 -- name: PauseActiveList :many
 -- The active pauses that are checked per action, just before sending.

@@ -69,7 +69,7 @@ func (y *fixture) pause(of pause.Target, kill bool) {
 		if of.Scope == pause.Everything {
 			_, err = pause.SetEverything(ctx, tx, kill, "because", "ada")
 		} else {
-			_, err = pause.Set(ctx, tx, y.tenant, of, kill, "because", "ada")
+			_, err = pause.Set(ctx, tx, y.tenant, pause.Order{Target: of, Kill: kill, Reason: "because", By: "ada"})
 		}
 		return err
 	})

@@ -109,18 +109,13 @@ func (m *item) checkDefinition() error {
 	return nil
 }
 
-// checkEditor returns fault.Denied if a person edited the arguments, and so is
-// one of those who answer for them: where more than one must agree, or a review
-// rule asks for another person, the votes of others are needed.
-func (m *item) checkEditor(person uuid.UUID, needed int) error {
-	if !slices.Contains(m.editors, person) {
-		return nil
-	}
-	if needed > 1 {
-		return fault.New(fault.Denied, "you edited the arguments; the %d people who must agree have to be other people", needed)
-	}
-	if m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
-		return fault.New(fault.Denied, "you edited the arguments; a review rule requires another person to approve edited arguments")
+// checkEditor returns fault.Denied if a person edited the arguments and a review
+// rule asks for another person. Otherwise whoever edits is one of those who agree:
+// an edit begins a new round of votes, so all others agree to what was edited, and
+// where two must agree, two do.
+func (m *item) checkEditor(person uuid.UUID) error {
+	if slices.Contains(m.editors, person) && m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
+		return fault.New(fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
 	}
 	return nil
 }
@@ -232,7 +227,7 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 		// What the others agreed to was under another policy.
 		m.round, m.given, m.voters = m.round+1, 0, nil
 	}
-	if err := m.checkEditor(s.by.person(), bound.Needed); err != nil {
+	if err := m.checkEditor(s.by.person()); err != nil {
 		return countedVote{}, err
 	}
 	if slices.Contains(m.voters, s.by.person()) {

@@ -18,20 +18,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// TestWhoEditsAnswersForTheEdit, and is not one of the others who have to agree.
-func TestWhoEditsAnswersForTheEdit(t *testing.T) {
+// TestWhoEditsIsOneOfThoseWhoAgree, unless a review rule asks for others: a vote
+// from before the edit does not count, and one person's edit and vote are one.
+func TestWhoEditsIsOneOfThoseWhoAgree(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rule settings.ReviewRule
-		// alone is whether the editor alone lets the action through.
-		alone bool
-		// others is how many others do.
-		others int
+		// votes is whether those who edited vote.
+		votes bool
 	}{
-		"one person decides":               {settings.ReviewRule{Approvals: 1}, true, 1},
-		"another is to look at edits":      {settings.ReviewRule{Approvals: 1, Edits: settings.EditsAnother}, false, 1},
-		"two must agree":                   {settings.ReviewRule{Approvals: 2}, false, 2},
-		"two must agree, another at edits": {settings.ReviewRule{Approvals: 2, Edits: settings.EditsAnother}, false, 2},
+		"one person decides":               {settings.ReviewRule{Approvals: 1}, true},
+		"another is to look at edits":      {settings.ReviewRule{Approvals: 1, Edits: settings.EditsAnother}, false},
+		"two must agree":                   {settings.ReviewRule{Approvals: 2}, true},
+		"two must agree, another at edits": {settings.ReviewRule{Approvals: 2, Edits: settings.EditsAnother}, false},
+		"three must agree":                 {settings.ReviewRule{Approvals: 3}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,15 +40,21 @@ func TestWhoEditsAnswersForTheEdit(t *testing.T) {
 			o.as(func(ctx context.Context, tx pgx.Tx) error {
 				return settings.PutReview(ctx, tx, o.tenant, test.rule, "test")
 			})
+			needed := test.rule.Approvals
 			args := []byte(`{"to":"mallory@example.org"}`)
 			together, id := o.accept(message(typo)).Action, o.accept(message(typo)).Action
-			decide := func(name string) error {
+			agree := func(name string, id envelope.ActionID) error {
 				_, err := o.service.Approve(t.Context(), o.person(name), id, approval.Approval{IfMatch: approval.ETag(o.view(id))})
 				return err
 			}
 
-			_, err := o.service.Approve(t.Context(), o.person("ada"), together, approval.Approval{Args: args})
-			if refused := errors.Is(err, fault.Denied); refused == test.alone || (o.scheduled(together) == 1) != test.alone {
+			if needed > 1 { // a vote for what was proposed
+				if err := agree("bob", together); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := o.service.Approve(t.Context(), o.person("ada"), together, approval.Approval{Args: args, IfMatch: approval.ETag(o.view(together))})
+			if errors.Is(err, fault.Denied) == test.votes || (o.scheduled(together) == 1) != (test.votes && needed == 1) {
 				t.Errorf("edited and approved at once = %v, scheduled %d times", err, o.scheduled(together))
 			}
 			for _, editor := range []string{"ada", "bob"} {
@@ -57,20 +63,25 @@ func TestWhoEditsAnswersForTheEdit(t *testing.T) {
 				}
 				args = []byte(`{"to":"eve@example.org"}`)
 			}
-			if !test.alone {
-				for _, editor := range []string{"ada", "bob"} {
-					if err := decide(editor); !errors.Is(err, fault.Denied) {
-						t.Errorf("%s, who edited it, agrees = %v, want fault.Denied", editor, err)
+			agreed := 0
+			for _, name := range []string{"ada", "bob", "cyd", "dan", "eli"} {
+				want := error(nil)
+				if !test.votes && agreed == 0 && (name == "ada" || name == "bob") {
+					want = fault.Denied
+				} else if agreed++; agreed > needed {
+					break
+				}
+				if err := agree(name, id); !errors.Is(err, want) {
+					t.Errorf("%s agrees = %v, want %v", name, err, want)
+				}
+				if agreed > 0 && agreed < needed {
+					if err := agree(name, id); !errors.Is(err, fault.Conflict) {
+						t.Errorf("%s agrees again = %v, want fault.Conflict", name, err)
 					}
 				}
-			}
-			for n, name := range []string{"cyd", "dan"}[:test.others] {
-				if err := decide(name); err != nil {
-					t.Errorf("vote %d of somebody else = %v", n+1, err)
+				if got := o.scheduled(id) == 1; got != (agreed == needed) {
+					t.Errorf("after %d votes of %d it is scheduled: %t", agreed, needed, got)
 				}
-			}
-			if o.scheduled(id) != 1 {
-				t.Errorf("it is scheduled %d times, want 1", o.scheduled(id))
 			}
 		})
 	}

@@ -200,7 +200,7 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 	for range 12 {
 		id := o.propose(1)[0]
 		o.as(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := pause.Set(ctx, tx, o.tenant, pause.Target{Scope: pause.Tenant}, true, "stop", "ada")
+			_, err := pause.Set(ctx, tx, o.tenant, pause.Order{Target: pause.Target{Scope: pause.Tenant}, Kill: true, Reason: "stop", By: "ada"})
 			return err
 		})
 		won := o.race(id, []fault.Kind{fault.Conflict}, approves, sweeps)

@@ -61,7 +61,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 	}
 	setPause := func(target pause.Target) func(d fixture) {
 		return set(func(ctx context.Context, tx pgx.Tx, d fixture) error {
-			_, err := pause.Set(ctx, tx, d.tenant, target, false, "a test", "ada")
+			_, err := pause.Set(ctx, tx, d.tenant, pause.Order{Target: target, Reason: "a test", By: "ada"})
 			return err
 		})
 	}

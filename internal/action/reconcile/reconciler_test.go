@@ -350,7 +350,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 			l.age("1 hour")
 			l.exec("UPDATE dead_letters SET reconcile_attempts = $1", reconcile.MaxAttempts)
 			l.inTx(func(ctx context.Context, tx pgx.Tx) error {
-				_, err := pause.Set(ctx, tx, l.tenant, test.of, false, "maintenance", "ada")
+				_, err := pause.Set(ctx, tx, l.tenant, pause.Order{Target: test.of, Reason: "maintenance", By: "ada"})
 				return err
 			})
 

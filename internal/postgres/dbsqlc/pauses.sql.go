@@ -115,7 +115,7 @@ func (q *Queries) PauseLift(ctx context.Context, db DBTX, arg *PauseLiftParams) 
 
 const pauseList = `-- name: PauseList :many
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 FROM pauses p
 WHERE (p.tenant_id = $1 OR p.tenant_id IS NULL)
     AND (p.lifted_at IS NULL OR NOT $2::boolean)
@@ -132,19 +132,20 @@ type PauseListParams struct {
 }
 
 type PauseListRow struct {
-	PauseID   uuid.UUID
-	Scope     string
-	Subject   string
-	Kill      bool
-	Reason    string
-	PausedAt  time.Time
-	PausedBy  string
-	KilledAt  *time.Time
-	Cancelled int32
-	SweptAt   *time.Time
-	LiftedAt  *time.Time
-	LiftedBy  *string
-	WokenAt   *time.Time
+	PauseID          uuid.UUID
+	Scope            string
+	Subject          string
+	Kill             bool
+	Reason           string
+	PausedAt         time.Time
+	PausedBy         string
+	KilledAt         *time.Time
+	Cancelled        int32
+	SweptAt          *time.Time
+	LiftedAt         *time.Time
+	LiftedBy         *string
+	WokenAt          *time.Time
+	NeedsPolicyWrite bool
 }
 
 // The newest first. The pause of everything is among them.
@@ -176,6 +177,7 @@ func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) 
 			&i.LiftedAt,
 			&i.LiftedBy,
 			&i.WokenAt,
+			&i.NeedsPolicyWrite,
 		); err != nil {
 			return nil, err
 		}
@@ -189,25 +191,26 @@ func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) 
 
 const pauseOfEverything = `-- name: PauseOfEverything :many
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 FROM pauses p
 WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL
 `
 
 type PauseOfEverythingRow struct {
-	PauseID   uuid.UUID
-	Scope     string
-	Subject   string
-	Kill      bool
-	Reason    string
-	PausedAt  time.Time
-	PausedBy  string
-	KilledAt  *time.Time
-	Cancelled int32
-	SweptAt   *time.Time
-	LiftedAt  *time.Time
-	LiftedBy  *string
-	WokenAt   *time.Time
+	PauseID          uuid.UUID
+	Scope            string
+	Subject          string
+	Kill             bool
+	Reason           string
+	PausedAt         time.Time
+	PausedBy         string
+	KilledAt         *time.Time
+	Cancelled        int32
+	SweptAt          *time.Time
+	LiftedAt         *time.Time
+	LiftedBy         *string
+	WokenAt          *time.Time
+	NeedsPolicyWrite bool
 }
 
 func (q *Queries) PauseOfEverything(ctx context.Context, db DBTX) ([]PauseOfEverythingRow, error) {
@@ -233,6 +236,7 @@ func (q *Queries) PauseOfEverything(ctx context.Context, db DBTX) ([]PauseOfEver
 			&i.LiftedAt,
 			&i.LiftedBy,
 			&i.WokenAt,
+			&i.NeedsPolicyWrite,
 		); err != nil {
 			return nil, err
 		}
@@ -245,48 +249,53 @@ func (q *Queries) PauseOfEverything(ctx context.Context, db DBTX) ([]PauseOfEver
 }
 
 const pauseSet = `-- name: PauseSet :one
-INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at)
-VALUES ($1, $2::uuid, $3, $4, $5::boolean, $6, $7, CASE WHEN $5::boolean THEN now() END)
+INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
+VALUES ($1, $2::uuid, $3, $4, $5::boolean, $6, $7, CASE WHEN $5::boolean THEN now() END,
+    $8)
 ON CONFLICT (tenant_id, scope, subject) WHERE lifted_at IS NULL DO UPDATE
 SET kill = p.kill OR excluded.kill,
     killed_at = coalesce(excluded.killed_at, p.killed_at),
     swept_at = CASE WHEN excluded.kill THEN NULL ELSE p.swept_at END,
     txid = pg_current_xact_id(),
-    reason = CASE WHEN excluded.kill THEN excluded.reason ELSE p.reason END,
-    paused_by = CASE WHEN excluded.kill THEN excluded.paused_by ELSE p.paused_by END
+    needs_policy_write = p.needs_policy_write OR excluded.needs_policy_write,
+    reason = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.reason ELSE p.reason END,
+    paused_by = CASE WHEN excluded.kill OR excluded.needs_policy_write AND NOT p.needs_policy_write THEN excluded.paused_by ELSE p.paused_by END
 RETURNING p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
-    p.lifted_at, p.lifted_by, p.woken_at
+    p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 `
 
 type PauseSetParams struct {
-	PauseID  uuid.UUID
-	TenantID *uuid.UUID
-	Scope    string
-	Subject  string
-	Kill     bool
-	Reason   string
-	PausedBy string
+	PauseID          uuid.UUID
+	TenantID         *uuid.UUID
+	Scope            string
+	Subject          string
+	Kill             bool
+	Reason           string
+	PausedBy         string
+	NeedsPolicyWrite bool
 }
 
 type PauseSetRow struct {
-	PauseID   uuid.UUID
-	Scope     string
-	Subject   string
-	Kill      bool
-	Reason    string
-	PausedAt  time.Time
-	PausedBy  string
-	KilledAt  *time.Time
-	Cancelled int32
-	SweptAt   *time.Time
-	LiftedAt  *time.Time
-	LiftedBy  *string
-	WokenAt   *time.Time
+	PauseID          uuid.UUID
+	Scope            string
+	Subject          string
+	Kill             bool
+	Reason           string
+	PausedAt         time.Time
+	PausedBy         string
+	KilledAt         *time.Time
+	Cancelled        int32
+	SweptAt          *time.Time
+	LiftedAt         *time.Time
+	LiftedBy         *string
+	WokenAt          *time.Time
+	NeedsPolicyWrite bool
 }
 
 // Creates a pause or, with kill, turns an active pause into a kill. A kill stays
-// a kill; killing again also ends what was proposed since. tenant_id is NULL for
-// everything.
+// a kill; killing again also ends what was proposed since. What policy:write is
+// needed to lift stays so; reason and paused_by are those of the last who made a
+// pause stronger. tenant_id is NULL for everything.
 func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (PauseSetRow, error) {
 	row := db.QueryRow(ctx, pauseSet,
 		arg.PauseID,
@@ -296,6 +305,7 @@ func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (P
 		arg.Kill,
 		arg.Reason,
 		arg.PausedBy,
+		arg.NeedsPolicyWrite,
 	)
 	var i PauseSetRow
 	err := row.Scan(
@@ -312,6 +322,7 @@ func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (P
 		&i.LiftedAt,
 		&i.LiftedBy,
 		&i.WokenAt,
+		&i.NeedsPolicyWrite,
 	)
 	return i, err
 }

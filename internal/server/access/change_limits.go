@@ -29,7 +29,8 @@ func (c *comparison) compareLimits() {
 		c.add(everyTool, was != nil, of("the quiet hours", either(was, is).Scope))
 	})
 	compare(c.before.Pauses, c.after.Pauses, func(p wire.Pause) uuid.UUID { return p.ID }, func(was, is *wire.Pause) {
-		c.add(pausedTools(either(was, is)), false, of("the pause", either(was, is).Scope))
+		lifted := is == nil && was.NeedsPolicyWrite
+		c.add(pausedTools(either(was, is)), lifted, of("the pause", either(was, is).Scope))
 	})
 	c.compareEmployees()
 }

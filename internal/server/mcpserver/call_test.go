@@ -437,7 +437,7 @@ func TestDriftBetweenApprovalAndSendingStopsIt(t *testing.T) {
 	c.nextProgress()
 	whole := pause.Target{Scope: pause.Tenant}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := pause.Set(ctx, tx, f.id, whole, false, "a test", "test")
+		_, err := pause.Set(ctx, tx, f.id, pause.Order{Target: whole, Reason: "a test", By: "test"})
 		return err
 	})
 	f.grant(f.only())

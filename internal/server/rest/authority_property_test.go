@@ -43,6 +43,7 @@ func authorityCall(t *rapid.T) authorityStep {
 		connection["default_risk"] = risk
 	}
 	connection["quarantine"], connection["enabled"] = sampled(t, true, false), sampled(t, true, true, false)
+	pausing := sampled(t, object{"scope": "source", "subject": "mail", "reason": "x"}, object{"scope": "tenant", "reason": "x"}, object{"scope": "tool", "subject": "mail:write", "reason": "x"})
 	overrides := object{}
 	if risk := sampled(t, "", "read", "write", "danger"); risk != "" {
 		overrides["risk"] = risk
@@ -53,6 +54,8 @@ func authorityCall(t *rapid.T) authorityStep {
 	return authorityStep{By: rapid.IntRange(0, 100).Draw(t, "by"), Above: rapid.IntRange(0, 5).Draw(t, "above") == 0, visit: sampled(t,
 		visit{"PUT", tool + "/overrides", overrides, 0},
 		visit{"PUT", tool + "/overrides", overrides, 0},
+		visit{"POST", "/api/v1/pauses", pausing, 0},
+		visit{liftPause, pausing["scope"].(string), nil, 0},
 		visit{"PUT", tool + "/rule", object{"recipients": sampled(t, []string{}, []string{"/to"}), "scopes": sampled(t, []string{}, []string{"mail:send"}, []string{"mail:send", "mail:all"})}, 0},
 		visit{"PUT", "/api/v1/preferences/" + pattern, nil, 0},
 		visit{"DELETE", "/api/v1/preferences/" + pattern, nil, 0},
@@ -76,6 +79,37 @@ func authorityCall(t *rapid.T) authorityStep {
 	)}
 }
 
+// liftPause is the method of a step that lifts the pause of a scope.
+const liftPause = "lift"
+
+// take makes the call of a step.
+func (c *client) take(f *authorityTenant, step visit) answer {
+	c.t.Helper()
+	if step.method != liftPause {
+		return c.send(step.method, step.path, step.body)
+	}
+	for _, p := range f.pauses() {
+		if p.Scope == step.path {
+			return c.send("DELETE", "/api/v1/pauses/"+p.ID, nil)
+		}
+	}
+	return answer{status: http.StatusNotFound}
+}
+
+// activePause is a pause as the API shows it.
+type activePause struct {
+	ID    string `json:"pause_id"`
+	Scope string
+	Kill  bool
+}
+
+func (f *authorityTenant) pauses() []activePause {
+	f.t.Helper()
+	var list struct{ Items []activePause }
+	f.owner.send("GET", "/api/v1/pauses?active=true", nil).wants(f.t, 200).into(f.t, &list)
+	return list.Items
+}
+
 // authorityTenant is a tenant, and those in it who may not loosen.
 type authorityTenant struct {
 	*tenantFixture
@@ -84,7 +118,8 @@ type authorityTenant struct {
 }
 
 // newAuthorityTenant sets a tenant up: the tool read has changed, fresh is new,
-// two people must agree, and the automation newsletter may do everything.
+// two people must agree, the automation newsletter may do everything, and the source
+// is paused.
 func newAuthorityTenant(h *fixture, name string) *authorityTenant {
 	f := &authorityTenant{tenantFixture: h.tenant(name)}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -109,6 +144,7 @@ func newAuthorityTenant(h *fixture, name string) *authorityTenant {
 	f.owner.send("PUT", "/api/v1/policy/modes/*?automation_id=newsletter", object{"mode": "allow"}).wants(h.t, 200)
 	f.owner.send("PUT", "/api/v1/employees/"+authorityEmployee, object{"trust": "high", "scopes": []string{"*"}}).wants(h.t, 200)
 	f.owner.send("POST", "/api/v1/do-not-contact", object{"entries": []object{{"value": "ana@example.org"}}}).wants(h.t, 200)
+	f.owner.send("POST", "/api/v1/pauses", object{"scope": "source", "subject": "mail", "reason": "an incident"}).wants(h.t, 201)
 	return f
 }
 
@@ -149,7 +185,8 @@ func authorityProposals(fields ...object) (all []object) {
 // Whoever may not loosen makes calls in a tenant, in any order and between the
 // calls of those who may. A second tenant sees only the calls of the latter.
 // Nothing runs in the first that would wait or be denied in the second, whatever
-// a proposal says of itself, and one person's votes are never enough for two.
+// a proposal says of itself, what is paused in the second is paused in the first,
+// and one person's votes are never enough for two.
 func TestNobodyBelowLoosensWhatIsSetAbove(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -164,18 +201,23 @@ func TestNobodyBelowLoosensWhatIsSetAbove(t *testing.T) {
 		var calls []string
 		for _, step := range sequence.Example(seed) {
 			if step.Above {
-				one, two := mixed.owner.send(step.method, step.path, step.body), mirror.owner.send(step.method, step.path, step.body)
+				one, two := mixed.owner.take(mixed, step.visit), mirror.owner.take(mirror, step.visit)
 				calls = append(calls, fmt.Sprintf("above: %s %s %v = %d, %d", step.method, step.path, step.body, one.status, two.status))
 				continue
 			}
 			by := step.By % len(mixed.below)
-			a := mixed.below[by].send(step.method, step.path, step.body)
+			a := mixed.below[by].take(mixed, step.visit)
 			made[a.status < http.StatusBadRequest]++
 			calls = append(calls, fmt.Sprintf("below %d: %s %s %v = %d", by, step.method, step.path, step.body, a.status))
 			if step.path == "/api/v1/tokens" && a.status == http.StatusCreated {
 				var more shownToken
 				a.into(t, &more)
 				mixed.below = append(mixed.below, &client{fixture: h, token: more.Token, id: identity.TokenID(uuid.MustParse(more.ID))})
+			}
+		}
+		for _, p := range mirror.pauses() {
+			if !slices.ContainsFunc(mixed.pauses(), func(q activePause) bool { return q.Scope == p.Scope && (q.Kill || !p.Kill) }) {
+				t.Errorf("sequence %d: the pause of the %s was lifted:\n%s", seed, p.Scope, join(calls))
 			}
 		}
 		for name, pair := range map[string][2]*client{"an agent": {mixed.agent, mirror.agent}, "an operator": {mixed.operator, mirror.operator}} {

@@ -144,6 +144,64 @@ func TestSettingsAreOnlyMadeStricter(t *testing.T) {
 	}
 }
 
+// TestOperatorsLiftWhatOperatorsPaused pauses, pauses again and kills, and has an
+// operator resume.
+func TestOperatorsLiftWhatOperatorsPaused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("lifts")
+	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })
+	narrow := f.holder(identity.Grant{Name: "no policy:write", Role: identity.RoleOwner, Scopes: rest})
+	stop := func(by *client, kill bool) (p struct {
+		ID     string `json:"pause_id"`
+		By     string
+		Reason string
+		Needs  bool `json:"needs_policy_write"`
+	}) {
+		t.Helper()
+		a := by.send("POST", "/api/v1/pauses", object{"scope": "source", "subject": "mail", "reason": "of " + by.id.String(), "kill": kill})
+		if a.status != http.StatusOK && a.status != http.StatusCreated {
+			t.Fatalf("pause = %d: %s", a.status, a.body)
+		}
+		a.into(t, &p)
+		return p
+	}
+	for name, tt := range map[string]struct {
+		by    []*client
+		kill  bool
+		wants int
+	}{
+		"an operator's pause":                     {[]*client{f.operator}, false, 204},
+		"an operator's kill":                      {[]*client{f.operator}, true, 204},
+		"one without policy:write":                {[]*client{narrow}, false, 204},
+		"an administrator's pause":                {[]*client{f.admin}, false, 403},
+		"an administrator's kill":                 {[]*client{f.admin}, true, 403},
+		"an administrator after an operator":      {[]*client{f.operator, f.admin}, false, 403},
+		"an operator after an administrator":      {[]*client{f.admin, f.operator}, false, 403},
+		"an operator's kill of what another held": {[]*client{f.admin, f.operator}, true, 403},
+	} {
+		var id string
+		for _, by := range tt.by {
+			p := stop(by, tt.kill)
+			if id = p.ID; p.Needs != (tt.wants == 403) && by == tt.by[len(tt.by)-1] {
+				t.Errorf("%s: needs policy:write = %t", name, p.Needs)
+			}
+			if name == "an administrator after an operator" && by == f.admin && p.Reason != "of "+by.id.String() {
+				t.Errorf("%s: the reason is %q, want that of the administrator", name, p.Reason)
+			}
+		}
+
+		a := f.operator.send("DELETE", "/api/v1/pauses/"+id, nil)
+
+		if a.status != tt.wants || tt.wants == 403 && !strings.Contains(string(a.body), "policy:write") {
+			t.Errorf("%s: an operator resumes = %d, want %d: %s", name, a.status, tt.wants, a.body)
+		}
+		if tt.wants == 403 {
+			narrow.send("DELETE", "/api/v1/pauses/"+id, nil).wants(t, 403)
+			f.admin.send("DELETE", "/api/v1/pauses/"+id, nil).wants(t, 204)
+		}
+	}
+}
+
 // digestOf returns the digest of a tool as it is listed.
 func (f *tenantFixture) digestOf(tool string) string {
 	f.t.Helper()

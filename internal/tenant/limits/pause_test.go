@@ -20,7 +20,7 @@ func (h fixture) pause(of pause.Target, kill bool, reason string) wire.Pause {
 	h.t.Helper()
 	var p wire.Pause
 	h.must(func(ctx context.Context, tx pgx.Tx) (err error) {
-		p, err = pause.Set(ctx, tx, h.tenant, of, kill, reason, "ada")
+		p, err = pause.Set(ctx, tx, h.tenant, pause.Order{Target: of, Kill: kill, Reason: reason, By: "ada"})
 		return err
 	})
 	return p

@@ -118,7 +118,7 @@ func TestSetKnowsPauses(t *testing.T) {
 	employee := newEmployee()
 	setPause := func(of pause.Target, kill bool) {
 		h.must(func(ctx context.Context, tx pgx.Tx) error {
-			_, err := pause.Set(ctx, tx, h.tenant, of, kill, "because", "ada")
+			_, err := pause.Set(ctx, tx, h.tenant, pause.Order{Target: of, Kill: kill, Reason: "because", By: "ada"})
 			return err
 		})
 	}

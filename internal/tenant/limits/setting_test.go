@@ -152,7 +152,7 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 	}
 	setPause := func(scope string, subject, reason string) func(context.Context, pgx.Tx) error {
 		return func(ctx context.Context, tx pgx.Tx) error {
-			_, err := pause.Set(ctx, tx, h.tenant, pause.Target{Scope: scope, Subject: subject}, false, reason, "ada")
+			_, err := pause.Set(ctx, tx, h.tenant, pause.Order{Target: pause.Target{Scope: scope, Subject: subject}, Reason: reason, By: "ada"})
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
 			return limits.PutEmployee(ctx, tx, one.tenant, limits.Employee{Trust: policy.TrustHigh}, "eve")
 		},
 		"SetPause": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := pause.Set(ctx, tx, one.tenant, pause.Target{Scope: pause.Tenant}, true, "x", "eve")
+			_, err := pause.Set(ctx, tx, one.tenant, pause.Order{Target: pause.Target{Scope: pause.Tenant}, Kill: true, Reason: "x", By: "eve"})
 			return err
 		},
 		"PauseAll": func(ctx context.Context, tx pgx.Tx) error {

@@ -23,6 +23,17 @@ const (
 	Tool       = "tool"
 )
 
+// Order is what somebody pauses or kills, and why.
+type Order struct {
+	Target
+	Kill   bool
+	Reason string
+	By     envelope.Actor
+	// NeedsPolicyWrite is set for somebody who may loosen policy, so that nobody
+	// else lifts the pause.
+	NeedsPolicyWrite bool
+}
+
 // Target is what a pause is of.
 type Target wire.Target
 

@@ -18,26 +18,34 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Set pauses what a target names, which must be there. If it is paused
-// already, nothing changes, unless a kill is asked for: then the pause becomes
-// one, or also ends what was proposed since.
-func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
+// Set pauses what an order names, which must be there. If it is paused already,
+// nothing changes, unless the order is stronger: with a kill the pause becomes
+// one, or also ends what was proposed since; with NeedsPolicyWrite lifting it
+// needs that from now on. It needs the lock on the tenant's configuration.
+func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wire.Pause, error) {
 	var p check.Problems
-	checkReason(&p, reason)
-	if err := p.Below("", of.Validate()); err != nil {
+	checkReason(&p, o.Reason)
+	if err := p.Below("", o.Validate()); err != nil {
 		return wire.Pause{}, err
 	}
-	if of.Scope == Everything {
+	if o.Scope == Everything {
 		p.Add("/scope", envelope.RuleEnum, "must be tenant, employee, source, bucket or tool; everything is paused by whoever runs the fleet: countersign pause --everything")
 	}
 	if err := p.Err(); err != nil {
 		return wire.Pause{}, err
 	}
-	of = of.settled()
-	if err := checkTarget(ctx, tx, tenant, of); err != nil {
+	o.Target = o.settled()
+	if err := checkTarget(ctx, tx, tenant, o.Target); err != nil {
 		return wire.Pause{}, err
 	}
-	return set(ctx, tx, []envelope.TenantID{tenant}, of, kill, reason, by)
+	active, err := List(ctx, tx, tenant, Filter{Active: true, Most: math.MaxInt32})
+	if err != nil {
+		return wire.Pause{}, err
+	}
+	raises := o.NeedsPolicyWrite && slices.ContainsFunc(active, func(p wire.Pause) bool {
+		return p.Scope == o.Scope && p.Subject == o.Subject && !p.NeedsPolicyWrite
+	})
+	return set(ctx, tx, []envelope.TenantID{tenant}, o, raises)
 }
 
 // SetEverything pauses every tenant, in a transaction of the scope Admin.
@@ -52,7 +60,7 @@ func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by 
 	if err != nil {
 		return wire.Pause{}, err
 	}
-	return set(ctx, tx, tenants, Target{Scope: Everything}, kill, reason, by)
+	return set(ctx, tx, tenants, Order{Target: Target{Scope: Everything}, Kill: kill, Reason: reason, By: by}, false)
 }
 
 // owner returns the tenant of a pause as it is stored: NULL for everything.
@@ -63,25 +71,29 @@ func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	return new(uuid.UUID(tenants[0]))
 }
 
-func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, of Target, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
+// set stores an order and its event. raises is whether it changes who may lift an
+// active pause.
+func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, raises bool) (wire.Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return wire.Pause{}, err
 	}
 	row, err := dbsqlc.New().PauseSet(ctx, tx, &dbsqlc.PauseSetParams{
-		PauseID: id, TenantID: of.owner(tenants), Scope: of.Scope, Subject: of.Subject, Kill: kill, Reason: reason, PausedBy: string(by),
+		PauseID: id, TenantID: o.owner(tenants), Scope: o.Scope, Subject: o.Subject, Kill: o.Kill, Reason: o.Reason,
+		PausedBy: string(o.By), NeedsPolicyWrite: o.NeedsPolicyWrite,
 	})
 	if err != nil {
 		return wire.Pause{}, violations.Fault(err)
 	}
 	made, what := pauseFromRow(dbsqlc.PauseListRow(row)), "paused"
 	switch {
-	case kill:
+	case o.Kill:
 		what = "killed"
-	case made.ID != id:
+	case made.ID != id && !raises:
 		return made, nil // it was paused already
 	}
-	return made, record(ctx, tx, tenants, by, audit.Item{Subject: of.String() + " " + what, Note: reason})
+	it := audit.Item{Subject: o.String() + " " + what, Note: o.Reason, Detail: map[string]any{"needs_policy_write": made.NeedsPolicyWrite}}
+	return made, record(ctx, tx, tenants, o.By, it)
 }
 
 // Lift ends a pause or a kill. What it held is put on the schedule again; what
@@ -206,6 +218,7 @@ func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {
 		ID: r.PauseID, Target: wire.Target{Scope: r.Scope, Subject: r.Subject}, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
 		KilledAt: postgres.UTC(r.KilledAt), Cancelled: int(r.Cancelled), SweptAt: postgres.UTC(r.SweptAt),
 		LiftedAt: postgres.UTC(r.LiftedAt), LiftedBy: envelope.Actor(postgres.OrZero(r.LiftedBy)), WokenAt: postgres.UTC(r.WokenAt),
+		NeedsPolicyWrite: r.NeedsPolicyWrite,
 	}
 }
 

@@ -33,7 +33,9 @@ func Pause(c *request.Call, body wire.PauseInput) error {
 		if before, err = activePauses(ctx, tx, c); err != nil {
 			return err
 		}
-		active, err = pause.Set(ctx, tx, c.By.Tenant, pause.Target(body.Target), body.Kill, body.Reason, c.By.Actor())
+		active, err = pause.Set(ctx, tx, c.By.Tenant, pause.Order{
+			Target: pause.Target(body.Target), Kill: body.Kill, Reason: body.Reason, By: c.By.Actor(), NeedsPolicyWrite: c.By.MayLoosen(),
+		})
 		return err
 	})
 	if err != nil {
