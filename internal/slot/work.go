@@ -69,8 +69,13 @@ func Long(ctx context.Context, do func(ctx context.Context) error) error {
 	return do(context.WithValue(ctx, stateKey{}, s))
 }
 
-// longText is the length in bytes from which reading a text is long work.
-const longText = 64 << 10
+const (
+	// longText is the length in bytes from which reading a text is long work.
+	longText = 64 << 10
+	// longTexts is the length from which handling texts is that were read
+	// already. Most batches are shorter, and need not wait for one another.
+	longTexts = 256 << 10
+)
 
 // Reading calls read, which reads a text of so many bytes, as long work if the
 // text is long. The error is that of read, or that of Begin.
@@ -90,7 +95,7 @@ func Briefly(ctx context.Context, length int, do func(ctx context.Context) error
 	if s.held || s.brief {
 		return do(ctx)
 	}
-	if length <= longText {
+	if length <= longTexts {
 		s.brief = true
 		err := do(context.WithValue(ctx, stateKey{}, s))
 		if !errors.Is(err, ErrLong) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
@@ -87,6 +88,38 @@ func TestDisposeStoresNoSecret(t *testing.T) {
 	for _, stored := range []string{got.Message, string(got.Result), string(text)} {
 		if strings.Contains(stored, secret) {
 			t.Errorf("Dispose stores the secret: %s", stored)
+		}
+	}
+}
+
+// Whatever tools answer, all of a batch is stored, as what every reader accepts.
+func TestHostileResultsAreStored(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	answers := []string{
+		`{"ok":false,"ok":true}`, strings.Repeat(`{"a":[`, 4000) + strings.Repeat("]}", 4000), "[\"\xff\"]", `["\ud800","\u0000"]`, `[1e999999]`,
+		`{"a":` + strings.Repeat("[", 1<<20), `{"t":"` + strings.Repeat("x", 1<<20) + `"}`, "\x00", " ", "null",
+		`{"content":[{"type":"text","text":"{\"a\":1,\"a\":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}"}]}`,
+	}
+	fx.Queue(envelope.EffectKeyed, len(answers))
+	items := fx.Claim(len(answers))
+	all := make([]outbox.Settlement, len(answers))
+	for i, raw := range answers {
+		all[i] = outbox.SettlementOf(items[i], source.Outcome{Kind: source.KindDone, Result: json.RawMessage(raw)}, time.Second, outbox.DefaultRetry())
+	}
+
+	settled := fx.Settle(all...)
+
+	if len(settled) != len(answers) {
+		t.Fatalf("Settle settled %d of %d", len(settled), len(answers))
+	}
+	for i, it := range items {
+		got := fx.Attempts(it.Action)[0].Result
+		if err := envelope.CheckJSON(got, 10_000); err != nil || len(got) > redact.DefaultLimit {
+			t.Errorf("of %.40q %d bytes are stored: %v", answers[i], len(got), err)
+		}
+		if shown := source.Outputs(got); len(shown) > 0 && envelope.CheckJSON(shown, 10_000) != nil {
+			t.Errorf("of %.40q is shown %.100s", answers[i], shown)
 		}
 	}
 }
