@@ -66,6 +66,7 @@ func layers() map[string]layer {
 		"internal/tenant/settings":   {4, 4},
 		"internal/tenant/tenanttest": {4, 4},
 		"internal/action/preflight":  {4, 3},
+		"internal/action/reference":  {4, 0},
 		"internal/action/decision":   {4, 5},
 		"internal/source/connect":    {4, 5},
 
@@ -73,8 +74,8 @@ func layers() map[string]layer {
 		"internal/action/outbox":            {5, 0},
 		"internal/action/approval":          {5, 1},
 		"internal/action/deadletter":        {5, 1},
+		"internal/action/reversal":          {5, 1},
 		"internal/action/outbox/outboxtest": {5, 2},
-		"internal/action/proposal":          {5, 2},
 		"internal/action/reconcile":         {5, 2},
 		"internal/action/snapshot":          {5, 3},
 		"internal/action/workflow":          {5, 2},

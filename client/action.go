@@ -139,6 +139,21 @@ func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (wire.Action, e
 	return post[wire.Action](ctx, c, actionPath(id)+"/undo", nil)
 }
 
+// Revert proposes the reversal of a completed action, and returns it. An action
+// has one: reverting again returns the same.
+func (c *Client) Revert(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
+	var a wire.Action
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/revert", repeatable: true}, &a)
+	return a, err
+}
+
+// RevertMany reverts several actions, and returns a result for each.
+func (c *Client) RevertMany(ctx context.Context, in wire.RevertRequest) (wire.RevertResult, error) {
+	var out wire.RevertResult
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionsPath + "/revert", in: in, repeatable: true}, &out)
+	return out, err
+}
+
 // Approve approves an action that waits for a decision, or counts as a vote
 // where several people must agree, and waits that long for its end.
 func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in wire.Approval, wait time.Duration) (wire.Action, error) {

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/countersign-dev/countersign/envelope"
 )
 
@@ -28,6 +30,64 @@ type Action struct {
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	// Waiting is nil where the action waits for nothing.
 	Waiting *Waiting `json:"waiting"`
+	// Reverts is the action that this one reverts; nil if it reverts none.
+	Reverts *envelope.ActionID `json:"reverts,omitempty"`
+	// RevertedBy is the last reversal of the action; nil if there is none.
+	RevertedBy *Reverted `json:"reverted_by,omitempty"`
+}
+
+// Reverted is the reversal of an action, and its phase.
+type Reverted struct {
+	ActionID envelope.ActionID `json:"action_id"`
+	Phase    envelope.Phase    `json:"phase"`
+}
+
+// RevertFilter selects actions. A zero field selects all.
+type RevertFilter struct {
+	WorkflowID uuid.UUID `json:"workflow_id,omitzero"`
+	SessionID  string    `json:"session_id,omitzero"`
+	// Tool is a tool or a pattern, as source:name, where either may be *.
+	Tool string `json:"tool,omitzero"`
+	// Since and Until bound when the actions were proposed: from Since on, before
+	// Until.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// RevertRequest reverts several actions: at most 100 by id, or those of a filter,
+// newest first.
+type RevertRequest struct {
+	ActionIDs []envelope.ActionID `json:"action_ids,omitempty"`
+	Filter    *RevertFilter       `json:"filter,omitempty"`
+	// Limit bounds the actions of one request, at most 100; zero means 100.
+	Limit int `json:"limit,omitzero"`
+	// Cursor is the NextCursor of the request before, with the same filter.
+	Cursor string `json:"cursor,omitzero"`
+	// DryRun proposes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// RevertResult is the result of a RevertRequest. NextCursor gets the next part;
+// nil at the end.
+type RevertResult struct {
+	DryRun     bool         `json:"dry_run"`
+	Items      []RevertItem `json:"items"`
+	NextCursor *string      `json:"next_cursor"`
+}
+
+// RevertItem is the result for one action.
+type RevertItem struct {
+	ActionID envelope.ActionID `json:"action_id"`
+	Tool     string            `json:"tool,omitzero"`
+	// Result is accepted, known, denied or refused.
+	Result string `json:"result"`
+	// RevertedBy is the reversal; nil if it is refused, or if a dry run would
+	// make it. ReverseTool is the tool of a new one, and Phase that of the
+	// reversal.
+	RevertedBy  *envelope.ActionID `json:"reverted_by,omitempty"`
+	ReverseTool string             `json:"reverse_tool,omitzero"`
+	Phase       envelope.Phase     `json:"phase,omitzero"`
+	Problem     *Problem           `json:"problem,omitempty"`
 }
 
 // Waiting is what an action waits for.

@@ -104,9 +104,12 @@ type InboxItem struct {
 	ApprovedBy   []envelope.Actor    `json:"approved_by"`
 	EditedBy     envelope.Actor      `json:"edited_by,omitzero"`
 	Escalated    bool                `json:"escalated"`
-	Policy       string              `json:"policy,omitzero"`
-	Note         string              `json:"note,omitzero"`
-	Drift        string              `json:"drift,omitzero"`
+	// Reversible reports whether nothing stays of the action, or there is a way to
+	// revert it.
+	Reversible bool   `json:"reversible"`
+	Policy     string `json:"policy,omitzero"`
+	Note       string `json:"note,omitzero"`
+	Drift      string `json:"drift,omitzero"`
 	// ETag is for Approval.ETag.
 	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`

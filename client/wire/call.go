@@ -136,6 +136,9 @@ type PlannedCall struct {
 	Args       json.RawMessage `json:"args"`
 	Effect     envelope.Effect `json:"effect"`
 	Repeatable bool            `json:"repeatable"`
+	// Reversible reports whether nothing stays of the call, or there is a way to
+	// revert it.
+	Reversible bool `json:"reversible"`
 }
 
 // Execution is an entry of the log of executions.
@@ -204,7 +207,7 @@ type Origin struct {
 	IP string `json:"ip,omitzero"`
 	// UserAgent is what the client calls itself, cut to 200 bytes.
 	UserAgent string `json:"user_agent,omitzero"`
-	// Via is api, mcp, ui, webhook, sql, workflow or system.
+	// Via is api, mcp, ui, webhook, workflow or system.
 	Via       string `json:"via"`
 	RequestID string `json:"request_id,omitzero"`
 }
@@ -235,8 +238,8 @@ type Snapshot struct {
 // Relation is another execution that belongs with one.
 type Relation struct {
 	ID envelope.ActionID `json:"execution_id"`
-	// Relation is workflow (a step of the same one), reversal (it undoes this
-	// one), reverses (this one undoes it), repeat (another call of the same
+	// Relation is workflow (a step of the same one), reversal (it reverts this
+	// one), reverses (this one reverts it), repeat (another call of the same
 	// agent with the same content) or dry_run (of the same call).
 	Relation   string    `json:"relation"`
 	Tool       string    `json:"tool"`

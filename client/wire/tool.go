@@ -24,7 +24,7 @@ type Tool struct {
 	Effect       envelope.Effect `json:"effect"`
 	SideEffects  []string        `json:"side_effects"`
 	Reversible   bool            `json:"reversible"`
-	// Reversal is how a call is undone; nil if none is declared.
+	// Reversal is how a call is reverted; nil if none is declared.
 	Reversal         *Reversal     `json:"reversal,omitempty"`
 	MaxAttempts      int           `json:"max_attempts"`
 	Mode             envelope.Mode `json:"mode"`
@@ -49,7 +49,7 @@ type Tool struct {
 	ETag    string            `json:"etag"`
 }
 
-// Reversal is a call that undoes another.
+// Reversal is a call that reverts another.
 type Reversal struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`

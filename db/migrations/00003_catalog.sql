@@ -99,7 +99,7 @@ COMMENT ON COLUMN tools.accepted IS 'Definition that accepted_digest was compute
 COMMENT ON COLUMN tools.gone_at IS 'Time since which the source no longer lists the tool; NULL while it does. The tool cannot be used meanwhile.';
 COMMENT ON COLUMN tools.module IS 'First part of the name module.entity.action; NULL, like entity and action, while it is inferred.';
 COMMENT ON COLUMN tools.side_effects IS 'What a call changes, described by an operator; NULL while it is inferred.';
-COMMENT ON COLUMN tools.reversal IS 'How to undo a call: {tool, args} of a call of another tool; NULL if there is none.';
+COMMENT ON COLUMN tools.reversal IS 'How to revert a call: {tool, args} of a call of another tool; NULL if there is none.';
 CREATE TRIGGER tools_bump_insert AFTER INSERT ON tools REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION bump_config_version();
 CREATE TRIGGER tools_bump_update AFTER UPDATE ON tools FOR EACH ROW
     WHEN ((OLD.effect, OLD.digest, OLD.accepted_digest, OLD.risk_override, OLD.effect_override, OLD.max_attempts, OLD.input_schema, OLD.output_schema, OLD.hints,

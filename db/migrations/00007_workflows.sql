@@ -65,8 +65,8 @@ CREATE TABLE workflow_steps (
 ) WITH (fillfactor = 70);
 COMMENT ON COLUMN workflow_steps.inputs IS 'Inputs as submitted. References are resolved in the arguments of the action, not here.';
 COMMENT ON COLUMN workflow_steps.options IS 'Options of the proposal: risk, approval, constraints.';
-COMMENT ON COLUMN workflow_steps.reversal IS 'Tool that undoes the step and the template of its arguments, as declared when the workflow was accepted; NULL if there is none.';
-COMMENT ON COLUMN workflow_steps.reversal_action_id IS 'Action that undoes the step; the last one, if the reversal was retried.';
+COMMENT ON COLUMN workflow_steps.reversal IS 'Tool that reverts the step and the template of its arguments, as declared when the workflow was accepted; NULL if there is none.';
+COMMENT ON COLUMN workflow_steps.reversal_action_id IS 'Action that reverts the step; the last one, if the reversal was retried.';
 
 -- Row-level security: the same two policies for every table.
 -- +goose StatementBegin

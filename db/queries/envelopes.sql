@@ -14,7 +14,8 @@ WHERE v.tenant_id = @tenant_id
 
 -- name: EnvelopeList :many
 -- A page of envelopes, newest first. action_id is a UUIDv7, so it is the
--- order of time as well as the cursor.
+-- order of time as well as the cursor. Each comes with its last reversal, whose
+-- name follows from its id.
 SELECT
     v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
@@ -24,8 +25,17 @@ SELECT
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
     coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
+    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
 FROM envelopes v
+LEFT JOIN LATERAL (
+    SELECT n.action_id, n.phase
+    FROM envelopes n
+    WHERE n.tenant_id = v.tenant_id
+        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
+    ORDER BY n.external_id DESC
+    LIMIT 1
+) r ON true
 WHERE v.tenant_id = @tenant_id
     AND v.action_id < @before
     AND (sqlc.narg(session_id)::text IS NULL OR v.session_id = sqlc.narg(session_id))
@@ -47,6 +57,15 @@ SELECT
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
     coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
+    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
 FROM envelopes v
+LEFT JOIN LATERAL (
+    SELECT n.action_id, n.phase
+    FROM envelopes n
+    WHERE n.tenant_id = v.tenant_id
+        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
+    ORDER BY n.external_id DESC
+    LIMIT 1
+) r ON true
 WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);

@@ -72,16 +72,17 @@ ORDER BY a.action_id
 LIMIT @most::bigint;
 
 -- name: ExecutionPerExternalID :many
--- Actions whose external id is one of some, or lies between two.
+-- Actions of some ids, and those whose external ids lie between two.
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.external_id = ANY (@external_ids::text[])
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
 UNION
 SELECT g.action_id, g.external_id, g.source_id, g.tool_name, g.created_at
-FROM (
+FROM (SELECT unnest(@firsts::text[]) AS first_name, unnest(@lasts::text[]) AS last_name) k
+CROSS JOIN LATERAL (
     SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
     FROM actions a
-    WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN @first::text AND @last::text
+    WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN k.first_name AND k.last_name
     ORDER BY a.external_id DESC
     LIMIT @most::bigint
 ) g;

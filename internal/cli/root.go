@@ -43,7 +43,7 @@ func root(a *command.App) *cobra.Command {
 		{"start", "Start here:", []*cobra.Command{setup.Dev(a)}},
 		{"act", "Propose and follow actions:", []*cobra.Command{
 			actions.Command(a), actions.Submit(a), actions.Get(a), actions.List(a), actions.Watch(a),
-			approvals.Undo(a), workflows.Command(a), mcp.Command(a),
+			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcp.Command(a),
 		}},
 		{"decide", "Decide, and deal with failures:", []*cobra.Command{
 			approvals.Inbox(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a),
@@ -56,7 +56,7 @@ func root(a *command.App) *cobra.Command {
 		{"setup", "Set up:", []*cobra.Command{
 			tools.Sources(a), tools.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a),
 			setup.Migrate(a), setup.Doctor(a), setup.Tenant(a), policy.Command(a),
-			identity.Tokens(a), identity.DBLogins(a), identity.Operators(a), identity.Providers(a),
+			identity.Tokens(a), identity.Operators(a), identity.Providers(a),
 			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), setup.Version(a),
 		}},
 	} {

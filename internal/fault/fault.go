@@ -46,8 +46,9 @@ type Error struct {
 	Kind Kind
 	Text string
 	// Pointer, if any, is a JSON Pointer to the field of the request that is
-	// refused.
-	Pointer string
+	// refused, or of the thing that the request is about, and Rule the rule that
+	// the field breaks.
+	Pointer, Rule string
 	// Cause, if any, is for logs only.
 	Cause error
 	// After is how long to wait before the next try; 0 if unknown.
@@ -75,9 +76,9 @@ func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// At is New for a field of the request.
-func At(pointer string, kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Pointer: pointer}
+// At is New for a field, and the rule that it breaks.
+func At(pointer, rule string, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Pointer: pointer, Rule: rule}
 }
 
 // Wrap is New with a cause that reaches logs but never the caller.

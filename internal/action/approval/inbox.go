@@ -62,6 +62,9 @@ type InboxItem struct {
 	Code, Message string
 	// Workflow is what it is a step of, if it could not be reverted.
 	Workflow uuid.UUID
+	// Reversible reports whether nothing stays of it, or there is a way to revert
+	// it, as its tool is in the catalog now.
+	Reversible bool
 
 	toolDigest []byte
 }
@@ -98,6 +101,10 @@ func (d *Service) Inbox(ctx context.Context, tenant envelope.TenantID, after env
 			waiting[i].Drift = drift(snap, &waiting[i])
 		}
 		all = slices.Concat(waiting, lost, stayed)
+		for i := range all {
+			tool, ok := snap.Tool(all[i].Tool)
+			all[i].Reversible = ok && tool.Reversible()
+		}
 		return nil
 	})
 	if err != nil {

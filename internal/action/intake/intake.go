@@ -63,14 +63,13 @@ type Submitter struct {
 	Origin json.RawMessage
 	// Workflow is the workflow that the proposals are steps of; zero for none.
 	Workflow uuid.UUID
-	// IDs are those that the actions get, in order of the proposals, where they are
-	// new; nil has them made. Unlike an id in a proposal they do not identify it.
-	IDs []envelope.ActionID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
-	// Reserved reports whether it is Countersign itself, and may name automations
-	// that begin with ReservedPrefix, and envelopes as only it does.
+	// Reserved reports whether Countersign itself writes the proposals, perhaps in
+	// the name of somebody else: they may name any employee and session,
+	// automations that begin with ReservedPrefix, and envelopes as only
+	// Countersign does.
 	Reserved bool
 }
 
@@ -318,9 +317,7 @@ func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, prop
 	all := prepared{settings: snap, rows: make([]row, 0, len(proposals)), answers: make([]Answer, len(proposals))}
 	for i, p := range proposals {
 		r, err := prepare(ctx, budget, digester, snap, by, p)
-		if r.at = i; by.IDs != nil && !r.chosen {
-			r.action = by.IDs[i]
-		}
+		r.at = i
 		switch {
 		case err == nil:
 			all.rows = append(all.rows, r)

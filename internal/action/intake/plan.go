@@ -160,13 +160,13 @@ func (by Submitter) CheckAutomation(id string) error {
 }
 
 // checkName refuses an external id by which Countersign itself proposes a step
-// of a workflow, or a message of a subscription: a
-// proposal of that name keeps the step or the message from being proposed.
+// of a workflow, a message of a subscription, or a reversal: a proposal of that
+// name keeps the other one from being proposed.
 func (by Submitter) checkName(external string) error {
 	if by.Reserved || by.Workflow != uuid.Nil {
 		return nil
 	}
-	for _, prefix := range []string{"workflow:", "message:"} {
+	for _, prefix := range []string{"workflow:", "message:", "revert:"} {
 		rest, ours := strings.CutPrefix(external, prefix)
 		if id, _, more := strings.Cut(rest, ":"); ours && more && uuid.Validate(id) == nil {
 			return check.Invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")

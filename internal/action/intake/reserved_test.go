@@ -17,7 +17,7 @@ func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	id := uuid.NewString()
-	step, reversal, message := "workflow:"+id+":0", "workflow:"+id+":0:reverse", "message:"+id+":7-8-0"
+	step, reversal, message := "workflow:"+id+":0", "revert:"+id+":001", "message:"+id+":7-8-0"
 
 	for _, name := range []string{step, reversal, message} {
 		err := d.accept(note(name))[0].Err

@@ -45,6 +45,14 @@ type View struct {
 	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
 	WaitsFor   string
 	WaitsUntil time.Time
+	// RevertedBy is its last reversal; nil if there is none.
+	RevertedBy *Reversal
+}
+
+// Reversal is an action that reverts another, and where it stands.
+type Reversal struct {
+	Action envelope.ActionID
+	Phase  envelope.Phase
 }
 
 // Waiting returns what the envelope waits for; nil for nothing. Nobody can say when
@@ -132,6 +140,9 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
 			ProposedArgs: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy), Edits: r.Edits,
 		},
+	}
+	if r.ReversalID != uuid.Nil {
+		v.RevertedBy = &Reversal{envelope.ActionID(r.ReversalID), envelope.Phase(r.ReversalPhase)}
 	}
 	e := &v.Envelope
 	if code := postgres.OrZero(r.Code); code != "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 )
 
 // actionState is the state of an action of a workflow.
@@ -129,7 +130,7 @@ func (b *Workflow) reversible(i int, f actionState) {
 	if !b.Atomic || i == len(b.Steps)-1 || f.effect == envelope.EffectRead || f.status == envelope.StatusConflict {
 		return
 	}
-	if _, err := b.Steps[i].reversalArgs(f); err != nil {
+	if _, err := b.Steps[i].reversal(f); err != nil {
 		b.stop(i, CodeIrreversible, fmt.Sprintf("step %d was done, and cannot be taken back: %s", i, err))
 	}
 }
@@ -210,7 +211,7 @@ func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool
 	s := &b.Steps[i]
 	b.State = StateReverting
 	asked := s.ReversalAttempts > 0
-	switch _, err := s.reversalArgs(f); {
+	switch _, err := s.reversal(f); {
 	case f.effect == envelope.EffectRead, f.status == envelope.StatusConflict && f.attempts <= 1 && !asked:
 		s.set(StepKept, "", "")
 	case f.status == envelope.StatusConflict && !asked:
@@ -223,19 +224,19 @@ func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool
 	return m, false
 }
 
-// reversalArgs returns the arguments of the step's reversal.
-func (s *Step) reversalArgs(f actionState) (json.RawMessage, *stepError) {
+// reversal returns the proposal of the step's reversal.
+func (s *Step) reversal(f actionState) (*envelope.Proposal, *stepError) {
 	if f.gone {
 		return nil, &stepError{CodeGone, "the envelope is not there any more, and so nobody knows what to take back"}
 	}
 	if s.Reversal == nil {
 		return nil, &stepError{CodeNoReversal, "nothing says how it is taken back"}
 	}
-	args, err := fillReversal(s.Reversal.Args, f.args, f.result)
+	p, err := reversal.Propose(s.Reversal, reversal.Call{Action: *s.Action, Args: f.args, Result: f.result}, s.ReversalAttempts+1)
 	if err != nil {
 		return nil, asStepError(err)
 	}
-	return args, nil
+	return p, nil
 }
 
 // set notes where a step stands.

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/jsonref"
@@ -34,7 +35,7 @@ type PlannedStep struct {
 	// References are what the inputs refer to.
 	References []string
 	// Reversal is how it is reverted; nil if none is declared.
-	Reversal *Reversal
+	Reversal *catalog.Reversal
 
 	tool         *catalog.Tool
 	doc          any
@@ -175,22 +176,11 @@ func checkStep(ctx context.Context, budget *schema.Budget, found *check.Problems
 		f.Pointer = pointerOf(i)(f.Pointer)
 		*found = append(*found, f)
 	}
-	if s.tool.Reversal != nil {
-		s.Reversal = reversalOf(s.tool.Reversal)
-	}
+	s.Reversal = s.tool.Reversal
 	if atomic && s.tool.Effect != envelope.EffectRead {
 		checkReversal(found, snap, i, s)
 	}
 	return nil
-}
-
-// reversalOf returns a reversal as a workflow stores it.
-func reversalOf(r *catalog.Reversal) *Reversal {
-	u := &Reversal{Tool: r.Tool.String(), Args: r.Args}
-	if len(u.Args) == 0 {
-		u.Args = json.RawMessage("{}")
-	}
-	return u
 }
 
 // checkReversal checks that a step could be taken back.
@@ -200,8 +190,8 @@ func checkReversal(found *check.Problems, snap *settings.Settings, i int, s *Pla
 		refuse("an atomic workflow takes only tools that read or declare a reversal, and %s does neither", s.Tool)
 		return
 	}
-	back, ok := snap.Tool(s.tool.Reversal.Tool)
-	if src, known := snap.Source(s.tool.Reversal.Tool.Source); !ok || !known || !src.Enabled {
+	back, ok := snap.Tool(s.Reversal.Tool)
+	if src, known := snap.Source(s.Reversal.Tool.Source); !ok || !known || !src.Enabled {
 		refuse("its reversal %s is not there", s.Reversal.Tool)
 		return
 	}
@@ -268,15 +258,15 @@ func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.S
 		if !r.Atomic || s.Reversal == nil || s.tool.Effect == envelope.EffectRead {
 			continue
 		}
-		back, ok := snap.Tool(s.tool.Reversal.Tool)
+		back, ok := snap.Tool(s.Reversal.Tool)
 		if !ok {
 			continue // plan has refused it
 		}
 		ask(decision.Action{Settings: snap, Tool: back, Proposal: settings.Proposal{
-			Automation: ReversalAutomation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
+			Automation: reversal.Automation, Employee: r.Employee, Risk: back.Risk.Envelope(), Session: r.Session, AnyArgs: true, Now: now,
 		}}, func(d policy.Decision) {
 			if d.Mode == envelope.ModeDeny {
-				found.Add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, ReversalAutomation)
+				found.Add(stepPointer(i)+"/tool", "irreversible", "policy denies its reversal %s: %s; a mode for the automation %s can allow it", back.Key, d.Source, reversal.Automation)
 			}
 		})
 	}

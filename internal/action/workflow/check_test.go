@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -99,7 +100,7 @@ func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(o *fixture){
 		"the reversal's tool is gone":          func(o *fixture) { o.reversal("create", "vanish", `{}`) },
-		"policy denies the reversal":           func(o *fixture) { o.mode(workflow.ReversalAutomation, "crm:delete", envelope.ModeDeny) },
+		"policy denies the reversal":           func(o *fixture) { o.mode(reversal.Automation, "crm:delete", envelope.ModeDeny) },
 		"it needs what the inputs lack":        func(o *fixture) { o.reversal("create", "delete", `{"id":"$inputs/id"}`) },
 		"it needs what is never answered":      func(o *fixture) { o.reversal("create", "delete", `{"id":"$outputs/key"}`) },
 		"it needs what is below another value": func(o *fixture) { o.reversal("create", "delete", `{"id":"$inputs/name/first"}`) },
@@ -133,7 +134,7 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 	for _, p := range got {
 		undo := ""
 		if p.Reversal != nil {
-			undo = p.Reversal.Tool
+			undo = p.Reversal.Tool.String()
 		}
 		lines = append(lines, strings.Join([]string{p.Tool.String(), string(p.Mode), strings.Join(p.References, " "), undo}, "|"))
 	}
@@ -210,7 +211,7 @@ func TestASubmitterIsBound(t *testing.T) {
 	if diff := cmp.Diff([]string{"/employee_id employee", "/session_id session"}, complaints(err)); diff != "" {
 		t.Errorf("complaints (-want +got):\n%s", diff)
 	}
-	r.Session, r.Employee, r.Automation = "", envelope.EmployeeID{}, workflow.ReversalAutomation
+	r.Session, r.Employee, r.Automation = "", envelope.EmployeeID{}, reversal.Automation
 	if _, _, err := o.service.Submit(t.Context(), by, r); !slices.Equal(complaints(err), []string{"/automation_id reserved"}) {
 		t.Errorf("Submit under a reserved automation = %v", err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reference"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 const (
@@ -214,7 +214,9 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 		t.b.stop(i, CodeTokenRevoked, "the token that proposed it was revoked, or who holds it disabled")
 		return 0, nil
 	}
-	args, err := fillInputs(s.Inputs, func(step int) stepOutput { return outputOf(t.state(ctx, *t.b.Steps[step].Action).result) })
+	args, err := fillInputs(s.Inputs, func(step int) reference.Value {
+		return reference.Answered(t.state(ctx, *t.b.Steps[step].Action).result)
+	})
 	if err != nil {
 		t.b.fail(i, asStepError(err))
 		return 0, t.err
@@ -241,18 +243,15 @@ func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 // themselves; neither their tools nor their limits bound it.
 func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	s := &t.b.Steps[i]
-	args, failed := s.reversalArgs(t.state(ctx, *s.Action))
-	key, err := policy.ParseKey(s.Reversal.Tool)
-	if failed != nil || err != nil {
-		s.set(StepRevertFailed, CodeNoReversal, "its reversal cannot be read")
+	p, failed := s.reversal(t.state(ctx, *s.Action))
+	if failed != nil {
+		s.set(StepRevertFailed, failed.code, failed.message)
 		return 0, t.err
 	}
+	p.EmployeeID, p.SessionID = t.b.Employee, t.b.Session
 	by := t.submitter()
 	by.Session, by.Tools, by.Name, by.Reserved = "", nil, "workflow", true
-	action, wait, why, err := t.accept(ctx, by, &envelope.Proposal{
-		Type: envelope.TypeExec, ExternalID: t.b.nameOfReversal(i), Tool: envelope.Tool{Name: key.Action, Source: key.Source}, Args: args,
-		EmployeeID: t.b.Employee, SessionID: t.b.Session, AutomationID: ReversalAutomation,
-	})
+	action, wait, why, err := t.accept(ctx, by, p)
 	switch {
 	case err != nil || wait > 0:
 		return wait, err

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reference"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -25,22 +26,22 @@ func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 30<<10)
 	for name, test := range map[string]struct{ result, ref, code string }{
-		"what is not answered":           {`{"id":"a"}`, "$0.name", workflow.CodeMissing},
-		"beyond the end of a list":       {`{"hits":[]}`, "$0.hits[0]", workflow.CodeMissing},
-		"below a text":                   {`{"id":"a"}`, "$0.id.x", workflow.CodeMissing},
-		"nothing was answered":           {`null`, "$0.id", workflow.CodeMissing},
-		"a secret":                       {`{"id":"a","token":"abc"}`, "$0.token", workflow.CodeRedacted},
-		"what holds a secret":            {`{"all":{"id":"a","password":"abc"}}`, "$0.all", workflow.CodeRedacted},
-		"what was cut":                   {`{"id":"a","text":"` + long + `"}`, "$0.text", workflow.CodeTruncated},
-		"what holds what was cut":        {`{"id":"a","all":{"text":"` + long + `"}}`, "$0.all", workflow.CodeTruncated},
-		"what was left out":              {`{"hits":[` + strings.Repeat(`"`+strings.Repeat("y", 999)+`",`, 30) + `1]}`, "$0.hits[30]", workflow.CodeTruncated},
-		"all of a list with parts left":  {`{"hits":[` + strings.Repeat(`"`+strings.Repeat("y", 999)+`",`, 30) + `1]}`, "$0.hits", workflow.CodeTruncated},
+		"what is not answered":           {`{"id":"a"}`, "$0.name", reference.CodeMissing},
+		"beyond the end of a list":       {`{"hits":[]}`, "$0.hits[0]", reference.CodeMissing},
+		"below a text":                   {`{"id":"a"}`, "$0.id.x", reference.CodeMissing},
+		"nothing was answered":           {`null`, "$0.id", reference.CodeMissing},
+		"a secret":                       {`{"id":"a","token":"abc"}`, "$0.token", reference.CodeRedacted},
+		"what holds a secret":            {`{"all":{"id":"a","password":"abc"}}`, "$0.all", reference.CodeRedacted},
+		"what was cut":                   {`{"id":"a","text":"` + long + `"}`, "$0.text", reference.CodeTruncated},
+		"what holds what was cut":        {`{"id":"a","all":{"text":"` + long + `"}}`, "$0.all", reference.CodeTruncated},
+		"what was left out":              {`{"hits":[` + strings.Repeat(`"`+strings.Repeat("y", 999)+`",`, 30) + `1]}`, "$0.hits[30]", reference.CodeTruncated},
+		"all of a list with parts left":  {`{"hits":[` + strings.Repeat(`"`+strings.Repeat("y", 999)+`",`, 30) + `1]}`, "$0.hits", reference.CodeTruncated},
 		"what is whole beside what is":   {`{"id":"a","text":"` + long + `"}`, "$0.id", ""},
 		"what is beside a secret":        {`{"id":"a","token":"abc"}`, "$0.id", ""},
 		"a part of MCP's text":           {`{"content":[{"type":"text","text":"{\"id\":\"a\"}"}]}`, "$0.id", ""},
 		"MCP's structured part":          {`{"content":[{"type":"text","text":"no"}],"structured":{"id":"a"}}`, "$0.id", ""},
 		"MCP's text that is no document": {`{"content":[{"type":"text","text":"a"}]}`, "$0.content[0].text", ""},
-		"MCP's text that was cut":        {`{"content":[{"type":"text","text":"{\"id\":\"a\",\"x\":\"` + long + `\"}"}]}`, "$0.id", workflow.CodeTruncated},
+		"MCP's text that was cut":        {`{"content":[{"type":"text","text":"{\"id\":\"a\",\"x\":\"` + long + `\"}"}]}`, "$0.id", reference.CodeTruncated},
 	} {
 		o := newFixture(t)
 		id := o.submit(steps(false, "find", `{}`, "link", `{"from":"x","to":"`+test.ref+`"}`))
@@ -236,7 +237,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	if diff := cmp.Diff([]string{"delete", "unlink"}, names(calls)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if calls[0].args != `{"id":"fixed"}` || calls[0].external != "workflow:"+id.String()+":1:reverse:1" || *b.Steps[1].ReversalAction == first {
+	if calls[0].args != `{"id":"fixed"}` || calls[0].external != "revert:"+b.Steps[1].Action.String()+":002" || *b.Steps[1].ReversalAction == first {
 		t.Errorf("the second try was %+v", calls[0])
 	}
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -298,7 +299,7 @@ func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 	calls := o.run(failing("create", answering(`{"nick":"a"}`)))
 
 	b := o.wants(id, "compensation_failed: done revert_failed skipped")
-	if b.Code != workflow.CodeIrreversible || b.Steps[1].Code != workflow.CodeMissing || b.Steps[1].ReversalAction != nil {
+	if b.Code != workflow.CodeIrreversible || b.Steps[1].Code != reference.CodeMissing || b.Steps[1].ReversalAction != nil {
 		t.Errorf("it stopped for %s, the step for %s", b.Code, b.Steps[1].Code)
 	}
 	if diff := cmp.Diff([]string{"link", "create"}, names(calls)); diff != "" {

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/deadletter"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -174,7 +175,7 @@ type simulation struct {
 
 // ends says how a call ends. calls counts those of the same name before it.
 func (w *simulation) ends(c call) outcome {
-	name := strings.TrimPrefix(c.external, "workflow:"+w.id.String()+":")
+	name := w.nameOf(c)
 	w.called = append(w.called, name)
 	before := w.tried[name]
 	w.tried[name]++
@@ -206,6 +207,22 @@ func (w *simulation) ends(c call) outcome {
 		}
 	}
 	return sent
+}
+
+// nameOf returns the number of a call's step, and behind it that of its
+// reversal.
+func (w *simulation) nameOf(c call) string {
+	w.t.Helper()
+	reverted := reversal.Reverts(c.external)
+	if reverted == nil {
+		return strings.TrimPrefix(c.external, "workflow:"+w.id.String()+":")
+	}
+	i := slices.IndexFunc(w.get(w.id).Steps, func(s workflow.Step) bool { return s.Action != nil && *s.Action == *reverted })
+	name := fmt.Sprintf("%d:reverse", i)
+	if try := c.external[len(c.external)-3:]; try != "001" {
+		name += ":" + string(try[2]-1)
+	}
+	return name
 }
 
 // play has everything happen, and returns the workflow at its end.

@@ -78,7 +78,7 @@ func TestAnAtomicWorkflowGoesBackInReverse(t *testing.T) {
 	if diff := cmp.Diff([]string{"create", "find", "link", "create", "unlink", "delete"}, names(calls)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if got := calls[4]; got.args != `{"to":"b","from":"c-1"}` || got.external != "workflow:"+id.String()+":2:reverse" {
+	if got := calls[4]; got.args != `{"to":"b","from":"c-1"}` || got.external != "revert:"+b.Steps[2].Action.String()+":001" {
 		t.Errorf("the link was taken back by %+v", got)
 	}
 	if got := calls[5].args; got != `{"id":"c-1"}` {

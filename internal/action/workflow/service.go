@@ -195,7 +195,7 @@ func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, ac
 			return err
 		}
 		if tool, ok := snap.Tool(s.Tool); ok && tool.Reversal != nil {
-			s.Reversal = reversalOf(tool.Reversal)
+			s.Reversal = tool.Reversal
 		}
 		s.ReversalAction, s.ReversalAttempts = nil, s.ReversalAttempts+1
 		s.set(StepDone, "", "")

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -32,16 +33,6 @@ type workflowKey struct {
 
 // nameOf is the external id of a step's envelope.
 func (b *Workflow) nameOf(i int) string { return "workflow:" + b.ID.String() + ":" + strconv.Itoa(i) }
-
-// nameOfReversal is the external id of the envelope that takes a step back,
-// another one each time that it is asked for.
-func (b *Workflow) nameOfReversal(i int) string {
-	name := b.nameOf(i) + ":reverse"
-	if n := b.Steps[i].ReversalAttempts; n > 0 {
-		name += ":" + strconv.Itoa(n)
-	}
-	return name
-}
 
 // ready returns workflows that can be moved on, the longest not looked at first,
 // and whether any are under way.
@@ -157,7 +148,7 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 			return fmt.Errorf("decode step %d of workflow %s: %w", r.Step, r.WorkflowID, err)
 		}
 		if len(r.Reversal) > 0 {
-			s.Reversal = new(Reversal)
+			s.Reversal = new(catalog.Reversal)
 			if err := json.Unmarshal(r.Reversal, s.Reversal); err != nil {
 				return fmt.Errorf("decode step %d of workflow %s: %w", r.Step, r.WorkflowID, err)
 			}

@@ -20,12 +20,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
-
-// ReversalAutomation is the automation that reversals run under, so that a
-// tenant may have rules of policy for them.
-const ReversalAutomation = "countersign.reversal"
 
 // MaxSteps bounds the steps of a workflow.
 const MaxSteps = 100
@@ -118,7 +115,8 @@ const (
 )
 
 // The codes that say why a workflow goes no further, or a step or its reversal
-// did not succeed, beside those that envelopes carry.
+// did not succeed, beside those that envelopes carry and those
+// of references.
 const (
 	// CodeStepFailed: a step ended without its effect.
 	CodeStepFailed = "step_failed"
@@ -129,12 +127,6 @@ const (
 	// CodeIrreversible: a step of an atomic workflow was done, and turned out to
 	// be one that cannot be taken back.
 	CodeIrreversible = "irreversible"
-	// CodeMissing: what is referred to is not in the answer.
-	CodeMissing = "reference_missing"
-	// CodeRedacted: what is referred to is a secret, which is not stored.
-	CodeRedacted = "reference_redacted"
-	// CodeTruncated: what is referred to was too large to be stored whole.
-	CodeTruncated = "reference_truncated"
 	// CodeRefused: the proposal was not accepted; the message says why.
 	CodeRefused = "proposal_refused"
 	// CodeNameTaken: somebody else has an envelope of the step's name.
@@ -195,7 +187,7 @@ type Step struct {
 	// while there is none.
 	Action, ReversalAction *envelope.ActionID
 	// Reversal is how it is reverted; nil if none is declared.
-	Reversal *Reversal
+	Reversal *catalog.Reversal
 	// ReversalAttempts counts how often the reversal was asked for again.
 	ReversalAttempts int
 	// Code and Message say why it, or its reversal, did not succeed.
@@ -203,12 +195,6 @@ type Step struct {
 
 	options options
 	dirty   bool
-}
-
-// Reversal is the declaration of a reversal.
-type Reversal struct {
-	Tool string          `json:"tool"`
-	Args json.RawMessage `json:"args"`
 }
 
 // options are the members of a step's proposal beside its tool and inputs.

@@ -206,6 +206,12 @@ func ShowDetail(a *command.App, act wire.Action, attempts []wire.Attempt) error 
 		pairs = append(pairs, "provider id", *e.Result.ProviderID)
 	}
 	pairs = append(pairs, "result", command.Compact(e.Result.Output))
+	if act.Reverts != nil {
+		pairs = append(pairs, "reverts", act.Reverts.String())
+	}
+	if r := act.RevertedBy; r != nil {
+		pairs = append(pairs, "reverted by", r.ActionID.String()+" ("+string(r.Phase)+")")
+	}
 	if err := a.Fields(pairs...); err != nil {
 		return err
 	}

@@ -186,6 +186,14 @@ func failureText(inv wire.Invocation) string {
 	return "it failed" + why
 }
 
+// reversibleText says whether a call can be taken back.
+func reversibleText(reversible bool) string {
+	if reversible {
+		return "yes"
+	}
+	return "no: what it does cannot be reverted"
+}
+
 // showDryRun shows what would become of a call.
 func showDryRun(a *command.App, inv wire.Invocation) error {
 	dry := inv.DryRun
@@ -204,6 +212,7 @@ func showDryRun(a *command.App, inv wire.Invocation) error {
 		{"result", dry.Result},
 		{"policy", string(inv.Policy.Mode) + " (" + because(inv.Policy) + ")"},
 		{"goes out", goes},
+		{"reversible", reversibleText(dry.Call.Reversible)},
 		{"arguments", command.Compact(json.RawMessage(dry.Call.Args))},
 	}
 	for _, g := range dry.Gates {

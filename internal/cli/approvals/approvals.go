@@ -67,6 +67,9 @@ func waitsText(it wire.InboxItem) string {
 	if it.Escalated {
 		parts = append(parts, "escalated")
 	}
+	if !it.Reversible {
+		parts = append(parts, "cannot be reverted")
+	}
 	for _, text := range []string{it.Drift, it.Note} {
 		if text != "" {
 			parts = append(parts, text)

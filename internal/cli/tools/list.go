@@ -54,9 +54,9 @@ func showTools(ctx context.Context, a *command.App, c *client.Client, f client.T
 		}
 	}
 	return command.View[wire.Tool]{
-		Empty: "There are none.", Head: []string{"TOOL", "MODE", "RISK", "EFFECT", "WRITES TO", "NEEDS", "NOTE"},
+		Empty: "There are none.", Head: []string{"TOOL", "MODE", "RISK", "EFFECT", "REVERTED", "WRITES TO", "NEEDS", "NOTE"},
 		Row: func(t wire.Tool) []string {
-			return []string{t.Tool, string(t.Mode), t.Risk, string(t.Effect), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
+			return []string{t.Tool, string(t.Mode), t.Risk, string(t.Effect), revertedShort(t), writesTo(t), strings.Join(t.Scopes, " "), toolNote(t)}
 		},
 	}.Show(a)(found.Items, nil)
 }
@@ -104,7 +104,7 @@ func showTool(a *command.App, t wire.Tool) error {
 		"mode", string(t.Mode),
 		"risk", t.Risk+", effect "+string(t.Effect)+", at most "+fmt.Sprint(t.MaxAttempts)+" attempts",
 		"changes", strings.Join(t.SideEffects, "; "),
-		"undone", undoneBy(t),
+		"reverted", revertedBy(t),
 		"writes to", writesTo(t),
 		"needs", strings.Join(t.Scopes, " "),
 		"digest", t.Digest,
@@ -120,8 +120,16 @@ func showTool(a *command.App, t wire.Tool) error {
 	return err
 }
 
-// undoneBy says how a call of a tool is undone.
-func undoneBy(t wire.Tool) string {
+// revertedShort says in a word how a call of a tool is reverted.
+func revertedShort(t wire.Tool) string {
+	if t.Reversal != nil {
+		return "by " + t.Reversal.Tool
+	}
+	return revertedBy(t)
+}
+
+// revertedBy says how a call of a tool is reverted.
+func revertedBy(t wire.Tool) string {
 	switch {
 	case t.Reversal != nil:
 		return strings.TrimSpace("by " + t.Reversal.Tool + " " + command.Compact(t.Reversal.Args))

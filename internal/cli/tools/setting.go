@@ -90,7 +90,7 @@ func describe(a *command.App) *cobra.Command {
 	flags.StringVar(&d.Action, "action", "", "the third `word`: what it does")
 	flags.StringArrayVar(&effects, "side-effect", nil, "what a call changes, in a few `words` (may be given again)")
 	flags.BoolVar(&harmless, "no-side-effects", false, "it changes nothing")
-	flags.StringVar(&by, "reverse-by", "", "the `tool` that undoes a call, as source:name")
+	flags.StringVar(&by, "reverse-by", "", "the `tool` that reverts a call, as source:name")
 	a.JSONFlag(cmd, &args, "reverse-args", "the template of its arguments, as `JSON` or @file")
 	return cmd
 }

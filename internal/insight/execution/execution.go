@@ -141,7 +141,6 @@ const (
 	ViaMCP      Via = "mcp"
 	ViaUI       Via = "ui"
 	ViaWebhook  Via = "webhook"
-	ViaSQL      Via = "sql"
 	ViaWorkflow Via = "workflow"
 	ViaSystem   Via = "system"
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
@@ -19,9 +20,6 @@ const (
 	// turnDigits is how many digits end the external ids that the MCP server
 	// gives to calls without one: they count the repeats of a call.
 	turnDigits = 12
-	// reverse is the suffix of the external id of a reversal, after the external
-	// id of the reversed action.
-	reverse = ":reverse"
 )
 
 // RelatedTo returns the related executions: the steps of the same workflow, the
@@ -47,16 +45,14 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 			add(s.ActionID, wire.Relation{Relation: "workflow", Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
 		}
 	}
-	if e.ExternalID != "" {
-		named, err := q.ExecutionPerExternalID(ctx, tx, namesOf(tenant, e.ExternalID))
-		if err != nil {
-			return nil, fmt.Errorf("names beside execution %s: %w", e.ID, err)
-		}
-		for _, s := range named {
-			add(s.ActionID, wire.Relation{
-				Relation: relationOf(e.ExternalID, s.ExternalID), Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
-			})
-		}
+	named, err := q.ExecutionPerExternalID(ctx, tx, namesOf(tenant, e))
+	if err != nil {
+		return nil, fmt.Errorf("names beside execution %s: %w", e.ID, err)
+	}
+	for _, s := range named {
+		add(s.ActionID, wire.Relation{
+			Relation: relationOf(e, envelope.ActionID(s.ActionID), s.ExternalID), Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
+		})
 	}
 	digest, err := q.ExecutionContentDigest(ctx, tx, &dbsqlc.ExecutionContentDigestParams{TenantID: tenant, ActionID: uuid.UUID(e.ID)})
 	if err != nil {
@@ -72,24 +68,26 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 	return all, nil
 }
 
-// namesOf returns the external ids that are related to an external id.
-func namesOf(tenant uuid.UUID, name string) *dbsqlc.ExecutionPerExternalIDParams {
-	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: tenant, ExternalIds: []string{name + reverse}, Most: maxRelated}
-	if undone, ok := strings.CutSuffix(name, reverse); ok {
-		p.ExternalIds = []string{undone}
+// namesOf returns the actions that are related to an execution by its external
+// id, or by their own.
+func namesOf(tenant uuid.UUID, e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
+	first, last := reversal.Names(e.ID)
+	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: tenant, Firsts: []string{first}, Lasts: []string{last}, Most: maxRelated}
+	if reverted := reversal.Reverts(e.ExternalID); reverted != nil {
+		p.ActionIds = []uuid.UUID{uuid.UUID(*reverted)}
 	}
-	if call, ok := callOf(name); ok {
-		p.First, p.Last = call+strings.Repeat("0", turnDigits), call+strings.Repeat("9", turnDigits)
+	if call, ok := callOf(e.ExternalID); ok {
+		p.Firsts, p.Lasts = append(p.Firsts, call+strings.Repeat("0", turnDigits)), append(p.Lasts, call+strings.Repeat("9", turnDigits))
 	}
 	return p
 }
 
-// relationOf returns the relation of an action with another external id.
-func relationOf(name, other string) string {
-	switch {
-	case other == name+reverse:
+// relationOf returns the relation of another action that namesOf selects.
+func relationOf(e *wire.Execution, id envelope.ActionID, external string) string {
+	if reverted := reversal.Reverts(external); reverted != nil && *reverted == e.ID {
 		return "reversal"
-	case name == other+reverse:
+	}
+	if reverted := reversal.Reverts(e.ExternalID); reverted != nil && *reverted == id {
 		return "reverses"
 	}
 	return "repeat"

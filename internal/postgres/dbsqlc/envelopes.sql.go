@@ -100,8 +100,17 @@ SELECT
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
     coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
+    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
 FROM envelopes v
+LEFT JOIN LATERAL (
+    SELECT n.action_id, n.phase
+    FROM envelopes n
+    WHERE n.tenant_id = v.tenant_id
+        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
+    ORDER BY n.external_id DESC
+    LIMIT 1
+) r ON true
 WHERE v.tenant_id = $1
     AND v.action_id < $2
     AND ($3::text IS NULL OR v.session_id = $3)
@@ -173,10 +182,13 @@ type EnvelopeListRow struct {
 	Edits             []byte
 	ApprovalRound     int32
 	DecisionID        uuid.UUID
+	ReversalID        uuid.UUID
+	ReversalPhase     string
 }
 
 // A page of envelopes, newest first. action_id is a UUIDv7, so it is the
-// order of time as well as the cursor.
+// order of time as well as the cursor. Each comes with its last reversal, whose
+// name follows from its id.
 func (q *Queries) EnvelopeList(ctx context.Context, db DBTX, arg *EnvelopeListParams) ([]EnvelopeListRow, error) {
 	rows, err := db.Query(ctx, envelopeList,
 		arg.TenantID,
@@ -243,6 +255,8 @@ func (q *Queries) EnvelopeList(ctx context.Context, db DBTX, arg *EnvelopeListPa
 			&i.Edits,
 			&i.ApprovalRound,
 			&i.DecisionID,
+			&i.ReversalID,
+			&i.ReversalPhase,
 		); err != nil {
 			return nil, err
 		}
@@ -264,8 +278,17 @@ SELECT
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
     coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
+    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
 FROM envelopes v
+LEFT JOIN LATERAL (
+    SELECT n.action_id, n.phase
+    FROM envelopes n
+    WHERE n.tenant_id = v.tenant_id
+        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
+    ORDER BY n.external_id DESC
+    LIMIT 1
+) r ON true
 WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
 `
 
@@ -321,6 +344,8 @@ type EnvelopePerIDRow struct {
 	Edits             []byte
 	ApprovalRound     int32
 	DecisionID        uuid.UUID
+	ReversalID        uuid.UUID
+	ReversalPhase     string
 }
 
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
@@ -379,6 +404,8 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 			&i.Edits,
 			&i.ApprovalRound,
 			&i.DecisionID,
+			&i.ReversalID,
+			&i.ReversalPhase,
 		); err != nil {
 			return nil, err
 		}

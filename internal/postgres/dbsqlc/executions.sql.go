@@ -316,24 +316,25 @@ func (q *Queries) ExecutionOfBatch(ctx context.Context, db DBTX, arg *ExecutionO
 const executionPerExternalID = `-- name: ExecutionPerExternalID :many
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
-WHERE a.tenant_id = $1 AND a.external_id = ANY ($2::text[])
+WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 UNION
 SELECT g.action_id, g.external_id, g.source_id, g.tool_name, g.created_at
-FROM (
+FROM (SELECT unnest($3::text[]) AS first_name, unnest($4::text[]) AS last_name) k
+CROSS JOIN LATERAL (
     SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
     FROM actions a
-    WHERE a.tenant_id = $1 AND a.external_id BETWEEN $3::text AND $4::text
+    WHERE a.tenant_id = $1 AND a.external_id BETWEEN k.first_name AND k.last_name
     ORDER BY a.external_id DESC
     LIMIT $5::bigint
 ) g
 `
 
 type ExecutionPerExternalIDParams struct {
-	TenantID    uuid.UUID
-	ExternalIds []string
-	First       string
-	Last        string
-	Most        int64
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+	Firsts    []string
+	Lasts     []string
+	Most      int64
 }
 
 type ExecutionPerExternalIDRow struct {
@@ -344,13 +345,13 @@ type ExecutionPerExternalIDRow struct {
 	CreatedAt  time.Time
 }
 
-// Actions whose external id is one of some, or lies between two.
+// Actions of some ids, and those whose external ids lie between two.
 func (q *Queries) ExecutionPerExternalID(ctx context.Context, db DBTX, arg *ExecutionPerExternalIDParams) ([]ExecutionPerExternalIDRow, error) {
 	rows, err := db.Query(ctx, executionPerExternalID,
 		arg.TenantID,
-		arg.ExternalIds,
-		arg.First,
-		arg.Last,
+		arg.ActionIds,
+		arg.Firsts,
+		arg.Lasts,
 		arg.Most,
 	)
 	if err != nil {

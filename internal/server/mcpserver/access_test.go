@@ -21,7 +21,7 @@ import (
 func operations() map[string]identity.Scope {
 	return map[string]identity.Scope{
 		"list": identity.CatalogRead, nameRead: identity.ActionsPropose, "countersign_status": identity.ActionsRead,
-		"countersign_search": identity.CatalogRead, "countersign_wait": identity.ActionsRead, "countersign_undo": identity.ActionsPropose,
+		"countersign_search": identity.CatalogRead, "countersign_wait": identity.ActionsRead, "countersign_undo": identity.ActionsPropose, "countersign_revert": identity.ActionsPropose,
 	}
 }
 

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
@@ -21,6 +23,7 @@ const (
 	toolWait   = "countersign_wait"
 	toolStatus = "countersign_status"
 	toolUndo   = "countersign_undo"
+	toolRevert = "countersign_revert"
 )
 
 // toolSearch is the tool that searches the catalog.
@@ -29,7 +32,7 @@ const toolSearch = "countersign_search"
 // isBuiltin reports whether a name is that of a built-in tool, and not of the
 // catalog.
 func isBuiltin(name string) bool {
-	return name == toolWait || name == toolStatus || name == toolUndo || name == toolSearch
+	return name == toolWait || name == toolStatus || name == toolUndo || name == toolRevert || name == toolSearch
 }
 
 // addTool adds a tool to the SDK's server, which notifies its clients that the
@@ -70,6 +73,12 @@ func (ts *tokenServer) addFollowUps() {
 		InputSchema: schema(""),
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 	}, ts.callUndo)
+	ts.addTool(&sdk.Tool{
+		Name: toolRevert, Title: "Take the effect of an action back",
+		Description: "Take the effect of an action back that was done, by the call that its tool declares for that. Policy, and sometimes a person, has to agree to that call as to any other. An action is reverted once: asking again gives the same result. If the tool declares nothing, or nobody knows whether the action happened, the result says so.",
+		InputSchema: schema(""),
+		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(true)},
+	}, ts.callRevert)
 }
 
 // followUp is the arguments of a tool about actions.
@@ -136,4 +145,25 @@ func (ts *tokenServer) callUndo(ctx context.Context, req *sdk.CallToolRequest) (
 	}
 	r := ts.report(v)
 	return newResult(r, r.Status != "undone", r.text()), nil
+}
+
+func (ts *tokenServer) callRevert(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	a, err := argumentsOf(req)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := reversal.New(ts.DB, ts.Catalog, ts.Intake).Revert(ctx, reversal.Request{
+		By: ts.submitter(req), Actions: []envelope.ActionID{a.Action}, Sees: func(session string) bool { return access.SeesSession(ts.by, session) },
+	})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
+	if answers[0].Known && errors.Is(err, fault.NotFound) {
+		err = fault.New(fault.Conflict, "its reversal %s was proposed outside of your session", answers[0].Action)
+	}
+	return res, err
 }

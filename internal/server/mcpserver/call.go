@@ -41,14 +41,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	if err != nil {
 		return nil, err
 	}
-	by := intake.Submitter{
-		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
-		Names: ts.by.MayName(),
-	}
-	if from := ts.requestContext(req.Extra); from != nil {
-		by.Origin = request.MCPOrigin(from)
-	}
-	answers, err := ts.Intake.Accept(ctx, by, []*envelope.Proposal{p})
+	answers, err := ts.Intake.Accept(ctx, ts.submitter(req), []*envelope.Proposal{p})
 	if err == nil {
 		err = answers[0].Err
 	}
@@ -60,6 +53,18 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 		err = errOtherSession
 	}
 	return res, err
+}
+
+// submitter returns the holder as intake knows them, with the request of a call.
+func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
+	by := intake.Submitter{
+		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
+		Names: ts.by.MayName(),
+	}
+	if from := ts.requestContext(req.Extra); from != nil {
+		by.Origin = request.MCPOrigin(from)
+	}
+	return by
 }
 
 // proposal returns the envelope that a call asks for.
@@ -137,7 +142,7 @@ func (ts *tokenServer) failed(ctx context.Context, err error) (*sdk.CallToolResu
 		fault.NotFound: "not_found", fault.Invalid: "invalid", fault.Conflict: "conflict", fault.Denied: "denied", fault.Busy: "busy", fault.Gone: "gone",
 		fault.Limited: "limited",
 	}[fault.KindOf(err)]
-	r := report{Status: cmp.Or(status, "failed"), Reason: shown.Text, RetryAfter: int((shown.After + time.Second - 1) / time.Second)}
+	r := report{Status: cmp.Or(status, "failed"), Reason: shown.Text, Code: shown.Rule, RetryAfter: int((shown.After + time.Second - 1) / time.Second)}
 	return newResult(r, true, sentence(shown.Text)), nil
 }
 

@@ -249,7 +249,7 @@ func TestActionsOfOthersAreNotFound(t *testing.T) {
 		"another session": f.connect(f.other, withSessions), "another tenant": h.connect(stranger.agent, withoutSessions),
 		"another tenant's operator": h.connect(stranger.operator, withSessions),
 	} {
-		for _, tool := range []string{"countersign_wait", "countersign_status", "countersign_undo"} {
+		for _, tool := range []string{"countersign_wait", "countersign_status", "countersign_undo", "countersign_revert"} {
 			if got := c.call(tool, object{"action_id": id.String()}); got.content.Status != "not_found" || !got.isError {
 				t.Errorf("%s of %s = %s, want not_found", tool, name, got.raw)
 			}
@@ -275,13 +275,40 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+func TestRevert(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{}).tenant("acme")
+	f.allow("box:box.write")
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.DescribeTool(ctx, tx, f.id, policy.Key{Source: "box", Action: "box.write"}, catalog.Description{
+			Reversal: &catalog.Reversal{Tool: policy.Key{Source: "box", Action: "read"}, Args: json.RawMessage(`{"was":"$inputs/to"}`)},
+		})
+	})
+	c := f.connect(f.agent, withSessions)
+	done := c.call(nameWrite, object{"to": "ada"})
+
+	reverted := c.call("countersign_revert", object{"action_id": done.note.Action})
+	again := c.call("countersign_revert", object{"action_id": done.note.Action})
+	twice := c.call("countersign_revert", object{"action_id": reverted.note.Action})
+
+	if reverted.isError || reverted.note.Status != "sent" || reverted.note.Joined || again.note.Action != reverted.note.Action || !again.note.Joined {
+		t.Errorf("reverting = %s, and again %s", reverted.raw, again.raw)
+	}
+	if calls := f.src.Calls(); len(calls) != 2 || calls[1].Tool != "read" || !strings.Contains(string(calls[1].Args), "ada") {
+		t.Errorf("calls = %+v, want the call and its reversal", calls)
+	}
+	if !twice.isError || twice.content.Status != "conflict" || twice.content.Code != "reversal" {
+		t.Errorf("reverting the reversal = %s", twice.raw)
+	}
+}
+
 func TestFollowUpToolsRejectInvalidIDs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)
 
 	for _, args := range []object{{}, {"action_id": "x"}, {"action_id": 7}} {
-		for _, tool := range []string{"countersign_wait", "countersign_status", "countersign_undo"} {
+		for _, tool := range []string{"countersign_wait", "countersign_status", "countersign_undo", "countersign_revert"} {
 			c.call(tool, args).wants(t, "invalid", true)
 		}
 	}

@@ -38,7 +38,7 @@ func (c *client) names() []string {
 }
 
 // followUps are offered to everybody, and the search with them.
-var followUps = [...]string{"countersign_search", "countersign_status", "countersign_undo", "countersign_wait"}
+var followUps = [...]string{"countersign_revert", "countersign_search", "countersign_status", "countersign_undo", "countersign_wait"}
 
 func TestListIsTheCatalog(t *testing.T) {
 	t.Parallel()

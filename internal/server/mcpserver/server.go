@@ -205,7 +205,7 @@ type tokenServer struct {
 const instructions = `Every tool call here is an action that policy, and sometimes a person, has to agree to.
 A result whose structuredContent has status "pending" is no failure: the action waits, and will be done when it may. Do not make the same call again; call countersign_wait with its action_id, or go on with something else.
 If a result says that nobody knows whether an action happened, do not repeat it; tell the user.
-countersign_status shows how an action stands, countersign_undo takes one back that has not begun.
+countersign_status shows how an action stands, countersign_undo takes one back that has not begun, countersign_revert the effect of one that was done.
 countersign_search finds tools by what they do. If a result has status "limited", try again when it says, not before.`
 
 // newTokenServer returns a token server without sessions.
@@ -331,6 +331,8 @@ func operationOf(tool string) string {
 		return "getAction"
 	case toolUndo:
 		return "undoAction"
+	case toolRevert:
+		return "revertAction"
 	}
 	return "submitAction"
 }

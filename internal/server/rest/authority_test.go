@@ -253,7 +253,7 @@ func toolRoutes() map[string]string {
 		// Where an entry comes from is its source.
 		"addDoNotContact": reads,
 		// What is proposed or decided, policy and approvals hold to the token.
-		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes,
+		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes, "revertActions": proposes,
 		"refreshSource": reads,
 		"explainPolicy": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,
 		// A token hands out no more tools than it has.

@@ -70,6 +70,8 @@ func routes() []route {
 		{Route: access.Route{Pattern: "POST /api/v1/actions/approve", Operation: "approveActions", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBody(approvals.ApproveMany)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/deny", Operation: "denyActions", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBody(approvals.DenyMany)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/undo", Operation: "undoAction", Roles: proposers, Scope: identity.ActionsPropose}, handle: request.WithAction(actions.Undo)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/revert", Operation: "revertAction", Roles: proposers, Scope: identity.ActionsPropose}, handle: request.WithAction(actions.Revert)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/revert", Operation: "revertActions", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: one, handle: request.WithBody(actions.RevertMany)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.Inbox},
 		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, handle: approvals.Reviews},

@@ -115,6 +115,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"approveAction":       {"POST", path(waiting, "/approve"), object{"note": "fine"}, 200},
 		"denyAction":          {"POST", path(free, "/deny"), nil, 200},
 		"undoAction":          {"POST", path(undoable, "/undo"), nil, 200},
+		"revertAction":        {"POST", path(undoable, "/revert"), nil, 409},
+		"revertActions":       {"POST", "/api/v1/actions/revert", object{"action_ids": []string{undoable}, "dry_run": true}, 200},
 		"editAction":          {"POST", path(edited, "/edit"), object{"args": object{"n": 2}}, 200},
 		"listVotes":           {"GET", path(waiting, "/votes"), nil, 200},
 		"approveActions":      {"POST", "/api/v1/actions/approve", object{"ids": []string{edited}, "note": "all"}, 200},
@@ -287,7 +289,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 	visits := one.visits()
 	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
 
-	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
+	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "revertAction", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
 		"deleteRule", "revokeGrant", "deleteSessionMode", "deletePreference"} {
 		v := visits[operation]
 		if a := two.admin.send(v.method, v.path, v.body); a.status != http.StatusNotFound {

@@ -74,7 +74,7 @@ type Tool struct {
 	// changes.
 	FullName    FullName
 	SideEffects []string
-	// Reversal is how a call of it is undone; nil if nobody said how.
+	// Reversal is how a call of it is reverted; nil if nobody said how.
 	Reversal *Reversal
 	// Described is the description by operators, without inferred parts.
 	Described Description

@@ -31,7 +31,7 @@ type Description struct {
 	// SideEffects are what a call changes, each in a few words; an empty list
 	// says nothing, and nil leaves it to a guess.
 	SideEffects *[]string
-	// Reversal is how a call is undone; nil for not at all.
+	// Reversal is how a call is reverted; nil for not at all.
 	Reversal *Reversal
 }
 
@@ -84,7 +84,7 @@ func (t *Tool) describe(d Description) {
 }
 
 // Reversible reports whether nothing stays of a call, or that there is a way to
-// undo it.
+// revert it.
 func (t *Tool) Reversible() bool { return t.Effect == envelope.EffectRead || t.Reversal != nil }
 
 // The side effects that are inferred.

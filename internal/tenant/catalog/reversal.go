@@ -13,9 +13,9 @@ import (
 // maxReversalBytes is the most bytes that the arguments of a reversal may have.
 const maxReversalBytes = 16 << 10
 
-// Reversal is how a call of a tool is undone by a call of another one.
+// Reversal is how a call of a tool is reverted by a call of another one.
 type Reversal struct {
-	// Tool is what undoes it.
+	// Tool is what reverts it.
 	Tool policy.Key
 	// Args are the arguments of that call, a JSON object with the references
 	// of ReversalScope. Empty is {}.
@@ -42,7 +42,7 @@ func (r *Reversal) UnmarshalJSON(raw []byte) error {
 }
 
 // ReversalScope returns the references that the arguments of a reversal may
-// hold: $inputs and $outputs, of the call that is undone.
+// hold: $inputs and $outputs, of the call that is reverted.
 func ReversalScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Inputs, jsonref.Outputs}}
 }

@@ -46,7 +46,7 @@ func (n Names) CheckAutomation(id string) error {
 	if id == "" || slices.ContainsFunc(n.Automations, func(pattern string) bool { return matchesName(pattern, id) }) {
 		return nil
 	}
-	return fault.At("/automation_id", fault.Denied,
+	return fault.At("/automation_id", "token", fault.Denied,
 		"the token may not name this automation; leave automation_id out, or have a token made with it: token create --automation")
 }
 
@@ -56,7 +56,7 @@ func (n Names) CheckEmployee(id envelope.EmployeeID) error {
 	if id == (envelope.EmployeeID{}) || len(n.Employees) > 0 && (slices.Contains(n.Employees, everyName) || slices.Contains(n.Employees, id.String())) {
 		return nil
 	}
-	return fault.At("/employee_id", fault.Denied,
+	return fault.At("/employee_id", "token", fault.Denied,
 		"the token may not name this employee; leave employee_id out, or have a token made with it: token create --employee")
 }
 

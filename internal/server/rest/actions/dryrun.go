@@ -33,7 +33,7 @@ func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 		DryRun: &wire.DryRun{
 			Prediction: v.Prediction, Plan: v.Plan.String(), PlanUntil: v.Plan.IssuedAt.Add(intake.PlanLifetime).UTC(),
 			Call: wire.PlannedCall{
-				Tool: v.Tool.Key.String(), Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce,
+				Tool: v.Tool.Key.String(), Args: v.Args, Effect: v.Tool.Effect, Repeatable: v.Tool.Effect != envelope.EffectOnce, Reversible: v.Tool.Reversible(),
 			},
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -46,6 +47,10 @@ func ViewOf(v outbox.View) wire.Action {
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
 		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: policy.Steps(v.Trace)},
 		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
+		Reverts: reversal.Reverts(v.Envelope.ExternalID),
+	}
+	if r := v.RevertedBy; r != nil {
+		a.RevertedBy = &wire.Reverted{ActionID: r.Action, Phase: r.Phase}
 	}
 	stamps := &a.Envelope.Timestamps
 	stamps.SentAt, stamps.CompletedAt = postgres.UTC(stamps.SentAt), postgres.UTC(stamps.CompletedAt)

@@ -17,7 +17,7 @@ func inboxItemFrom(it approval.InboxItem) wire.InboxItem {
 	shown := wire.InboxItem{
 		Kind: string(it.Kind), ActionID: it.Action, Tool: it.Tool.String(), Args: it.Args, Risk: it.Risk,
 		SessionID: it.Session, AutomationID: it.Automation, EmployeeID: it.Employee, Since: it.Since.UTC(),
-		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]envelope.Actor{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated,
+		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]envelope.Actor{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated, Reversible: it.Reversible,
 		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, WorkflowID: it.Workflow,
 	}
 	if !it.ExpiresAt.IsZero() {

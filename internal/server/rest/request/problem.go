@@ -112,17 +112,13 @@ func problemOfFault(err error) wire.Problem {
 		}
 		return p
 	case fault.Conflict:
-		return NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err))
+		return withField(NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err)), err)
 	case fault.Stale:
 		return NewProblem("precondition_failed", http.StatusPreconditionFailed, "Changed since it was read", Detail(err))
 	case fault.Unconditional:
 		return NewProblem("precondition_required", http.StatusPreconditionRequired, "If-Match is required", Detail(err))
 	case fault.Denied:
-		p := NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err))
-		if e, ok := errors.AsType[*fault.Error](err); ok && e.Pointer != "" {
-			p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: "token", Message: e.Text}}
-		}
-		return p
+		return withField(NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err)), err)
 	case fault.Busy:
 		return NewProblem("busy", http.StatusServiceUnavailable, "Busy", Detail(err))
 	case fault.Limited:
@@ -131,6 +127,14 @@ func problemOfFault(err error) wire.Problem {
 		return NewProblem("gone", http.StatusGone, "Too late", Detail(err))
 	}
 	return NewProblem("internal", http.StatusInternalServerError, "Internal error", "")
+}
+
+// withField adds to a problem the field that a fault is about.
+func withField(p wire.Problem, err error) wire.Problem {
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Pointer != "" {
+		p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: envelope.Rule(e.Rule), Message: e.Text}}
+	}
+	return p
 }
 
 // NewProblem returns a problem of the type urn:countersign:problem:kind.

@@ -43,7 +43,7 @@ func checkReversal(ctx context.Context, tx pgx.Tx, c *request.Call, of policy.Ke
 		return nil
 	}
 	if r.Tool == of {
-		return request.Invalid("/reversal/tool", "other", "must be another tool than the one that it undoes")
+		return request.Invalid("/reversal/tool", "other", "must be another tool than the one that it reverts")
 	}
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 	if err != nil {

@@ -77,7 +77,7 @@ func workflowFor(c *request.Call, b *workflow.Workflow) wire.Workflow {
 	for i, s := range b.Steps {
 		shown.Steps[i] = wire.WorkflowStep{Step: i, Tool: s.Tool.String(), Inputs: access.Args(c.By, s.Inputs), State: string(s.State), ActionID: s.Action, Code: s.Code, Message: s.Message}
 		if s.Reversal != nil {
-			shown.Steps[i].Reversal = &wire.StepReversal{Tool: s.Reversal.Tool, ActionID: s.ReversalAction}
+			shown.Steps[i].Reversal = &wire.StepReversal{Tool: s.Reversal.Tool.String(), ActionID: s.ReversalAction}
 		}
 	}
 	return shown
@@ -121,7 +121,7 @@ func plannedFrom(atomic bool, steps []workflow.PlannedStep) wire.WorkflowPlan {
 	for i, p := range steps {
 		shown[i] = wire.PlannedStep{Step: i, Tool: p.Tool.String(), Mode: p.Mode, ModeSource: p.Source, References: append([]string{}, p.References...)}
 		if p.Reversal != nil {
-			shown[i].Reversal = &wire.StepReversal{Tool: p.Reversal.Tool}
+			shown[i].Reversal = &wire.StepReversal{Tool: p.Reversal.Tool.String()}
 		}
 	}
 	return wire.WorkflowPlan{DryRun: true, Atomic: atomic, Steps: shown}

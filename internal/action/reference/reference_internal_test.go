@@ -1,4 +1,4 @@
-package workflow
+package reference
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ func FuzzFill(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filled, err := fillInputs(inputs, func(int) stepOutput { return outputOf(json.RawMessage(answered)) })
+		filled, err := Fill(jsonref.Scope{Roots: []jsonref.Root{jsonref.Steps}, LooseText: true}, inputs, func(jsonref.Ref) Value { return Answered(json.RawMessage(answered)) })
 		if err == nil && (!json.Valid(filled) || filled[0] != '{') {
 			t.Errorf("filled in it is %s", filled)
 		}
