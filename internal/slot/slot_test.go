@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/slot"
 )
@@ -98,10 +100,9 @@ func TestWhoLeavesTheLineIsPassedOver(t *testing.T) {
 	})
 }
 
-// takeAll takes every slot for long work, and returns how to give them back.
-func takeAll(t *testing.T) (giveBack func()) {
+// takeAll takes every slot for long work, and returns how to give each back.
+func takeAll(t *testing.T) (ends []func()) {
 	t.Helper()
-	var ends []func()
 	_ = slot.Briefly(t.Context(), 0, func(ctx context.Context) error {
 		for {
 			end, err := slot.Begin(ctx)
@@ -111,18 +112,14 @@ func takeAll(t *testing.T) (giveBack func()) {
 			ends = append(ends, end)
 		}
 	})
-	return func() {
-		for _, end := range ends {
-			end()
-		}
-	}
+	return ends
 }
 
 // The only test of the process's own slots, which the tests of a process share.
 func TestWhatIsHeldIsLetGoBeforeWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		giveBack := takeAll(t)
+		taken := takeAll(t)
 		held, calls := false, 0
 		var err error
 		go func() { // ends within the test's bubble
@@ -141,11 +138,37 @@ func TestWhatIsHeldIsLetGoBeforeWaiting(t *testing.T) {
 			t.Errorf("held = %v after %d calls, want one call that let go", held, calls)
 		}
 
-		giveBack()
+		for _, end := range taken {
+			end()
+		}
 		synctest.Wait()
 
 		if err != nil || calls != 2 {
 			t.Errorf("Briefly() = %v after %d calls, want no error after two", err, calls)
+		}
+		ends := takeAll(t)
+		ends[0]() // one is free
+		var before, after, others atomic.Int32
+		go func() { // ends within the test's bubble
+			_ = slot.InTurns(t.Context(), func(next func() error) error {
+				time.Sleep(time.Second) // of the bubble
+				before.Store(others.Load())
+				err := next()
+				after.Store(others.Load())
+				return err
+			})
+		}()
+		synctest.Wait()
+		_ = slot.Long(slot.For(t.Context(), "another"), func(context.Context) error {
+			others.Add(1)
+			return nil
+		})
+		synctest.Wait()
+		if before.Load() != 0 || after.Load() != 1 {
+			t.Errorf("%d others had a turn before work that goes on let them, and %d then; want none and one", before.Load(), after.Load())
+		}
+		for _, end := range ends[1:] {
+			end()
 		}
 		boom := errors.New("boom")
 		err = slot.Long(t.Context(), func(ctx context.Context) error { // which waits for no other slot

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // processors are the slots for long work. Half of the processors are left to
@@ -67,6 +68,33 @@ func Long(ctx context.Context, do func(ctx context.Context) error) error {
 	s := stateOf(ctx)
 	s.held, s.brief = true, false
 	return do(context.WithValue(ctx, stateKey{}, s))
+}
+
+// turnLength is how long work goes on before it lets others have a turn.
+const turnLength = 50 * time.Millisecond
+
+// InTurns calls do as long work that may take seconds. do calls next between its
+// parts, which lets others have a turn where it has gone on for long; the error
+// of next, the context's, ends it.
+func InTurns(ctx context.Context, do func(next func() error) error) error {
+	end, err := Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { end() }()
+	began := time.Now()
+	return do(func() error {
+		if time.Since(began) < turnLength {
+			return ctx.Err()
+		}
+		end()
+		end = func() {}
+		again, err := Begin(ctx)
+		if err == nil {
+			end, began = again, time.Now()
+		}
+		return err
+	})
 }
 
 const (

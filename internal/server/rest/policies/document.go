@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -42,8 +43,8 @@ func CheckDocument(text []byte) error {
 // since expressions may be costly and a request has a deadline.
 const simulateTimeout = 5 * time.Second
 
-// POST /api/v1/policy/simulate tries a policy on past actions, in a read-only
-// transaction.
+// POST /api/v1/policy/simulate tries a policy on past actions, which it reads in
+// a read-only transaction. Deciding about them is long work.
 func Simulate(c *request.Call) error {
 	doc, req, err := simulateRequest(c, time.Now())
 	if err != nil {
@@ -58,12 +59,16 @@ func Simulate(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := request.Below("/policy", page.Snapshot.CheckDocument(doc)); err != nil {
-		return err
-	}
-	begun := time.Now()
-	report := page.Compare(doc, func() bool { return time.Since(begun) > simulateTimeout || ctx.Err() != nil })
-	if err := ctx.Err(); err != nil {
+	var report simulate.Report
+	err = slot.InTurns(ctx, func(next func() error) error {
+		if err := request.Below("/policy", page.Snapshot.CheckDocument(doc)); err != nil {
+			return err
+		}
+		begun := time.Now()
+		report = page.Compare(doc, func() bool { return time.Since(begun) > simulateTimeout || next() != nil })
+		return ctx.Err()
+	})
+	if err != nil {
 		return err
 	}
 	if report.Next != nil {
