@@ -167,10 +167,6 @@ func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(scope) }
 // Meter returns the meter for instruments of other packages.
 func (t *Telemetry) Meter() metric.Meter { return t.meter }
 
-// TracerProvider returns the provider behind Tracer, for libraries that bring
-// their own spans.
-func (t *Telemetry) TracerProvider() trace.TracerProvider { return t.tracers }
-
 // Handler serves the metrics in the format of Prometheus.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry})

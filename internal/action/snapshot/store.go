@@ -67,9 +67,6 @@ const (
 	StageAfter Stage = "after"
 )
 
-// Valid reports whether s is one of the constants.
-func (s Stage) Valid() bool { return s == StageBefore || s == StageAfter }
-
 // CodeFailed is the code of a call that was not made because the read
 // before it, which is required, did not work.
 const CodeFailed = "snapshot_failed"

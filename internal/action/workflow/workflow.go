@@ -67,15 +67,6 @@ const (
 	StateResolved State = "resolved"
 )
 
-// Valid reports whether s is one of the constants.
-func (s State) Valid() bool {
-	switch s {
-	case StateRunning, StateReverting, StateStuck, StateCompensationFailed:
-		return true
-	}
-	return s.Ended()
-}
-
 // Ended reports whether nothing more happens to a workflow.
 func (s State) Ended() bool {
 	switch s {

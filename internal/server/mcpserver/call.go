@@ -184,32 +184,19 @@ func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait tim
 		return v, err
 	}
 	defer closed()
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	until, _ := waiting.Deadline()
-	// After an error changed is nil, which never receives.
-	changed, stop, err := ts.watch(waiting, ts.by.Tenant, id)
-	if err == nil {
-		defer stop()
-	} else if waiting.Err() == nil && !ts.isClosed() {
-		return v, err
-	}
-	tick := time.NewTicker(ts.cfg.Progress)
-	defer tick.Stop()
-	for {
-		if v, err = ts.readAction(ctx, id); err != nil || envelope.Ended(v.Envelope.Result.Status) || waitsTooLong(v, until) {
-			return v, err
+	until := time.Now().Add(wait)
+	how := request.Wait{Most: wait, Every: ts.cfg.Progress, Closed: ts.closing, Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
+		return ts.watch(ctx, ts.by.Tenant, id)
+	}}
+	v, _, err = request.Await(ctx, how, func(ctx context.Context) (outbox.View, bool, error) {
+		v, err := ts.readAction(ctx, id)
+		done := err != nil || envelope.Ended(v.Envelope.Result.Status) || waitsTooLong(v, until)
+		if !done {
+			notify(ctx, v)
 		}
-		notify(ctx, v)
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-waiting.Done():
-			return v, ctx.Err() // nil if only the time is over
-		case <-ts.closing:
-			return v, nil
-		}
-	}
+		return v, done, err
+	})
+	return v, err
 }
 
 // waitsTooLong reports whether an action waits for something that does not

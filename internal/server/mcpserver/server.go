@@ -141,13 +141,6 @@ func (srv *Server) Close() {
 	}
 }
 
-// isClosed reports whether the Server is closed.
-func (srv *Server) isClosed() bool {
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	return srv.closed
-}
-
 // drainTimeout bounds how long answers may take to be sent when the Server
 // closes.
 const drainTimeout = 5 * time.Second

@@ -7,7 +7,6 @@
 package limits
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -189,11 +188,6 @@ const (
 	QuietBucket    QuietScope = "bucket"
 	QuietRecipient QuietScope = "recipient"
 )
-
-// Valid reports whether s is one of the constants.
-func (s QuietScope) Valid() bool {
-	return slices.Contains([]QuietScope{QuietTenant, QuietEmployee, QuietBucket, QuietRecipient}, s)
-}
 
 // QuietHours are weekly times in which nothing of a scope is sent.
 type QuietHours struct {

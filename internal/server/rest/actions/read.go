@@ -15,9 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorActions is the name of the list of actions in cursors.
-const cursorActions = "actions"
-
 // Views reads actions of any session, by id. Actions that do not exist are left
 // out.
 func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]outbox.View, error) {
@@ -54,34 +51,26 @@ func Show(c *request.Call, id envelope.ActionID) error {
 
 // GET /api/v1/actions lists actions, newest first.
 func List(c *request.Call) error {
-	before, limit, err := c.Page(cursorActions)
-	if err != nil {
-		return err
-	}
 	q := c.Query
 	f := outbox.Filter{
 		Session: q.Get("session_id"), ExternalID: q.Get("external_id"),
-		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")), Before: before, Most: limit + 1,
+		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")),
 	}
+	var err error
 	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
 		return err
 	}
 	var visible bool
 	f.Session, visible = access.SessionFilter(c.By, f.Session)
-	var views []outbox.View
-	if visible {
-		err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
-			var err error
-			views, err = outbox.List(ctx, tx, c.By.Tenant, f)
-			return err
-		})
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]outbox.View, error) {
+		if !visible {
+			return nil, nil
+		}
+		f.Before, f.Most = before, most
+		return outbox.List(ctx, tx, c.By.Tenant, f)
 	}
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, request.PageOf(views, limit, cursorActions,
-		func(v outbox.View) wire.Action { return ViewFor(c.By, v) },
-		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID }))
+	return request.AnswerPage(c, "actions", read, func(v outbox.View) wire.Action { return ViewFor(c.By, v) },
+		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID })
 }
 
 // GET /api/v1/actions/{id}/attempts lists the attempts at an action.

@@ -8,7 +8,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
-	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -25,45 +24,17 @@ func await(c *request.Call, id envelope.ActionID) (outbox.View, error) {
 		return v, err
 	}
 	defer closed()
-	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
-	defer cancel()
-	changed, stop, err := c.Broker.Watch(ctx, c.By.Tenant, id)
-	if err == nil {
-		defer stop()
-		v, err = readUntilEnded(ctx, c, changed, v)
-	}
-	if c.R.Context().Err() != nil {
-		return v, c.R.Context().Err()
-	}
-	if err != nil && ctx.Err() == nil && !c.Broker.IsClosed() {
-		return v, err
-	}
-	if !envelope.Ended(v.Envelope.Result.Status) {
+	wait := request.Wait{Most: c.WaitFor, Closed: c.Broker.Closed(), Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
+		return c.Broker.Watch(ctx, c.By.Tenant, id)
+	}}
+	v, ended, err := request.Await(c.R.Context(), wait, func(context.Context) (outbox.View, bool, error) {
+		v, err := read(c, id)
+		return v, envelope.Ended(v.Envelope.Result.Status), err
+	})
+	if err == nil && !ended {
 		c.W.Header().Set("Countersign-Pending", "true")
 	}
-	return v, nil
-}
-
-// readUntilEnded reads an action whenever something has happened to it. It
-// returns the latest view, also with an error.
-func readUntilEnded(ctx context.Context, c *request.Call, changed <-chan struct{}, latest outbox.View) (outbox.View, error) {
-	for {
-		v, err := read(c, latest.Envelope.ActionID)
-		if err != nil {
-			return latest, err
-		}
-		latest = v
-		if envelope.Ended(v.Envelope.Result.Status) {
-			return latest, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return latest, ctx.Err()
-		case <-c.Broker.Closed():
-			return latest, broker.ErrClosed
-		}
-	}
+	return v, err
 }
 
 // read reads an action that the caller may see.

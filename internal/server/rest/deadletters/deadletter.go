@@ -43,20 +43,15 @@ func filterOf(f wire.DeadLetterFilter, at string) (deadletter.Filter, error) {
 	return filter, request.Below(at, filter.Validate())
 }
 
-// queryFilter reads the same filter, and the page, from the query.
+// queryFilter reads the same filter from the query.
 func queryFilter(c *request.Call) (deadletter.Filter, error) {
-	before, limit, err := c.Page(cursorDeadLetters)
-	if err != nil {
-		return deadletter.Filter{}, err
-	}
 	q := c.Query
 	asked := wire.DeadLetterFilter{Reason: q.Get("reason"), Source: q.Get("source"), Tool: q.Get("tool"), Code: q.Get("code")}
+	var err error
 	if asked.Since, asked.Until, err = c.QueryRange(); err != nil {
 		return deadletter.Filter{}, err
 	}
-	f, err := filterOf(asked, "/query")
-	f.Before, f.Limit = before, limit+1
-	return f, err
+	return filterOf(asked, "/query")
 }
 
 // GET /api/v1/dead-letters lists dead letters, newest first.
@@ -65,14 +60,11 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]deadletter.Entry, error) {
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]deadletter.Entry, error) {
+		f.Before, f.Limit = before, most
 		return deadletter.List(ctx, tx, c.By.Tenant, f)
-	})
-	if err != nil {
-		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorDeadLetters, entryFrom,
-		func(l deadletter.Entry) envelope.ActionID { return l.Action }))
+	return request.AnswerPage(c, cursorDeadLetters, read, entryFrom, func(l deadletter.Entry) envelope.ActionID { return l.Action })
 }
 
 // GET /api/v1/dead-letters/{id} shows a dead letter with its action and

@@ -51,14 +51,19 @@ func Export(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	f.Limit = min(f.Limit, exportLimit+1)
+	before, limit, err := c.Page(cursorDeadLetters)
+	if err != nil {
+		return err
+	}
+	limit = min(limit, exportLimit)
+	f.Before, f.Limit = before, limit+1
 	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]entryWithAction, error) {
 		return withActions(ctx, tx, c.By.Tenant, f)
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, request.PageOf(rows, f.Limit-1, cursorDeadLetters,
+	return c.JSON(http.StatusOK, request.PageOf(rows, limit, cursorDeadLetters,
 		func(r entryWithAction) exportedEntry { return exportedEntryFrom(r.entry, r.view) },
 		func(r entryWithAction) envelope.ActionID { return r.entry.Action }))
 }

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"time"
@@ -43,6 +44,64 @@ func (c *Call) OpenWait() (closed func(), err error) {
 		return nil, nil
 	}
 	return closed, err
+}
+
+// Wait is how Await waits.
+type Wait struct {
+	// Most bounds the wait; zero reads once.
+	Most time.Duration
+	// Watch returns a channel that receives when something has changed, as
+	// Broker.Watch does; nil for nothing that tells.
+	Watch func(context.Context) (changed <-chan struct{}, stop func(), err error)
+	// Every is how often to read without a change; zero is never.
+	Every time.Duration
+	// Closed ends every wait when it is closed, as the server closes.
+	Closed <-chan struct{}
+}
+
+// Await reads something until read says that it is done, the time is over or the
+// server closes, and returns what was read last. The error is that of ctx, of
+// watching, or of reading.
+func Await[T any](ctx context.Context, w Wait, read func(context.Context) (v T, done bool, err error)) (v T, done bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, w.Most)
+	defer cancel()
+	var changed <-chan struct{} // nil never receives, also after an error
+	if w.Watch != nil {
+		var stop func()
+		if changed, stop, err = w.Watch(waiting); err == nil {
+			defer stop()
+		} else if waiting.Err() == nil && !closed(w.Closed) {
+			return v, false, err
+		}
+	}
+	var tick <-chan time.Time
+	if w.Every > 0 {
+		ticker := time.NewTicker(w.Every)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		if v, done, err = read(ctx); err != nil || done {
+			return v, done, err
+		}
+		select {
+		case <-changed:
+		case <-tick:
+		case <-waiting.Done():
+			return v, false, ctx.Err() // nil if only the time is over
+		case <-w.Closed:
+			return v, false, nil
+		}
+	}
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 // CheckDuration returns an *envelope.InvalidError for the pointer at if a

@@ -22,9 +22,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// cursorWorkflows is the name of the list of workflows in cursors.
-const cursorWorkflows = "workflows"
-
 // workflowRequest is the body of a new workflow.
 type workflowRequest struct {
 	Steps        []stepAsked         `json:"steps"`
@@ -157,27 +154,15 @@ func showWorkflow(c *request.Call, id workflow.ID, status int) error {
 			defer closed()
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.R.Context(), c.WaitFor)
-	defer cancel()
-	tick := time.NewTicker(c.Poll)
-	defer tick.Stop()
-	for {
-		shown, settled, err := readWorkflow(c, id)
-		if err != nil {
-			return err
-		}
-		if settled || c.WaitFor == 0 || ctx.Err() != nil || c.Broker.IsClosed() {
-			if !settled && c.WaitFor > 0 {
-				c.W.Header().Set("Countersign-Pending", "true")
-			}
-			return c.JSON(status, shown)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		case <-c.Broker.Closed():
-		}
+	wait := request.Wait{Most: c.WaitFor, Every: c.Poll, Closed: c.Broker.Closed()}
+	shown, settled, err := request.Await(c.R.Context(), wait, func(context.Context) (wire.Workflow, bool, error) { return readWorkflow(c, id) })
+	if err != nil {
+		return err
 	}
+	if !settled && c.WaitFor > 0 {
+		c.W.Header().Set("Countersign-Pending", "true")
+	}
+	return c.JSON(status, shown)
 }
 
 // readWorkflow reads a workflow with the outputs of its steps.
@@ -213,29 +198,21 @@ func Get(c *request.Call) error {
 
 // GET /api/v1/workflows lists workflows, newest first.
 func List(c *request.Call) error {
-	before, limit, err := c.Page(cursorWorkflows)
-	if err != nil {
-		return err
-	}
 	q := c.Query
 	f := workflow.Filter{
 		State: workflow.State(q.Get("state")), Session: q.Get("session_id"), ExternalID: q.Get("external_id"), NeedsOperator: q.Get("needs_operator") == "true",
-		Before: workflow.ID(before), Limit: limit + 1,
 	}
 	var visible bool
 	f.Session, visible = access.SessionFilter(c.By, f.Session)
-	var all []*workflow.Workflow
-	if visible {
-		err = c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
-			all, err = workflow.List(ctx, tx, c.By.Tenant, f)
-			return err
-		})
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]*workflow.Workflow, error) {
+		if !visible {
+			return nil, nil
+		}
+		f.Before, f.Limit = workflow.ID(before), most
+		return workflow.List(ctx, tx, c.By.Tenant, f)
 	}
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorWorkflows, func(b *workflow.Workflow) wire.Workflow { return workflowFor(c, b) },
-		func(b *workflow.Workflow) envelope.ActionID { return envelope.ActionID(b.ID) }))
+	return request.AnswerPage(c, "workflows", read, func(b *workflow.Workflow) wire.Workflow { return workflowFor(c, b) },
+		func(b *workflow.Workflow) envelope.ActionID { return envelope.ActionID(b.ID) })
 }
 
 // POST /api/v1/workflows/{id}/cancel cancels a workflow.
