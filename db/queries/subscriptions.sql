@@ -50,7 +50,7 @@ WHERE tenant_id = @tenant_id AND subscription_id = @subscription_id
 RETURNING name;
 
 -- name: SubscriptionList :many
--- How far behind is counted up to a bound.
+-- All of a tenant, or those that are named. How far behind is counted up to a bound.
 SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
     coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret,
     s.enabled, coalesce(s.disabled_reason, '')::text AS disabled_reason, s.created_at, s.updated_at, s.updated_by,
@@ -59,7 +59,7 @@ SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coal
         WHERE e.tenant_id = s.tenant_id AND (e.txid, e.event_id) > (s.cursor_txid, s.cursor_event)
         LIMIT @bound::bigint) b)::bigint AS behind
 FROM subscriptions s
-WHERE s.tenant_id = @tenant_id
+WHERE s.tenant_id = @tenant_id AND (coalesce(cardinality(@names::text[]), 0) = 0 OR s.name = ANY (@names::text[]))
 ORDER BY s.name;
 
 -- name: SubscriptionPut :one

@@ -88,10 +88,11 @@ SET title = excluded.title, description = excluded.description, input_schema = e
     hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL;
 
 -- name: ToolReconcileList :many
--- The tools that have a reconcile read.
+-- The tools that have a reconcile read, or that one which is named.
 SELECT t.source_id, t.name, t.reconcile
 FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.reconcile IS NOT NULL
+    AND (@tool_name::text = '' OR t.source_id = @source_id::text AND t.name = @tool_name::text)
 ORDER BY t.source_id, t.name;
 
 -- name: ToolReconcilePut :execrows

@@ -502,7 +502,7 @@ func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 		t.Errorf("with the rule the next look is at %v, and without it at %v", planned, l.entry(id).Reconciliation.Next)
 	}
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
-		rules, err := reconcile.List(ctx, tx, l.tenant)
+		rules, err := reconcile.List(ctx, tx, l.tenant, policy.Key{})
 		if len(rules) != 0 {
 			t.Errorf("rules = %+v, want none", rules)
 		}

@@ -58,9 +58,10 @@ type ToolRule struct {
 	Rule Rule
 }
 
-// List returns every rule of a tenant, by source and tool.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
-	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, uuid.UUID(tenant))
+// List returns every rule of a tenant, by source and tool; or that of one tool, if
+// of is not zero.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of policy.Key) ([]ToolRule, error) {
+	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, &dbsqlc.ToolReconcileListParams{TenantID: uuid.UUID(tenant), SourceID: of.Source, ToolName: of.Action})
 	return postgres.TryMap(rows, err, func(r dbsqlc.ToolReconcileListRow) (ToolRule, error) {
 		t := ToolRule{Key: policy.Key{Source: r.SourceID, Action: r.Name}}
 		if err := json.Unmarshal(r.Reconcile, &t.Rule); err != nil {

@@ -3,7 +3,6 @@ package subscription
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,9 +30,9 @@ var violations = postgres.Violations{
 	"approval_messages_subscription_id_fkey": fault.New(fault.Conflict, "the subscription does not exist any more"),
 }
 
-// List returns a tenant's subscriptions in order of name.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscription, error) {
-	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: uuid.UUID(tenant), Bound: BehindBound})
+// List returns a tenant's subscriptions, or those of the names, in order of name.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Subscription, error) {
+	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: uuid.UUID(tenant), Bound: BehindBound, Names: names})
 	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
 		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
@@ -46,15 +45,14 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Subscript
 // Get returns a subscription by its name. An unknown subscription is
 // fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Subscription, error) {
-	all, err := List(ctx, tx, tenant)
-	i := slices.IndexFunc(all, func(s Subscription) bool { return s.Name == name })
+	all, err := List(ctx, tx, tenant, name)
 	switch {
 	case err != nil:
 		return Subscription{}, err
-	case i < 0:
+	case len(all) == 0:
 		return Subscription{}, errNone(name)
 	}
-	return all[i], nil
+	return all[0], nil
 }
 
 func errNone(name string) error { return fault.New(fault.NotFound, "no subscription %s", name) }

@@ -252,8 +252,14 @@ const operators = `-- name: Operators :many
 SELECT o.operator_id, o.name, o.email, o.issuer, o.subject, o.role, o.role_set, o.slack_team, o.slack_user, o.created_at, o.disabled_at, o.last_seen_at
 FROM operators o
 WHERE o.tenant_id = $1
+    AND (coalesce(cardinality($2::uuid[]), 0) = 0 OR o.operator_id = ANY ($2::uuid[]))
 ORDER BY o.name, o.operator_id
 `
+
+type OperatorsParams struct {
+	TenantID    uuid.UUID
+	OperatorIds []uuid.UUID
+}
 
 type OperatorsRow struct {
 	OperatorID uuid.UUID
@@ -270,8 +276,9 @@ type OperatorsRow struct {
 	LastSeenAt *time.Time
 }
 
-func (q *Queries) Operators(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]OperatorsRow, error) {
-	rows, err := db.Query(ctx, operators, tenantID)
+// All of a tenant, or those that are named.
+func (q *Queries) Operators(ctx context.Context, db DBTX, arg *OperatorsParams) ([]OperatorsRow, error) {
+	rows, err := db.Query(ctx, operators, arg.TenantID, arg.OperatorIds)
 	if err != nil {
 		return nil, err
 	}

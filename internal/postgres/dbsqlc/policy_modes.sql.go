@@ -33,9 +33,14 @@ func (q *Queries) PolicyModeDelete(ctx context.Context, db DBTX, arg *PolicyMode
 const policyModeList = `-- name: PolicyModeList :many
 SELECT p.automation_id, p.key, p.mode, p.version, p.updated_at, p.updated_by
 FROM policy_modes p
-WHERE p.tenant_id = $1
+WHERE p.tenant_id = $1 AND (coalesce(cardinality($2::text[]), 0) = 0 OR p.key = ANY ($2::text[]))
 ORDER BY p.automation_id, p.key
 `
+
+type PolicyModeListParams struct {
+	TenantID uuid.UUID
+	Keys     []string
+}
 
 type PolicyModeListRow struct {
 	AutomationID string
@@ -46,8 +51,9 @@ type PolicyModeListRow struct {
 	UpdatedBy    string
 }
 
-func (q *Queries) PolicyModeList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]PolicyModeListRow, error) {
-	rows, err := db.Query(ctx, policyModeList, tenantID)
+// All of a tenant, or those of the keys that are named.
+func (q *Queries) PolicyModeList(ctx context.Context, db DBTX, arg *PolicyModeListParams) ([]PolicyModeListRow, error) {
+	rows, err := db.Query(ctx, policyModeList, arg.TenantID, arg.Keys)
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,14 @@ func (q *Queries) PolicyRuleDelete(ctx context.Context, db DBTX, arg *PolicyRule
 const policyRuleList = `-- name: PolicyRuleList :many
 SELECT r.rule_id, r.automation_id, r.key, r.expression, r.mode, r.reason, r.enabled, r.version, r.updated_at, r.updated_by
 FROM policy_rules r
-WHERE r.tenant_id = $1
+WHERE r.tenant_id = $1 AND (coalesce(cardinality($2::text[]), 0) = 0 OR r.rule_id = ANY ($2::text[]))
 ORDER BY r.rule_id
 `
+
+type PolicyRuleListParams struct {
+	TenantID uuid.UUID
+	RuleIds  []string
+}
 
 type PolicyRuleListRow struct {
 	RuleID       string
@@ -66,8 +71,9 @@ type PolicyRuleListRow struct {
 	UpdatedBy    string
 }
 
-func (q *Queries) PolicyRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]PolicyRuleListRow, error) {
-	rows, err := db.Query(ctx, policyRuleList, tenantID)
+// All of a tenant, or those that are named.
+func (q *Queries) PolicyRuleList(ctx context.Context, db DBTX, arg *PolicyRuleListParams) ([]PolicyRuleListRow, error) {
+	rows, err := db.Query(ctx, policyRuleList, arg.TenantID, arg.RuleIds)
 	if err != nil {
 		return nil, err
 	}

@@ -32,9 +32,15 @@ func (q *Queries) SnapshotRuleDelete(ctx context.Context, db DBTX, arg *Snapshot
 const snapshotRuleList = `-- name: SnapshotRuleList :many
 SELECT r.source_id, r.tool_name, r.rule
 FROM snapshot_rules r
-WHERE r.tenant_id = $1
+WHERE r.tenant_id = $1 AND ($2::text = '' OR r.source_id = $3::text AND r.tool_name = $2::text)
 ORDER BY r.source_id, r.tool_name
 `
+
+type SnapshotRuleListParams struct {
+	TenantID uuid.UUID
+	ToolName string
+	SourceID string
+}
 
 type SnapshotRuleListRow struct {
 	SourceID string
@@ -42,8 +48,9 @@ type SnapshotRuleListRow struct {
 	Rule     []byte
 }
 
-func (q *Queries) SnapshotRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SnapshotRuleListRow, error) {
-	rows, err := db.Query(ctx, snapshotRuleList, tenantID)
+// All of a tenant, or that of the tool that is named.
+func (q *Queries) SnapshotRuleList(ctx context.Context, db DBTX, arg *SnapshotRuleListParams) ([]SnapshotRuleListRow, error) {
+	rows, err := db.Query(ctx, snapshotRuleList, arg.TenantID, arg.ToolName, arg.SourceID)
 	if err != nil {
 		return nil, err
 	}

@@ -240,13 +240,14 @@ SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coal
         WHERE e.tenant_id = s.tenant_id AND (e.txid, e.event_id) > (s.cursor_txid, s.cursor_event)
         LIMIT $1::bigint) b)::bigint AS behind
 FROM subscriptions s
-WHERE s.tenant_id = $2
+WHERE s.tenant_id = $2 AND (coalesce(cardinality($3::text[]), 0) = 0 OR s.name = ANY ($3::text[]))
 ORDER BY s.name
 `
 
 type SubscriptionListParams struct {
 	Bound    int64
 	TenantID uuid.UUID
+	Names    []string
 }
 
 type SubscriptionListRow struct {
@@ -268,9 +269,9 @@ type SubscriptionListRow struct {
 	Behind           int64
 }
 
-// How far behind is counted up to a bound.
+// All of a tenant, or those that are named. How far behind is counted up to a bound.
 func (q *Queries) SubscriptionList(ctx context.Context, db DBTX, arg *SubscriptionListParams) ([]SubscriptionListRow, error) {
-	rows, err := db.Query(ctx, subscriptionList, arg.Bound, arg.TenantID)
+	rows, err := db.Query(ctx, subscriptionList, arg.Bound, arg.TenantID, arg.Names)
 	if err != nil {
 		return nil, err
 	}

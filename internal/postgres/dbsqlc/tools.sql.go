@@ -295,8 +295,15 @@ const toolReconcileList = `-- name: ToolReconcileList :many
 SELECT t.source_id, t.name, t.reconcile
 FROM tools t
 WHERE t.tenant_id = $1 AND t.reconcile IS NOT NULL
+    AND ($2::text = '' OR t.source_id = $3::text AND t.name = $2::text)
 ORDER BY t.source_id, t.name
 `
+
+type ToolReconcileListParams struct {
+	TenantID uuid.UUID
+	ToolName string
+	SourceID string
+}
 
 type ToolReconcileListRow struct {
 	SourceID  string
@@ -304,9 +311,9 @@ type ToolReconcileListRow struct {
 	Reconcile []byte
 }
 
-// The tools that have a reconcile read.
-func (q *Queries) ToolReconcileList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolReconcileListRow, error) {
-	rows, err := db.Query(ctx, toolReconcileList, tenantID)
+// The tools that have a reconcile read, or that one which is named.
+func (q *Queries) ToolReconcileList(ctx context.Context, db DBTX, arg *ToolReconcileListParams) ([]ToolReconcileListRow, error) {
+	rows, err := db.Query(ctx, toolReconcileList, arg.TenantID, arg.ToolName, arg.SourceID)
 	if err != nil {
 		return nil, err
 	}

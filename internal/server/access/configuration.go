@@ -59,10 +59,10 @@ func ReadConfiguration(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID)
 				return err
 			}
 			c.Sources, c.Tools = all.Sources(), all.Tools()
-			c.Snapshots, err = catalog.SnapshotRules(ctx, tx, tenant)
+			c.Snapshots, err = catalog.SnapshotRules(ctx, tx, tenant, policy.Key{})
 			return err
 		}},
-		{"reconcile rules", func() (err error) { c.Reconciles, err = reconcile.List(ctx, tx, tenant); return err }},
+		{"reconcile rules", func() (err error) { c.Reconciles, err = reconcile.List(ctx, tx, tenant, policy.Key{}); return err }},
 		{"subscriptions", func() (err error) {
 			c.Subscriptions, err = subscription.List(ctx, tx, tenant)
 			for i := range c.Subscriptions {

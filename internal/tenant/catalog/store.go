@@ -51,14 +51,14 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 		}
 	}
 	c.index = sync.OnceValue(func() *index { return newIndex(c.tools) })
-	c.snapshotRules, err = SnapshotRules(ctx, tx, tenant)
+	c.snapshotRules, err = SnapshotRules(ctx, tx, tenant, policy.Key{})
 	return c, err
 }
 
 // SnapshotRules returns what is set for a tenant's tools, those among them that their
-// sources do not list at present.
-func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]SnapshotRule, error) {
-	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, uuid.UUID(tenant))
+// sources do not list at present; or for one tool, if of is not zero.
+func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of policy.Key) (map[policy.Key]SnapshotRule, error) {
+	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, &dbsqlc.SnapshotRuleListParams{TenantID: uuid.UUID(tenant), SourceID: of.Source, ToolName: of.Action})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

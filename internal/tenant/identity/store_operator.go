@@ -71,10 +71,10 @@ func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id u
 	return operatorFromRow(dbsqlc.OperatorsRow(r)), postgres.Found(err, fault.New(fault.NotFound, "no such person"))
 }
 
-// Operators lists the people of a tenant by name, in a transaction of its
-// scope.
-func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Operator, error) {
-	rows, err := dbsqlc.New().Operators(ctx, tx, uuid.UUID(tenant))
+// Operators lists the people of a tenant by name, or those of the ids, in a
+// transaction of its scope.
+func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]Operator, error) {
+	rows, err := dbsqlc.New().Operators(ctx, tx, &dbsqlc.OperatorsParams{TenantID: uuid.UUID(tenant), OperatorIds: ids})
 	return postgres.Map(rows, err, operatorFromRow)
 }
 

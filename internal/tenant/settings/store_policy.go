@@ -34,9 +34,10 @@ func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automa
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no mode is set for %s", pattern))
 }
 
-// Modes returns every mode of a tenant, in order of automation and pattern.
-func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Mode, error) {
-	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, uuid.UUID(tenant))
+// Modes returns every mode of a tenant, or those of the patterns, in order of
+// automation and pattern.
+func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patterns ...string) ([]Mode, error) {
+	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, &dbsqlc.PolicyModeListParams{TenantID: uuid.UUID(tenant), Keys: patterns})
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyModeListRow) Mode {
 		return Mode{r.AutomationID, r.Key, r.Mode, lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
@@ -81,9 +82,10 @@ func DeleteRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id str
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no rule %s", id))
 }
 
-// Rules returns every rule about arguments of a tenant, in order of id.
-func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Rule, error) {
-	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, uuid.UUID(tenant))
+// Rules returns every rule about arguments of a tenant, or those of the ids, in
+// order of id.
+func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...string) ([]Rule, error) {
+	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, &dbsqlc.PolicyRuleListParams{TenantID: uuid.UUID(tenant), RuleIds: ids})
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
 		return Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -16,7 +17,15 @@ import (
 var operators = request.Collection[wire.Operator]{
 	Name: "operators", Noun: "person",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Operator, error) {
-		all, err := identity.Operators(ctx, tx, c.By.Tenant)
+		var ids []uuid.UUID
+		if c.R.PathValue("id") != "" {
+			id, err := c.UUID()
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, id)
+		}
+		all, err := identity.Operators(ctx, tx, c.By.Tenant, ids...)
 		return request.Map(all, operatorFrom), err
 	},
 	Key:     func(o wire.Operator) string { return o.ID },

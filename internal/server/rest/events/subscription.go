@@ -39,7 +39,7 @@ func subscriptionFrom(s subscription.Subscription) wire.Subscription {
 var subscriptions = request.Collection[wire.Subscription]{
 	Name: "subscriptions", Noun: "subscription",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Subscription, error) {
-		all, err := subscription.List(ctx, tx, c.By.Tenant)
+		all, err := subscription.List(ctx, tx, c.By.Tenant, c.Named("name")...)
 		return request.Map(all, subscriptionFrom), err
 	},
 	Key:  func(s wire.Subscription) string { return s.Name },

@@ -20,11 +20,7 @@ type bucketState struct {
 var buckets = request.Collection[bucketState]{
 	Name: "buckets", Noun: "bucket",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]bucketState, error) {
-		var names []string
-		if name := c.R.PathValue("name"); name != "" {
-			names = []string{name}
-		}
-		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, names...)
+		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, c.Named("name")...)
 		return request.Map(all, func(b limits.BucketState) bucketState {
 			return bucketState{BucketState: b}
 		}), err

@@ -15,7 +15,7 @@ import (
 var modes = request.Collection[wire.Mode]{
 	Name: "modes", Noun: "mode",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Mode, error) {
-		all, err := settings.Modes(ctx, tx, c.By.Tenant)
+		all, err := settings.Modes(ctx, tx, c.By.Tenant, c.Named("tool")...)
 		return request.Map(all, func(m settings.Mode) wire.Mode {
 			return wire.Mode{Automation: m.Automation, Tool: m.Pattern, Mode: envelope.Mode(m.Mode), Change: m.LastChange}
 		}), err

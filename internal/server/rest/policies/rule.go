@@ -15,7 +15,7 @@ import (
 var rules = request.Collection[wire.Rule]{
 	Name: "rules", Noun: "rule",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Rule, error) {
-		all, err := settings.Rules(ctx, tx, c.By.Tenant)
+		all, err := settings.Rules(ctx, tx, c.By.Tenant, c.Named("id")...)
 		return request.Map(all, func(r settings.Rule) wire.Rule {
 			return wire.Rule{
 				ID: r.ID, Automation: r.Automation, Tool: r.Pattern, Expression: r.Expression, Mode: envelope.Mode(r.Mode), Reason: r.Reason,

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Call is a request that was admitted and checked against the contract.
@@ -126,6 +127,22 @@ func (c *Call) UUID() (uuid.UUID, error) {
 		return id, Invalid("/path/id", envelope.RuleFormat, "must be a UUID")
 	}
 	return id, nil
+}
+
+// Named returns the value of a name in the path, alone in a list, for what reads
+// all where no value is given; nil if the path has none.
+func (c *Call) Named(name string) []string {
+	if value := c.R.PathValue(name); value != "" {
+		return []string{value}
+	}
+	return nil
+}
+
+// Tool returns the {tool} in the path, as source:name; the zero key if the path
+// has none.
+func (c *Call) Tool() policy.Key {
+	key, _ := policy.ParseKey(c.R.PathValue("tool")) // WithTool refuses any other
+	return key
 }
 
 // Employee returns the employee that the query names, if there is one.

@@ -16,7 +16,7 @@ import (
 var reconcileRules = request.Collection[wire.ReconcileRule]{
 	Name: "reconcile-rules", Noun: "reconcile rule",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.ReconcileRule, error) {
-		all, err := reconcile.List(ctx, tx, c.By.Tenant)
+		all, err := reconcile.List(ctx, tx, c.By.Tenant, c.Tool())
 		return request.Map(all, func(r reconcile.ToolRule) wire.ReconcileRule {
 			return wire.ReconcileRule{
 				Tool: r.Key.String(), Read: r.Key.Source + ":" + r.Rule.Tool, Args: r.Rule.Args, Happened: r.Rule.Happened, Resend: r.Rule.Resend,

@@ -16,7 +16,7 @@ import (
 var snapshotRules = request.Collection[wire.SnapshotRule]{
 	Name: "snapshot-rules", Noun: "snapshot rule",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.SnapshotRule, error) {
-		all, err := catalog.SnapshotRules(ctx, tx, c.By.Tenant)
+		all, err := catalog.SnapshotRules(ctx, tx, c.By.Tenant, c.Tool())
 		shown := make([]wire.SnapshotRule, 0, len(all))
 		for key, r := range all {
 			shown = append(shown, wire.SnapshotRule{Tool: key.String(), Read: key.Source + ":" + r.Tool, Args: r.Args, Required: r.Required})
