@@ -21,21 +21,33 @@ type Overview struct {
 	// LeasesOverdue counts actions whose lease ended and that no worker has
 	// claimed since.
 	LeasesOverdue int64 `json:"leases_overdue"`
-	// OldestDue is how long the oldest due action has waited.
-	OldestDue   float64               `json:"oldest_due_seconds"`
-	Waiting     []OverviewWaiting     `json:"waiting"`
-	Buckets     []OverviewBucket      `json:"buckets"`
-	Breakers    []OverviewBreaker     `json:"breakers"`
+	// OldestDue is how long the oldest action has been due that nothing holds
+	// back; 0 if there is none.
+	OldestDue float64 `json:"oldest_due_seconds"`
+	// Waiting is what waits by its reason, most first. What waits for a person
+	// is included.
+	Waiting []OverviewWaiting `json:"waiting"`
+	// Buckets are those with limits or with actions, the fullest first, up to
+	// 200.
+	Buckets []OverviewBucket `json:"buckets"`
+	// Breakers are of the sources that one ever opened for, open ones first, up
+	// to 200.
+	Breakers []OverviewBreaker `json:"breakers"`
+	// Pauses are those in force, the oldest first, up to 1,000. The pause of
+	// everything is included.
 	Pauses      []OverviewPause       `json:"pauses"`
 	Approvals   OverviewApprovals     `json:"approvals"`
 	DeadLetters []OverviewDeadLetters `json:"dead_letters"`
 	Throughput  OverviewThroughput    `json:"throughput"`
 }
 
-// OverviewWaiting counts the actions that wait for one reason.
+// OverviewWaiting counts the actions that wait for one reason: turn, bucket,
+// paused, not_before, approval, retry, or the code of another gate.
 type OverviewWaiting struct {
-	Reason    string  `json:"reason"`
-	Actions   int64   `json:"actions"`
+	Reason  string `json:"reason"`
+	Actions int64  `json:"actions"`
+	// OldestDue is how long ago the first of them would have been due but for
+	// the reason; 0 if none is yet.
 	OldestDue float64 `json:"oldest_due_seconds"`
 	// NextIn is the time until the first becomes due; nil if unknown.
 	NextIn *float64 `json:"next_in_seconds"`
@@ -80,9 +92,10 @@ type OverviewPause struct {
 	At      time.Time      `json:"at"`
 }
 
-// OverviewApprovals counts the actions that wait for a person.
+// OverviewApprovals counts the actions that wait for a person, up to 5,000.
 type OverviewApprovals struct {
-	Waiting  int64      `json:"waiting"`
+	Waiting int64 `json:"waiting"`
+	// OldestAt is when the first of those was proposed; nil if there are none.
 	OldestAt *time.Time `json:"oldest_at"`
 }
 
@@ -95,12 +108,14 @@ type OverviewDeadLetters struct {
 
 // OverviewThroughput counts recent attempts.
 type OverviewThroughput struct {
-	// Covers is how far back the counts reach.
+	// Covers is how far back the counts reach: five minutes, or less when there
+	// was more than is read.
 	Covers float64         `json:"covers_seconds"`
 	Ended  []OverviewEnded `json:"ended"`
 }
 
-// OverviewEnded counts the attempts of a tool that ended in one way.
+// OverviewEnded counts the attempts of a tool that ended in one way; pending is
+// what will be tried again.
 type OverviewEnded struct {
 	Tool            string `json:"tool"`
 	Status          string `json:"status"`

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/countersign-dev/countersign/client/wire"
 )
 
 // group is the actions of a bucket that wait for the same reason.
@@ -32,12 +34,12 @@ const (
 // counts are the sums of groups.
 type counts struct {
 	Backlog
-	reasons map[string]Waiting
+	reasons map[string]wire.OverviewWaiting
 	buckets map[int64]Bucket
 }
 
 func count(groups []group, pauses []Pause) counts {
-	t := counts{reasons: make(map[string]Waiting), buckets: make(map[int64]Bucket)}
+	t := counts{reasons: make(map[string]wire.OverviewWaiting), buckets: make(map[int64]Bucket)}
 	for _, g := range groups {
 		switch g.reason {
 		case reasonInFlight:
@@ -61,7 +63,7 @@ func count(groups []group, pauses []Pause) counts {
 		if g.reason == reasonTurn {
 			t.OldestDue = max(t.OldestDue, g.first)
 		}
-		t.reasons[g.reason] = t.reasons[g.reason].with(g)
+		t.reasons[g.reason] = withGroup(t.reasons[g.reason], g)
 		b, ok := t.buckets[g.bucket.id]
 		if !ok {
 			b = g.bucket
@@ -74,13 +76,13 @@ func count(groups []group, pauses []Pause) counts {
 	return t
 }
 
-func (w Waiting) with(g group) Waiting {
+func withGroup(w wire.OverviewWaiting, g group) wire.OverviewWaiting {
 	w.Reason = g.reason
-	w.Envelopes += g.envelopes
-	if g.first >= 0 {
-		w.OldestDue = max(w.OldestDue, g.first)
-	} else if w.NextIn == 0 || -g.first < w.NextIn {
-		w.NextIn = -g.first
+	w.Actions += g.envelopes
+	if first := g.first.Seconds(); first >= 0 {
+		w.OldestDue = max(w.OldestDue, first)
+	} else if w.NextIn == nil || -first < *w.NextIn {
+		w.NextIn = new(-first)
 	}
 	return w
 }
@@ -99,20 +101,20 @@ func coversBucket(pauses []Pause, b Bucket) bool {
 
 // waiting lists the reasons, most first. There are few; should there ever be
 // many, the smallest are summed.
-func (c counts) waiting(approvals Approvals) []Waiting {
-	all := slices.Collect(maps.Values(c.reasons))
+func (c counts) waiting(approvals wire.OverviewApprovals) []wire.OverviewWaiting {
+	all := slices.AppendSeq([]wire.OverviewWaiting{}, maps.Values(c.reasons))
 	if approvals.Waiting > 0 {
-		all = append(all, Waiting{Reason: reasonApproval, Envelopes: approvals.Waiting})
+		all = append(all, wire.OverviewWaiting{Reason: reasonApproval, Actions: approvals.Waiting})
 	}
-	slices.SortFunc(all, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(b.Envelopes, a.Envelopes), cmp.Compare(a.Reason, b.Reason))
+	slices.SortFunc(all, func(a, b wire.OverviewWaiting) int {
+		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(a.Reason, b.Reason))
 	})
 	if len(all) <= mostReasons {
 		return all
 	}
-	other := Waiting{Reason: reasonOther}
+	other := wire.OverviewWaiting{Reason: reasonOther}
 	for _, w := range all[mostReasons-1:] {
-		other.Envelopes += w.Envelopes
+		other.Actions += w.Actions
 		other.OldestDue = max(other.OldestDue, w.OldestDue)
 	}
 	return append(all[:mostReasons-1], other)

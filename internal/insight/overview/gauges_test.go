@@ -13,6 +13,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
@@ -28,7 +29,7 @@ func fleet() overview.Fleet {
 			{Tenant: "acme", Name: "free", Waiting: 14, Permits: -1, Concurrency: -1},
 		},
 		Breakers: []overview.Breaker{
-			{Tenant: "acme", Source: "mail", State: "open"}, {Tenant: "acme", Source: "chat", State: "half-open"}, {Tenant: "acme", Source: "crm", State: "closed"},
+			{Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "mail", State: "open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "chat", State: "half-open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "crm", State: "closed"}},
 		},
 		Pauses: map[string]int64{"source": 1}, DeadLetters: map[string]int64{"unknown": 15}, OldestUnknown: time.Hour, CheckpointLag: 2 * time.Minute,
 		PastRetention: map[string]int64{"actions": 16}, Tables: []overview.Table{{Name: "outbox", Bytes: 17, Live: 18, Dead: 19}},

@@ -15,37 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
-
-// Overview is the state of a tenant at one moment, by the database's clock.
-type Overview struct {
-	At time.Time
-	// Estimated means that the outbox is too long to be counted: what it holds
-	// is estimated from a part of its pages. Reasons and buckets with few
-	// actions may be missing then.
-	Estimated bool
-	Backlog
-	// Waiting is what waits by its reason, most first. What waits for a person
-	// is included.
-	Waiting []Waiting
-	// Buckets are those with limits or with actions, the fullest first, up to
-	// 200.
-	Buckets []Bucket
-	// Breakers are of the sources that one ever opened for, open ones first,
-	// up to 200.
-	Breakers []Breaker
-	// Pauses are those in force, the oldest first, up to 1,000. The pause of
-	// everything is included.
-	Pauses []Pause
-	// Approvals is what waits for a person.
-	Approvals Approvals
-	// DeadLetters are dead letters by reason.
-	DeadLetters []DeadLetters
-	// Throughput is what ended lately.
-	Throughput Throughput
-}
 
 // Fleet is the state of the whole fleet at one moment, with bounded lists: each
 // element is a time series of its own.
@@ -86,17 +59,6 @@ type Backlog struct {
 	OldestDue time.Duration
 }
 
-// Waiting is what waits for one reason: turn, bucket, paused, not_before,
-// approval, retry, or the code of another gate.
-type Waiting struct {
-	Reason    string
-	Envelopes int64
-	// OldestDue is how long ago the first of them would have been due but for
-	// the reason; 0 if none is yet. NextIn is when the first that is not gets
-	// due; 0 if that is not known.
-	OldestDue, NextIn time.Duration
-}
-
 // Bucket is the state of a bucket.
 type Bucket struct {
 	// Tenant is the name of its tenant.
@@ -122,57 +84,35 @@ type Bucket struct {
 	id int64
 }
 
-// Breaker is the state of a source's circuit breaker for the fleet.
+// api returns the bucket as the API shows it, where nil stands for what there is
+// not.
+func (b Bucket) api() wire.OverviewBucket {
+	shown := wire.OverviewBucket{
+		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
+		ClosedBy: postgres.OrNull(b.ClosedBy),
+	}
+	if b.Permits >= 0 {
+		shown.Permits = &b.Permits
+	}
+	if b.Concurrency >= 0 {
+		shown.InUse, shown.Concurrency = &b.InUse, &b.Concurrency
+	}
+	return shown
+}
+
+// Breaker is the state of a source's circuit breaker for the fleet. Openings is
+// how often it opened without a success between.
 type Breaker struct {
-	Tenant, Source string
-	// State is closed, half-open or open; Cause is why it opened last.
-	State, Cause string
-	Since        time.Time
-	// OpenUntil is when a probe may be made, and Openings how often it opened
-	// without a success between.
-	OpenUntil time.Time
-	Openings  int
+	// Tenant is the name of its tenant.
+	Tenant string
+	wire.OverviewBreaker
 }
 
 // Pause is something that is paused.
 type Pause struct {
-	// Tenant is empty for everything.
-	Tenant         string
-	Scope, Subject string
-	Kill           bool
-	Reason         string
-	By             envelope.Actor
-	At             time.Time
-}
-
-// Approvals is what waits for a person, counted up to 5,000.
-type Approvals struct {
-	Waiting int64
-	// Oldest is when the first of those was proposed; zero if there are none.
-	Oldest time.Time
-}
-
-// DeadLetters are the dead letters of one reason.
-type DeadLetters struct {
-	Reason string
-	Count  int64
-	// Oldest is the age of the oldest.
-	Oldest time.Duration
-}
-
-// Throughput is what ended in the last minutes.
-type Throughput struct {
-	// Covers is how far back the counts reach: five minutes, or less when
-	// there was more than is read.
-	Covers time.Duration
-	Ended  []Ended
-}
-
-// Ended counts the attempts of a tool that ended in one way; pending is what
-// will be tried again.
-type Ended struct {
-	Source, Tool, Status        string
-	LastMinute, LastFiveMinutes int64
+	// Tenant is the name of its tenant; empty for everything.
+	Tenant string
+	wire.OverviewPause
 }
 
 // Table is the size of a table with its indexes and partitions, and its rows by
@@ -198,24 +138,35 @@ func busiestTables() []string {
 
 // Get reads the state of a tenant. The transaction is of the tenant's scope,
 // which confines it to the tenant's rows.
-func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Overview, error) {
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.Overview, error) {
 	r := reading{pages: tenantPages, tenant: true}
 	if err := r.read(ctx, tx, outboxTable, deadLettersTable); err != nil {
-		return Overview{}, fmt.Errorf("overview of tenant %s: %w", tenant, err)
+		return wire.Overview{}, fmt.Errorf("overview of tenant %s: %w", tenant, err)
 	}
 	buckets, err := readBuckets(ctx, tx, r.counts.fullest(mostBuckets, mostBuckets), mostBuckets)
 	if err != nil {
-		return Overview{}, fmt.Errorf("overview of tenant %s: buckets: %w", tenant, err)
+		return wire.Overview{}, fmt.Errorf("overview of tenant %s: buckets: %w", tenant, err)
 	}
 	throughput, err := readThroughput(ctx, tx, tenant)
 	if err != nil {
-		return Overview{}, fmt.Errorf("overview of tenant %s: throughput: %w", tenant, err)
+		return wire.Overview{}, fmt.Errorf("overview of tenant %s: throughput: %w", tenant, err)
 	}
-	return Overview{
-		At: r.at, Estimated: r.estimated, Backlog: r.counts.Backlog,
-		Waiting: r.counts.waiting(r.approvals), Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Pauses: r.pauses,
+	o := wire.Overview{
+		At: r.at.UTC(), Estimated: r.estimated, Due: r.counts.Due, Scheduled: r.counts.Scheduled, InFlight: r.counts.InFlight,
+		LeasesOverdue: r.counts.Overdue, OldestDue: r.counts.OldestDue.Seconds(), Waiting: r.counts.waiting(r.approvals),
 		Approvals: r.approvals, DeadLetters: r.deadLetters, Throughput: throughput,
-	}, nil
+		Buckets: []wire.OverviewBucket{}, Breakers: []wire.OverviewBreaker{}, Pauses: []wire.OverviewPause{},
+	}
+	for _, b := range r.counts.filled(buckets, r.pauses) {
+		o.Buckets = append(o.Buckets, b.api())
+	}
+	for _, b := range r.breakers {
+		o.Breakers = append(o.Breakers, b.OverviewBreaker)
+	}
+	for _, p := range r.pauses {
+		o.Pauses = append(o.Pauses, p.OverviewPause)
+	}
+	return o, nil
 }
 
 // reading is what is read for a tenant and for the fleet alike.
@@ -231,8 +182,8 @@ type reading struct {
 	counts      counts
 	breakers    []Breaker
 	pauses      []Pause
-	approvals   Approvals
-	deadLetters []DeadLetters
+	approvals   wire.OverviewApprovals
+	deadLetters []wire.OverviewDeadLetters
 }
 
 func (r *reading) read(ctx context.Context, tx pgx.Tx, tables ...string) (err error) {
@@ -331,7 +282,7 @@ func (r *reading) fleet(buckets []Bucket) Fleet {
 		DeadLetters: map[string]int64{"refused": 0, "exhausted": 0, "unknown": 0},
 	}
 	for _, w := range r.counts.waiting(r.approvals) {
-		f.Waiting[w.Reason] = w.Envelopes
+		f.Waiting[w.Reason] = w.Actions
 	}
 	for _, p := range r.pauses {
 		f.Pauses[p.Scope]++
@@ -339,7 +290,7 @@ func (r *reading) fleet(buckets []Bucket) Fleet {
 	for _, d := range r.deadLetters {
 		f.DeadLetters[d.Reason] = d.Count
 		if d.Reason == "unknown" {
-			f.OldestUnknown = d.Oldest
+			f.OldestUnknown = seconds(d.Oldest)
 		}
 	}
 	if rest := r.counts.rest(buckets); rest.Waiting > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
@@ -90,29 +91,29 @@ func TestOverviewOfATenant(t *testing.T) {
 		Estimated                         bool
 	}
 	want := shape{Due: 3 + 1 + 5 + 2 + 2 + 1, Scheduled: 2 + 1 + 2 + 1 + 1, InFlight: 4 + 2, Overdue: 1}
-	if diff := cmp.Diff(want, shape{got.Due, got.Scheduled, got.InFlight, got.Overdue, got.Estimated}); diff != "" {
+	if diff := cmp.Diff(want, shape{got.Due, got.Scheduled, got.InFlight, got.LeasesOverdue, got.Estimated}); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if !about(got.OldestDue, time.Minute) {
-		t.Errorf("oldest due = %s, want the one that nothing holds back", got.OldestDue)
+	if !about(got.OldestDue, 60) {
+		t.Errorf("oldest due = %g s, want the one that nothing holds back", got.OldestDue)
 	}
-	named := func(name string) overview.Bucket {
-		return find(t, got.Buckets, func(b overview.Bucket) bool { return b.Name == name })
+	named := func(name string) wire.OverviewBucket {
+		return find(t, got.Buckets, func(b wire.OverviewBucket) bool { return b.Name == name })
 	}
-	wantBuckets := []overview.Bucket{
-		{Tenant: k.name, Name: "open", Waiting: 9, OldestDue: time.Minute, Permits: -1, Concurrency: -1},
-		{Tenant: k.name, Name: "spent", Waiting: 6, OldestDue: 90 * time.Second, Limited: true, Concurrency: -1, OpensIn: time.Minute},
-		{Tenant: k.name, Name: "halted", Waiting: 3, OldestDue: 20 * time.Second, Paused: true, Limited: true, Permits: -1, InUse: 2, Concurrency: 3},
-		{Tenant: k.name, Name: "closed", Waiting: 2, OldestDue: 10 * time.Second, Permits: -1, Concurrency: -1, OpensIn: 40 * time.Second, ClosedBy: "retry_after"},
+	wantBuckets := []wire.OverviewBucket{
+		{Name: "open", Waiting: 9, OldestDue: 60},
+		{Name: "spent", Waiting: 6, OldestDue: 90, Limited: true, Permits: new(int64(0)), OpensIn: 60},
+		{Name: "halted", Waiting: 3, OldestDue: 20, Paused: true, Limited: true, InUse: new(int64(2)), Concurrency: new(int64(3))},
+		{Name: "closed", Waiting: 2, OldestDue: 10, OpensIn: 40, ClosedBy: new("retry_after")},
 	}
-	same := cmp.Options{cmpopts.IgnoreUnexported(overview.Bucket{}), cmp.Comparer(about)}
+	same := cmp.Comparer(about)
 	for _, b := range wantBuckets {
 		if diff := cmp.Diff(b, named(b.Name), same); diff != "" {
 			t.Errorf("bucket %s (-want +got):\n%s", b.Name, diff)
 		}
 	}
-	quiet := find(t, got.Waiting, func(w overview.Waiting) bool { return w.Reason == "quiet_hours" })
-	if diff := cmp.Diff(overview.Waiting{Reason: "quiet_hours", Envelopes: 2, NextIn: time.Hour}, quiet, same); diff != "" {
+	quiet := find(t, got.Waiting, func(w wire.OverviewWaiting) bool { return w.Reason == "quiet_hours" })
+	if diff := cmp.Diff(wire.OverviewWaiting{Reason: "quiet_hours", Actions: 2, NextIn: new(3600.0)}, quiet, same); diff != "" {
 		t.Errorf("quiet hours (-want +got):\n%s", diff)
 	}
 	if len(got.Breakers) != 1 || got.Breakers[0].State != "open" || got.Breakers[0].Openings != 3 {
@@ -121,11 +122,11 @@ func TestOverviewOfATenant(t *testing.T) {
 	if len(got.Pauses) != 1 || got.Pauses[0].Subject != "halted" || got.Pauses[0].By != "Ana" || got.Pauses[0].Reason != "a fair" {
 		t.Errorf("pauses = %+v, want the tenant's own", got.Pauses)
 	}
-	if got.Approvals.Waiting != 1 || !got.Approvals.Oldest.Equal(got.At) {
+	if got.Approvals.Waiting != 1 || got.Approvals.OldestAt == nil || !got.Approvals.OldestAt.Equal(got.At) {
 		t.Errorf("approvals = %+v, want one that was proposed at %s", got.Approvals, got.At)
 	}
-	deadLetters := []overview.DeadLetters{{Reason: "refused", Count: 1, Oldest: time.Minute}, {Reason: "unknown", Count: 1, Oldest: time.Hour}}
-	byReason := cmpopts.SortSlices(func(a, b overview.DeadLetters) bool { return a.Reason < b.Reason })
+	deadLetters := []wire.OverviewDeadLetters{{Reason: "refused", Count: 1, Oldest: 60}, {Reason: "unknown", Count: 1, Oldest: 3600}}
+	byReason := cmpopts.SortSlices(func(a, b wire.OverviewDeadLetters) bool { return a.Reason < b.Reason })
 	if diff := cmp.Diff(deadLetters, got.DeadLetters, same, byReason); diff != "" {
 		t.Errorf("dead letters (-want +got):\n%s", diff)
 	}
@@ -143,8 +144,8 @@ func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"paused": 2, "quiet_hours": 1}, reasons(got.Waiting)); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
-	if len(got.Pauses) != 1 || got.Pauses[0].Scope != "everything" || got.Pauses[0].Tenant != "" || got.OldestDue != 0 {
-		t.Errorf("pauses = %+v and oldest due = %s, want the one of everything, and none due", got.Pauses, got.OldestDue)
+	if len(got.Pauses) != 1 || got.Pauses[0].Scope != "everything" || got.OldestDue != 0 {
+		t.Errorf("pauses = %+v and oldest due = %g s, want the one of everything, and none due", got.Pauses, got.OldestDue)
 	}
 }
 
@@ -181,11 +182,11 @@ func TestThroughput(t *testing.T) {
 
 	got := k.overview().Throughput
 
-	want := overview.Throughput{Covers: 5 * time.Minute, Ended: []overview.Ended{
-		{Source: "mail", Tool: "send", Status: "sent", LastMinute: 1, LastFiveMinutes: 3},
-		{Source: "mail", Tool: "list", Status: "pending", LastMinute: 2, LastFiveMinutes: 2},
-		{Source: "mail", Tool: "send", Status: "failed", LastFiveMinutes: 1},
-		{Source: "mail", Tool: "send", Status: "skipped", LastFiveMinutes: 1},
+	want := wire.OverviewThroughput{Covers: 300, Ended: []wire.OverviewEnded{
+		{Tool: "mail:send", Status: "sent", LastMinute: 1, LastFiveMinutes: 3},
+		{Tool: "mail:list", Status: "pending", LastMinute: 2, LastFiveMinutes: 2},
+		{Tool: "mail:send", Status: "failed", LastFiveMinutes: 1},
+		{Tool: "mail:send", Status: "skipped", LastFiveMinutes: 1},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("throughput (-want +got):\n%s", diff)
@@ -202,7 +203,7 @@ func TestThroughputReportsItsWindow(t *testing.T) {
 
 	got := k.overview().Throughput
 
-	if len(got.Ended) != 1 || got.Ended[0].LastFiveMinutes != 5000 || !about(got.Covers, 9*time.Second) {
+	if len(got.Ended) != 1 || got.Ended[0].LastFiveMinutes != 5000 || !about(got.Covers, 9) {
 		t.Errorf("throughput = %+v, want 5000 envelopes of the last 9 s", got)
 	}
 }
@@ -238,7 +239,7 @@ func TestFleet(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"actions": 12, "events": 6}, got.PastRetention); diff != "" {
 		t.Errorf("past retention (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]overview.Breaker{{Tenant: one.name, Source: "mail", State: "half-open", Cause: "failures", Openings: 1}}, got.Breakers, cmpopts.IgnoreFields(overview.Breaker{}, "Since", "OpenUntil")); diff != "" {
+	if diff := cmp.Diff([]overview.Breaker{{Tenant: one.name, OverviewBreaker: wire.OverviewBreaker{Source: "mail", State: "half-open", Cause: "failures", Openings: 1}}}, got.Breakers, cmpopts.IgnoreFields(wire.OverviewBreaker{}, "Since", "OpenUntil")); diff != "" {
 		t.Errorf("breakers (-want +got):\n%s", diff)
 	}
 	if got.OldestDue < time.Minute || got.CheckpointLag < 10*time.Minute || got.OldestUnknown < time.Hour {

@@ -1,13 +1,14 @@
 package overview_test
 
 import (
+	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -104,9 +105,9 @@ func (k tenant) fill(bucket int64, n int) {
 		SELECT $1, gen_random_uuid(), $2, now() - interval '1 minute', 3 FROM generate_series(1, $3)`, k.id.String(), bucket, n)
 }
 
-func (k tenant) overview() overview.Overview {
+func (k tenant) overview() wire.Overview {
 	k.t.Helper()
-	var o overview.Overview
+	var o wire.Overview
 	k.as(postgres.API(k.id), func(tx pgx.Tx) (err error) {
 		o, err = overview.Get(k.t.Context(), tx, k.id)
 		return err
@@ -124,10 +125,10 @@ func (f fixture) fleet() overview.Fleet {
 }
 
 // reasons are counts by reason.
-func reasons(all []overview.Waiting) map[string]int64 {
+func reasons(all []wire.OverviewWaiting) map[string]int64 {
 	counts := make(map[string]int64)
 	for _, w := range all {
-		counts[w.Reason] += w.Envelopes
+		counts[w.Reason] += w.Actions
 	}
 	return counts
 }
@@ -141,5 +142,5 @@ func find[T any](t testing.TB, all []T, is func(T) bool) T {
 	return all[i]
 }
 
-// about reports whether two durations are equal, except for rounding.
-func about(a, b time.Duration) bool { return (a - b).Abs() < time.Millisecond }
+// about reports whether two durations in seconds are equal, except for rounding.
+func about(a, b float64) bool { return math.Abs(a-b) < 0.001 }

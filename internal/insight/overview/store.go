@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
@@ -90,41 +91,45 @@ func readBuckets(ctx context.Context, tx pgx.Tx, ids []int64, most int64) ([]Buc
 func readBreakers(ctx context.Context, tx pgx.Tx) ([]Breaker, error) {
 	rows, err := dbsqlc.New().OverviewBreakers(ctx, tx, mostBreakers)
 	return postgres.Map(rows, err, func(r dbsqlc.OverviewBreakersRow) Breaker {
-		return Breaker{r.Tenant, r.SourceID, r.State, r.Cause, r.Since, r.OpenUntil, int(r.Openings)}
+		return Breaker{r.Tenant, wire.OverviewBreaker{
+			Source: r.SourceID, State: r.State, Cause: r.Cause, Since: r.Since.UTC(), OpenUntil: r.OpenUntil.UTC(), Openings: int(r.Openings),
+		}}
 	})
 }
 
 func readPauses(ctx context.Context, tx pgx.Tx) ([]Pause, error) {
 	rows, err := dbsqlc.New().OverviewPauses(ctx, tx, mostPauses)
 	return postgres.Map(rows, err, func(r dbsqlc.OverviewPausesRow) Pause {
-		return Pause{r.Tenant, r.Scope, r.Subject, r.Kill, r.Reason, envelope.Actor(r.PausedBy), r.PausedAt}
+		return Pause{r.Tenant, wire.OverviewPause{
+			Scope: r.Scope, Subject: r.Subject, Kill: r.Kill, Reason: r.Reason, By: envelope.Actor(r.PausedBy), At: r.PausedAt.UTC(),
+		}}
 	})
 }
 
 // readApprovals also returns the database's time.
-func readApprovals(ctx context.Context, tx pgx.Tx) (a Approvals, at time.Time, err error) {
+func readApprovals(ctx context.Context, tx pgx.Tx) (a wire.OverviewApprovals, at time.Time, err error) {
 	r, err := dbsqlc.New().OverviewApprovals(ctx, tx, mostApprovals)
 	if r.Waiting > 0 {
-		a = Approvals{r.Waiting, r.Oldest}
+		a = wire.OverviewApprovals{Waiting: r.Waiting, OldestAt: new(r.Oldest.UTC())}
 	}
 	return a, r.At, err
 }
 
-func readDeadLetters(ctx context.Context, tx pgx.Tx, s sampling) ([]DeadLetters, error) {
+func readDeadLetters(ctx context.Context, tx pgx.Tx, s sampling) ([]wire.OverviewDeadLetters, error) {
 	if s.most > 0 {
 		rows, err := dbsqlc.New().OverviewDeadLetters(ctx, tx, s.most)
 		all := int64(0)
-		counts, err := postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersRow) DeadLetters {
+		counts, err := postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersRow) wire.OverviewDeadLetters {
 			all += r.Count
-			return DeadLetters{r.Reason, r.Count, seconds(r.OldestSeconds)}
+			return wire.OverviewDeadLetters{Reason: r.Reason, Count: r.Count, Oldest: r.OldestSeconds}
 		})
 		if err != nil || all < s.most {
 			return counts, err
 		}
 	}
 	rows, err := dbsqlc.New().OverviewDeadLettersSample(ctx, tx, s.percent)
-	return postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersSampleRow) DeadLetters {
-		return DeadLetters{r.Reason, s.scale(r.Count), seconds(r.OldestSeconds)}
+	return postgres.Map(rows, err, func(r dbsqlc.OverviewDeadLettersSampleRow) wire.OverviewDeadLetters {
+		return wire.OverviewDeadLetters{Reason: r.Reason, Count: s.scale(r.Count), Oldest: r.OldestSeconds}
 	})
 }
 
@@ -138,15 +143,15 @@ func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error)
 	return map[string]int64{"actions": r.Actions, "events": r.Events}, err
 }
 
-func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Throughput, error) {
+func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.OverviewThroughput, error) {
 	rows, err := dbsqlc.New().OverviewThroughput(ctx, tx, &dbsqlc.OverviewThroughputParams{
 		TenantID: uuid.UUID(tenant), Events: mostEvents, Envelopes: mostEnded,
 	})
-	t := Throughput{Covers: window}
-	cut, reach := false, time.Duration(0)
-	t.Ended, err = postgres.Map(rows, err, func(r dbsqlc.OverviewThroughputRow) Ended {
-		cut, reach = cut || r.Cut, max(reach, seconds(r.OldestSeconds))
-		return Ended{r.SourceID, r.ToolName, r.Status, r.LastMinute, r.LastFiveMinutes}
+	t := wire.OverviewThroughput{Covers: window.Seconds()}
+	cut, reach := false, 0.0
+	t.Ended, err = postgres.Map(rows, err, func(r dbsqlc.OverviewThroughputRow) wire.OverviewEnded {
+		cut, reach = cut || r.Cut, max(reach, r.OldestSeconds)
+		return wire.OverviewEnded{Tool: r.SourceID + ":" + r.ToolName, Status: r.Status, LastMinute: r.LastMinute, LastFiveMinutes: r.LastFiveMinutes}
 	})
 	if cut {
 		t.Covers = reach

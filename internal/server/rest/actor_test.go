@@ -45,6 +45,7 @@ func TestTwoTokensOfOneNameAreTwoInTheRecord(t *testing.T) {
 			t.Errorf("%s = %q, %v; want that %s", query, got, err, what)
 		}
 	}
+	f.checkpoint() // events are exported once no older transaction is open
 	export := string(f.admin.send("GET", "/api/v1/audit/events", nil).wants(t, 200).body)
 	log := string(f.admin.send("GET", "/api/v1/executions/"+id, nil).wants(t, 200).body)
 	for what, text := range map[string]string{"the export of events": export, "the execution": log} {
