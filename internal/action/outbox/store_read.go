@@ -201,7 +201,11 @@ func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 			// without an answer.
 			err = fault.New(fault.Conflict, "its call may be running, or may have had its effect")
 		}
-		return fault.Wrap(err, fault.Conflict, "too late to undo: the envelope is %s", views[0].Envelope.Result.Status)
+		next := ""
+		if views[0].Phase == envelope.PhaseCompleted {
+			next = "; what was done is reverted instead (countersign revert)"
+		}
+		return fault.Wrap(err, fault.Conflict, "too late to undo: the envelope is %s%s", views[0].Envelope.Result.Status, next)
 	}
 	return audit.Write(ctx, tx, audit.Event{
 		Tenant: tenant, Kind: audit.Undone, Actor: actor,
