@@ -1,6 +1,9 @@
 package rest_test
 
 import (
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -66,6 +69,46 @@ func TestWideGrantsNeedPolicyWrite(t *testing.T) {
 	}
 	f.operator.send("POST", path(id, "/approve"), object{"always": object{"pins": []string{"/to"}}}).wants(t, 200)
 	f.admin.send("POST", path(f.mail(object{"to": "b"}), "/approve"), object{"always": object{"scope": "tenant"}}).wants(t, 200)
+}
+
+// A token with tokens:manage alone does not come into a session for which somebody
+// made a grant, or which a rule names.
+func TestSessionsAreHandedOutByWhoMayLoosen(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("sessions")
+	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })
+	narrow := f.holder(identity.Grant{Name: "no policy:write", Role: identity.RoleAdmin, Scopes: rest})
+	f.operator.send("POST", path(f.mail(object{"to": "ana"}), "/approve"), object{"always": object{"pins": []string{"/to"}}}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:read", object{"mode": "allow"}).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/policy/rules/trusted", object{"tool": "mail:read", "expression": "envelope.session != 'trusted'", "mode": "deny"}).wants(t, 200)
+	scopes := []string{"actions:propose", "actions:read"}
+	other := f.holder(identity.Grant{Name: "other", Role: identity.RoleAgent, Session: "s-two", Scopes: []identity.Scope{identity.ActionsPropose}})
+	token := func(by *client, role, session string) answer {
+		body := object{"name": "x", "role": role, "scopes": scopes}
+		if session != "" {
+			body["session_id"] = session
+		}
+		return by.send("POST", "/api/v1/tokens", body)
+	}
+
+	for name, got := range map[string]answer{
+		"the agent's session":      token(narrow, "agent", "s-one"),
+		"a session of a rule":      token(narrow, "agent", "trusted"),
+		"one for a person's token": token(narrow, "operator", "trusted"),
+		"the agent's secret":       narrow.send("POST", "/api/v1/tokens/"+other.id.String()+"/rotate", nil),
+	} {
+		if got.status != http.StatusForbidden || !strings.Contains(string(got.body), "policy:write") {
+			t.Errorf("%s = %d, want 403: %s", name, got.status, got.body)
+		}
+	}
+	var more shownToken
+	token(narrow, "agent", "").wants(t, 201).into(t, &more)
+	agent := &client{fixture: f.fixture, token: more.Token}
+	if got := agent.held([]object{proposal("write", object{"to": "ana"}), proposal("read", object{})}); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("what the new agent proposes is held to %v, want 1 and 2", got)
+	}
+	token(f.admin, "agent", "trusted").wants(t, 201)
+	f.admin.send("POST", "/api/v1/tokens/"+other.id.String()+"/rotate", nil).wants(t, 200)
 }
 
 func TestPeopleDoNotProposeInAnAgentsSession(t *testing.T) {

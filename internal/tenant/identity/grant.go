@@ -115,8 +115,9 @@ func checkTools(patterns []string) error {
 // MayGrant reports whether a principal may make a token of that grant, or give it
 // another secret. Nobody hands out more than it has: owners make all roles, and
 // administrators those below their own; whoever is narrowed to scopes or tools
-// hands out no others; and only owners hand out tokens, other than agents',
-// that act as another person. The error is fault.Denied.
+// hands out no others; a session, for which there may be grants and which rules may
+// name, is handed out by those who may loosen; and only owners hand out tokens,
+// other than agents', that act as another person. The error is fault.Denied.
 func (p Principal) MayGrant(g Grant) error {
 	if !p.mayMake(g.Role) {
 		return fault.New(fault.Denied, "a token of the role %s may not make or change one of the role %s", p.Role, g.Role)
@@ -133,6 +134,9 @@ func (p Principal) MayGrant(g Grant) error {
 	}
 	if !p.MayName().covers(names) {
 		return fault.New(fault.Denied, "a token hands out only the automations and employees that it may name; all of them takes an administrator's with the scope %s", PolicyWrite)
+	}
+	if g.Session != "" && g.Session != p.Session && !p.MayLoosen() {
+		return fault.New(fault.Denied, "a token hands out no session but its own; another one, or the secret of an agent, takes an administrator's with the scope %s", PolicyWrite)
 	}
 	if g.Operator != uuid.Nil && g.Operator != p.Operator && g.Role != RoleAgent && p.Role != RoleOwner {
 		return fault.New(fault.Denied, "only an owner may make or change a token that acts as another person")

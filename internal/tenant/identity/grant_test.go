@@ -48,7 +48,7 @@ func TestNobodyHandsOutMoreThanItHas(t *testing.T) {
 	t.Parallel()
 	self, other := uuid.New(), uuid.New()
 	narrow := identity.Principal{
-		Role: identity.RoleOwner, Operator: self, Scopes: []identity.Scope{identity.TokensManage, identity.ActionsRead}, Tools: []string{"mail:*", "*:list"},
+		Role: identity.RoleOwner, Operator: self, Scopes: []identity.Scope{identity.TokensManage, identity.ActionsRead}, Tools: []string{"mail:*", "*:list"}, Session: "own",
 	}
 	admin := identity.Principal{Role: identity.RoleAdmin, Operator: self}
 	one, tool := []identity.Scope{identity.ActionsRead}, []string{"mail:send"}
@@ -67,6 +67,9 @@ func TestNobodyHandsOutMoreThanItHas(t *testing.T) {
 		"another tool":                 {narrow, identity.Grant{Role: identity.RoleAgent, Scopes: one, Tools: []string{"mail:send", "crm:send"}}, false},
 		"a tool of that name anywhere": {narrow, identity.Grant{Role: identity.RoleAgent, Scopes: one, Tools: []string{"crm:list"}}, true},
 		"a pattern that is none":       {narrow, identity.Grant{Role: identity.RoleAgent, Scopes: one, Tools: []string{"mail"}}, false},
+		"a session":                    {narrow, identity.Grant{Role: identity.RoleAgent, Scopes: one, Tools: tool, Session: "s"}, false},
+		"its own session":              {narrow, identity.Grant{Role: identity.RoleAgent, Scopes: one, Tools: tool, Session: "own"}, true},
+		"a session by who may loosen":  {admin, identity.Grant{Role: identity.RoleAgent, Session: "s"}, true},
 		"oneself":                      {admin, identity.Grant{Role: identity.RoleOperator, Operator: self}, true},
 		"another person":               {admin, identity.Grant{Role: identity.RoleOperator, Operator: other}, false},
 		"another person's agent":       {admin, identity.Grant{Role: identity.RoleAgent, Operator: other}, true},

@@ -36,7 +36,8 @@ func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx
 // InConfigurationTx is InTx for a change of configuration, of which the tenant
 // has one at a time. A change that the caller may not make is rolled back: the
 // configurations before and after it are compared, so that no handler has to
-// know what loosens what. The error is then fault.Denied.
+// know what loosens what. The error is then fault.Denied. Both times all of it is
+// read: a handler that said which parts it changes would have to be believed.
 func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := c.LockConfiguration(ctx, tx); err != nil {
