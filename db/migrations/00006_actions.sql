@@ -74,7 +74,7 @@ CREATE INDEX actions_created_at ON actions USING brin (created_at) WITH (autosum
 COMMENT ON COLUMN actions.person IS 'Person who proposed it: the operator of the token proposed_by, or the token if it belongs to no operator; NULL for Countersign itself. Who proposed an action does not decide about it, and no grant of theirs covers it.';
 COMMENT ON COLUMN actions.urgent IS 'The agent asks to send during quiet hours too. This applies only if the employee has the scope quiet_hours:override.';
 COMMENT ON COLUMN actions.approval_digest IS 'Approval digest: what was approved, computed from the digests of the arguments, the tool definition and the decision. Set with granted, and compared just before sending.';
-COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, workflow, system), request_id; NULL if not recorded.';
+COMMENT ON COLUMN actions.origin IS 'The request that proposed it: ip, user_agent, via (api, mcp, ui, webhook, sql, workflow, system), request_id; NULL if not recorded.';
 COMMENT ON COLUMN actions.workflow_id IS 'Workflow of which the action is a step.';
 
 -- The state of the approval of an action; only actions that need one have a
@@ -189,7 +189,10 @@ COMMENT ON COLUMN tool_executions.result IS 'Redacted and truncated to valid JSO
 -- ensure_partitions creates the monthly partitions of tool_executions from the
 -- current month to months_ahead months later, and returns how many it created.
 -- There is no default partition: its rows would prevent the creation of the
--- partition for their month.
+-- partition for their month. A partition is created apart and then attached: that
+-- locks tool_executions in SHARE UPDATE EXCLUSIVE mode, beside readers and writers.
+-- CREATE TABLE … PARTITION OF would wait for all of them in ACCESS EXCLUSIVE mode,
+-- and let nobody pass meanwhile.
 -- +goose StatementBegin
 CREATE FUNCTION ensure_partitions(months_ahead integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
@@ -201,8 +204,9 @@ BEGIN
     FOR n IN 0 .. months_ahead LOOP
         first_day := (date_trunc('month', now() AT TIME ZONE 'UTC') + make_interval(months => n))::date;
         IF to_regclass(format('public.tool_executions_%s', to_char(first_day, 'YYYYMM'))) IS NULL THEN
+            EXECUTE format('CREATE TABLE public.tool_executions_%s (LIKE public.tool_executions INCLUDING ALL)', to_char(first_day, 'YYYYMM'));
             EXECUTE format(
-                'CREATE TABLE public.tool_executions_%s PARTITION OF public.tool_executions FOR VALUES FROM (%L) TO (%L)',
+                'ALTER TABLE public.tool_executions ATTACH PARTITION public.tool_executions_%s FOR VALUES FROM (%L) TO (%L)',
                 to_char(first_day, 'YYYYMM'),
                 first_day::text || ' 00:00:00+00',
                 (first_day + interval '1 month')::date::text || ' 00:00:00+00');

@@ -287,9 +287,18 @@ func TestEventsOfOtherTenantsAreInvisible(t *testing.T) {
 	}
 }
 
+// TestPartitionsAreCreatedAhead beside a transaction that is open, and has written.
 func TestPartitionsAreCreatedAhead(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
+	writer, err := l.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := writer.Exec(t.Context(), "LOCK TABLE tool_executions IN ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
 	count := func() (n int) {
 		if err := l.db.QueryRow(t.Context(), "SELECT count(1) FROM pg_inherits WHERE inhparent = 'tool_executions'::regclass").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -299,6 +308,9 @@ func TestPartitionsAreCreatedAhead(t *testing.T) {
 
 	for range 2 {
 		if err := postgres.InTx(t.Context(), l.db, postgres.Worker(), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), "SET LOCAL lock_timeout = '20s'"); err != nil {
+				return err
+			}
 			return audit.EnsurePartitions(t.Context(), tx, 4)
 		}); err != nil {
 			t.Fatal(err)
