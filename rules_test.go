@@ -76,6 +76,7 @@ func layers() map[string]layer {
 		"internal/action/deadletter":        {5, 1},
 		"internal/action/reversal":          {5, 1},
 		"internal/action/outbox/outboxtest": {5, 2},
+		"internal/action/proposal":          {5, 2},
 		"internal/action/reconcile":         {5, 2},
 		"internal/action/snapshot":          {5, 3},
 		"internal/action/workflow":          {5, 2},

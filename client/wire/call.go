@@ -207,7 +207,7 @@ type Origin struct {
 	IP string `json:"ip,omitzero"`
 	// UserAgent is what the client calls itself, cut to 200 bytes.
 	UserAgent string `json:"user_agent,omitzero"`
-	// Via is api, mcp, ui, webhook, workflow or system.
+	// Via is api, mcp, ui, webhook, sql, workflow or system.
 	Via       string `json:"via"`
 	RequestID string `json:"request_id,omitzero"`
 }

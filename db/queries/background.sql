@@ -19,6 +19,11 @@ SELECT
     EXISTS (
         SELECT 1 FROM workflows w WHERE w.state IN ('running', 'reverting', 'stuck', 'compensation_failed') AND w.check_at IS NOT NULL
     )::boolean AS workflows,
+    EXISTS (
+        SELECT 1 FROM db_logins l
+        WHERE (l.held_until IS NULL OR l.held_until <= now())
+            AND EXISTS (SELECT 1 FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL)
+    )::boolean AS proposals,
     EXISTS (SELECT 1 FROM dead_letters d WHERE d.reconcile_at <= now() AND NOT bucket_paused(d.tenant_id, ''))::boolean AS reconciliations,
     EXISTS (
         SELECT 1 FROM sources s

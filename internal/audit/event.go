@@ -27,6 +27,9 @@ type Kind string
 const (
 	// Proposed: actions were accepted, and policy decided.
 	Proposed Kind = "proposed"
+	// ProposalRefused: proposals made in SQL became no actions. Subject is the
+	// proposal's id, Code the rule that it broke.
+	ProposalRefused Kind = "proposal_refused"
 	// Decided: a person approved or denied, or nobody did in time.
 	Decided Kind = "decided"
 	// Voted: a person approved, and more people must.

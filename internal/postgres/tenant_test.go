@@ -95,6 +95,8 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO snapshot_rules (tenant_id, source_id, tool_name, rule) VALUES ($1, 's', 't', '{}')`,
 		`INSERT INTO retention_checks (tenant_id, checked_at, actions, events) VALUES ($1, now(), 0, 0)`,
 		`INSERT INTO notes (tenant_id, note_id, source_id, key, body) VALUES ($1, $1, 's', 'k', 'b')`,
+		`INSERT INTO db_logins (tenant_id, login_id, login) VALUES ($1, $1, 'login-' || ($1::uuid)::text)`,
+		`INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes) VALUES ($1, $1, $1, '{}', 2)`,
 		`INSERT INTO session_usage (tenant_id, session_id, window_from, used) VALUES ($1, 's', now(), 1)`,
 	} {
 		if _, err := h.Exec(h.t.Context(), sql, tenant.String()); err != nil {
@@ -261,7 +263,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "checkpoints", "dead_letters", "events", "identity_providers", "operators", "outbox", "retention", "snapshots", "subscriptions", "tenants", "tool_executions"}
+	want := []string{"actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "operators", "outbox", "proposals", "retention", "snapshots", "subscriptions", "tenants", "tool_executions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}
@@ -388,12 +390,13 @@ func TestTemporaryTablesHaveNoTriggersOfTheOwner(t *testing.T) {
 func TestFunctionsOfTheOwnerAreRestricted(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef"
+	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN ('public'::regnamespace, 'countersign'::regnamespace) AND p.prosecdef"
 
 	loose := query[string](h, postgres.Admin(), definer+" AND NOT coalesce(array_to_string(p.proconfig, ',') LIKE '%search_path=public, pg_temp%', false)")
 	foreign := query[string](h, postgres.Admin(), definer+" AND p.proowner <> 'countersign_owner'::regrole")
 	callable := query[string](h, postgres.Admin(), definer+`
-		AND p.prorettype <> 'trigger'::regtype AND has_function_privilege('countersign_triage', p.oid, 'EXECUTE')`)
+		AND p.prorettype <> 'trigger'::regtype AND p.pronamespace = 'public'::regnamespace
+		AND has_function_privilege('countersign_triage', p.oid, 'EXECUTE')`)
 
 	if len(loose) > 0 || len(foreign) > 0 || len(callable) > 0 {
 		t.Errorf("without a search path %q, not the owner's %q, open to everyone %q; want none", loose, foreign, callable)

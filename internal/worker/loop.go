@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/proposal"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -108,7 +109,7 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 			loop *loop
 		}{
 			{work.Sweeps, f.sweep}, {work.Messages, f.deliver}, {work.Expiries, f.expire}, {work.Reconciliations, f.reconcile},
-			{work.Workflows, f.advance},
+			{work.Workflows, f.advance}, {work.Proposals, f.take},
 		} {
 			if found.due {
 				found.loop.poll()
@@ -120,6 +121,18 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 			}
 		}
 		return lookEvery, nil
+	}
+}
+
+// takeProposals takes what was proposed in SQL until none waits.
+func takeProposals(taker *proposal.Taker) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		for ctx.Err() == nil {
+			if more, err := taker.Step(ctx); err != nil || !more {
+				return 0, err
+			}
+		}
+		return 0, nil
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/proposal"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
@@ -50,8 +51,10 @@ type Worker struct {
 	waker    *Waker
 	log      *slog.Logger
 
-	watch, release                             *loop
-	sweep, deliver, expire, reconcile, advance *loop
+	watch, release                                   *loop
+	take, sweep, deliver, expire, reconcile, advance *loop
+	// listen tells of proposals until a context ends; nil with PollOnly.
+	listen func(context.Context)
 }
 
 // New returns a Worker, which Run starts.
@@ -68,6 +71,10 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
 	running := &workflows{driver: workflow.NewDriver(db, in, log)}
 	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
+	f.take = newLoop("take proposals", 0, log, takeProposals(proposal.NewTaker(db, in, log)))
+	if !cfg.PollOnly {
+		f.listen = func(ctx context.Context) { listen(ctx, db, f.take.poll, log) }
+	}
 	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.pollAll) })
 	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, log)))
 	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
@@ -144,7 +151,10 @@ func (f *Worker) Run(ctx context.Context) error {
 	}
 	f.log.InfoContext(ctx, "worker started")
 	var beside sync.WaitGroup
-	for _, l := range []*loop{f.watch, f.release, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
+	if f.listen != nil {
+		beside.Go(func() { f.listen(ctx) })
+	}
+	for _, l := range []*loop{f.watch, f.release, f.take, f.sweep, f.deliver, f.expire, f.reconcile, f.advance} {
 		beside.Go(func() { l.run(ctx) })
 	}
 	err := f.pipeline.Run(ctx)
@@ -218,6 +228,8 @@ type (
 	retentionArgs struct{ maintenanceJob }
 	// pruneDryRunsArgs deletes old dry runs.
 	pruneDryRunsArgs struct{ maintenanceJob }
+	// pruneProposalsArgs deletes old answers to proposals.
+	pruneProposalsArgs struct{ maintenanceJob }
 	// pruneSessionsArgs deletes the counters of sessions that are idle.
 	pruneSessionsArgs struct{ maintenanceJob }
 	// pruneWorkflowsArgs deletes workflows whose steps retention deleted.
@@ -230,6 +242,7 @@ func (partitionArgs) Kind() string      { return "countersign_partition" }
 func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
 func (retentionArgs) Kind() string      { return "countersign_retention" }
 func (pruneDryRunsArgs) Kind() string   { return "countersign_prune_dry_runs" }
+func (pruneProposalsArgs) Kind() string { return "countersign_prune_proposals" }
 func (pruneSessionsArgs) Kind() string  { return "countersign_prune_sessions" }
 func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_workflows" }
 
@@ -245,6 +258,7 @@ func periodicJobs() []*river.PeriodicJob {
 		every(time.Minute, checkpointArgs{}),
 		every(24*time.Hour, retentionArgs{}),
 		every(24*time.Hour, pruneDryRunsArgs{}),
+		every(time.Minute, pruneProposalsArgs{}),
 		every(time.Hour, pruneSessionsArgs{}),
 		every(time.Hour, pruneWorkflowsArgs{}),
 	}
@@ -267,6 +281,9 @@ func jobs(db postgres.Begins, refresher *connect.Refresher, age time.Duration, p
 	})
 	add(all, func(ctx context.Context, _ pruneDryRunsArgs) error {
 		return inParts(ctx, func(more func() bool) (bool, error) { return execution.PruneDryRuns(ctx, db, more) })
+	})
+	add(all, func(ctx context.Context, _ pruneProposalsArgs) error {
+		return inParts(ctx, func(more func() bool) (bool, error) { return proposal.Prune(ctx, db, more) })
 	})
 	add(all, func(ctx context.Context, _ pruneSessionsArgs) error {
 		_, err := intake.PruneSessions(ctx, db)

@@ -63,6 +63,9 @@ type Submitter struct {
 	Origin json.RawMessage
 	// Workflow is the workflow that the proposals are steps of; zero for none.
 	Workflow uuid.UUID
+	// IDs are those that the actions get, in order of the proposals, where they are
+	// new; nil has them made. Unlike an id in a proposal they do not identify it.
+	IDs []envelope.ActionID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
@@ -317,7 +320,9 @@ func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, prop
 	all := prepared{settings: snap, rows: make([]row, 0, len(proposals)), answers: make([]Answer, len(proposals))}
 	for i, p := range proposals {
 		r, err := prepare(ctx, budget, digester, snap, by, p)
-		r.at = i
+		if r.at = i; by.IDs != nil && !r.chosen {
+			r.action = by.IDs[i]
+		}
 		switch {
 		case err == nil:
 			all.rows = append(all.rows, r)

@@ -57,8 +57,8 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) {
 		return nil
 	})
 	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
-	command.EnumFlag(cmd, &f.Via, "via", "only those that came in this `way`: api, mcp, ui, webhook, workflow or system",
-		"api", "mcp", "ui", "webhook", "workflow", "system")
+	command.EnumFlag(cmd, &f.Via, "via", "only those that came in this `way`: api, mcp, ui, webhook, sql, workflow or system",
+		"api", "mcp", "ui", "webhook", "sql", "workflow", "system")
 	flags.StringVar(&f.IP, "ip", "", "only those that came from this `address`")
 	command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
 }

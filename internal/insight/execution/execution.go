@@ -141,6 +141,7 @@ const (
 	ViaMCP      Via = "mcp"
 	ViaUI       Via = "ui"
 	ViaWebhook  Via = "webhook"
+	ViaSQL      Via = "sql"
 	ViaWorkflow Via = "workflow"
 	ViaSystem   Via = "system"
 )

@@ -1,0 +1,17 @@
+-- name: DbLoginBind :exec
+INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, waiting_max, bound_by)
+VALUES (@tenant_id, @login_id, @login, @employee_id, @session_id, @operator_id, @tools, @automations, @employees, @waiting_max, @bound_by);
+
+-- name: DbLoginList :many
+SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.waiting_max, l.bound_at, l.bound_by
+FROM db_logins l
+WHERE l.tenant_id = @tenant_id AND l.unbound_at IS NULL
+ORDER BY l.login;
+
+-- name: DbLoginRole :one
+-- Whether a role of the database is a superuser, and may log in.
+SELECT coalesce(r.rolsuper, false)::boolean AS superuser, coalesce(r.rolcanlogin, false)::boolean AS can_login FROM pg_catalog.pg_roles r WHERE r.rolname = @login::text;
+
+-- name: DbLoginUnbind :execrows
+-- Ends the binding of a login. Its row stays, because actions name it.
+UPDATE db_logins l SET unbound_at = now() WHERE l.tenant_id = @tenant_id AND l.login = @login AND l.unbound_at IS NULL;

@@ -1,0 +1,73 @@
+-- name: ProposalAnswer :exec
+-- Stores what became of proposals that became no action of their own.
+UPDATE proposals p
+SET answered_at = now(), action_id = nullif(a.action_id, '00000000-0000-0000-0000-000000000000'), problem = nullif(a.problem, 'null'::jsonb)
+FROM (
+    SELECT unnest(@proposal_ids::uuid[]) AS proposal_id, unnest(@action_ids::uuid[]) AS action_id, unnest(@problems::jsonb[]) AS problem
+) a
+WHERE p.tenant_id = @tenant_id AND p.proposal_id = a.proposal_id;
+
+-- name: ProposalDelete :exec
+-- Deletes proposals that became actions.
+DELETE FROM proposals p WHERE p.tenant_id = @tenant_id AND p.proposal_id = ANY (@proposal_ids::uuid[]);
+
+-- name: ProposalGet :one
+SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem, p.body
+FROM proposals p
+JOIN db_logins l ON l.login_id = p.login_id
+WHERE p.tenant_id = @tenant_id AND p.proposal_id = @proposal_id;
+
+-- name: ProposalHold :exec
+UPDATE db_logins l SET held_until = now() + make_interval(secs => @seconds::float8) WHERE l.login_id = @login_id;
+
+-- name: ProposalList :many
+-- Newest first. Without a state: those that were refused or were duplicates.
+SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem
+FROM proposals p
+JOIN db_logins l ON l.login_id = p.login_id
+WHERE p.tenant_id = @tenant_id
+    AND (@waiting::boolean = (p.answered_at IS NULL))
+    AND (@login::text = '' OR l.login = @login::text)
+    AND p.proposal_id < @before
+ORDER BY p.proposal_id DESC
+LIMIT @most::bigint;
+
+-- name: ProposalNextLogin :one
+-- A login whose proposals wait, by chance so that none comes before the others. Its
+-- row is locked, so that one worker at a time takes the proposals of a login, in
+-- their order; logins that another worker has are skipped. closed reports whether
+-- it may not propose any more.
+SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees,
+    (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
+FROM db_logins l
+WHERE (l.held_until IS NULL OR l.held_until <= now())
+    AND EXISTS (SELECT 1 FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL)
+ORDER BY random()
+LIMIT 1
+FOR NO KEY UPDATE OF l SKIP LOCKED;
+
+-- name: ProposalPrune :execrows
+-- Deletes answers that are older than a week, and all but the newest of each login.
+DELETE FROM proposals p
+USING (
+    SELECT old.tenant_id, old.proposal_id
+    FROM db_logins l
+    CROSS JOIN LATERAL (
+        (SELECT a.tenant_id, a.proposal_id FROM proposals a WHERE a.login_id = l.login_id AND a.answered_at IS NOT NULL
+        ORDER BY a.proposal_no DESC OFFSET @kept::bigint LIMIT @most::bigint)
+        UNION ALL
+        (SELECT a.tenant_id, a.proposal_id FROM proposals a
+        WHERE a.login_id = l.login_id AND a.answered_at < now() - make_interval(secs => @seconds::float8)
+        ORDER BY a.proposal_no LIMIT @most::bigint)
+    ) old
+) o
+WHERE p.tenant_id = o.tenant_id AND p.proposal_id = o.proposal_id;
+
+-- name: ProposalTake :many
+-- The first proposals of a login that wait. Whoever has its row locked is the only
+-- one to take them; rows of open transactions are not seen, and come later.
+SELECT p.proposal_id, p.body::text AS body
+FROM proposals p
+WHERE p.login_id = @login_id AND p.answered_at IS NULL
+ORDER BY p.proposal_no
+LIMIT @most::bigint;

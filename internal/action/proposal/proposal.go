@@ -1,0 +1,225 @@
+// Package proposal makes actions of what applications proposed in SQL: it takes the
+// committed rows of the table proposals, in sets, through intake, and stores what
+// became of them for whoever proposed. The database decides who may propose
+// (countersign.propose), and intake what is accepted; this package decides
+// neither.
+package proposal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+const (
+	// takeAtOnce bounds the proposals of one step.
+	takeAtOnce = intake.MaxBatch
+	// errorPause is how long a login's proposals wait after an error.
+	errorPause = 5 * time.Second
+)
+
+// Problem says why a proposal was refused.
+type Problem struct {
+	// Kind is the kind of the problem as the API names it: invalid, denied, conflict
+	// or limited.
+	Kind   string `json:"kind"`
+	Detail string `json:"detail"`
+	// Errors are the fields that are wrong, with pointers into the envelope.
+	Errors []envelope.FieldError `json:"errors,omitempty"`
+}
+
+// problemOf returns the problem of an error that intake answered a proposal with.
+func problemOf(err error) Problem {
+	p := Problem{Kind: string(fault.KindOf(err)), Detail: err.Error()}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		p.Detail = e.Text
+		if e.Pointer != "" {
+			p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: envelope.Rule(e.Kind), Message: e.Text}}
+		}
+	}
+	if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
+		p.Errors = e.Fields
+	}
+	return p
+}
+
+// rule returns the rule by which the proposal was refused, for the record.
+func (p *Problem) rule() string {
+	if len(p.Errors) > 0 {
+		return string(p.Errors[0].Rule)
+	}
+	return p.Kind
+}
+
+// Taker takes proposals. Any number of processes may run one at the same time; a
+// login's proposals are taken by one of them at a time, in their order.
+type Taker struct {
+	db     postgres.Begins
+	intake *intake.Intake
+	log    *slog.Logger
+}
+
+// NewTaker returns a Taker that submits proposals to an intake.
+func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
+	return &Taker{db: db, intake: in, log: log}
+}
+
+// Step takes the next proposals of one login: in one transaction they become
+// actions, or are answered with the reason why not. It reports false if none wait.
+func (t *Taker) Step(ctx context.Context) (bool, error) {
+	found, err := t.step(ctx, takeAtOnce, nil)
+	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {
+		found, err = t.step(ctx, takeAtOnce, nil) // another transaction wrote the same ids
+	}
+	if found == nil || err == nil || ctx.Err() != nil {
+		return found != nil, err
+	}
+	// What the database does not take is looked for among them, and refused alone.
+	for most := takeAtOnce / 2; postgres.BadData(err) && most > 0; most /= 2 {
+		if _, err = t.step(ctx, most, nil); err == nil || ctx.Err() != nil {
+			return true, err
+		}
+	}
+	if postgres.BadData(err) {
+		if _, err = t.step(ctx, 1, errBadData); err == nil || ctx.Err() != nil {
+			return true, err
+		}
+	}
+	// Other logins go on.
+	t.log.WarnContext(ctx, "proposals of a database login held", slog.String("tenant_id", found.tenant.String()), slog.String("login", found.name), slog.Any("error", err))
+	return true, postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, found.id, errorPause) })
+}
+
+// errBadData refuses a proposal that passes every check and cannot be stored.
+var errBadData = fault.New(fault.Invalid, "the database does not take a value of the envelope")
+
+// login is a database login whose proposals are taken.
+type login struct {
+	tenant envelope.TenantID
+	id     uuid.UUID
+	name   string
+	by     intake.Submitter
+	// closed reports whether it may not propose any more.
+	closed bool
+}
+
+// taken is a proposal as it was stored.
+type taken struct {
+	id   uuid.UUID
+	body []byte
+}
+
+// step takes at most so many proposals of a login; with a refusal, it refuses them.
+func (t *Taker) step(ctx context.Context, most int, refusal error) (*login, error) {
+	var found *login
+	var committed func()
+	err := postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
+		found, committed = nil, func() {}
+		l, err := nextLogin(ctx, tx)
+		if err != nil || l == nil {
+			return err
+		}
+		if found = l; l.closed {
+			refusal = errClosed
+		}
+		waiting, err := take(ctx, tx, l.id, most)
+		if err != nil || len(waiting) == 0 {
+			return err
+		}
+		committed, err = t.submit(ctx, tx, l, waiting, refusal)
+		return err
+	})
+	if err == nil && found != nil {
+		committed()
+	}
+	return found, err
+}
+
+// submit answers proposals in the transaction in which they were taken.
+func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, refusal error) (committed func(), err error) {
+	answers, by := make([]intake.Answer, len(waiting)), l.by
+	var proposals []*envelope.Proposal
+	var at []int // of each of them in waiting
+	for i, w := range waiting {
+		if answers[i].Err = refusal; refusal != nil {
+			continue
+		}
+		p, err := envelope.Parse(w.body)
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		proposals, at, by.IDs = append(proposals, p), append(at, i), append(by.IDs, envelope.ActionID(w.id))
+	}
+	committed = func() {}
+	if len(proposals) > 0 {
+		var accepted []intake.Answer
+		if accepted, committed, err = t.intake.AcceptTx(ctx, tx, by, proposals); err != nil {
+			return nil, err
+		}
+		for i, a := range accepted {
+			answers[at[i]] = a
+		}
+	}
+	return committed, settle(ctx, tx, l, waiting, answers)
+}
+
+// errClosed refuses what a login proposed that may not any more.
+var errClosed = fault.New(fault.Denied, "the database login is not bound any more, or its operator is disabled")
+
+// settle deletes the proposals that became actions, answers the others, and records
+// those that were refused.
+func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers []intake.Answer) error {
+	var done []uuid.UUID
+	var other answered
+	event := audit.Event{Tenant: l.tenant, Kind: audit.ProposalRefused, Actor: l.by.Actor()}
+	for i, a := range answers {
+		id := waiting[i].id
+		switch {
+		case a.Err == nil && uuid.UUID(a.Action) == id:
+			done = append(done, id)
+		case a.Err == nil:
+			other.add(id, uuid.UUID(a.Action), nil)
+		default:
+			p := problemOf(a.Err)
+			text, err := json.Marshal(p)
+			if err != nil {
+				return err
+			}
+			other.add(id, uuid.Nil, text)
+			event.Items = append(event.Items, item(id, l, &p))
+		}
+	}
+	if err := remove(ctx, tx, l.tenant, done); err != nil {
+		return err
+	}
+	if err := other.write(ctx, tx, l.tenant); err != nil || len(event.Items) == 0 {
+		return err
+	}
+	return audit.Write(ctx, tx, event)
+}
+
+// item returns what the record says of a proposal that was refused.
+func item(id uuid.UUID, l *login, p *Problem) audit.Item {
+	pointers := make([]string, 0, len(p.Errors))
+	for _, e := range p.Errors {
+		pointers = append(pointers, e.Pointer)
+	}
+	return audit.Item{
+		Subject: "proposal " + id.String(), Code: p.rule(), Note: p.Detail,
+		Detail: map[string]any{"proposal_id": id, "login": l.name, "problem": p.Kind, "pointers": strings.Join(slices.Compact(pointers), " ")},
+	}
+}

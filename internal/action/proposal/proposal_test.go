@@ -1,0 +1,536 @@
+package proposal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/proposal"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// fixture is a tenant with the tools crm:note, which is allowed, and crm:drop, which
+// is denied, and a database login that is bound to it.
+type fixture struct {
+	t      *testing.T
+	db     *pgxpool.Pool
+	tenant envelope.TenantID
+	taker  *proposal.Taker
+	app    *application
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, db: dbtest.DB(t)}
+	f.tenant = f.newTenant()
+	f.taker = f.newTaker(f.db)
+	f.app = f.newLogin(f.tenant, nil)
+	return f
+}
+
+func (f *fixture) newTaker(db postgres.Begins) *proposal.Taker {
+	in := intake.New(db, settings.NewCache(), intake.Config{})
+	return proposal.NewTaker(db, in, slog.New(slog.DiscardHandler))
+}
+
+func (f *fixture) newTenant() envelope.TenantID {
+	f.t.Helper()
+	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
+	f.exec("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", tenant.String(), "t-"+tenant.String())
+	err := postgres.InTx(f.t.Context(), f.db, postgres.API(tenant), func(tx pgx.Tx) error {
+		ctx := f.t.Context()
+		if err := catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "crm", Kind: catalog.KindBuiltin, Enabled: true}); err != nil {
+			return err
+		}
+		object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+		if err := catalog.PutListing(ctx, tx, tenant, "crm", []source.Tool{{Name: "note", InputSchema: object}, {Name: "drop", InputSchema: object}}); err != nil {
+			return err
+		}
+		if err := settings.PutMode(ctx, tx, tenant, "", "*", envelope.ModeAllow, "test"); err != nil {
+			return err
+		}
+		return settings.PutMode(ctx, tx, tenant, "", "crm:drop", envelope.ModeDeny, "test")
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return tenant
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.t.Helper()
+	if _, err := f.db.Exec(f.t.Context(), sql, args...); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func one[T any](f *fixture, sql string, args ...any) (v T) {
+	f.t.Helper()
+	if err := f.db.QueryRow(f.t.Context(), sql, args...).Scan(&v); err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+// application is a program that is connected to the database as a login of its own.
+type application struct {
+	*pgxpool.Pool
+	f    *fixture
+	name string
+	id   uuid.UUID
+}
+
+// newLogin makes a login and binds it to a tenant, for some tools; nil is all. The
+// zero tenant leaves it unbound.
+func (f *fixture) newLogin(tenant envelope.TenantID, tools []string) *application {
+	f.t.Helper()
+	a := &application{f: f, name: "app_" + strings.ReplaceAll(uuid.NewString(), "-", ""), id: uuid.Must(uuid.NewV7())}
+	f.exec("CREATE ROLE " + a.name + " LOGIN PASSWORD '" + a.id.String() + "'")
+	f.t.Cleanup(func() {
+		if _, err := f.db.Exec(context.WithoutCancel(f.t.Context()), "DROP ROLE "+a.name); err != nil {
+			f.t.Error(err)
+		}
+	})
+	if tenant != (envelope.TenantID{}) {
+		f.exec("INSERT INTO db_logins (tenant_id, login_id, login, tools) VALUES ($1, $2, $3, $4)", tenant.String(), a.id, a.name, tools)
+	}
+	config := f.db.Config()
+	config.ConnConfig.User, config.ConnConfig.Password, config.MaxConns = a.name, a.id.String(), 4
+	pool, err := pgxpool.NewWithConfig(f.t.Context(), config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(pool.Close)
+	a.Pool = pool
+	return a
+}
+
+const note = `{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"text":"hello"}}`
+
+func (a *application) propose(body string) uuid.UUID {
+	a.f.t.Helper()
+	id, err := a.tryPropose(body)
+	if err != nil {
+		a.f.t.Fatal(err)
+	}
+	return id
+}
+
+func (a *application) tryPropose(body string) (id uuid.UUID, err error) {
+	return id, a.QueryRow(a.f.t.Context(), "SELECT countersign.propose($1)", body).Scan(&id)
+}
+
+// status is a row of proposal_status.
+type status struct {
+	State   string
+	Action  *uuid.UUID
+	Phase   *string
+	Problem *proposal.Problem
+}
+
+func (a *application) status(id uuid.UUID) (s status) {
+	a.f.t.Helper()
+	err := a.QueryRow(a.f.t.Context(), "SELECT state, action_id, phase, problem FROM countersign.proposal_status($1)", id).Scan(&s.State, &s.Action, &s.Phase, &s.Problem)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return status{State: "none"}
+	}
+	if err != nil {
+		a.f.t.Fatal(err)
+	}
+	return s
+}
+
+// takeAll takes what waits.
+func (f *fixture) takeAll() {
+	f.t.Helper()
+	if err := takeAll(f.t.Context(), f.taker); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func takeAll(ctx context.Context, taker *proposal.Taker) error {
+	for {
+		if more, err := taker.Step(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (f *fixture) actions() int {
+	f.t.Helper()
+	return one[int](f, "SELECT count(1) FROM actions WHERE tenant_id = $1", f.tenant.String())
+}
+
+func TestACommittedProposalBecomesTheActionOfItsID(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+
+	id := f.app.propose(note)
+	before := f.app.status(id)
+	f.takeAll()
+	after := f.app.status(id)
+
+	if before.State != "waiting" || before.Action != nil {
+		t.Errorf("before it is taken: %+v", before)
+	}
+	if after.State != "accepted" || after.Action == nil || *after.Action != id || after.Phase == nil || *after.Phase != "approved" {
+		t.Errorf("after: %+v, want accepted as the action %s", after, id)
+	}
+	if by := one[uuid.UUID](f, "SELECT proposed_by FROM actions WHERE action_id = $1", id); by != f.app.id {
+		t.Errorf("proposed by %s, want the login %s", by, f.app.id)
+	}
+	if got := one[int](f, "SELECT count(1) FROM proposals"); got != 0 {
+		t.Errorf("%d proposals are left", got)
+	}
+	if id.Version() != 7 || time.Since(time.Unix(id.Time().UnixTime())).Abs() > time.Hour {
+		t.Errorf("%s is no UUIDv7 of now", id)
+	}
+}
+
+func TestARolledBackProposalLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tx, err := f.app.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id uuid.UUID
+	if err := tx.QueryRow(t.Context(), "SELECT countersign.propose($1)", note).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	f.takeAll() // an open transaction holds nobody up, and is not seen
+	other := f.app.propose(note)
+	f.takeAll()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.takeAll()
+
+	if s := f.app.status(id); s.State != "none" {
+		t.Errorf("rolled back: %+v", s)
+	}
+	if s := f.app.status(other); s.State != "accepted" {
+		t.Errorf("the other: %+v", s)
+	}
+	if n := f.actions(); n != 1 {
+		t.Errorf("%d actions, want 1", n)
+	}
+}
+
+func TestWhatIntakeRefusesIsToldToItsProposer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	app := f.newLogin(f.tenant, []string{"crm:note"})
+	for name, test := range map[string]struct{ body, kind, pointer, rule string }{
+		"unknown field":    {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"colour":1}`, "invalid", "/colour", "unknown_field"},
+		"wrong argument":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"text":1}}`, "invalid", "/args/text", "type"},
+		"unknown tool":     {`{"type":"mcp.exec","tool":{"name":"nothing","source":"crm"},"args":{}}`, "invalid", "/tool/name", "unknown_tool"},
+		"another tenant":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"tenant_id":"` + uuid.NewString() + `"}`, "invalid", "/tenant_id", "tenant"},
+		"another employee": {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"employee_id":"` + uuid.NewString() + `"}`, "denied", "/employee_id", "denied"},
+		"its automation":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"automation_id":"countersign.x"}`, "invalid", "/automation_id", "reserved"},
+		"nothing":          {`{}`, "invalid", "/type", "required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := app.propose(test.body)
+			f.takeAll()
+			s := app.status(id)
+			if s.State != "refused" || s.Problem == nil || s.Problem.Kind != test.kind || len(s.Problem.Errors) == 0 {
+				t.Fatalf("status %+v, problem %+v", s, s.Problem)
+			}
+			if e := s.Problem.Errors[0]; e.Pointer != test.pointer || string(e.Rule) != test.rule || e.Message == "" {
+				t.Errorf("error %+v, want %s at %s", e, test.rule, test.pointer)
+			}
+			if n := one[int](f, "SELECT count(1) FROM events, jsonb_array_elements(items) i WHERE kind = 'proposal_refused' AND i ->> 'code' = $1 AND i -> 'detail' ->> 'proposal_id' = $2", test.rule, id.String()); n != 1 {
+				t.Errorf("%d events tell of it", n)
+			}
+		})
+	}
+	if n := f.actions(); n != 0 {
+		t.Errorf("%d actions", n)
+	}
+}
+
+// TestPolicyDecidesAboutProposals: what policy denies is an action that was denied.
+func TestPolicyDecidesAboutProposals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	narrow := f.newLogin(f.tenant, []string{"crm:other"})
+
+	denied := f.app.propose(`{"type":"mcp.exec","tool":{"name":"drop","source":"crm"},"args":{}}`)
+	outside := narrow.propose(note)
+	f.takeAll()
+
+	if s := f.app.status(denied); s.State != "accepted" || *s.Phase != "denied" {
+		t.Errorf("denied by a mode: %+v", s)
+	}
+	if s := narrow.status(outside); s.State != "accepted" || *s.Phase != "denied" {
+		t.Errorf("a tool that the login is not for: %+v", s)
+	}
+}
+
+func TestTheSameEnvelopeIsADuplicate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	same := `{"type":"mcp.exec","external_id":"e1","tool":{"name":"note","source":"crm"},"args":{"text":"a"}}`
+	first, inBatch := f.app.propose(same), f.app.propose(same)
+	f.takeAll()
+	later := f.app.propose(same)
+	other := f.app.propose(strings.Replace(same, `"a"`, `"b"`, 1))
+	f.takeAll()
+
+	if s := f.app.status(first); s.State != "accepted" {
+		t.Errorf("the first: %+v", s)
+	}
+	for name, id := range map[string]uuid.UUID{"in its batch": inBatch, "later": later} {
+		if s := f.app.status(id); s.State != "duplicate" || s.Action == nil || *s.Action != first {
+			t.Errorf("%s: %+v, want a duplicate of %s", name, s, first)
+		}
+	}
+	if s := f.app.status(other); s.State != "refused" || s.Problem.Kind != "conflict" {
+		t.Errorf("other content: %+v", s)
+	}
+	if n := f.actions(); n != 1 {
+		t.Errorf("%d actions, want 1", n)
+	}
+}
+
+func code(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func TestTheDatabaseRefusesWhoMayNotPropose(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	stranger := f.newLogin(envelope.TenantID{}, nil)
+	elsewhere := f.newLogin(f.newTenant(), nil)
+	id := f.app.propose(note)
+
+	if _, err := stranger.tryPropose(note); code(err) != "42501" {
+		t.Errorf("an unbound login: %v", err)
+	}
+	for name, a := range map[string]*application{"unbound": stranger, "of another tenant": elsewhere, "of the same tenant": f.newLogin(f.tenant, nil)} {
+		if s := a.status(id); s.State != "none" {
+			t.Errorf("a login that is %s sees %+v", name, s)
+		}
+	}
+	for _, sql := range []string{
+		"SELECT count(1) FROM proposals", "SELECT count(1) FROM db_logins", "DELETE FROM proposals", "SELECT count(1) FROM actions",
+		"INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes) SELECT '" + f.tenant.String() + "', gen_random_uuid(), '" + f.app.id.String() + "', '{}', 2",
+		"INSERT INTO db_logins (tenant_id, login_id, login) VALUES ('" + f.tenant.String() + "', gen_random_uuid(), current_user)",
+		"CREATE TABLE countersign.t (n int)", "SET ROLE countersign_owner", "SET SESSION AUTHORIZATION " + f.app.name,
+	} {
+		if _, err := f.app.Exec(t.Context(), sql); err == nil && !strings.HasSuffix(sql, f.app.name) || err != nil && code(err) != "42501" {
+			t.Errorf("%s: %v, want insufficient privilege", sql, err)
+		}
+	}
+	f.exec("UPDATE db_logins SET unbound_at = now() WHERE login_id = $1", f.app.id)
+	if _, err := f.app.tryPropose(note); code(err) != "42501" {
+		t.Errorf("a login that was unbound: %v", err)
+	}
+	f.takeAll()
+	if s := f.app.status(id); s.State != "refused" || s.Problem.Kind != "denied" {
+		t.Errorf("what it had proposed before: %+v", s)
+	}
+}
+
+func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for body, want := range map[string]string{
+		`[]`: "no JSON object", `"x"`: "no JSON object", `{"action_id":"x"}`: "leave it out",
+		`{"args":"` + strings.Repeat("abcdefgh", 40_000) + `"}`: "more than 262144 bytes",
+	} {
+		if _, err := f.app.tryPropose(body); code(err) != "22023" || !strings.Contains(err.Error(), want) {
+			t.Errorf("propose %.20s: %v, want %q", body, err, want)
+		}
+	}
+	if _, err := f.app.Exec(t.Context(), "SELECT countersign.propose(NULL)"); code(err) != "22023" {
+		t.Errorf("propose NULL: %v", err)
+	}
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 0 {
+		t.Errorf("%d proposals are stored", n)
+	}
+}
+
+func TestALoginCannotFillTheTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := f.newLogin(f.tenant, nil)
+	f.exec("UPDATE db_logins SET waiting_max = 600 WHERE login_id = $1", f.app.id)
+	many := "SELECT countersign.propose_many(array_agg($1::jsonb)) FROM generate_series(1, 300)"
+
+	for range 2 {
+		if _, err := f.app.Exec(t.Context(), many, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, full := f.app.Exec(t.Context(), many, note)
+	if code(full) != "53400" {
+		t.Errorf("the third time: %v, want configuration limit exceeded", full)
+	}
+	other.propose(note)
+	f.takeAll()
+	if _, err := f.app.Exec(t.Context(), many, note); err != nil {
+		t.Errorf("when they are taken: %v", err)
+	}
+	f.takeAll()
+	if n := f.actions(); n != 901 {
+		t.Errorf("%d actions, want 901", n)
+	}
+}
+
+func TestManyInOneTransaction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const n = 20_000
+	if _, err := f.app.Exec(t.Context(), `SELECT countersign.propose_many(array_agg(jsonb_set($1::jsonb, '{external_id}', to_jsonb('e' || i))))
+		FROM generate_series(1, $2::int) i GROUP BY i / 5000`, note, n); err != nil {
+		t.Fatal(err)
+	}
+	f.takeAll()
+	if got := one[int](f, "SELECT count(DISTINCT external_id) FROM actions"); got != n {
+		t.Errorf("%d actions, want %d", got, n)
+	}
+	if got := one[int](f, "SELECT count(1) FROM proposals"); got != 0 {
+		t.Errorf("%d proposals are left", got)
+	}
+}
+
+// dying loses a transaction in two at its commit, as a process does that is killed.
+type dying struct {
+	postgres.Begins
+	n *int
+}
+
+func (d dying) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := d.Begins.BeginTx(ctx, opts)
+	return dyingTx{tx, d.n}, err
+}
+
+type dyingTx struct {
+	pgx.Tx
+	n *int
+}
+
+var errKilled = errors.New("killed")
+
+func (d dyingTx) Commit(ctx context.Context) error {
+	if *d.n++; *d.n%2 == 1 {
+		_ = d.Rollback(ctx)
+		return errKilled
+	}
+	return d.Tx.Commit(ctx)
+}
+
+// TestEachBecomesOneActionWithTwoWorkers of which one dies again and again between
+// intake and the answer, while applications propose, and roll back.
+func TestEachBecomesOneActionWithTwoWorkers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	apps := []*application{f.app, f.newLogin(f.tenant, nil)}
+	const each = 60
+	var g errgroup.Group
+	for i, a := range apps {
+		g.Go(func() error {
+			for n := range each {
+				tx, err := a.Begin(t.Context())
+				if err != nil {
+					return err
+				}
+				body := fmt.Sprintf(`{"type":"mcp.exec","external_id":"e%d-%d","tool":{"name":"note","source":"crm"},"args":{}}`, i, n)
+				if _, err := tx.Exec(t.Context(), "SELECT countersign.propose($1)", body); err != nil {
+					return err
+				}
+				end := tx.Commit
+				if n%3 == 0 {
+					end = tx.Rollback
+				}
+				if err := end(t.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	proposed := make(chan error, 1)
+	go func() { proposed <- g.Wait() }()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var workers errgroup.Group
+	for _, db := range []postgres.Begins{f.db, dying{f.db, new(int)}} {
+		taker := f.newTaker(db)
+		workers.Go(func() error {
+			for ctx.Err() == nil {
+				if err := takeAll(ctx, taker); err != nil && !errors.Is(err, errKilled) && ctx.Err() == nil {
+					return err
+				}
+				f.exec("UPDATE db_logins SET held_until = NULL")
+			}
+			return nil
+		})
+	}
+	if err := <-proposed; err != nil {
+		t.Fatal(err)
+	}
+	for one[int](f, "SELECT count(1) FROM proposals WHERE answered_at IS NULL") > 0 {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if err := workers.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	const want = 2 * each * 2 / 3
+	if got := one[int](f, "SELECT count(DISTINCT external_id) FROM actions"); got != want || f.actions() != want {
+		t.Errorf("%d actions of %d envelopes, want %d", f.actions(), got, want)
+	}
+	if got := one[int](f, "SELECT count(1) FROM proposals"); got != 0 {
+		t.Errorf("%d proposals are left", got)
+	}
+}
+
+func TestAnswersAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	old, fresh := f.app.propose(`{}`), f.app.propose(`{}`)
+	f.takeAll()
+	again := f.newLogin(f.tenant, nil)
+	kept := again.propose(note)
+	f.exec("UPDATE proposals SET answered_at = now() - interval '8 days' WHERE proposal_id = $1", old)
+
+	done, err := proposal.Prune(t.Context(), f.db, func() bool { return true })
+
+	if err != nil || !done {
+		t.Fatalf("Prune: %t, %v", done, err)
+	}
+	if s := f.app.status(old); s.State != "none" {
+		t.Errorf("after eight days: %+v", s)
+	}
+	if s := f.app.status(fresh); s.State != "refused" {
+		t.Errorf("just answered: %+v", s)
+	}
+	if s := again.status(kept); s.State != "waiting" {
+		t.Errorf("one that waits: %+v", s)
+	}
+}

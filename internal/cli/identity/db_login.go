@@ -1,0 +1,159 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// loginActor is who the record names where a database login was bound.
+const loginActor = "countersign db-login"
+
+// DBLogins returns the command db-login.
+func DBLogins(a *command.App) *cobra.Command {
+	return command.NewGroup("db-login", loginBind(a), loginList(a), loginUnbind(a))
+}
+
+// binding is a database login as the commands show it.
+type binding struct {
+	Login       string    `json:"login"`
+	LoginID     string    `json:"login_id"`
+	EmployeeID  string    `json:"employee_id,omitempty"`
+	SessionID   string    `json:"session_id,omitempty"`
+	OperatorID  string    `json:"operator_id,omitempty"`
+	Tools       []string  `json:"tools,omitempty"`
+	Automations []string  `json:"automations,omitempty"`
+	Employees   []string  `json:"employees,omitempty"`
+	MaxWaiting  int       `json:"max_waiting"`
+	BoundAt     time.Time `json:"bound_at,omitzero"`
+	BoundBy     string    `json:"bound_by"`
+}
+
+func bindingOf(l identity.DBLogin) binding {
+	b := binding{
+		Login: l.Login, LoginID: l.ID.String(), SessionID: l.Session, Tools: l.Tools,
+		Automations: l.Names.Automations, Employees: l.Names.Employees, MaxWaiting: l.MaxWaiting, BoundAt: l.BoundAt, BoundBy: string(l.By),
+	}
+	if l.Employee != (envelope.EmployeeID{}) {
+		b.EmployeeID = l.Employee.String()
+	}
+	if l.Operator != uuid.Nil {
+		b.OperatorID = l.Operator.String()
+	}
+	return b
+}
+
+// inTenant works on the database itself: no route of the API binds a login.
+func inTenant(ctx context.Context, a *command.App, tenant string, do func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error) error {
+	if tenant == "" {
+		return command.Misuse("--tenant is required: it names the tenant in the database of DATABASE_URL")
+	}
+	return a.InDatabase(ctx, "", func(ctx context.Context, tx pgx.Tx, _ envelope.TenantID) error {
+		id, err := identity.TenantByName(ctx, tx, tenant)
+		if err != nil {
+			return err
+		}
+		return do(ctx, tx, id)
+	})
+}
+
+func loginBind(a *command.App) *cobra.Command {
+	l := identity.DBLogin{By: loginActor}
+	var tenant, employee, operator string
+	cmd := command.NewLocal("bind LOGIN", command.Arguments(1, 1, "the name of a login of the database"), func(ctx context.Context, args []string) error {
+		l.Login = args[0]
+		if employee != "" {
+			if err := l.Employee.UnmarshalText([]byte(employee)); err != nil {
+				return command.Misuse("--employee-id: %v", err)
+			}
+		}
+		if operator != "" {
+			id, err := uuid.Parse(operator)
+			if err != nil {
+				return command.Misuse("--operator must be the id of a person; `countersign operator list` shows them")
+			}
+			l.Operator = id
+		}
+		err := inTenant(ctx, a, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) (err error) {
+			if l, err = identity.BindDBLogin(ctx, tx, id, l); err != nil {
+				return err
+			}
+			what, detail := l.AuditItem()
+			return audit.Write(ctx, tx, audit.Event{
+				Tenant: id, Kind: audit.Configured, Actor: loginActor, Items: []audit.Item{{Subject: what, Detail: detail}},
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return a.Result(bindingOf(l), "bound %s\n", command.Safe(l.Login))
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	flags.StringVar(&employee, "employee-id", "", "the `id` of whom it acts for")
+	flags.StringVar(&l.Session, "session-id", "", "the `session` that it proposes in (default none)")
+	flags.StringVar(&operator, "operator", "", "the `id` of the person behind it, who then does not decide about its actions")
+	flags.StringArrayVar(&l.Tools, "tool", nil, "a `pattern` of tools that it may propose, such as crm:*; may be repeated (default all)")
+	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
+	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
+	flags.IntVar(&l.MaxWaiting, "max-waiting", identity.DefaultMaxWaiting, "about how many of its proposals may wait to be taken")
+	return cmd
+}
+
+func loginList(a *command.App) *cobra.Command {
+	var tenant string
+	view := command.View[binding]{
+		Empty: "no login is bound; `countersign db-login bind` binds one",
+		Head:  []string{"LOGIN", "ID", "TOOLS", "BOUND"},
+		Row: func(b binding) []string {
+			return []string{b.Login, b.LoginID, strings.Join(b.Tools, " "), command.Local(&b.BoundAt)}
+		},
+	}
+	cmd := command.NewLocal("list", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		var all []binding
+		err := inTenant(ctx, a, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error {
+			logins, err := identity.DBLogins(ctx, tx, id)
+			for _, l := range logins {
+				all = append(all, bindingOf(l))
+			}
+			return err
+		})
+		return view.Show(a)(all, err)
+	})
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	return cmd
+}
+
+func loginUnbind(a *command.App) *cobra.Command {
+	var tenant string
+	cmd := command.NewLocal("unbind LOGIN", command.Arguments(1, 1, "the name of a login of the database"), func(ctx context.Context, args []string) error {
+		err := inTenant(ctx, a, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error {
+			bound, err := identity.UnbindDBLogin(ctx, tx, id, args[0])
+			if err != nil {
+				return err
+			}
+			if !bound {
+				return command.Misuse("no login %s is bound to the tenant; `countersign db-login list` shows them", command.Safe(args[0]))
+			}
+			return audit.Write(ctx, tx, audit.Event{
+				Tenant: id, Kind: audit.Configured, Actor: loginActor,
+				Items: []audit.Item{{Subject: "database login " + args[0] + " unbound", Detail: map[string]any{"login": args[0]}}},
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return a.Result(map[string]string{"unbound": args[0]}, "unbound %s\n", command.Safe(args[0]))
+	})
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	return cmd
+}
