@@ -44,15 +44,13 @@ func measureLatency(ctx context.Context, s *suite) error {
 		}
 		var took []float64
 		err = whileRunning(ctx, fleet.Run, func() (err error) {
-			took, err = sample(ctx, in, h.tenant, "latency", called, warm+samples)
+			took, err = sample(ctx, called, warm+samples, submitTouch(in, h.tenant, "latency"))
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		took = took[warm:]
-		slices.Sort(took)
-		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		p50, p99 := quantiles(took[warm:])
 		s.rep.single("submit → tool called, p50", "ms", p50, nil)
 		s.rep.single("submit → tool called, p99", "ms", p99, nil)
 		return nil
@@ -61,20 +59,12 @@ func measureLatency(ctx context.Context, s *suite) error {
 
 // sample submits n actions of the tool touch, one after the other, and measures in
 // milliseconds how long each takes until it is called.
-func sample(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name string, called <-chan time.Time, n int) ([]float64, error) {
+func sample(ctx context.Context, called <-chan time.Time, n int, submit func(ctx context.Context, i int) error) ([]float64, error) {
 	took := make([]float64, n)
 	for i := range took {
-		p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":"touch","source":"clock"},"args":{}}`, name, i))
-		if err != nil {
-			return nil, err
-		}
 		began := time.Now()
-		answers, err := in.Accept(ctx, intake.Submitter{Tenant: tenant, Name: "bench"}, []*envelope.Proposal{p})
-		if err != nil {
+		if err := submit(ctx, i); err != nil {
 			return nil, err
-		}
-		if answers[0].Err != nil {
-			return nil, answers[0].Err
 		}
 		select {
 		case at := <-called:
@@ -87,6 +77,32 @@ func sample(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, na
 		time.Sleep(time.Duration(15+i%17) * time.Millisecond) // idle again, out of step with any timer
 	}
 	return took, nil
+}
+
+// touch returns an envelope of the tool touch.
+func touch(name string, i int) []byte {
+	return fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":"touch","source":"clock"},"args":{}}`, name, i)
+}
+
+// submitTouch returns a function that submits an action of the tool touch.
+func submitTouch(in *intake.Intake, tenant envelope.TenantID, name string) func(ctx context.Context, i int) error {
+	return func(ctx context.Context, i int) error {
+		p, err := envelope.Parse(touch(name, i))
+		if err != nil {
+			return err
+		}
+		answers, err := in.Accept(ctx, intake.Submitter{Tenant: tenant, Name: "bench"}, []*envelope.Proposal{p})
+		if err != nil {
+			return err
+		}
+		return answers[0].Err
+	}
+}
+
+// quantiles sorts times, and returns their median and 99th percentile.
+func quantiles(took []float64) (p50, p99 float64) {
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
 }
 
 func toolServer(called chan<- time.Time) *httptest.Server {

@@ -32,6 +32,9 @@ const usage = `bench measures Countersign against the River library in the same 
   submit      batches of 500 against InsertManyFast of as many rows
   processes   burn-down by one and by four worker processes
   latency     submit to the tool's being called, idle fleet, over HTTP MCP
+  sql         envelopes proposed in SQL, until they are actions, against batches of
+              500 over HTTP; and commit to the tool's being called, idle worker
+              (not among the default runs)
   past        burn-down with -past ended envelopes behind it against none
               (not among the default runs: it takes minutes and some GB)
   bloat       what -n envelopes leave behind that are burned down in ten bursts
@@ -114,7 +117,7 @@ func measures() map[string]measure {
 		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
-		"slowtool": measureSlowTool, "hostile": measureHostile,
+		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
 	}
 }
 

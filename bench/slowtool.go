@@ -105,7 +105,7 @@ func besideSlow(ctx context.Context, s *suite, h *environment, in *intake.Intake
 
 func p99(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name string, called <-chan time.Time) (float64, error) {
 	const samples, warm = 300, 20
-	took, err := sample(ctx, in, tenant, name, called, warm+samples)
+	took, err := sample(ctx, called, warm+samples, submitTouch(in, tenant, name))
 	if err != nil {
 		return 0, err
 	}

@@ -6,12 +6,7 @@ package hostile
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,16 +115,16 @@ func Run(ctx context.Context, cfg Config) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	api, err := startAPI(ctx, dir, cfg.URL)
+	api, err := process.StartAPI(ctx, dir, cfg.URL)
 	if err != nil {
 		return r, err
 	}
-	defer api.child.Stop(process.StopGrace)
-	neighbour := &worker{base: api.base, token: tenants.neighbour}
+	defer api.Child.Stop(process.StopGrace)
+	neighbour := &worker{base: api.Base, token: tenants.neighbour}
 	if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
 		return r, err
 	}
-	a := newAttack(api.base, tenants, cfg)
+	a := newAttack(api.Base, tenants, cfg)
 	r.Beside = make(map[string]int)
 	for range cfg.Rounds {
 		if err := r.round(ctx, cfg, neighbour, a); err != nil {
@@ -137,7 +132,7 @@ func Run(ctx context.Context, cfg Config) (r Result, err error) {
 		}
 	}
 	r.Sent, r.Slowest = a.sent, a.slowest
-	r.PeakBytes, err = peak(api.child.PID())
+	r.PeakBytes, err = peak(api.Child.PID())
 	return r, err
 }
 
@@ -169,48 +164,6 @@ func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *at
 		}
 	}
 	return err
-}
-
-// api is the API's process.
-type api struct {
-	child *process.Child
-	base  string
-}
-
-// startAPI builds the command api, starts it and waits until it is ready.
-func startAPI(ctx context.Context, dir, url string) (*api, error) {
-	program := filepath.Join(dir, "api")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/api")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build cmd/api: %w\n%s", err, out)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	address := free.Addr().String()
-	_ = free.Close()
-	child, err := process.Start(program, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LOG_LEVEL=error"}, nil, os.Stderr)
-	if err != nil {
-		return nil, err
-	}
-	a := &api{child, "http://" + address}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	err = process.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		res, err := http.Get(a.base + "/readyz")
-		if err != nil {
-			return false, nil
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		_ = res.Body.Close()
-		return res.StatusCode == http.StatusOK, nil
-	})
-	if err != nil {
-		child.Kill()
-		return nil, fmt.Errorf("the API is not ready: %w", err)
-	}
-	return a, nil
 }
 
 // peak returns the most memory that a process had, as Linux counts it.

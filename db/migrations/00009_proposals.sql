@@ -37,11 +37,12 @@ COMMENT ON COLUMN db_logins.held_until IS 'Taking its proposals failed; the next
 
 -- Proposals that wait for a worker, and those that became no action of their own:
 -- refused, or the same as an action that is there. A proposal that became an
--- action is deleted in that transaction, and has the id of the action.
+-- action is deleted in that transaction, and has the id of the action. It has no
+-- foreign keys, for the reason that actions have none; logins are never deleted.
 CREATE TABLE proposals (
     tenant_id    uuid        NOT NULL,
     proposal_id  uuid        NOT NULL,
-    login_id     uuid        NOT NULL CONSTRAINT proposals_login_id_fkey REFERENCES db_logins (login_id) ON DELETE CASCADE,
+    login_id     uuid        NOT NULL,
     proposal_no  bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     body         jsonb       NOT NULL,
     bytes        integer     NOT NULL,

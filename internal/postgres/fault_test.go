@@ -51,7 +51,7 @@ func internal() []string {
 		"preferences_pkey", "quiet_hours_pkey", "replay_schedules_pkey", "retention_checks_pkey", "retention_pkey", "reviews_pkey",
 		"checkpoints_events_check", "checkpoints_pkey", "checkpoints_pruned_check", "checkpoints_until_key", "session_modes_pkey", "session_usage_pkey",
 		"snapshot_rules_pkey", "snapshots_pkey", "snapshots_stage_check", "tool_executions_pkey", "tool_executions_status_check",
-		"proposals_answer_check", "proposals_login_id_fkey", "proposals_pkey", "tools_effect_check", "tools_pkey", "votes_action_id_fkey", "votes_decision_check", "wakes_pkey",
+		"proposals_answer_check", "proposals_pkey", "tools_effect_check", "tools_pkey", "votes_action_id_fkey", "votes_decision_check", "wakes_pkey",
 	}
 }
 

@@ -117,8 +117,10 @@ const ReservedPrefix = "countersign."
 // AcceptTx is Accept within a transaction of the caller's, so that proposals
 // and what they follow from are written together or not at all. The caller must
 // call committed after the commit, and not otherwise: it wakes the fleet. After
-// an error the transaction cannot go on.
-func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal) (answers []Answer, committed func(), err error) {
+// an error the transaction cannot go on. Without look, the envelopes are taken for
+// new ones, which is cheaper; if one of them is not, the error is fault.Busy, and
+// the caller tries again with look.
+func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, look bool) (answers []Answer, committed func(), err error) {
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}

@@ -80,21 +80,21 @@ func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
 // Step takes the next proposals of one login: in one transaction they become
 // actions, or are answered with the reason why not. It reports false if none wait.
 func (t *Taker) Step(ctx context.Context) (bool, error) {
-	found, err := t.step(ctx, takeAtOnce, nil)
+	found, err := t.step(ctx, takeAtOnce, false, nil)
 	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {
-		found, err = t.step(ctx, takeAtOnce, nil) // another transaction wrote the same ids
+		found, err = t.step(ctx, takeAtOnce, true, nil) // some are there, or are being written
 	}
 	if found == nil || err == nil || ctx.Err() != nil {
 		return found != nil, err
 	}
 	// What the database does not take is looked for among them, and refused alone.
 	for most := takeAtOnce / 2; postgres.BadData(err) && most > 0; most /= 2 {
-		if _, err = t.step(ctx, most, nil); err == nil || ctx.Err() != nil {
+		if _, err = t.step(ctx, most, true, nil); err == nil || ctx.Err() != nil {
 			return true, err
 		}
 	}
 	if postgres.BadData(err) {
-		if _, err = t.step(ctx, 1, errBadData); err == nil || ctx.Err() != nil {
+		if _, err = t.step(ctx, 1, true, errBadData); err == nil || ctx.Err() != nil {
 			return true, err
 		}
 	}
@@ -123,7 +123,8 @@ type taken struct {
 }
 
 // step takes at most so many proposals of a login; with a refusal, it refuses them.
-func (t *Taker) step(ctx context.Context, most int, refusal error) (*login, error) {
+// look is that of intake.AcceptTx.
+func (t *Taker) step(ctx context.Context, most int, look bool, refusal error) (*login, error) {
 	var found *login
 	var committed func()
 	err := postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -139,7 +140,7 @@ func (t *Taker) step(ctx context.Context, most int, refusal error) (*login, erro
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		committed, err = t.submit(ctx, tx, l, waiting, refusal)
+		committed, err = t.submit(ctx, tx, l, waiting, look, refusal)
 		return err
 	})
 	if err == nil && found != nil {
@@ -149,7 +150,7 @@ func (t *Taker) step(ctx context.Context, most int, refusal error) (*login, erro
 }
 
 // submit answers proposals in the transaction in which they were taken.
-func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, refusal error) (committed func(), err error) {
+func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, look bool, refusal error) (committed func(), err error) {
 	answers, by := make([]intake.Answer, len(waiting)), l.by
 	var proposals []*envelope.Proposal
 	var at []int // of each of them in waiting
@@ -167,7 +168,7 @@ func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken
 	committed = func() {}
 	if len(proposals) > 0 {
 		var accepted []intake.Answer
-		if accepted, committed, err = t.intake.AcceptTx(ctx, tx, by, proposals); err != nil {
+		if accepted, committed, err = t.intake.AcceptTx(ctx, tx, by, proposals, look); err != nil {
 			return nil, err
 		}
 		for i, a := range accepted {

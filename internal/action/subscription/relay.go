@@ -336,7 +336,7 @@ func (st *step) accept(ctx context.Context) (committed []func(), err error) {
 	var kept []approvalMessage
 	for at := 0; at < len(st.proposals); at += intake.MaxBatch {
 		batch := st.proposals[at:min(at+intake.MaxBatch, len(st.proposals))]
-		answers, done, err := st.intake.AcceptTx(ctx, st.tx, by, batch)
+		answers, done, err := st.intake.AcceptTx(ctx, st.tx, by, batch, true)
 		if err != nil {
 			return nil, err
 		}

@@ -271,7 +271,7 @@ func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	if err := p.Validate(); err != nil {
 		return id, 0, &stepError{CodeRefused, textOf(err)}, nil
 	}
-	answers, committed, err := t.in.AcceptTx(ctx, t.tx, by, []*envelope.Proposal{p})
+	answers, committed, err := t.in.AcceptTx(ctx, t.tx, by, []*envelope.Proposal{p}, true)
 	if err != nil {
 		return id, 0, nil, err
 	}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/bench/process"
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/proposal"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// sqlBatch is how many envelopes are in a transaction, and in a request.
+const sqlBatch = 500
+
+// measureSQL submits -n envelopes in batches over the API, and as many in SQL, until
+// all of them are actions; then it measures the time from the commit of one that was
+// proposed in SQL until its tool is called.
+func measureSQL(ctx context.Context, s *suite) error {
+	var overAPI, inSQL, ratios []float64
+	for range s.rounds {
+		var api, sql float64
+		err := s.environment(ctx, "", func(h *environment) (err error) {
+			api, err = rateOverAPI(ctx, h, s.n)
+			return err
+		})
+		if err == nil {
+			err = s.environment(ctx, "", func(h *environment) (err error) {
+				sql, err = rateInSQL(ctx, h, s.n)
+				return err
+			})
+		}
+		if err != nil {
+			return err
+		}
+		s.rep.note("in SQL %.0f/s, over the API %.0f/s, ratio %.2f", sql, api, sql/api)
+		overAPI, inSQL, ratios = append(overAPI, api), append(inSQL, sql), append(ratios, sql/api)
+	}
+	s.rep.single("proposed in SQL, until actions", "/s", median(inSQL), nil)
+	s.rep.single("batches of 500 over the API", "/s", median(overAPI), nil)
+	s.rep.single("in SQL ÷ over the API, median", "×", median(ratios), nil)
+	return s.environment(ctx, "", func(h *environment) error { return sqlLatency(ctx, s, h) })
+}
+
+// body returns an envelope as measureSubmit's are.
+func (h *environment) body(n int) json.RawMessage {
+	return fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":"countersign.noop","source":"countersign"},`+
+		`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":%q}}`, h.run, n, n, strings.Repeat("x", 100), bucketName(n))
+}
+
+// inBatches calls fn with the envelopes from 0 to n in batches.
+func (h *environment) inBatches(n int, fn func([]json.RawMessage) error) error {
+	for from := 0; from < n; from += sqlBatch {
+		batch := make([]json.RawMessage, min(sqlBatch, n-from))
+		for i := range batch {
+			batch[i] = h.body(from + i)
+		}
+		if err := fn(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rateOverAPI(ctx context.Context, h *environment, n int) (float64, error) {
+	dir, err := os.MkdirTemp("", "countersign-bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	api, err := process.StartAPI(ctx, dir, h.url)
+	if err != nil {
+		return 0, err
+	}
+	defer api.Child.Stop(process.StopGrace)
+	var made identity.Issued
+	err = postgres.InTx(ctx, h.pool, postgres.API(h.tenant), func(tx pgx.Tx) (err error) {
+		made, err = identity.Issue(ctx, tx, h.tenant, identity.Grant{Name: "bench", Role: identity.RoleOperator}, time.Now())
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	c, err := client.New(api.Base, made.Token.Text(), client.Config{})
+	if err != nil {
+		return 0, err
+	}
+	return timed(n, func() error {
+		return h.inBatches(n, func(batch []json.RawMessage) error {
+			items, err := c.SubmitBatch(ctx, batch)
+			if err == nil && (len(items) != len(batch) || items[0].Problem != nil) {
+				err = fmt.Errorf("a batch was answered with %+v", items[:min(1, len(items))])
+			}
+			return err
+		})
+	})
+}
+
+// application connects as a login of its own that is bound to the tenant.
+func (h *environment) application(ctx context.Context) (*pgx.Conn, error) {
+	name, password := "bench_"+strings.ReplaceAll(uuid.NewString(), "-", ""), uuid.NewString()
+	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'"); err != nil {
+			return err
+		}
+		_, err := identity.BindDBLogin(ctx, tx, h.tenant, identity.DBLogin{Login: name, MaxWaiting: identity.DefaultMaxWaiting})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(h.url)
+	if err != nil {
+		return nil, err
+	}
+	config.User, config.Password = name, password
+	return pgx.ConnectConfig(ctx, config)
+}
+
+const proposeMany = "SELECT countersign.propose_many($1)"
+
+func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
+	app, err := h.application(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = app.Close(context.WithoutCancel(ctx)) }()
+	taker := proposal.NewTaker(h.pool, intake.New(h.pool, settings.NewCache(), intake.Config{}), h.tel.Log)
+	return timed(n, func() error {
+		return whileRunning(ctx, func(ctx context.Context) error { return take(ctx, taker) }, func() error {
+			err := h.inBatches(n, func(batch []json.RawMessage) error {
+				_, err := app.Exec(ctx, proposeMany, batch)
+				return err
+			})
+			return errors.Join(err, untilNone(ctx, h.pool, "SELECT EXISTS (SELECT 1 FROM proposals)"))
+		})
+	})
+}
+
+// take takes proposals as a worker does, but that it is not told of them.
+func take(ctx context.Context, taker *proposal.Taker) error {
+	for {
+		more, err := taker.Step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !more {
+			if err := process.Wait(ctx, time.Millisecond); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// sqlLatency proposes one envelope at a time in SQL, to an idle worker.
+func sqlLatency(ctx context.Context, s *suite, h *environment) error {
+	const samples, warm = 300, 20
+	called := make(chan time.Time, 1)
+	tools := toolServer(called)
+	defer tools.Close()
+	if err := addMCP(ctx, h, h.tenant, "clock", tools.URL); err != nil {
+		return err
+	}
+	app, err := h.application(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = app.Close(context.WithoutCancel(ctx)) }()
+	cfg := h.workerConfig()
+	cfg.Concurrency = 100
+	fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
+	if err != nil {
+		return err
+	}
+	var took []float64
+	err = whileRunning(ctx, fleet.Run, func() (err error) {
+		took, err = sample(ctx, called, warm+samples, func(ctx context.Context, i int) error {
+			_, err := app.Exec(ctx, "SELECT countersign.propose($1)", touch("sql", i))
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p50, p99 := quantiles(took[warm:])
+	s.rep.single("commit in SQL → tool called, p50", "ms", p50, nil)
+	s.rep.single("commit in SQL → tool called, p99", "ms", p99, nil)
+	return nil
+}
