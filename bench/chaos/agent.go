@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -36,10 +38,11 @@ const (
 	submitPause   = 100 * time.Millisecond
 )
 
-// agent submits actions. It repeats a failed submission with the same external
-// ids, which makes that safe.
+// agent submits actions, a third of them in SQL. It repeats a failed submission
+// with the same external ids, which makes that safe.
 type agent struct {
 	intake *intake.Intake
+	app    *pgxpool.Pool
 	tenant envelope.TenantID
 	plan   plan
 
@@ -65,24 +68,25 @@ func (a *agent) submit(ctx context.Context) error {
 	return nil
 }
 
+// batch submits a batch; every third one in SQL.
 func (a *agent) batch(ctx context.Context, from, n int) error {
-	proposals := make([]*envelope.Proposal, n)
-	for i := range proposals {
-		text := fmt.Sprintf(`{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
+	bodies := make([]json.RawMessage, n)
+	for i := range bodies {
+		bodies[i] = fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":%q,"source":%q},"args":{"n":%d},`+
 			`"constraints":{"rate_bucket":%q}}`, externalID(from+i), toolOf(a.plan.class(from+i)), sourceID, from+i, bucketName(from+i))
-		p, err := envelope.Parse([]byte(text))
-		if err != nil {
-			return fmt.Errorf("envelope %d: %w", from+i, err)
-		}
-		proposals[i] = p
+	}
+	submit := a.accept
+	if from/submitBatch%3 == 1 {
+		submit = a.propose
 	}
 	for try := 0; ; try++ {
 		timed, cancel := context.WithTimeout(ctx, submitTimeout)
-		answers, err := a.intake.Accept(timed, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals)
+		err := submit(timed, bodies, from, try)
 		cancel()
 		switch {
 		case err == nil:
-			return a.check(answers, from, try)
+			a.submitted.Add(int64(n))
+			return nil
 		case kind.KindOf(err) == kind.Invalid:
 			return fmt.Errorf("submit: %w", err)
 		}
@@ -93,17 +97,54 @@ func (a *agent) batch(ctx context.Context, from, n int) error {
 	}
 }
 
-func (a *agent) check(answers []intake.Answer, from, try int) error {
+// accept submits a batch as the API does.
+func (a *agent) accept(ctx context.Context, bodies []json.RawMessage, from, try int) error {
+	proposals := make([]*envelope.Proposal, len(bodies))
+	for i, body := range bodies {
+		p, err := envelope.Parse(body)
+		if err != nil {
+			return fmt.Errorf("envelope %d: %w", from+i, err)
+		}
+		proposals[i] = p
+	}
+	answers, err := a.intake.Accept(ctx, intake.Submitter{Tenant: a.tenant, Name: "chaos"}, proposals)
 	for i, answer := range answers {
 		switch {
 		case answer.Err != nil:
-			return fmt.Errorf("envelope %d was refused: %w", from+i, answer.Err)
+			return kind.Wrap(answer.Err, kind.Invalid, "envelope %d was refused", from+i)
 		case answer.Known && try == 0:
-			return fmt.Errorf("envelope %d was known before it was submitted", from+i)
+			return kind.New(kind.Invalid, "envelope %d was known before it was submitted", from+i)
 		}
 	}
-	a.submitted.Add(int64(len(answers)))
-	return nil
+	return err
+}
+
+// propose submits a batch as an application does that is connected to the database,
+// in a transaction of its own. Where the commit fails, it may have happened.
+func (a *agent) propose(ctx context.Context, bodies []json.RawMessage, _, _ int) error {
+	return pgx.BeginFunc(ctx, a.app, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT countersign.propose_many($1)", bodies)
+		return err
+	})
+}
+
+// newApplication makes a login that is bound to the tenant, and returns connections
+// of it.
+func newApplication(ctx context.Context, pool *pgxpool.Pool, tenant envelope.TenantID) (*pgxpool.Pool, error) {
+	name, password := "chaos_"+strings.ReplaceAll(uuid.NewString(), "-", ""), uuid.NewString()
+	err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'"); err != nil {
+			return err
+		}
+		_, err := identity.BindDBLogin(ctx, tx, tenant, identity.DBLogin{Login: name, MaxWaiting: identity.DefaultMaxWaiting})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bind a database login: %w", err)
+	}
+	config := pool.Config()
+	config.ConnConfig.User, config.ConnConfig.Password, config.MaxConns = name, password, 2
+	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func externalID(n int) string { return fmt.Sprintf("n-%d", n) }

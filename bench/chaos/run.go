@@ -132,7 +132,12 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 			return outcome{}, err
 		}
 	}
-	t.agent = &agent{intake: intake.New(t.db.Pool, cache, intake.Config{}), tenant: tenant, plan: t.plan}
+	app, err := newApplication(ctx, t.db.Pool, tenant)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer app.Close()
+	t.agent = &agent{app: app, intake: intake.New(t.db.Pool, cache, intake.Config{}), tenant: tenant, plan: t.plan}
 	t.reader = database.Reader{Server: t.db, Tenant: tenant}
 	if err := t.log.begin(); err != nil {
 		return outcome{}, err
@@ -185,6 +190,9 @@ func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Ti
 	actions, err := t.reader.Actions(ctx)
 	if err != nil {
 		return outcome{}, fmt.Errorf("read actions: %w", err)
+	}
+	if refused, err := t.reader.Refused(ctx); err != nil || refused > 0 {
+		return outcome{}, errors.Join(err, fmt.Errorf("%d proposals in SQL were refused", refused))
 	}
 	counts, err := counting.ReadJournal(t.server.Journal)
 	if err != nil {

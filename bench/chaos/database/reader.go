@@ -46,7 +46,11 @@ func (r Reader) State(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
-		const open = "SELECT count(1) FILTER (WHERE o.fence = 0), count(1) FROM outbox o WHERE o.tenant_id = $1"
+		// What was proposed in SQL and has not been taken is open too.
+		const open = `
+SELECT o.fresh + p.waiting, o.all + p.waiting
+FROM (SELECT count(1) FILTER (WHERE o.fence = 0) AS fresh, count(1) AS all FROM outbox o WHERE o.tenant_id = $1) o,
+    (SELECT count(1) AS waiting FROM proposals p WHERE p.tenant_id = $1 AND p.answered_at IS NULL) p`
 		if err := tx.QueryRow(ctx, open, uuid.UUID(r.Tenant)).Scan(&now.Fresh, &now.Open); err != nil {
 			return err
 		}
@@ -82,6 +86,16 @@ GROUP BY e.status`
 		return err
 	})
 	return now, err
+}
+
+// Refused counts what was proposed in SQL and refused.
+func (r Reader) Refused(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err = postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT count(1) FROM proposals p WHERE p.tenant_id = $1 AND p.problem IS NOT NULL", uuid.UUID(r.Tenant)).Scan(&n)
+	})
+	return n, err
 }
 
 // Attempts counts calls that failed, or took long.

@@ -139,7 +139,7 @@ func (s *Service) revert(ctx context.Context, tx pgx.Tx, req *Request) ([]Answer
 		// no employee but one that the caller may name.
 		by.Reserved = true
 		var accepted []intake.Answer
-		if accepted, committed, err = s.in.AcceptTx(ctx, tx, by, proposals); err != nil {
+		if accepted, committed, err = s.in.AcceptTx(ctx, tx, by, proposals, true); err != nil {
 			return nil, nil, err
 		}
 		for n, a := range accepted {
