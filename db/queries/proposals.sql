@@ -20,15 +20,28 @@ WHERE p.tenant_id = @tenant_id AND p.proposal_id = @proposal_id;
 -- name: ProposalHold :exec
 UPDATE db_logins l SET held_until = now() + make_interval(secs => @seconds::float8) WHERE l.login_id = @login_id;
 
--- name: ProposalList :many
--- Newest first. Without a state: those that were refused or were duplicates.
+-- name: ProposalListAnswered :many
+-- Those that were refused or were duplicates, newest first.
 SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem
 FROM proposals p
 JOIN db_logins l ON l.login_id = p.login_id
 WHERE p.tenant_id = @tenant_id
-    AND (@waiting::boolean = (p.answered_at IS NULL))
+    AND p.answered_at IS NOT NULL
+    AND (@state::text = '' OR (@state::text = 'refused') = (p.problem IS NOT NULL))
     AND (@login::text = '' OR l.login = @login::text)
-    AND p.proposal_id < @before
+    AND (@before::uuid = '00000000-0000-0000-0000-000000000000' OR p.proposal_id < @before::uuid)
+ORDER BY p.proposal_id DESC
+LIMIT @most::bigint;
+
+-- name: ProposalListWaiting :many
+-- Those that wait for a worker, newest first.
+SELECT p.proposal_id, l.login, p.proposed_at
+FROM proposals p
+JOIN db_logins l ON l.login_id = p.login_id
+WHERE p.tenant_id = @tenant_id
+    AND p.answered_at IS NULL
+    AND (@login::text = '' OR l.login = @login::text)
+    AND (@before::uuid = '00000000-0000-0000-0000-000000000000' OR p.proposal_id < @before::uuid)
 ORDER BY p.proposal_id DESC
 LIMIT @most::bigint;
 

@@ -137,6 +137,8 @@ func TestCommands(t *testing.T) {
 		"watches":                               watches,
 		"looks after dead letters":              deadLetters,
 		"looks into executions":                 looksIntoExecutions,
+		"proposes in SQL":                       proposesInSQL,
+		"binds logins of the database":          bindsDBLogins,
 		"says what to do about an error":        advises,
 		"sets a database up":                    setsUp,
 		"sets tokens up":                        setsTokensUp,

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/limits"
 	"github.com/countersign-dev/countersign/internal/cli/mcp"
 	"github.com/countersign-dev/countersign/internal/cli/policy"
+	"github.com/countersign-dev/countersign/internal/cli/proposals"
 	"github.com/countersign-dev/countersign/internal/cli/retention"
 	"github.com/countersign-dev/countersign/internal/cli/setup"
 	"github.com/countersign-dev/countersign/internal/cli/subscriptions"
@@ -47,7 +48,7 @@ func root(a *command.App) *cobra.Command {
 		}},
 		{"decide", "Decide, and deal with failures:", []*cobra.Command{
 			approvals.Inbox(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a),
-			deadletters.Command(a), top.Command(a), executions.Command(a), audit.Command(a),
+			deadletters.Command(a), top.Command(a), executions.Command(a), proposals.Command(a), audit.Command(a),
 		}},
 		{"limit", "Limit and stop actions:", []*cobra.Command{
 			limits.Pause(a), limits.Resume(a), limits.Kill(a), limits.Buckets(a), limits.QuietHours(a),

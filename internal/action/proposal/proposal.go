@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/audit"
@@ -31,19 +32,9 @@ const (
 	errorPause = 5 * time.Second
 )
 
-// Problem says why a proposal was refused.
-type Problem struct {
-	// Kind is the kind of the problem as the API names it: invalid, denied, conflict
-	// or limited.
-	Kind   string `json:"kind"`
-	Detail string `json:"detail"`
-	// Errors are the fields that are wrong, with pointers into the envelope.
-	Errors []envelope.FieldError `json:"errors,omitempty"`
-}
-
 // problemOf returns the problem of an error that intake answered a proposal with.
-func problemOf(err error) Problem {
-	p := Problem{Kind: string(fault.KindOf(err)), Detail: err.Error()}
+func problemOf(err error) wire.SQLProposalProblem {
+	p := wire.SQLProposalProblem{Kind: string(fault.KindOf(err)), Detail: err.Error()}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		p.Detail = e.Text
 		if e.Pointer != "" {
@@ -56,8 +47,8 @@ func problemOf(err error) Problem {
 	return p
 }
 
-// rule returns the rule by which the proposal was refused, for the record.
-func (p *Problem) rule() string {
+// ruleOf returns the rule by which a proposal was refused, for the record.
+func ruleOf(p *wire.SQLProposalProblem) string {
 	if len(p.Errors) > 0 {
 		return string(p.Errors[0].Rule)
 	}
@@ -214,13 +205,13 @@ func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers [
 }
 
 // item returns what the record says of a proposal that was refused.
-func item(id uuid.UUID, l *login, p *Problem) audit.Item {
+func item(id uuid.UUID, l *login, p *wire.SQLProposalProblem) audit.Item {
 	pointers := make([]string, 0, len(p.Errors))
 	for _, e := range p.Errors {
 		pointers = append(pointers, e.Pointer)
 	}
 	return audit.Item{
-		Subject: "proposal " + id.String(), Code: p.rule(), Note: p.Detail,
+		Subject: "proposal " + id.String(), Code: ruleOf(p), Note: p.Detail,
 		Detail: map[string]any{"proposal_id": id, "login": l.name, "problem": p.Kind, "pointers": strings.Join(slices.Compact(pointers), " ")},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/proposal"
@@ -142,7 +143,7 @@ type status struct {
 	State   string
 	Action  *uuid.UUID
 	Phase   *string
-	Problem *proposal.Problem
+	Problem *wire.SQLProposalProblem
 }
 
 func (a *application) status(id uuid.UUID) (s status) {

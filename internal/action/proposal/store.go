@@ -9,8 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -73,6 +75,87 @@ func (a *answered) write(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	return dbsqlc.New().ProposalAnswer(ctx, tx, &dbsqlc.ProposalAnswerParams{
 		TenantID: uuid.UUID(tenant), ProposalIds: a.ids, ActionIds: a.actions, Problems: a.problems,
 	})
+}
+
+// State is what became of a proposal that is stored. One that was accepted is an
+// action.
+type State string
+
+// The states.
+const (
+	Waiting   State = "waiting"
+	Refused   State = "refused"
+	Duplicate State = "duplicate"
+)
+
+// Filter selects proposals; its zero fields do not narrow, save that without a
+// state those that wait are left out.
+type Filter struct {
+	State State
+	// Login is the name of a database login.
+	Login string
+	// Before selects those that are older than one; Most bounds how many.
+	Before envelope.ActionID
+	Most   int
+}
+
+// List returns proposals that became no action of their own, newest first.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.SQLProposal, error) {
+	if f.State == Waiting {
+		rows, err := dbsqlc.New().ProposalListWaiting(ctx, tx, &dbsqlc.ProposalListWaitingParams{
+			TenantID: uuid.UUID(tenant), Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
+		})
+		return postgres.Map(rows, err, func(r dbsqlc.ProposalListWaitingRow) wire.SQLProposal {
+			return wire.SQLProposal{ID: envelope.ActionID(r.ProposalID), Login: r.Login, State: string(Waiting), ProposedAt: r.ProposedAt.UTC()}
+		})
+	}
+	rows, err := dbsqlc.New().ProposalListAnswered(ctx, tx, &dbsqlc.ProposalListAnsweredParams{
+		TenantID: uuid.UUID(tenant), State: string(f.State), Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]wire.SQLProposal, len(rows))
+	for i, r := range rows {
+		d := dbsqlc.ProposalGetRow{
+			ProposalID: r.ProposalID, Login: r.Login, ProposedAt: r.ProposedAt, AnsweredAt: r.AnsweredAt, ActionID: r.ActionID, Problem: r.Problem,
+		}
+		if all[i], err = shown(d); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Get returns a proposal with its envelope as it was proposed. One that does not
+// exist, or has become an action, is fault.NotFound.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (d wire.SQLProposalDetail, err error) {
+	r, err := dbsqlc.New().ProposalGet(ctx, tx, &dbsqlc.ProposalGetParams{TenantID: uuid.UUID(tenant), ProposalID: uuid.UUID(id)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, fault.New(fault.NotFound, "no proposal %s; one that was accepted is the action of the same id", id)
+	}
+	if err != nil {
+		return d, err
+	}
+	d.Envelope = r.Body
+	d.SQLProposal, err = shown(r)
+	return d, err
+}
+
+// shown returns a stored proposal as the API shows it.
+func shown(r dbsqlc.ProposalGetRow) (wire.SQLProposal, error) {
+	p := wire.SQLProposal{
+		ID: envelope.ActionID(r.ProposalID), Login: r.Login, State: string(Waiting),
+		ProposedAt: r.ProposedAt.UTC(), AnsweredAt: postgres.UTC(r.AnsweredAt), ActionID: (*envelope.ActionID)(r.ActionID),
+	}
+	switch {
+	case r.Problem != nil:
+		p.State = string(Refused)
+		return p, json.Unmarshal(r.Problem, &p.Problem)
+	case r.AnsweredAt != nil:
+		p.State = string(Duplicate)
+	}
+	return p, nil
 }
 
 const (

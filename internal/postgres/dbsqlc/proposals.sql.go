@@ -105,27 +105,28 @@ func (q *Queries) ProposalHold(ctx context.Context, db DBTX, arg *ProposalHoldPa
 	return err
 }
 
-const proposalList = `-- name: ProposalList :many
+const proposalListAnswered = `-- name: ProposalListAnswered :many
 SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem
 FROM proposals p
 JOIN db_logins l ON l.login_id = p.login_id
 WHERE p.tenant_id = $1
-    AND ($2::boolean = (p.answered_at IS NULL))
+    AND p.answered_at IS NOT NULL
+    AND ($2::text = '' OR ($2::text = 'refused') = (p.problem IS NOT NULL))
     AND ($3::text = '' OR l.login = $3::text)
-    AND p.proposal_id < $4
+    AND ($4::uuid = '00000000-0000-0000-0000-000000000000' OR p.proposal_id < $4::uuid)
 ORDER BY p.proposal_id DESC
 LIMIT $5::bigint
 `
 
-type ProposalListParams struct {
+type ProposalListAnsweredParams struct {
 	TenantID uuid.UUID
-	Waiting  bool
+	State    string
 	Login    string
 	Before   uuid.UUID
 	Most     int64
 }
 
-type ProposalListRow struct {
+type ProposalListAnsweredRow struct {
 	ProposalID uuid.UUID
 	Login      string
 	ProposedAt time.Time
@@ -134,11 +135,11 @@ type ProposalListRow struct {
 	Problem    []byte
 }
 
-// Newest first. Without a state: those that were refused or were duplicates.
-func (q *Queries) ProposalList(ctx context.Context, db DBTX, arg *ProposalListParams) ([]ProposalListRow, error) {
-	rows, err := db.Query(ctx, proposalList,
+// Those that were refused or were duplicates, newest first.
+func (q *Queries) ProposalListAnswered(ctx context.Context, db DBTX, arg *ProposalListAnsweredParams) ([]ProposalListAnsweredRow, error) {
+	rows, err := db.Query(ctx, proposalListAnswered,
 		arg.TenantID,
-		arg.Waiting,
+		arg.State,
 		arg.Login,
 		arg.Before,
 		arg.Most,
@@ -147,9 +148,9 @@ func (q *Queries) ProposalList(ctx context.Context, db DBTX, arg *ProposalListPa
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ProposalListRow{}
+	items := []ProposalListAnsweredRow{}
 	for rows.Next() {
-		var i ProposalListRow
+		var i ProposalListAnsweredRow
 		if err := rows.Scan(
 			&i.ProposalID,
 			&i.Login,
@@ -158,6 +159,57 @@ func (q *Queries) ProposalList(ctx context.Context, db DBTX, arg *ProposalListPa
 			&i.ActionID,
 			&i.Problem,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const proposalListWaiting = `-- name: ProposalListWaiting :many
+SELECT p.proposal_id, l.login, p.proposed_at
+FROM proposals p
+JOIN db_logins l ON l.login_id = p.login_id
+WHERE p.tenant_id = $1
+    AND p.answered_at IS NULL
+    AND ($2::text = '' OR l.login = $2::text)
+    AND ($3::uuid = '00000000-0000-0000-0000-000000000000' OR p.proposal_id < $3::uuid)
+ORDER BY p.proposal_id DESC
+LIMIT $4::bigint
+`
+
+type ProposalListWaitingParams struct {
+	TenantID uuid.UUID
+	Login    string
+	Before   uuid.UUID
+	Most     int64
+}
+
+type ProposalListWaitingRow struct {
+	ProposalID uuid.UUID
+	Login      string
+	ProposedAt time.Time
+}
+
+// Those that wait for a worker, newest first.
+func (q *Queries) ProposalListWaiting(ctx context.Context, db DBTX, arg *ProposalListWaitingParams) ([]ProposalListWaitingRow, error) {
+	rows, err := db.Query(ctx, proposalListWaiting,
+		arg.TenantID,
+		arg.Login,
+		arg.Before,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ProposalListWaitingRow{}
+	for rows.Next() {
+		var i ProposalListWaitingRow
+		if err := rows.Scan(&i.ProposalID, &i.Login, &i.ProposedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -73,6 +73,9 @@ func routes() []route {
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/revert", Operation: "revertAction", Roles: proposers, Scope: identity.ActionsPropose}, handle: request.WithAction(actions.Revert)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/revert", Operation: "revertActions", Roles: proposers, Scope: identity.ActionsPropose}, maxBody: one, handle: request.WithBody(actions.RevertMany)},
 
+		{Route: access.Route{Pattern: "GET /api/v1/proposals", Operation: "listProposals", Roles: readers, Scope: identity.ActionsRead}, handle: insight.SQLProposals},
+		{Route: access.Route{Pattern: "GET /api/v1/proposals/{id}", Operation: "getProposal", Roles: readers, Scope: identity.ActionsRead}, handle: request.WithAction(insight.SQLProposal)},
+
 		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.Inbox},
 		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, handle: approvals.Reviews},
 		{Route: access.Route{Pattern: "PUT /api/v1/reviews/{tool}", Operation: "putReview", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: request.WithBody(approvals.PutReview)},

@@ -131,6 +131,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listSnapshotRules":   {"GET", "/api/v1/snapshot-rules", nil, 200},
 		"putSnapshotRule":     {"PUT", "/api/v1/tools/mail:write/snapshot-rule", object{"read": "mail:read", "args": object{"to": "$inputs/to"}}, 200},
 		"deleteSnapshotRule":  {"DELETE", "/api/v1/tools/mail:danger/snapshot-rule", nil, 204},
+		"listProposals":       {"GET", "/api/v1/proposals?state=waiting&login=app&limit=2", nil, 200},
+		"getProposal":         {"GET", "/api/v1/proposals/" + f.storedProposal(), nil, 200},
 		"listDeadLetters":     {"GET", "/api/v1/dead-letters?reason=refused&tool=mail:*&limit=3", nil, 200},
 		"getDeadLetter":       {"GET", "/api/v1/dead-letters/" + dead[0], nil, 200},
 		"replayDeadLetters":   {"POST", "/api/v1/dead-letters/replay", object{"action_ids": []string{dead[1]}}, 200},
@@ -289,7 +291,7 @@ func TestAnotherTenantReachesNothing(t *testing.T) {
 	visits := one.visits()
 	mine := one.operator.send("GET", visits["getAction"].path, nil).wants(t, 200).body
 
-	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "revertAction", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
+	for _, operation := range []string{"getAction", "listAttempts", "waitForAction", "approveAction", "denyAction", "undoAction", "revertAction", "getProposal", "getDeadLetter", "resolveDeadLetter", "revokeToken", "deleteSource", "deleteMode",
 		"deleteRule", "revokeGrant", "deleteSessionMode", "deletePreference"} {
 		v := visits[operation]
 		if a := two.admin.send(v.method, v.path, v.body); a.status != http.StatusNotFound {

@@ -1,5 +1,5 @@
-// Package insight handles requests about executions, the overview and the
-// notebook.
+// Package insight handles requests about executions, proposals in SQL, the overview
+// and the notebook.
 package insight
 
 import (

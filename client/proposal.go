@@ -1,0 +1,35 @@
+package client
+
+import (
+	"context"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+const proposalsPath = "/api/v1/proposals"
+
+// SQLProposalFilter selects proposals in SQL; its zero fields do not narrow, save
+// that without a state those that wait are left out.
+type SQLProposalFilter struct {
+	// State is waiting, refused or duplicate.
+	State string
+	// Login is the name of a database login.
+	Login string
+	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor of
+	// the page before.
+	Limit  int
+	Cursor string
+}
+
+// SQLProposals lists what was proposed in SQL and became no action of its own,
+// newest first.
+func (c *Client) SQLProposals(ctx context.Context, f SQLProposalFilter) (wire.Page[wire.SQLProposal], error) {
+	return read[wire.Page[wire.SQLProposal]](ctx, c, proposalsPath, given("state", f.State, "login", f.Login, "limit", number(f.Limit), "cursor", f.Cursor))
+}
+
+// SQLProposal reads a proposal in SQL. ErrNotFound also means that it was accepted:
+// it is then the action of the same id.
+func (c *Client) SQLProposal(ctx context.Context, id envelope.ActionID) (wire.SQLProposalDetail, error) {
+	return read[wire.SQLProposalDetail](ctx, c, proposalsPath+"/"+id.String(), nil)
+}
