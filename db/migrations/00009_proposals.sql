@@ -44,7 +44,7 @@ CREATE TABLE proposals (
     proposal_id  uuid        NOT NULL,
     login_id     uuid        NOT NULL,
     proposal_no  bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
-    body         jsonb       NOT NULL,
+    body         text        NOT NULL,
     bytes        integer     NOT NULL,
     proposed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     answered_at  timestamptz,
@@ -62,7 +62,8 @@ CREATE INDEX proposals_waiting ON proposals (login_id, proposal_no) WHERE answer
 CREATE INDEX proposals_answered ON proposals (tenant_id, proposal_id) WHERE answered_at IS NOT NULL;
 CREATE INDEX proposals_answered_login ON proposals (login_id, proposal_no) WHERE answered_at IS NOT NULL;
 COMMENT ON COLUMN proposals.proposal_id IS 'UUIDv7, and the id of the action that it becomes.';
-COMMENT ON COLUMN proposals.bytes IS 'Size of body as PostgreSQL stores it.';
+COMMENT ON COLUMN proposals.body IS 'The envelope as JSON text. As jsonb, a number of a few bytes may have 131,072 digits, and whoever reads it gets all of them.';
+COMMENT ON COLUMN proposals.bytes IS 'Size of body in bytes.';
 COMMENT ON COLUMN proposals.action_id IS 'Action that was there already, with the same external_id and content.';
 COMMENT ON COLUMN proposals.problem IS 'Why it was refused: kind, detail, and errors with pointer, rule and message.';
 
@@ -81,6 +82,7 @@ DECLARE
     most    constant integer := 10000;
     n       constant integer := coalesce(cardinality(envelopes), 0);
     bound   db_logins;
+    texts   text[];
     bad     text;
     total   bigint;
     waiting bigint;
@@ -97,10 +99,11 @@ BEGIN
     SELECT
         string_agg(CASE
             WHEN e.body IS NULL OR jsonb_typeof(e.body) <> 'object' THEN format('envelope %s is no JSON object', e.at)
-            WHEN pg_column_size(e.body) > 262144 THEN format('envelope %s has more than 262144 bytes', e.at)
+            WHEN octet_length(e.text) > 262144 THEN format('envelope %s has more than 262144 bytes', e.at)
             WHEN e.body ? 'action_id' THEN format('envelope %s has an action_id; leave it out, since propose returns it', e.at)
         END, '; ' ORDER BY e.at),
-        coalesce(sum(pg_column_size(e.body)), 0),
+        coalesce(sum(octet_length(e.text)), 0),
+        array_agg(e.text ORDER BY e.at),
         -- UUIDv7: milliseconds, the fraction of them in 12 bits, and 62 random bits.
         -- PostgreSQL has a function for it from version 18 on.
         array_agg(encode(
@@ -109,9 +112,9 @@ BEGIN
                 substring(int8send(e.us / 1000) FROM 3) || substring(int8send(28672 + (e.us % 1000) * 4096 / 1000) FROM 7)
                 FROM 1 FOR 8),
             'hex')::uuid ORDER BY e.at)
-    INTO bad, total, ids
+    INTO bad, total, texts, ids
     FROM (
-        SELECT u.body, u.at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us
+        SELECT u.body, u.body::text AS text, u.at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us
         FROM unnest(envelopes) WITH ORDINALITY AS u (body, at)
         OFFSET 0
     ) AS e;
@@ -131,8 +134,8 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes)
-    SELECT bound.tenant_id, e.id, bound.login_id, e.body, pg_column_size(e.body)
-    FROM unnest(ids, envelopes) AS e (id, body);
+    SELECT bound.tenant_id, e.id, bound.login_id, e.body, octet_length(e.body)
+    FROM unnest(ids, texts) AS e (id, body);
     -- It is delivered after the commit, once for a transaction.
     NOTIFY countersign_proposals;
     RETURN coalesce(ids, '{}');

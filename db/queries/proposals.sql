@@ -77,10 +77,19 @@ USING (
 WHERE p.tenant_id = o.tenant_id AND p.proposal_id = o.proposal_id;
 
 -- name: ProposalTake :many
--- The first proposals of a login that wait. Whoever has its row locked is the only
--- one to take them; rows of open transactions are not seen, and come later.
-SELECT p.proposal_id, p.body::text AS body
-FROM proposals p
-WHERE p.login_id = @login_id AND p.answered_at IS NULL
-ORDER BY p.proposal_no
-LIMIT @most::bigint;
+-- The first proposals of a login that wait, as many as have some bytes together, and
+-- one at least. Whoever has its row locked is the only one to take them; rows of
+-- open transactions are not seen, and come later.
+SELECT w.proposal_id, w.body
+FROM (
+    SELECT p.proposal_id, p.proposal_no, p.body, sum(p.bytes) OVER (ORDER BY p.proposal_no) - p.bytes AS before
+    FROM (
+        SELECT f.proposal_id, f.proposal_no, f.body, f.bytes
+        FROM proposals f
+        WHERE f.login_id = @login_id AND f.answered_at IS NULL
+        ORDER BY f.proposal_no
+        LIMIT @most::bigint
+    ) p
+) w
+WHERE w.before < @most_bytes::bigint
+ORDER BY w.proposal_no;

@@ -26,8 +26,11 @@ import (
 )
 
 const (
-	// takeAtOnce bounds the proposals of one step.
+	// takeAtOnce bounds the proposals of one step, and takeBytes about how many bytes
+	// they have: checking arguments takes time by their length, and the proposals of
+	// other logins wait meanwhile.
 	takeAtOnce = intake.MaxBatch
+	takeBytes  = 1 << 20
 	// errorPause is how long a login's proposals wait after an error.
 	errorPause = 5 * time.Second
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -360,6 +361,7 @@ func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
 	for body, want := range map[string]string{
 		`[]`: "no JSON object", `"x"`: "no JSON object", `{"action_id":"x"}`: "leave it out",
 		`{"args":"` + strings.Repeat("abcdefgh", 40_000) + `"}`: "more than 262144 bytes",
+		`{"args":[1e100000,1e100000,1e100000]}`:                 "more than 262144 bytes", // as text, a million digits
 	} {
 		if _, err := f.app.tryPropose(body); code(err) != "22023" || !strings.Contains(err.Error(), want) {
 			t.Errorf("propose %.20s: %v, want %q", body, err, want)
@@ -371,6 +373,67 @@ func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
 	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 0 {
 		t.Errorf("%d proposals are stored", n)
 	}
+}
+
+// TestHostileEnvelopesAreRefusedAlone: each is answered, and what follows them is
+// accepted.
+func TestHostileEnvelopesAreRefusedAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	var ids []uuid.UUID
+	for _, args := range append(hostileArgs(random), `{}`) {
+		for _, body := range []string{
+			`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":` + args + `}`,
+			`{"type":"mcp.exec","tool":` + args + `,"args":{}}`,
+			`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"constraints":` + args + `,"x":` + args + `}`,
+			args,
+		} {
+			if id, err := f.app.tryPropose(body); err == nil { // the database refuses what is no JSON, or too large
+				ids = append(ids, id)
+			} else if !strings.HasPrefix(code(err), "22") {
+				t.Fatalf("propose %.80s: %v", body, err)
+			}
+		}
+	}
+	last := f.app.propose(note)
+	f.takeAll()
+
+	refused := 0
+	for _, id := range ids {
+		switch s := f.app.status(id); s.State {
+		case "refused":
+			refused++
+			if s.Problem.Detail == "" {
+				t.Errorf("no reason: %+v", s.Problem)
+			}
+		case "accepted":
+		default:
+			t.Errorf("%s is %s", id, s.State)
+		}
+	}
+	if refused < len(ids)/2 {
+		t.Errorf("%d of %d are refused", refused, len(ids))
+	}
+	if s := f.app.status(last); s.State != "accepted" {
+		t.Errorf("what follows them: %+v", s)
+	}
+}
+
+// hostileArgs are arguments that are deep, wide, long or ambiguous, and random ones
+// made of such parts.
+func hostileArgs(random *rand.Rand) []string {
+	deep := func(n int, inner string) string { return strings.Repeat(`{"a":`, n) + inner + strings.Repeat("}", n) }
+	parts := []string{
+		deep(60, "1"), deep(900, "{}"), `[` + strings.Repeat("1,", 20_000) + `1]`, `{"a":1,"a":2}`, `{"n":1e400}`, `{"n":1e-400}`, `{"n":` + strings.Repeat("9", 500) + `}`,
+		`{"text":"\u0000"}`, `{"text":"\ud800"}`, `{"text":"` + strings.Repeat("x", 100_000) + `"}`, `{"` + strings.Repeat("k", 5000) + `":1}`,
+		`null`, `""`, `[]`, `1`, `{"n":NaN}`, `{"n":[1e100000]}`, `{"":{"":""}}`, `{"text":"\u202e"}`,
+	}
+	for range 60 {
+		one, other := parts[random.IntN(19)], parts[random.IntN(19)]
+		parts = append(parts, fmt.Sprintf(`{"text":%s,"b":[%s]}`, one, deep(random.IntN(40), other)))
+	}
+	return parts
 }
 
 func TestALoginCannotFillTheTable(t *testing.T) {

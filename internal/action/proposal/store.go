@@ -40,7 +40,7 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 }
 
 func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
-	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most)})
+	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most), MostBytes: takeBytes})
 	return postgres.Map(rows, err, func(r dbsqlc.ProposalTakeRow) taken { return taken{r.ProposalID, []byte(r.Body)} })
 }
 
@@ -137,7 +137,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.A
 	if err != nil {
 		return d, err
 	}
-	d.Envelope = r.Body
+	d.Envelope = json.RawMessage(r.Body)
 	d.SQLProposal, err = shown(r)
 	return d, err
 }

@@ -73,7 +73,7 @@ type ProposalGetRow struct {
 	AnsweredAt *time.Time
 	ActionID   *uuid.UUID
 	Problem    []byte
-	Body       []byte
+	Body       string
 }
 
 func (q *Queries) ProposalGet(ctx context.Context, db DBTX, arg *ProposalGetParams) (ProposalGetRow, error) {
@@ -299,16 +299,25 @@ func (q *Queries) ProposalPrune(ctx context.Context, db DBTX, arg *ProposalPrune
 }
 
 const proposalTake = `-- name: ProposalTake :many
-SELECT p.proposal_id, p.body::text AS body
-FROM proposals p
-WHERE p.login_id = $1 AND p.answered_at IS NULL
-ORDER BY p.proposal_no
-LIMIT $2::bigint
+SELECT w.proposal_id, w.body
+FROM (
+    SELECT p.proposal_id, p.proposal_no, p.body, sum(p.bytes) OVER (ORDER BY p.proposal_no) - p.bytes AS before
+    FROM (
+        SELECT f.proposal_id, f.proposal_no, f.body, f.bytes
+        FROM proposals f
+        WHERE f.login_id = $1 AND f.answered_at IS NULL
+        ORDER BY f.proposal_no
+        LIMIT $2::bigint
+    ) p
+) w
+WHERE w.before < $3::bigint
+ORDER BY w.proposal_no
 `
 
 type ProposalTakeParams struct {
-	LoginID uuid.UUID
-	Most    int64
+	LoginID   uuid.UUID
+	Most      int64
+	MostBytes int64
 }
 
 type ProposalTakeRow struct {
@@ -316,10 +325,11 @@ type ProposalTakeRow struct {
 	Body       string
 }
 
-// The first proposals of a login that wait. Whoever has its row locked is the only
-// one to take them; rows of open transactions are not seen, and come later.
+// The first proposals of a login that wait, as many as have some bytes together, and
+// one at least. Whoever has its row locked is the only one to take them; rows of
+// open transactions are not seen, and come later.
 func (q *Queries) ProposalTake(ctx context.Context, db DBTX, arg *ProposalTakeParams) ([]ProposalTakeRow, error) {
-	rows, err := db.Query(ctx, proposalTake, arg.LoginID, arg.Most)
+	rows, err := db.Query(ctx, proposalTake, arg.LoginID, arg.Most, arg.MostBytes)
 	if err != nil {
 		return nil, err
 	}
