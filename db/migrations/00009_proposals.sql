@@ -101,9 +101,9 @@ BEGIN
             WHEN e.body IS NULL OR jsonb_typeof(e.body) <> 'object' THEN format('envelope %s is no JSON object', e.at)
             WHEN octet_length(e.text) > 262144 THEN format('envelope %s has more than 262144 bytes', e.at)
             WHEN e.body ? 'action_id' THEN format('envelope %s has an action_id; leave it out, since propose returns it', e.at)
-        END, '; ' ORDER BY e.at),
+        END, '; '),
         coalesce(sum(octet_length(e.text)), 0),
-        array_agg(e.text ORDER BY e.at),
+        array_agg(e.text),
         -- UUIDv7: milliseconds, the fraction of them in 12 bits, and 62 random bits.
         -- PostgreSQL has a function for it from version 18 on.
         array_agg(encode(
@@ -111,18 +111,19 @@ BEGIN
                 uuid_send(gen_random_uuid()) PLACING
                 substring(int8send(e.us / 1000) FROM 3) || substring(int8send(28672 + (e.us % 1000) * 4096 / 1000) FROM 7)
                 FROM 1 FOR 8),
-            'hex')::uuid ORDER BY e.at)
+            'hex')::uuid)
     INTO bad, total, texts, ids
     FROM (
         SELECT u.body, u.body::text AS text, u.at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS us
         FROM unnest(envelopes) WITH ORDINALITY AS u (body, at)
-        OFFSET 0
+        ORDER BY u.at
     ) AS e;
     IF bad IS NOT NULL THEN
         RAISE EXCEPTION '%', left(bad, 500) USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- On average once for 256 envelopes, and for every megabyte.
-    IF random() < n / 256.0 + total / 1048576.0 THEN
+    -- On average 32 times while as much is proposed as may wait: counting takes as
+    -- long as there is to count.
+    IF random() * bound.waiting_max < n * 32.0 OR random() * bound.waiting_bytes_max < total * 32.0 THEN
         SELECT count(1), coalesce(sum(w.bytes), 0) + total INTO waiting, total FROM (
             SELECT p.bytes FROM proposals p
             WHERE p.login_id = bound.login_id AND p.answered_at IS NULL
