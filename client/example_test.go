@@ -164,3 +164,35 @@ func ExampleClient_Invoke() {
 	// Output:
 	// success {"celsius":21} <nil>
 }
+
+// ordersTx stands for a transaction of pgx (pgx.Tx).
+type ordersTx struct{}
+
+func (ordersTx) QueryRow(context.Context, string, ...any) ids {
+	return `["019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"]`
+}
+
+// ids is a row of the ids of proposals.
+type ids string
+
+func (r ids) Scan(dest ...any) error {
+	*dest[0].(*string) = string(r)
+	return nil
+}
+
+// An application proposes in the transaction in which it writes its own rows: if
+// that is rolled back, nothing was proposed.
+func ExampleProposeTx() {
+	var tx ordersTx // pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { … })
+
+	id, err := client.ProposeTx(context.Background(), tx, envelope.Proposal{
+		Type: envelope.TypeExec, ExternalID: "order 4711",
+		Tool: envelope.Tool{Source: "crm", Name: "note"}, Args: json.RawMessage(`{"text": "Order 4711"}`),
+	})
+	if err != nil {
+		fmt.Println(err) // roll back
+		return
+	}
+	fmt.Println("the action will be", id)
+	// Output: the action will be 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b
+}

@@ -1,0 +1,227 @@
+package proposal_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// newNote is a proposal of crm:note.
+func newNote(text string) envelope.Proposal {
+	args, _ := json.Marshal(map[string]string{"text": text}) // strings always marshal
+	return envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Source: "crm", Name: "note"}, Args: args}
+}
+
+// TestTheClientProposesInATransaction of pgx and of database/sql, which commits or
+// rolls back.
+func TestTheClientProposesInATransaction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx := t.Context()
+	db := stdlib.OpenDBFromPool(f.app.Pool)
+	t.Cleanup(func() { _ = db.Close() })
+	five := []envelope.Proposal{newNote("1"), newNote("2"), newNote("3"), newNote("4"), newNote("5")}
+	inPgx := func(end func(pgx.Tx, context.Context) error) (ids []envelope.ActionID) {
+		tx, err := f.app.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := client.ProposeTx(ctx, tx, newNote("0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := client.ProposeManyTx(ctx, tx, five)
+		if err = errors.Join(err, end(tx, ctx)); err != nil {
+			t.Fatal(err)
+		}
+		return append([]envelope.ActionID{one}, more...)
+	}
+	inSQL := func(end func(*sql.Tx) error) (ids []envelope.ActionID) {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := client.ProposeSQLTx(ctx, tx, newNote("0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := client.ProposeManySQLTx(ctx, tx, five)
+		if err = errors.Join(err, end(tx)); err != nil {
+			t.Fatal(err)
+		}
+		return append([]envelope.ActionID{one}, more...)
+	}
+
+	ways := map[string]struct {
+		ids   []envelope.ActionID
+		state string
+	}{
+		"pgx, committed":            {inPgx(pgx.Tx.Commit), "accepted"},
+		"pgx, rolled back":          {inPgx(pgx.Tx.Rollback), "none"},
+		"database/sql, committed":   {inSQL((*sql.Tx).Commit), "accepted"},
+		"database/sql, rolled back": {inSQL((*sql.Tx).Rollback), "none"},
+	}
+	f.takeAll()
+
+	for name, way := range ways {
+		if len(way.ids) != 6 {
+			t.Errorf("%s: %d ids, want 6", name, len(way.ids))
+		}
+		for i, id := range way.ids {
+			if s := f.app.status(uuid.UUID(id)); s.State != way.state {
+				t.Errorf("%s: proposal %d is %+v, want %s", name, i, s, way.state)
+			}
+			if way.state != "accepted" {
+				continue
+			}
+			if got, want := one[string](f, "SELECT args ->> 'text' FROM envelopes WHERE action_id = $1", uuid.UUID(id)), string('0'+rune(i)); got != want {
+				t.Errorf("%s: the action of id %d has the text %q, want %q", name, i, got, want)
+			}
+		}
+	}
+	id, err := client.ProposeTx(ctx, f.app.Pool, newNote("a pool commits at once"))
+	if s := f.app.status(uuid.UUID(id)); err != nil || s.State != "waiting" {
+		t.Errorf("in a pool it is %+v (%v)", s, err)
+	}
+}
+
+func TestTheClientRefusesBeforeItProposes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	wrong := newNote("")
+	wrong.Type = "other"
+
+	_, err := client.ProposeManyTx(t.Context(), f.app.Pool, []envelope.Proposal{newNote("fine"), wrong})
+
+	if e, ok := errors.AsType[*envelope.InvalidError](err); !ok || e.Fields[0].Pointer != "/type" || !strings.Contains(err.Error(), "proposal 1") {
+		t.Errorf("an invalid one is %v, want one that names /type of proposal 1", err)
+	}
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 0 {
+		t.Errorf("%d were proposed", n)
+	}
+	if ids, err := client.ProposeManyTx(t.Context(), f.app.Pool, nil); ids != nil || err != nil {
+		t.Errorf("none = %v, %v", ids, err)
+	}
+	_, err = client.ProposeTx(t.Context(), f.newLogin(envelope.TenantID{}, nil).Pool, newNote("x"))
+	if code(err) != "42501" {
+		t.Errorf("a login that is not bound gets %v, want 42501", err)
+	}
+}
+
+// TestExamplesProposeInTheirTransaction runs the examples of an order service: each
+// writes its own row and proposes, or does neither.
+func TestExamplesProposeInTheirTransaction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec("CREATE SCHEMA AUTHORIZATION " + f.app.name)
+	f.t.Cleanup(func() {
+		_, _ = f.db.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+f.app.name+" CASCADE")
+	})
+	if _, err := f.app.Exec(t.Context(), "CREATE TABLE orders (order_no text PRIMARY KEY, customer text NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../../examples/orders-sql/order.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.app.Exec(t.Context(), string(text)); err != nil {
+		t.Fatal(err)
+	}
+	config := f.app.Config().ConnConfig
+	address := url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Path: "/" + config.Database,
+		RawQuery: url.Values{"host": {config.Host}, "port": {fmt.Sprint(config.Port)}}.Encode(),
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../../examples/orders-go"}, args...)...)
+		cmd.Env = append(os.Environ(), "DATABASE_URL="+address.String())
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+
+	out, err := run("4712", "bo@example.org")
+	if err != nil || !strings.HasPrefix(out, "proposed: ") {
+		t.Fatalf("it printed %q (%v)", out, err)
+	}
+	if out, err := run("4712", "bo@example.org"); err == nil || !strings.Contains(out, "23505") {
+		t.Errorf("the same order again printed %q (%v), want that it is there already", out, err)
+	}
+	f.takeAll()
+
+	texts := one[[]string](f, "SELECT array_agg(args ->> 'text' ORDER BY action_id) FROM envelopes WHERE tenant_id = $1", f.tenant.String())
+	if want := []string{"Order 4711 of ana@example.org", "Order 4712 of bo@example.org"}; !slices.Equal(texts, want) {
+		t.Errorf("the actions are %q, want %q", texts, want)
+	}
+	if n := one[int](f, "SELECT count(1) FROM "+f.app.name+".orders"); n != 2 {
+		t.Errorf("%d orders, want 2", n)
+	}
+}
+
+// TestWhatWaitsIsRefusedWhenItsProposerMayNotAnyMore, be it that the login was
+// unbound or bound anew, or that the person behind it was disabled.
+func TestWhatWaitsIsRefusedWhenItsProposerMayNotAnyMore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	kept := f.app.propose(note)
+	for name, closes := range map[string]func(a *application, operator uuid.UUID){
+		"unbound": func(a *application, _ uuid.UUID) {
+			f.admin(func(tx pgx.Tx) error {
+				_, err := identity.UnbindDBLogin(t.Context(), tx, f.tenant, a.name)
+				return err
+			})
+		},
+		"bound anew": func(a *application, _ uuid.UUID) {
+			f.admin(func(tx pgx.Tx) error {
+				_, err := identity.BindDBLogin(t.Context(), tx, f.tenant, identity.DBLogin{Login: a.name, MaxWaiting: 1})
+				return err
+			})
+		},
+		"operator disabled": func(_ *application, operator uuid.UUID) {
+			f.exec("UPDATE operators SET disabled_at = now() WHERE operator_id = $1", operator)
+		},
+	} {
+		a, operator := f.newLogin(f.tenant, nil), uuid.Must(uuid.NewV7())
+		f.exec("INSERT INTO operators (tenant_id, operator_id, name, role, role_set) VALUES ($1, $2, $3, 'operator', 'operator')", f.tenant.String(), operator, name)
+		f.exec("UPDATE db_logins SET operator_id = $2 WHERE login_id = $1", a.id, operator)
+		before := a.propose(note)
+		f.takeAll()
+		waits := a.propose(note)
+		closes(a, operator)
+		f.takeAll()
+
+		if s := a.status(before); s.State != "accepted" {
+			t.Errorf("%s: what was taken before is %+v", name, s)
+		}
+		if s := a.status(waits); s.State != "refused" || s.Problem == nil || s.Problem.Kind != "denied" {
+			t.Errorf("%s: what waited is %+v, want it denied", name, s)
+		}
+	}
+	if s := f.app.status(kept); s.State != "accepted" {
+		t.Errorf("another login's is %+v", s)
+	}
+}
+
+// admin does something in the scope of administrators.
+func (f *fixture) admin(do func(tx pgx.Tx) error) {
+	f.t.Helper()
+	if err := postgres.InTx(f.t.Context(), f.db, postgres.Admin(), do); err != nil {
+		f.t.Fatal(err)
+	}
+}
