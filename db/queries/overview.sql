@@ -84,6 +84,19 @@ WHERE p.lifted_at IS NULL
 ORDER BY p.paused_at
 LIMIT @most::bigint;
 
+-- name: OverviewProposals :one
+-- How many proposals wait, counted up to a number, and for how long the first of
+-- them have, of a number of logins drawn at random.
+SELECT
+    (SELECT count(1) FROM (SELECT 1 FROM proposals p WHERE p.answered_at IS NULL LIMIT @most::bigint) w)::bigint AS waiting,
+    coalesce((
+        SELECT max(extract(epoch FROM now() - f.proposed_at))
+        FROM (SELECT l.login_id FROM db_logins l ORDER BY random() LIMIT @logins::bigint) l
+        CROSS JOIN LATERAL (
+            SELECT p.proposed_at FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+        ) f
+    ), 0)::float8 AS seconds;
+
 -- name: OverviewThroughput :many
 -- What ended in the last five minutes, by tool. The execution log has no index by
 -- time; a tenant's events are in the order of time and hold the same. The query

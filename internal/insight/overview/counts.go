@@ -193,6 +193,10 @@ const (
 	mostLimited, mostFull = 100, 20
 	// mostTenants is how many tenants' checkpoints are read.
 	mostTenants = 100
+	// mostProposals is up to how many proposals in SQL are counted, and mostLogins
+	// of how many database logins the oldest one is read.
+	mostProposals = 10_000
+	mostLogins    = 100
 
 	mostBuckets   = 200
 	mostBreakers  = 200

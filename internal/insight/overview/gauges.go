@@ -64,6 +64,12 @@ func gauges() []gauge {
 		{"unknowns.oldest.age", "s", "Age of the oldest dead letter of unknown outcome.", func(f Fleet, set setter) {
 			set(f.OldestUnknown.Seconds())
 		}},
+		{"proposals.waiting", "{proposal}", "Proposals in SQL that no worker has taken, counted up to 10,000.", func(f Fleet, set setter) {
+			set(float64(f.Proposals))
+		}},
+		{"proposals.oldest.age", "s", "Age of the oldest proposal in SQL that no worker has taken.", func(f Fleet, set setter) {
+			set(f.OldestProposal.Seconds())
+		}},
 		{"checkpoint.lag", "s", "Age of the oldest event that no checkpoint covers.", func(f Fleet, set setter) {
 			set(f.CheckpointLag.Seconds())
 		}},

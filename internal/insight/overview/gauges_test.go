@@ -32,6 +32,7 @@ func fleet() overview.Fleet {
 			{Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "mail", State: "open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "chat", State: "half-open"}}, {Tenant: "acme", OverviewBreaker: wire.OverviewBreaker{Source: "crm", State: "closed"}},
 		},
 		Pauses: map[string]int64{"source": 1}, DeadLetters: map[string]int64{"unknown": 15}, OldestUnknown: time.Hour, CheckpointLag: 2 * time.Minute,
+		Proposals: 20, OldestProposal: 21 * time.Second,
 		PastRetention: map[string]int64{"actions": 16}, Tables: []overview.Table{{Name: "outbox", Bytes: 17, Live: 18, Dead: 19}},
 	}
 }
@@ -87,6 +88,8 @@ func TestGaugesInPrometheus(t *testing.T) {
 		`countersign_dead_letters{reason="unknown"} 15`,
 		`countersign_unknowns_oldest_age_seconds 3600`,
 		`countersign_checkpoint_lag_seconds 120`,
+		`countersign_proposals_waiting 20`,
+		`countersign_proposals_oldest_age_seconds 21`,
 		`countersign_retention_overdue{kind="actions"} 16`,
 		`countersign_table_size_bytes{table="outbox"} 17`,
 		`countersign_table_rows{state="live",table="outbox"} 18`,

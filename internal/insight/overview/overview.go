@@ -39,6 +39,10 @@ type Fleet struct {
 	OldestUnknown time.Duration
 	// CheckpointLag is the age of the oldest event that no checkpoint covers.
 	CheckpointLag time.Duration
+	// Proposals counts the proposals in SQL that no worker has taken, up to 10,000;
+	// OldestProposal is the age of the oldest.
+	Proposals      int64
+	OldestProposal time.Duration
 	// PastRetention counts rows that are older than their tenants' retention,
 	// by kind.
 	PastRetention map[string]int64
@@ -266,6 +270,9 @@ func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	}
 	f := r.fleet(buckets)
 	f.CheckpointLag, f.PastRetention = lag, past
+	if f.Proposals, f.OldestProposal, err = readProposals(ctx, tx); err != nil {
+		return Fleet{}, fmt.Errorf("overview of the fleet: proposals: %w", err)
+	}
 	return f, nil
 }
 

@@ -221,9 +221,16 @@ func TestFleet(t *testing.T) {
 	f.exec("INSERT INTO dead_letters (tenant_id, action_id, reason, attempt, created_at) VALUES ($1, $1, 'unknown', 1, now() - interval '1 hour')", two.id.String())
 	f.exec("INSERT INTO retention_checks (tenant_id, checked_at, actions, events) VALUES ($1, now(), 5, 6), ($2, now(), 7, 0)", one.id.String(), two.id.String())
 	f.exec("INSERT INTO events (tenant_id, kind, actor, at, items) VALUES ($1, 'settled', 'w', now() - interval '10 minutes', '[]')", one.id.String())
+	f.exec("INSERT INTO db_logins (tenant_id, login_id, login) VALUES ($1, $1, 'one'), ($2, $2, 'two')", one.id.String(), two.id.String())
+	f.exec(`INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes, proposed_at, answered_at, problem) VALUES
+		($1, gen_random_uuid(), $1, '{}', 2, now() - interval '3 minutes', NULL, NULL), ($2, gen_random_uuid(), $2, '{}', 2, now(), NULL, NULL),
+		($2, gen_random_uuid(), $2, '{}', 2, now() - interval '1 hour', now(), '{}')`, one.id.String(), two.id.String())
 
 	got := f.fleet()
 
+	if got.Proposals != 2 || got.OldestProposal < 3*time.Minute || got.OldestProposal > 50*time.Minute {
+		t.Errorf("%d proposals wait, the oldest for %s, want 2 and 3 minutes", got.Proposals, got.OldestProposal)
+	}
 	wantWaiting := map[string]int64{
 		"turn": 8 + 25, "not_before": 4 + 2, "retry": 2, "quiet_hours": 4, "bucket": 10, "retry_after": 4, "paused": 4, "breaker_open": 2, "approval": 2,
 	}

@@ -138,6 +138,13 @@ func readCheckpointLag(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
 	return seconds(s), err
 }
 
+// readProposals returns how many proposals in SQL wait, at most mostProposals, and
+// for how long the oldest has.
+func readProposals(ctx context.Context, tx pgx.Tx) (waiting int64, oldest time.Duration, err error) {
+	r, err := dbsqlc.New().OverviewProposals(ctx, tx, &dbsqlc.OverviewProposalsParams{Most: mostProposals, Logins: mostLogins})
+	return r.Waiting, seconds(r.Seconds), err
+}
+
 func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	r, err := dbsqlc.New().OverviewPastRetention(ctx, tx)
 	return map[string]int64{"actions": r.Actions, "events": r.Events}, err

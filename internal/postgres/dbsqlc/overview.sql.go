@@ -342,6 +342,37 @@ func (q *Queries) OverviewPauses(ctx context.Context, db DBTX, most int64) ([]Ov
 	return items, nil
 }
 
+const overviewProposals = `-- name: OverviewProposals :one
+SELECT
+    (SELECT count(1) FROM (SELECT 1 FROM proposals p WHERE p.answered_at IS NULL LIMIT $1::bigint) w)::bigint AS waiting,
+    coalesce((
+        SELECT max(extract(epoch FROM now() - f.proposed_at))
+        FROM (SELECT l.login_id FROM db_logins l ORDER BY random() LIMIT $2::bigint) l
+        CROSS JOIN LATERAL (
+            SELECT p.proposed_at FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+        ) f
+    ), 0)::float8 AS seconds
+`
+
+type OverviewProposalsParams struct {
+	Most   int64
+	Logins int64
+}
+
+type OverviewProposalsRow struct {
+	Waiting int64
+	Seconds float64
+}
+
+// How many proposals wait, counted up to a number, and for how long the first of
+// them have, of a number of logins drawn at random.
+func (q *Queries) OverviewProposals(ctx context.Context, db DBTX, arg *OverviewProposalsParams) (OverviewProposalsRow, error) {
+	row := db.QueryRow(ctx, overviewProposals, arg.Most, arg.Logins)
+	var i OverviewProposalsRow
+	err := row.Scan(&i.Waiting, &i.Seconds)
+	return i, err
+}
+
 const overviewThroughput = `-- name: OverviewThroughput :many
 WITH recent AS MATERIALIZED (
     SELECT e.txid, e.event_id, e.at, e.kind, e.items
