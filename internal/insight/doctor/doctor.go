@@ -45,6 +45,7 @@ const (
 	CheckServer       = "server"
 	CheckMigrations   = "migrations"
 	CheckRoles        = "roles"
+	CheckDBLogins     = "database logins"
 	CheckRowSecurity  = "row security"
 	CheckGrants       = "grants"
 	CheckPartitions   = "partitions"
@@ -120,6 +121,7 @@ func checks() []check {
 		{CheckCheckpoints, true, examine(readFleet, words[overview.Fleet]("checkpoints cover events soon after they happen"), checkpointFindings)},
 		{CheckHeads, true, examine(readUnnoted, words[[]unnoted]("no checkpoint is older than a week without a head that was noted since"), each(unnotedFindings))},
 		{CheckSources, true, examine(readUnlisted, words[[]unlisted]("all that are switched on were listed"), each(unlistedFindings))},
+		{CheckDBLogins, true, examine(readWrongLogins, words[[]wrongLogin]("all that may propose in SQL are there, and none is a superuser"), each(loginFindings))},
 		{CheckDeadLetters, true, examine(readFleet, words[overview.Fleet]("few, and none whose outcome nobody knows"), deadLetterFindings)},
 	}
 }

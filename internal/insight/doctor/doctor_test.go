@@ -65,7 +65,7 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	for _, check := range []string{
 		doctor.CheckServer, doctor.CheckMigrations, doctor.CheckRoles, doctor.CheckRowSecurity, doctor.CheckGrants, doctor.CheckPartitions,
 		doctor.CheckClock, doctor.CheckTransactions, doctor.CheckPrepared, doctor.CheckSlots, doctor.CheckBloat, doctor.CheckLeases,
-		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckSources, doctor.CheckDeadLetters,
+		doctor.CheckPauses, doctor.CheckCheckpoints, doctor.CheckHeads, doctor.CheckSources, doctor.CheckDBLogins, doctor.CheckDeadLetters,
 	} {
 		found := of(all, check)
 		switch {
@@ -322,6 +322,30 @@ func TestRolesThatMayTooMuch(t *testing.T) {
 			run(t, tx, tt.broken)
 
 			sees(t, examine(t, tx), doctor.CheckRoles, doctor.Failed, tt.text)
+		})
+	}
+}
+
+// TestDatabaseLoginsThatShouldNotBeBound are superusers and those that are not there.
+func TestDatabaseLoginsThatShouldNotBeBound(t *testing.T) {
+	t.Parallel()
+	const bind = "INSERT INTO db_logins (tenant_id, login_id, login) SELECT t.tenant_id, t.tenant_id, 'doctor_app' FROM tenants t LIMIT 1"
+	for name, tt := range map[string]struct {
+		role   string
+		status doctor.Status
+		text   string
+	}{
+		"as it should be": {"CREATE ROLE doctor_app LOGIN", doctor.OK, "none is a superuser"},
+		"superuser":       {"CREATE ROLE doctor_app LOGIN SUPERUSER", doctor.Failed, "doctor_app may propose in SQL for database and is a superuser"},
+		"no login":        {"CREATE ROLE doctor_app NOLOGIN", doctor.Warning, "the database has no such login"},
+		"not there":       {"SELECT 1", doctor.Warning, "the database has no such login"},
+		"unbound":         {"UPDATE db_logins SET unbound_at = now()", doctor.OK, "none is a superuser"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx := dbtest.Tx(t)
+			run(t, tx, tenant, bind, tt.role)
+
+			sees(t, examine(t, tx), doctor.CheckDBLogins, tt.status, tt.text)
 		})
 	}
 }

@@ -384,3 +384,22 @@ ORDER BY 4 DESC
 LIMIT 20`)
 	return p, err
 }
+
+// wrongLogin is a database login that is bound, and should not be.
+type wrongLogin struct {
+	Login, Tenant string
+	// Gone reports whether it is not there any more, or cannot log in; else it is a
+	// superuser.
+	Gone bool
+}
+
+func readWrongLogins(ctx context.Context, d database) ([]wrongLogin, error) {
+	return list[wrongLogin](ctx, d, postgres.Worker(), `
+SELECT l.login, t.name, NOT coalesce(r.rolcanlogin, false)
+FROM db_logins l
+JOIN tenants t ON t.tenant_id = l.tenant_id
+LEFT JOIN pg_roles r ON r.rolname = l.login
+WHERE l.unbound_at IS NULL AND (r.rolname IS NULL OR NOT r.rolcanlogin OR r.rolsuper)
+ORDER BY 1
+LIMIT 20`)
+}

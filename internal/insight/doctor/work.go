@@ -130,3 +130,14 @@ func deadLetterFindings(f overview.Fleet) []Finding {
 			"`countersign dlq list` shows why; then `countersign dlq replay` or `discard`.")},
 	)
 }
+
+func loginFindings(l wrongLogin) []Finding {
+	unbind := fmt.Sprintf("countersign db-login unbind %s --tenant %s", l.Login, l.Tenant)
+	if l.Gone {
+		return []Finding{warn(
+			fmt.Sprintf("%s may propose in SQL for %s, and the database has no such login: another one of that name could", l.Login, l.Tenant), unbind)}
+	}
+	return []Finding{fail(
+		fmt.Sprintf("%s may propose in SQL for %s and is a superuser, who could pass for any other login", l.Login, l.Tenant),
+		"ALTER ROLE … NOSUPERUSER; or "+unbind)}
+}
