@@ -27,9 +27,10 @@ type TokenGrant struct {
 	OperatorID string   `json:"operator_id,omitzero"`
 	Scopes     []string `json:"scopes,omitempty"`
 	Tools      []string `json:"tools,omitempty"`
-	// Automations and Employees are those that proposals may name.
+	// Automations, Employees and Sessions are those that proposals may name.
 	Automations []string `json:"automations,omitempty"`
 	Employees   []string `json:"employees,omitempty"`
+	Sessions    []string `json:"sessions,omitempty"`
 }
 
 // Token is a token without its secret.

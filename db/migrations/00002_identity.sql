@@ -163,6 +163,7 @@ CREATE TABLE api_tokens (
     maker          uuid,
     automations    text[]      CONSTRAINT api_tokens_automations_check CHECK (cardinality(automations) > 0),
     employees      text[]      CONSTRAINT api_tokens_employees_check CHECK (cardinality(employees) > 0),
+    sessions       text[]      CONSTRAINT api_tokens_sessions_check CHECK (cardinality(sessions) > 0),
     CONSTRAINT api_tokens_operator_id_fkey FOREIGN KEY (tenant_id, operator_id) REFERENCES operators (tenant_id, operator_id),
     CONSTRAINT api_tokens_previous_check CHECK ((previous_hash IS NULL) = (previous_until IS NULL))
 );
@@ -175,6 +176,7 @@ COMMENT ON COLUMN api_tokens.tools IS 'Patterns of the tools to which the token 
 COMMENT ON COLUMN api_tokens.maker IS 'Person who made the token, and whom it stands for if it belongs to no operator; NULL for tokens of agents, and for those that were made on the database.';
 COMMENT ON COLUMN api_tokens.automations IS 'Patterns of the automations that proposals may name; NULL means none, and all for whoever may loosen policy.';
 COMMENT ON COLUMN api_tokens.employees IS 'Employees that proposals may name, beside employee_id: ids, or * for all; NULL as for automations.';
+COMMENT ON COLUMN api_tokens.sessions IS 'Patterns of the sessions that proposals may name, of a token without session_id; NULL as for automations.';
 COMMENT ON COLUMN api_tokens.last_used_at IS 'Accurate to about 30 seconds, because it is written in batches.';
 COMMENT ON COLUMN api_tokens.previous_hash IS 'Hash of the token before the last rotation; accepted until previous_until.';
 
@@ -185,12 +187,12 @@ COMMENT ON COLUMN api_tokens.previous_hash IS 'Hash of the token before the last
 -- +goose StatementBegin
 CREATE FUNCTION authenticate(hash bytea)
     RETURNS TABLE (token_id uuid, tenant_id uuid, name text, role text, employee_id uuid, session_id text,
-        operator_id uuid, operator_role text, scopes text[], tools text[], automations text[], employees text[], maker uuid,
+        operator_id uuid, operator_role text, scopes text[], tools text[], automations text[], employees text[], sessions text[], maker uuid,
         valid_until timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
     SELECT t.token_id, t.tenant_id, t.name, t.role, t.employee_id, t.session_id,
-        t.operator_id, coalesce(o.role_set, o.role), t.scopes, t.tools, t.automations, t.employees, t.maker,
+        t.operator_id, coalesce(o.role_set, o.role), t.scopes, t.tools, t.automations, t.employees, t.sessions, t.maker,
         least(t.expires_at, CASE WHEN t.token_hash = hash THEN NULL ELSE t.previous_until END)
     FROM api_tokens t
     LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id
@@ -270,12 +272,12 @@ $$;
 -- token of the role agent is bound to, valid or not. Others may not propose in
 -- them. Workers, who may not read tokens, call it for the steps of workflows.
 -- +goose StatementBegin
-CREATE FUNCTION agent_sessions(tenant uuid, sessions text[]) RETURNS SETOF text
+CREATE FUNCTION agent_sessions(tenant uuid, named text[]) RETURNS SETOF text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
     SELECT DISTINCT t.session_id
     FROM api_tokens t
-    WHERE t.tenant_id = tenant AND t.role = 'agent' AND t.session_id = ANY (sessions)
+    WHERE t.tenant_id = tenant AND t.role = 'agent' AND t.session_id = ANY (named)
 $$;
 -- +goose StatementEnd
 

@@ -17,6 +17,7 @@ CREATE TABLE db_logins (
     tools         text[]      CONSTRAINT db_logins_tools_check CHECK (cardinality(tools) > 0),
     automations   text[]      CONSTRAINT db_logins_automations_check CHECK (cardinality(automations) > 0),
     employees     text[]      CONSTRAINT db_logins_employees_check CHECK (cardinality(employees) > 0),
+    sessions      text[]      CONSTRAINT db_logins_sessions_check CHECK (cardinality(sessions) > 0),
     waiting_max   integer     NOT NULL DEFAULT 250000 CONSTRAINT db_logins_waiting_max_check CHECK (waiting_max BETWEEN 1 AND 10000000),
     waiting_bytes_max bigint  NOT NULL DEFAULT 536870912 CONSTRAINT db_logins_waiting_bytes_max_check CHECK (waiting_bytes_max > 0),
     bound_at      timestamptz NOT NULL DEFAULT now(),
@@ -30,7 +31,7 @@ CREATE UNIQUE INDEX db_logins_login_key ON db_logins (login) WHERE unbound_at IS
 CREATE INDEX db_logins_tenant_idx ON db_logins (tenant_id, login_id);
 COMMENT ON COLUMN db_logins.login_id IS 'What actions name as who proposed them. A login that is bound again gets another one.';
 COMMENT ON COLUMN db_logins.operator_id IS 'Operator whose proposals these are, who therefore does not decide about them; NULL if the login stands for itself.';
-COMMENT ON COLUMN db_logins.tools IS 'Patterns of the tools it may propose; NULL means all. automations and employees are what its proposals may name, beside employee_id, as in api_tokens.';
+COMMENT ON COLUMN db_logins.tools IS 'Patterns of the tools it may propose; NULL means all. automations, employees and sessions are what its proposals may name, beside employee_id, as in api_tokens.';
 COMMENT ON COLUMN db_logins.waiting_max IS 'About how many of its proposals may wait, and waiting_bytes_max how many bytes they may have. They are counted now and then, since counting for each would take longer than inserting.';
 COMMENT ON COLUMN db_logins.unbound_at IS 'When it was unbound; what waits then is refused.';
 COMMENT ON COLUMN db_logins.held_until IS 'Taking its proposals failed; the next try is at this time.';

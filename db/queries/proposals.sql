@@ -50,7 +50,7 @@ LIMIT @most::bigint;
 -- row is locked, so that one worker at a time takes the proposals of a login, in
 -- their order; logins that another worker has are skipped. closed reports whether
 -- it may not propose any more.
-SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees,
+SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
 FROM db_logins l
 WHERE (l.held_until IS NULL OR l.held_until <= now())

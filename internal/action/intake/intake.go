@@ -52,8 +52,8 @@ type Submitter struct {
 	// and may not name others.
 	Employee envelope.EmployeeID
 	Session  string
-	// Names are the automations and employees that its proposals may name,
-	// beside Employee.
+	// Names are the automations, employees and sessions that its proposals may
+	// name, beside Employee and where Session is not set.
 	Names identity.Names
 	// Tools are the patterns of the tools that the submitter may use; nil is
 	// all.
@@ -394,6 +394,8 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 			return r, check.Invalid("/session_id", "session", "is not the session of this token; leave it out")
 		}
 		r.Session = by.Session
+	} else if err := by.CheckSession(p.SessionID); err != nil {
+		return r, err
 	}
 	err := by.CheckAutomation(p.AutomationID)
 	if err != nil {

@@ -161,6 +161,16 @@ func (by Submitter) CheckAutomation(id string) error {
 	return check.Invalid("/automation_id", "reserved", "ids that begin with "+ReservedPrefix+" are Countersign's own; take another one")
 }
 
+// CheckSession refuses a session that a submitter without one of its own may not
+// name. The names of a workflow were checked when it was submitted. The error is
+// fault.Denied.
+func (by Submitter) CheckSession(id string) error {
+	if by.Reserved || by.Workflow != uuid.Nil {
+		return nil
+	}
+	return by.Names.CheckSession(id)
+}
+
 // checkName refuses an external id by which Countersign itself proposes a step
 // of a workflow, a message of a subscription, or a reversal: a proposal of that
 // name keeps the other one from being proposed.

@@ -79,7 +79,7 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	if err != nil {
 		return Preview{}, err
 	}
-	if err := CheckSession(ctx, tx, by, r.Session); err != nil {
+	if err := CheckAgentSession(ctx, tx, by, r.Session); err != nil {
 		return Preview{}, err
 	}
 	v := Preview{Tool: r.Tool, Args: p.Args, Digest: r.digest, Risk: r.Risk, Employee: r.Employee, Session: r.Session}

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// CheckSession returns an *envelope.InvalidError if a submitter without a session
+// CheckAgentSession returns an *envelope.InvalidError if a submitter without a session
 // of its own names one that belongs to an agent: a grant for an agent's session
 // is for what that agent proposes.
-func CheckSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) error {
+func CheckAgentSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) error {
 	if by.Session != "" || by.Reserved || session == "" {
 		return nil
 	}
@@ -29,7 +29,7 @@ func CheckSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) 
 
 var errAgentSession = check.Invalid("/session_id", "session", "is an agent's session, in which only that agent proposes; leave it out, or take one of your own")
 
-// refuseSessions answers the rows that CheckSession refuses, and returns the
+// refuseSessions answers the rows that CheckAgentSession refuses, and returns the
 // others. It costs one statement where a submitter without a session of its own
 // names any, and none otherwise.
 func refuseSessions(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answers []Answer) ([]row, error) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -223,5 +224,47 @@ func (f *fixture) admin(do func(tx pgx.Tx) error) {
 	f.t.Helper()
 	if err := postgres.InTx(f.t.Context(), f.db, postgres.Admin(), do); err != nil {
 		f.t.Fatal(err)
+	}
+}
+
+func TestALoginNamesOnlyWhatItWasBoundWith(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.newLogin(envelope.TenantID{}, nil)
+	names := identity.Names{Automations: []string{"news*"}, Employees: []string{"*"}, Sessions: []string{"shop-*"}}
+	var bound []identity.DBLogin
+	f.admin(func(tx pgx.Tx) error {
+		_, err := identity.BindDBLogin(t.Context(), tx, f.tenant, identity.DBLogin{Login: a.name, Names: names, MaxWaiting: 100})
+		if err == nil {
+			bound, err = identity.DBLogins(t.Context(), tx, f.tenant)
+		}
+		return err
+	})
+	in := func(field, name string) string {
+		return fmt.Sprintf(`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"text":"a"},%q:%q}`, field, name)
+	}
+	all := []struct{ field, name, state string }{
+		{"session_id", "shop-1", "accepted"}, {"session_id", "mail", "refused"},
+		{"automation_id", "newsletter", "accepted"}, {"automation_id", "shop-1", "refused"},
+	}
+	var ids []uuid.UUID
+	for _, tt := range all {
+		ids = append(ids, a.propose(in(tt.field, tt.name)))
+	}
+	unnamed := f.app.propose(in("session_id", "shop-1"))
+
+	f.takeAll()
+
+	if !slices.ContainsFunc(bound, func(l identity.DBLogin) bool { return l.Login == a.name && cmp.Equal(l.Names, names) }) {
+		t.Errorf("bound logins are %+v, want %s with %+v", bound, a.name, names)
+	}
+	for i, tt := range all {
+		s := a.status(ids[i])
+		if s.State != tt.state || tt.state == "refused" && (s.Problem.Kind != "denied" || s.Problem.Errors[0].Pointer != "/"+tt.field) {
+			t.Errorf("%s %s: %+v, want it %s", tt.field, tt.name, s, tt.state)
+		}
+	}
+	if s := f.app.status(unnamed); s.State != "refused" || s.Problem.Errors[0].Pointer != "/session_id" {
+		t.Errorf("a login without names: %+v, want it refused", s)
 	}
 }

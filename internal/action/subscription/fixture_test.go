@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/slack"
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
@@ -180,7 +181,7 @@ func (h *fixture) propose(tool, args string, n int) []envelope.ActionID {
 				Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "mail"}, Args: json.RawMessage(args), SessionID: "s1",
 			}
 		}
-		answers, err := h.in.Accept(h.t.Context(), intake.Submitter{Tenant: h.tenant, Token: uuid.UUID(h.tenant), Name: "agent"}, proposals)
+		answers, err := h.in.Accept(h.t.Context(), intake.Submitter{Tenant: h.tenant, Token: uuid.UUID(h.tenant), Name: "agent", Names: identity.EveryName()}, proposals)
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -122,6 +122,8 @@ func bind(r *Request, by intake.Submitter) ([]byte, error) {
 	}
 	if by.Session != "" {
 		r.Session = by.Session
+	} else if err := by.CheckSession(r.Session); err != nil {
+		return nil, err
 	}
 	if by.Employee != (envelope.EmployeeID{}) {
 		r.Employee = by.Employee
@@ -136,7 +138,7 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 	if err != nil {
 		return nil, err
 	}
-	if err := intake.CheckSession(ctx, tx, by, r.Session); err != nil {
+	if err := intake.CheckAgentSession(ctx, tx, by, r.Session); err != nil {
 		return nil, err
 	}
 	steps, err := plan(ctx, snap, by, r)

@@ -33,6 +33,7 @@ type binding struct {
 	Tools       []string  `json:"tools,omitempty"`
 	Automations []string  `json:"automations,omitempty"`
 	Employees   []string  `json:"employees,omitempty"`
+	Sessions    []string  `json:"sessions,omitempty"`
 	MaxWaiting  int       `json:"max_waiting"`
 	BoundAt     time.Time `json:"bound_at,omitzero"`
 	BoundBy     string    `json:"bound_by"`
@@ -41,7 +42,7 @@ type binding struct {
 func bindingOf(l identity.DBLogin) binding {
 	b := binding{
 		Login: l.Login, LoginID: l.ID.String(), SessionID: l.Session, Tools: l.Tools,
-		Automations: l.Names.Automations, Employees: l.Names.Employees, MaxWaiting: l.MaxWaiting, BoundAt: l.BoundAt, BoundBy: string(l.By),
+		Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions, MaxWaiting: l.MaxWaiting, BoundAt: l.BoundAt, BoundBy: string(l.By),
 	}
 	if l.Employee != (envelope.EmployeeID{}) {
 		b.EmployeeID = l.Employee.String()
@@ -100,11 +101,12 @@ func loginBind(a *command.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
 	flags.StringVar(&employee, "employee-id", "", "the `id` of whom it acts for")
-	flags.StringVar(&l.Session, "session-id", "", "the `session` that it proposes in (default none)")
+	flags.StringVar(&l.Session, "session-id", "", "the `session` that it proposes in (default none, or those of --session)")
 	flags.StringVar(&operator, "operator", "", "the `id` of the person behind it, who then does not decide about its actions")
 	flags.StringArrayVar(&l.Tools, "tool", nil, "a `pattern` of tools that it may propose, such as crm:*; may be repeated (default all)")
 	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
 	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
+	flags.StringArrayVar(&l.Names.Sessions, "session", nil, "a session that proposals may name where --session-id is not set, or a `pattern` such as 'chat-*'; may be repeated")
 	flags.IntVar(&l.MaxWaiting, "max-waiting", identity.DefaultMaxWaiting, "about how many of its proposals may wait to be taken")
 	return cmd
 }

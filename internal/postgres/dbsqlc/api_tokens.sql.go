@@ -44,7 +44,7 @@ func (q *Queries) AgentSessions(ctx context.Context, db DBTX, arg *AgentSessions
 
 const apiTokenGet = `-- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1 AND t.token_id = $2
 `
@@ -73,6 +73,7 @@ type ApiTokenGetRow struct {
 	PreviousUntil *time.Time
 	Automations   []string
 	Employees     []string
+	Sessions      []string
 	Maker         *uuid.UUID
 }
 
@@ -98,6 +99,7 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 		&i.PreviousUntil,
 		&i.Automations,
 		&i.Employees,
+		&i.Sessions,
 		&i.Maker,
 	)
 	return i, err
@@ -105,9 +107,9 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 
 const apiTokenInsert = `-- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    maker)
+    sessions, maker)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15)
+    $13, $14, $15, $16)
 `
 
 type ApiTokenInsertParams struct {
@@ -125,6 +127,7 @@ type ApiTokenInsertParams struct {
 	IssuedBy    *string
 	Automations []string
 	Employees   []string
+	Sessions    []string
 	Maker       *uuid.UUID
 }
 
@@ -144,6 +147,7 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 		arg.IssuedBy,
 		arg.Automations,
 		arg.Employees,
+		arg.Sessions,
 		arg.Maker,
 	)
 	return err
@@ -202,7 +206,7 @@ func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRota
 
 const apiTokens = `-- name: ApiTokens :many
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1
     AND ($2::boolean OR t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))
@@ -237,6 +241,7 @@ type ApiTokensRow struct {
 	PreviousUntil *time.Time
 	Automations   []string
 	Employees     []string
+	Sessions      []string
 	Maker         *uuid.UUID
 }
 
@@ -274,6 +279,7 @@ func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) 
 			&i.PreviousUntil,
 			&i.Automations,
 			&i.Employees,
+			&i.Sessions,
 			&i.Maker,
 		); err != nil {
 			return nil, err

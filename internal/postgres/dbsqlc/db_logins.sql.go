@@ -13,8 +13,8 @@ import (
 )
 
 const dbLoginBind = `-- name: DbLoginBind :exec
-INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, waiting_max, bound_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, sessions, waiting_max, bound_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 `
 
 type DbLoginBindParams struct {
@@ -27,6 +27,7 @@ type DbLoginBindParams struct {
 	Tools       []string
 	Automations []string
 	Employees   []string
+	Sessions    []string
 	WaitingMax  int32
 	BoundBy     string
 }
@@ -42,6 +43,7 @@ func (q *Queries) DbLoginBind(ctx context.Context, db DBTX, arg *DbLoginBindPara
 		arg.Tools,
 		arg.Automations,
 		arg.Employees,
+		arg.Sessions,
 		arg.WaitingMax,
 		arg.BoundBy,
 	)
@@ -49,7 +51,7 @@ func (q *Queries) DbLoginBind(ctx context.Context, db DBTX, arg *DbLoginBindPara
 }
 
 const dbLoginList = `-- name: DbLoginList :many
-SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.waiting_max, l.bound_at, l.bound_by
+SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.waiting_max, l.bound_at, l.bound_by
 FROM db_logins l
 WHERE l.tenant_id = $1 AND l.unbound_at IS NULL
 ORDER BY l.login
@@ -64,6 +66,7 @@ type DbLoginListRow struct {
 	Tools       []string
 	Automations []string
 	Employees   []string
+	Sessions    []string
 	WaitingMax  int32
 	BoundAt     time.Time
 	BoundBy     string
@@ -87,6 +90,7 @@ func (q *Queries) DbLoginList(ctx context.Context, db DBTX, tenantID uuid.UUID) 
 			&i.Tools,
 			&i.Automations,
 			&i.Employees,
+			&i.Sessions,
 			&i.WaitingMax,
 			&i.BoundAt,
 			&i.BoundBy,

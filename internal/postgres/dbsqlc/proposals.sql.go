@@ -221,7 +221,7 @@ func (q *Queries) ProposalListWaiting(ctx context.Context, db DBTX, arg *Proposa
 }
 
 const proposalNextLogin = `-- name: ProposalNextLogin :one
-SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees,
+SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
 FROM db_logins l
 WHERE (l.held_until IS NULL OR l.held_until <= now())
@@ -241,6 +241,7 @@ type ProposalNextLoginRow struct {
 	Tools       []string
 	Automations []string
 	Employees   []string
+	Sessions    []string
 	Closed      bool
 }
 
@@ -261,6 +262,7 @@ func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextL
 		&i.Tools,
 		&i.Automations,
 		&i.Employees,
+		&i.Sessions,
 		&i.Closed,
 	)
 	return i, err

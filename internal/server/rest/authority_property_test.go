@@ -28,7 +28,11 @@ type authorityStep struct {
 	visit
 }
 
-const authorityEmployee = "0199f0c1-0000-7000-8000-00000000a0a0"
+const (
+	authorityEmployee = "0199f0c1-0000-7000-8000-00000000a0a0"
+	// authoritySession is the one in which the tool danger is not denied.
+	authoritySession = "trusted"
+)
 
 func sampled[T any](t *rapid.T, from ...T) T { return rapid.SampledFrom(from).Draw(t, "of") }
 
@@ -74,6 +78,7 @@ func authorityCall(t *rapid.T) authorityStep {
 		visit{"POST", "/api/v1/do-not-contact/remove", object{"entries": []object{{"value": "ana@example.org"}}}, 0},
 		visit{"POST", "/api/v1/policy/grants", object{"tool": "mail:write"}, 0},
 		visit{"POST", "/api/v1/tokens", object{"name": "more", "role": sampled(t, "agent", "operator", "admin"), "automations": []string{"newsletter"}}, 0},
+		visit{"POST", "/api/v1/tokens", object{"name": "more", "role": sampled(t, "operator", "admin"), "sessions": []string{authoritySession}}, 0},
 		visit{"POST", "/api/v1/tokens", object{"name": "more", "role": "operator", "scopes": []string{"policy:write", "actions:propose", "approvals:decide"}}, 0},
 		visit{"POST", "/api/v1/operators", object{"name": "more", "role_set": "admin"}, 0},
 	)}
@@ -118,8 +123,8 @@ type authorityTenant struct {
 }
 
 // newAuthorityTenant sets a tenant up: the tool read has changed, fresh is new,
-// two people must agree, the automation newsletter may do everything, and the source
-// is paused.
+// two people must agree, the automation newsletter may do everything, the tool
+// danger is for the session trusted, and the source is paused.
 func newAuthorityTenant(h *fixture, name string) *authorityTenant {
 	f := &authorityTenant{tenantFixture: h.tenant(name)}
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -142,6 +147,9 @@ func newAuthorityTenant(h *fixture, name string) *authorityTenant {
 	f.owner = f.tenantFixture.owner()
 	f.owner.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(h.t, 200)
 	f.owner.send("PUT", "/api/v1/policy/modes/*?automation_id=newsletter", object{"mode": "allow"}).wants(h.t, 200)
+	f.owner.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "require_approval"}).wants(h.t, 200)
+	untrusted := object{"tool": "mail:danger", "expression": "envelope.session != '" + authoritySession + "'", "mode": "deny", "enabled": true}
+	f.owner.send("PUT", "/api/v1/policy/rules/untrusted", untrusted).wants(h.t, 200)
 	f.owner.send("PUT", "/api/v1/employees/"+authorityEmployee, object{"trust": "high", "scopes": []string{"*"}}).wants(h.t, 200)
 	f.owner.send("POST", "/api/v1/do-not-contact", object{"entries": []object{{"value": "ana@example.org"}}}).wants(h.t, 200)
 	f.owner.send("POST", "/api/v1/pauses", object{"scope": "source", "subject": "mail", "reason": "an incident"}).wants(h.t, 201)
@@ -191,7 +199,7 @@ func TestNobodyBelowLoosensWhatIsSetAbove(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	written := []object{
-		{}, {"automation_id": "newsletter"}, {"employee_id": authorityEmployee}, {"risk": "low"}, {"risk": "high"}, {"approval": "auto"},
+		{}, {"automation_id": "newsletter"}, {"employee_id": authorityEmployee}, {"session_id": authoritySession}, {"risk": "low"}, {"risk": "high"}, {"approval": "auto"},
 	}
 	sequence := rapid.SliceOfN(rapid.Custom(authorityCall), 6, 14)
 	made := map[bool]int{}

@@ -118,10 +118,11 @@ func TestPeopleDoNotProposeInAnAgentsSession(t *testing.T) {
 	mine := proposal("write", object{"to": "a"})
 	theirs := proposal("write", object{"to": "a"})
 	mine["session_id"], theirs["session_id"] = "my own", "s-one"
+	every := f.holder(identity.Grant{Name: "every", Role: identity.RoleOperator, Names: identity.EveryName()})
 
 	for name, got := range map[string]answer{
-		"a proposal": f.operator.send("POST", "/api/v1/actions", theirs),
-		"a dry run":  f.operator.send("POST", "/api/v1/actions?dry_run=true", theirs),
+		"a proposal": every.send("POST", "/api/v1/actions", theirs),
+		"a dry run":  every.send("POST", "/api/v1/actions?dry_run=true", theirs),
 		"a call":     f.admin.send("POST", "/api/v1/tools/mail:write", object{"external_id": "c", "inputs": object{}, "session_id": "s-one"}),
 		"a workflow": f.admin.send("POST", "/api/v1/workflows", step),
 	} {
@@ -132,7 +133,7 @@ func TestPeopleDoNotProposeInAnAgentsSession(t *testing.T) {
 	var many struct {
 		Items []struct{ Result string }
 	}
-	f.operator.send("POST", "/api/v1/actions/batch", object{"items": []any{theirs, mine}}).wants(t, 200).into(t, &many)
+	every.send("POST", "/api/v1/actions/batch", object{"items": []any{theirs, mine}}).wants(t, 200).into(t, &many)
 	if len(many.Items) != 2 || many.Items[0].Result != "refused" || many.Items[1].Result != "accepted" {
 		t.Errorf("a batch = %+v, want refused and accepted", many.Items)
 	}

@@ -94,11 +94,73 @@ func TestProposalsNameOnlyWhatTheirTokenMay(t *testing.T) {
 	}
 }
 
+// A grant holds in one session, and a rule asks for people in all others: a
+// proposal that names the session is for tokens that may.
+func TestProposalsNameOnlyTheSessionsThatTheirTokenMay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("sessions")
+	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "session_id": "trusted"}).wants(t, 201)
+	f.admin.send("PUT", "/api/v1/policy/rules/untrusted", object{
+		"tool": "mail:read", "expression": `envelope.session != "trusted"`, "mode": "require_approval", "enabled": true,
+	}).wants(t, 200)
+	named := f.holder(identity.Grant{Name: "named", Role: identity.RoleOperator, Names: identity.Names{Sessions: []string{"trust*"}}})
+	other := f.holder(identity.Grant{Name: "other", Role: identity.RoleOperator, Names: identity.Names{Sessions: []string{"trust"}}})
+	bound := f.holder(identity.Grant{Name: "bound", Role: identity.RoleOperator, Session: "trusted"})
+
+	for name, tt := range map[string]struct {
+		by            *client
+		session       string
+		refused, runs bool
+	}{
+		"an operator outside":                 {f.operator, "", false, false},
+		"an operator who names the session":   {f.operator, "trusted", true, false},
+		"a token for another session":         {other, "trusted", true, false},
+		"a token for the session":             {named, "trusted", false, true},
+		"a token for the session, outside":    {named, "", false, false},
+		"a token of the session":              {bound, "", false, true},
+		"whoever may loosen":                  {f.owner(), "trusted", false, true},
+		"an operator who names any session":   {f.operator, "any", true, false},
+		"whoever may loosen, another session": {f.owner(), "any", false, false},
+	} {
+		for _, tool := range []string{"read", "write"} {
+			with := func(p object) object {
+				if tt.session != "" {
+					p["session_id"] = tt.session
+				}
+				return p
+			}
+			one := tt.by.send("POST", "/api/v1/actions", with(proposal(tool, object{})))
+			all := map[string]answer{
+				"submit":   one,
+				"invoke":   tt.by.send("POST", "/api/v1/tools/mail:"+tool, with(object{"external_id": uuid.NewString(), "wait": "0s"})),
+				"dry run":  tt.by.send("POST", "/api/v1/tools/mail:"+tool, with(object{"dry_run": true})),
+				"workflow": tt.by.send("POST", "/api/v1/workflows", with(object{"external_id": uuid.NewString(), "steps": []any{object{"tool": "mail:" + tool}}})),
+			}
+			for way, a := range all {
+				if !tt.refused {
+					if a.status >= 300 {
+						t.Errorf("%s: %s of %s = %d, want it accepted: %s", name, way, tool, a.status, a.body)
+					}
+				} else if a.status != 403 || a.problem(t).Errors[0].Pointer != "/session_id" {
+					t.Errorf("%s: %s of %s = %d, want 403 at /session_id: %s", name, way, tool, a.status, a.body)
+				}
+			}
+			if tt.refused {
+				continue
+			}
+			var is struct{ Phase string }
+			if one.into(t, &is); (is.Phase == "approved") != tt.runs {
+				t.Errorf("%s: %s is %s, want it to run without people: %t", name, tool, is.Phase, tt.runs)
+			}
+		}
+	}
+}
+
 func TestNamesAreHandedOutByThoseWhoHaveThem(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("hand-out")
 	narrow := f.holder(identity.Grant{
-		Name: "n", Role: identity.RoleAdmin, Scopes: []identity.Scope{identity.TokensManage}, Names: identity.Names{Automations: []string{"news*"}},
+		Name: "n", Role: identity.RoleAdmin, Scopes: []identity.Scope{identity.TokensManage}, Names: identity.Names{Automations: []string{"news*"}, Sessions: []string{"chat-*"}},
 	})
 	scopes := []string{"tokens:manage"}
 
@@ -110,6 +172,10 @@ func TestNamesAreHandedOutByThoseWhoHaveThem(t *testing.T) {
 		"any, by an administrator": {f.admin, object{"name": "x", "role": "agent", "automations": []string{"*"}, "employees": []string{"*"}}, 201},
 		"its own":                  {narrow, object{"name": "x", "role": "agent", "scopes": scopes, "automations": []string{"newsletter", "newsy*"}}, 201},
 		"others":                   {narrow, object{"name": "x", "role": "agent", "scopes": scopes, "automations": []string{"new*"}}, 403},
+		"its own sessions":         {narrow, object{"name": "x", "role": "operator", "scopes": scopes, "sessions": []string{"chat-1", "chat-b*"}}, 201},
+		"other sessions":           {narrow, object{"name": "x", "role": "operator", "scopes": scopes, "sessions": []string{"chat*"}}, 403},
+		"no session":               {f.admin, object{"name": "x", "role": "operator", "sessions": []string{}}, 400},
+		"a star within a session":  {f.admin, object{"name": "x", "role": "operator", "sessions": []string{"a*b"}}, 400},
 		"an employee":              {narrow, object{"name": "x", "role": "agent", "scopes": scopes, "employees": []string{uuid.NewString()}}, 403},
 		"an employee's own token":  {narrow, object{"name": "x", "role": "agent", "scopes": scopes, "employee_id": uuid.NewString()}, 403},
 		"a star within":            {f.admin, object{"name": "x", "role": "agent", "automations": []string{"a*b"}}, 400},
@@ -120,13 +186,15 @@ func TestNamesAreHandedOutByThoseWhoHaveThem(t *testing.T) {
 		}
 	}
 	var list struct {
-		Items []struct{ Automations, Employees []string }
+		Items []struct{ Automations, Employees, Sessions []string }
 	}
 	f.admin.send("GET", "/api/v1/tokens", nil).wants(t, 200).into(t, &list)
-	if !slices.ContainsFunc(list.Items, func(i struct{ Automations, Employees []string }) bool {
-		return slices.Equal(i.Automations, []string{"newsletter", "newsy*"}) && i.Employees == nil
-	}) {
-		t.Errorf("tokens are shown as %+v", list.Items)
+	for _, want := range [][2][]string{{{"newsletter", "newsy*"}, nil}, {nil, {"chat-1", "chat-b*"}}} {
+		if !slices.ContainsFunc(list.Items, func(i struct{ Automations, Employees, Sessions []string }) bool {
+			return slices.Equal(i.Automations, want[0]) && i.Employees == nil && slices.Equal(i.Sessions, want[1])
+		}) {
+			t.Errorf("tokens are shown as %+v, want one for %q", list.Items, want)
+		}
 	}
 }
 

@@ -41,8 +41,8 @@ type Grant struct {
 	// Tools are patterns, as policy.ParsePattern reads them, of the tools that
 	// its holder may see and use; nil is all.
 	Tools []string
-	// Names are the automations and employees that its holder's proposals may
-	// name, beside Employee.
+	// Names are the automations, employees and sessions that its holder's
+	// proposals may name, beside Employee; sessions only without Session.
 	Names Names
 	// Maker is the person who makes it; zero if it is made on the database.
 	Maker uuid.UUID
@@ -69,7 +69,7 @@ func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 func (p Principal) Grant() wire.TokenGrant {
 	grant := wire.TokenGrant{
 		Name: p.Name, Role: string(p.Role), SessionID: p.Session, Scopes: converted[string](p.Scopes), Tools: p.Tools,
-		Automations: p.Names.Automations, Employees: p.Names.Employees,
+		Automations: p.Names.Automations, Employees: p.Names.Employees, Sessions: p.Names.Sessions,
 	}
 	if p.Employee != (envelope.EmployeeID{}) {
 		grant.EmployeeID = p.Employee.String()
@@ -133,7 +133,7 @@ func (p Principal) MayGrant(g Grant) error {
 		names.Employees = append([]string{g.Employee.String()}, names.Employees...)
 	}
 	if !p.MayName().covers(names) {
-		return fault.New(fault.Denied, "a token hands out only the automations and employees that it may name; all of them takes an administrator's with the scope %s", PolicyWrite)
+		return fault.New(fault.Denied, "a token hands out only the automations, employees and sessions that it may name; all of them takes an administrator's with the scope %s", PolicyWrite)
 	}
 	if g.Session != "" && g.Session != p.Session && !p.MayLoosen() {
 		return fault.New(fault.Denied, "a token hands out no session but its own; another one, or the secret of an agent, takes an administrator's with the scope %s", PolicyWrite)

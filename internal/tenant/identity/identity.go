@@ -87,7 +87,8 @@ type Principal struct {
 	Scopes []Scope
 	// Tools are the patterns of the tools that it may see and use; nil is all.
 	Tools []string
-	// Names are the automations and employees that its proposals may name.
+	// Names are the automations, employees and sessions that its proposals may
+	// name.
 	Names Names
 	// Maker is the person who made the token, and whom it stands for if it has
 	// no operator; zero for none.
@@ -100,7 +101,8 @@ func (p Principal) Equal(q Principal) bool {
 		p.Session == q.Session && p.Operator == q.Operator &&
 		slices.Equal(p.Scopes, q.Scopes) && (p.Scopes == nil) == (q.Scopes == nil) &&
 		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil) &&
-		slices.Equal(p.Names.Automations, q.Names.Automations) && slices.Equal(p.Names.Employees, q.Names.Employees) && p.Maker == q.Maker
+		slices.Equal(p.Names.Automations, q.Names.Automations) && slices.Equal(p.Names.Employees, q.Names.Employees) &&
+		slices.Equal(p.Names.Sessions, q.Names.Sessions) && p.Maker == q.Maker
 }
 
 // Person identifies the person behind a principal, whom votes and grants count

@@ -8,25 +8,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// everyName is the pattern of all automations, or of all employees.
+// everyName is the pattern of all automations, employees or sessions.
 const everyName = "*"
 
-// Names are the automations and the employees that proposals may name, since
-// policy may allow more for some of them. The zero Names are none.
+// Names are the automations, employees and sessions that proposals may name,
+// since policy may allow more for some of them. The zero Names are none.
 type Names struct {
 	// Automations are ids of automations; one that ends in * stands for all
 	// that begin with the rest.
 	Automations []string
 	// Employees are ids of employees, or * for all.
 	Employees []string
+	// Sessions are ids of sessions, as Automations are of automations. They are for
+	// proposals of a token without a session of its own.
+	Sessions []string
 }
 
 // EveryName returns the names that leave nothing out.
-func EveryName() Names { return Names{[]string{everyName}, []string{everyName}} }
+func EveryName() Names { return Names{[]string{everyName}, []string{everyName}, []string{everyName}} }
 
-// MayName returns the automations and employees that the proposals of a
-// principal may name: those of its token, and all if nothing is set and it may
-// loosen policy.
+// MayName returns what the proposals of a principal may name: the names of its
+// token, and all of a sort that is not set if it may loosen policy.
 func (p Principal) MayName() Names {
 	names := p.Names
 	if p.MayLoosen() {
@@ -36,6 +38,9 @@ func (p Principal) MayName() Names {
 		if names.Employees == nil {
 			names.Employees = []string{everyName}
 		}
+		if names.Sessions == nil {
+			names.Sessions = []string{everyName}
+		}
 	}
 	return names
 }
@@ -43,7 +48,7 @@ func (p Principal) MayName() Names {
 // CheckAutomation returns nil if a proposal may name an automation; "" is none.
 // The error is fault.Denied at /automation_id.
 func (n Names) CheckAutomation(id string) error {
-	if id == "" || slices.ContainsFunc(n.Automations, func(pattern string) bool { return matchesName(pattern, id) }) {
+	if id == "" || matchesAny(n.Automations, id) {
 		return nil
 	}
 	return fault.At("/automation_id", "token", fault.Denied,
@@ -60,40 +65,65 @@ func (n Names) CheckEmployee(id envelope.EmployeeID) error {
 		"the token may not name this employee; leave employee_id out, or have a token made with it: token create --employee")
 }
 
-// matchesName reports whether a pattern stands for an id, or for all that
-// another pattern stands for.
-func matchesName(pattern, id string) bool {
-	prefix, wild := strings.CutSuffix(pattern, everyName)
-	return pattern == id || wild && strings.HasPrefix(id, prefix)
+// CheckSession returns nil if a proposal of a token without a session of its own
+// may name a session; "" is none. The error is fault.Denied at /session_id.
+func (n Names) CheckSession(id string) error {
+	if id == "" || matchesAny(n.Sessions, id) {
+		return nil
+	}
+	return fault.At("/session_id", "token", fault.Denied,
+		"the token may not name this session; leave session_id out, or have a token made with it: token create --session")
+}
+
+// matchesAny reports whether one of some patterns stands for an id, or for all
+// that another pattern stands for.
+func matchesAny(patterns []string, id string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, wild := strings.CutSuffix(pattern, everyName)
+		return pattern == id || wild && strings.HasPrefix(id, prefix)
+	})
 }
 
 // covers reports whether whoever may name n may hand out the names of another
 // token.
 func (n Names) covers(other Names) bool {
-	return !slices.ContainsFunc(other.Automations, func(want string) bool {
-		return !slices.ContainsFunc(n.Automations, func(have string) bool { return matchesName(have, want) })
-	}) && !slices.ContainsFunc(other.Employees, func(want string) bool {
-		return !slices.Contains(n.Employees, want) && !slices.Contains(n.Employees, everyName)
-	})
+	return !slices.ContainsFunc(other.Automations, func(want string) bool { return !matchesAny(n.Automations, want) }) &&
+		!slices.ContainsFunc(other.Sessions, func(want string) bool { return !matchesAny(n.Sessions, want) }) &&
+		!slices.ContainsFunc(other.Employees, func(want string) bool {
+			return !slices.Contains(n.Employees, want) && !slices.Contains(n.Employees, everyName)
+		})
 }
 
 // check refuses patterns that are none, and lists that are empty: nobody could
 // tell them from no lists.
 func (n Names) check() error {
-	const most, maxBytes = 200, 200
-	if n.Automations != nil && len(n.Automations) == 0 || n.Employees != nil && len(n.Employees) == 0 || len(n.Automations) > most || len(n.Employees) > most {
-		return fault.New(fault.Invalid, "automations and employees are 1 to %d each; leave them out for none", most)
-	}
-	for i, text := range n.Automations {
-		id := strings.TrimSuffix(text, everyName)
-		if text == "" || len(text) > maxBytes || strings.Contains(id, everyName) || plain(text, maxBytes) != text {
-			return fault.New(fault.Invalid, "automation %d is not an id of 1 to %d bytes, of which the last may be a star", i+1, maxBytes)
+	const most = 200
+	for _, all := range [][]string{n.Automations, n.Employees, n.Sessions} {
+		if all != nil && len(all) == 0 || len(all) > most {
+			return fault.New(fault.Invalid, "automations, employees and sessions are 1 to %d each; leave them out for none", most)
 		}
+	}
+	if err := checkPatterns("automation", n.Automations); err != nil {
+		return err
+	}
+	if err := checkPatterns("session", n.Sessions); err != nil {
+		return err
 	}
 	for i, text := range n.Employees {
 		var id envelope.EmployeeID
 		if text != everyName && (id.UnmarshalText([]byte(text)) != nil || id.String() != text) {
 			return fault.New(fault.Invalid, "employee %d is not a UUID in lower case, or * for all", i+1)
+		}
+	}
+	return nil
+}
+
+func checkPatterns(what string, patterns []string) error {
+	const maxBytes = 200
+	for i, text := range patterns {
+		id := strings.TrimSuffix(text, everyName)
+		if text == "" || len(text) > maxBytes || strings.Contains(id, everyName) || plain(text, maxBytes) != text {
+			return fault.New(fault.Invalid, "%s %d is not an id of 1 to %d bytes, of which the last may be a star", what, i+1, maxBytes)
 		}
 	}
 	return nil

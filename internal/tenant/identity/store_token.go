@@ -55,6 +55,9 @@ func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	if p.Names.Employees != nil {
 		detail["employees"] = p.Names.Employees
 	}
+	if p.Names.Sessions != nil {
+		detail["sessions"] = p.Names.Sessions
+	}
 	return "token " + p.Token.String() + " issued for the role " + string(p.Role), detail
 }
 
@@ -81,7 +84,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
 		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
-		Automations: g.Names.Automations, Employees: g.Names.Employees, Maker: postgres.OrNull(g.Maker),
+		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, Maker: postgres.OrNull(g.Maker),
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -162,7 +165,7 @@ func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
 		Grant: Grant{
 			Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
 			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: envelope.Actor(postgres.OrZero(r.IssuedBy)),
-			Names: Names{r.Automations, r.Employees}, Maker: postgres.OrZero(r.Maker),
+			Names: Names{r.Automations, r.Employees, r.Sessions}, Maker: postgres.OrZero(r.Maker),
 		},
 	}
 }
@@ -268,7 +271,7 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 // zero time is until it is revoked. The function looks across tenants; sqlc
 // does not see its columns, so that it is written out here.
 func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
-	const query = "SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, maker, valid_until FROM authenticate($1)"
+	const query = "SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, maker, valid_until FROM authenticate($1)"
 	var (
 		token, tenant         uuid.UUID
 		name, role            string
@@ -279,7 +282,7 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		maker                 *uuid.UUID
 		until                 *time.Time
 	)
-	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &maker, &until)
+	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &maker, &until)
 	if err != nil {
 		return Principal{}, time.Time{}, postgres.Found(err, ErrToken)
 	}

@@ -18,7 +18,8 @@ import (
 func Me(c *request.Call) error {
 	by := c.By
 	is := wire.Me{TenantID: by.Tenant.String(), TokenGrant: by.Grant(), Operations: c.Routes.Operations(by)}
-	is.Automations, is.Employees = by.MayName().Automations, by.MayName().Employees
+	names := by.MayName()
+	is.Automations, is.Employees, is.Sessions = names.Automations, names.Employees, names.Sessions
 	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
 		is.TokenID = by.Token.String()
 	}
