@@ -160,7 +160,7 @@ func take(ctx context.Context, taker *proposal.Taker) error {
 			return err
 		}
 		if !more {
-			if err := process.Wait(ctx, time.Millisecond); err != nil {
+			if err := process.Wait(ctx, 5*time.Millisecond); err != nil {
 				return nil
 			}
 		}

@@ -49,12 +49,15 @@ LIMIT @most::bigint;
 -- A login whose proposals wait, by chance so that none comes before the others. Its
 -- row is locked, so that one worker at a time takes the proposals of a login, in
 -- their order; logins that another worker has are skipped. closed reports whether
--- it may not propose any more.
+-- it may not propose any more. The first proposal of each login is looked up in the
+-- index: EXISTS would let the planner hash all that wait.
 SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
 FROM db_logins l
-WHERE (l.held_until IS NULL OR l.held_until <= now())
-    AND EXISTS (SELECT 1 FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL)
+CROSS JOIN LATERAL (
+    SELECT p.proposal_no FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+) first
+WHERE l.held_until IS NULL OR l.held_until <= now()
 ORDER BY random()
 LIMIT 1
 FOR NO KEY UPDATE OF l SKIP LOCKED;

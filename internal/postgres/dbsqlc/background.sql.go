@@ -29,8 +29,10 @@ SELECT
     )::boolean AS workflows,
     EXISTS (
         SELECT 1 FROM db_logins l
-        WHERE (l.held_until IS NULL OR l.held_until <= now())
-            AND EXISTS (SELECT 1 FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL)
+        CROSS JOIN LATERAL (
+            SELECT p.proposal_no FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
+        ) first
+        WHERE l.held_until IS NULL OR l.held_until <= now()
     )::boolean AS proposals,
     EXISTS (SELECT 1 FROM dead_letters d WHERE d.reconcile_at <= now() AND NOT bucket_paused(d.tenant_id, ''))::boolean AS reconciliations,
     EXISTS (
