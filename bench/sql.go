@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/client"
@@ -187,19 +188,55 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 	if err != nil {
 		return err
 	}
-	var took []float64
+	propose := func(name string) func(ctx context.Context, i int) error {
+		return func(ctx context.Context, i int) error {
+			_, err := app.Exec(ctx, "SELECT countersign.propose($1)", touch(name, i))
+			return err
+		}
+	}
+	var quiet, beside []float64
 	err = whileRunning(ctx, fleet.Run, func() (err error) {
-		took, err = sample(ctx, called, warm+samples, func(ctx context.Context, i int) error {
-			_, err := app.Exec(ctx, "SELECT countersign.propose($1)", touch("sql", i))
+		if quiet, err = sample(ctx, called, warm+samples, propose("sql")); err != nil {
+			return err
+		}
+		hostile, err := h.application(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = hostile.Close(context.WithoutCancel(ctx)) }()
+		return whileRunning(ctx, func(ctx context.Context) error { return nonsense(ctx, hostile) }, func() (err error) {
+			beside, err = sample(ctx, called, warm+samples, propose("beside"))
 			return err
 		})
-		return err
 	})
 	if err != nil {
 		return err
 	}
-	p50, p99 := quantiles(took[warm:])
+	p50, p99 := quantiles(quiet[warm:])
 	s.rep.single("commit in SQL → tool called, p50", "ms", p50, nil)
 	s.rep.single("commit in SQL → tool called, p99", "ms", p99, nil)
+	p50, p99 = quantiles(beside[warm:])
+	s.rep.single("beside a login's nonsense, p50", "ms", p50, nil)
+	s.rep.single("beside a login's nonsense, p99", "ms", p99, nil)
+	return nil
+}
+
+// nonsense proposes envelopes that intake refuses, 500 in a transaction and as fast
+// as they are taken, until ctx ends.
+func nonsense(ctx context.Context, app *pgx.Conn) error {
+	batch := make([]json.RawMessage, sqlBatch)
+	for i := range batch {
+		batch[i] = fmt.Appendf(nil, `{"type":"mcp.exec","tool":{"name":"touch","source":"clock"},"args":{},"colour":%d,"note":%q}`, i, strings.Repeat("x", 500))
+	}
+	for ctx.Err() == nil {
+		if _, err := app.Exec(ctx, proposeMany, batch); err != nil && ctx.Err() == nil {
+			if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "53400" { // too many of them wait
+				return err
+			}
+			if err := process.Wait(ctx, 10*time.Millisecond); err != nil {
+				return nil
+			}
+		}
+	}
 	return nil
 }
