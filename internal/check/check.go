@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // Rules that a field may break, beside those of the envelope.
@@ -75,6 +76,18 @@ func (p *Problems) Below(pointer string, err error) error {
 	}
 	for _, f := range broken.Fields {
 		p.Add(pointer+f.Pointer, f.Rule, "%s", f.Message)
+	}
+	return nil
+}
+
+// Fields returns the fields that an error is about: those of an
+// *envelope.InvalidError, or the one of a fault.
+func Fields(err error) []envelope.FieldError {
+	if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
+		return e.Fields
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Pointer != "" {
+		return []envelope.FieldError{{Pointer: e.Pointer, Rule: envelope.Rule(e.Rule), Message: e.Text}}
 	}
 	return nil
 }

@@ -83,10 +83,3 @@ func Duplicate(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "23505"
 }
-
-// BadData reports whether err is about a value that the database does not take: the
-// same statement without it may succeed.
-func BadData(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "54") || strings.HasPrefix(pg.Code, "23") && pg.Code != "23505")
-}

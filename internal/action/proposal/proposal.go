@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -37,15 +38,9 @@ const (
 
 // problemOf returns the problem of an error that intake answered a proposal with.
 func problemOf(err error) wire.SQLProposalProblem {
-	p := wire.SQLProposalProblem{Kind: string(fault.KindOf(err)), Detail: err.Error()}
+	p := wire.SQLProposalProblem{Kind: string(fault.KindOf(err)), Detail: err.Error(), Errors: check.Fields(err)}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		p.Detail = e.Text
-		if e.Pointer != "" {
-			p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: envelope.Rule(e.Kind), Message: e.Text}}
-		}
-	}
-	if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
-		p.Errors = e.Fields
+		p.Detail = e.Text // without the cause
 	}
 	return p
 }
@@ -74,31 +69,17 @@ func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
 // Step takes the next proposals of one login: in one transaction they become
 // actions, or are answered with the reason why not. It reports false if none wait.
 func (t *Taker) Step(ctx context.Context) (bool, error) {
-	found, err := t.step(ctx, takeAtOnce, false, nil)
+	found, err := t.step(ctx, false)
 	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {
-		found, err = t.step(ctx, takeAtOnce, true, nil) // some are there, or are being written
+		found, err = t.step(ctx, true) // some are there, or are being written
 	}
 	if found == nil || err == nil || ctx.Err() != nil {
 		return found != nil, err
-	}
-	// What the database does not take is looked for among them, and refused alone.
-	for most := takeAtOnce / 2; postgres.BadData(err) && most > 0; most /= 2 {
-		if _, err = t.step(ctx, most, true, nil); err == nil || ctx.Err() != nil {
-			return true, err
-		}
-	}
-	if postgres.BadData(err) {
-		if _, err = t.step(ctx, 1, true, errBadData); err == nil || ctx.Err() != nil {
-			return true, err
-		}
 	}
 	// Other logins go on.
 	t.log.WarnContext(ctx, "proposals of a database login held", slog.String("tenant_id", found.tenant.String()), slog.String("login", found.name), slog.Any("error", err))
 	return true, postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, found.id, errorPause) })
 }
-
-// errBadData refuses a proposal that passes every check and cannot be stored.
-var errBadData = fault.New(fault.Invalid, "the database does not take a value of the envelope")
 
 // login is a database login whose proposals are taken.
 type login struct {
@@ -116,25 +97,20 @@ type taken struct {
 	body []byte
 }
 
-// step takes at most so many proposals of a login; with a refusal, it refuses them.
-// look is that of intake.AcceptTx.
-func (t *Taker) step(ctx context.Context, most int, look bool, refusal error) (*login, error) {
+// step takes proposals of a login. look is that of intake.AcceptTx.
+func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 	var found *login
 	var committed func()
 	err := postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		found, committed = nil, func() {}
-		l, err := nextLogin(ctx, tx)
-		if err != nil || l == nil {
+		committed = func() {}
+		if found, err = nextLogin(ctx, tx); err != nil || found == nil {
 			return err
 		}
-		if found = l; l.closed {
-			refusal = errClosed
-		}
-		waiting, err := take(ctx, tx, l.id, most)
+		waiting, err := take(ctx, tx, found.id)
 		if err != nil || len(waiting) == 0 {
 			return err
 		}
-		committed, err = t.submit(ctx, tx, l, waiting, look, refusal)
+		committed, err = t.submit(ctx, tx, found, waiting, look)
 		return err
 	})
 	if err == nil && found != nil {
@@ -144,12 +120,13 @@ func (t *Taker) step(ctx context.Context, most int, look bool, refusal error) (*
 }
 
 // submit answers proposals in the transaction in which they were taken.
-func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, look bool, refusal error) (committed func(), err error) {
+func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, look bool) (committed func(), err error) {
 	answers, by := make([]intake.Answer, len(waiting)), l.by
 	var proposals []*envelope.Proposal
 	var at []int // of each of them in waiting
 	for i, w := range waiting {
-		if answers[i].Err = refusal; refusal != nil {
+		if l.closed {
+			answers[i].Err = errClosed
 			continue
 		}
 		p, err := envelope.Parse(w.body)

@@ -245,7 +245,7 @@ func TestWhatIntakeRefusesIsToldToItsProposer(t *testing.T) {
 		"wrong argument":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"text":1}}`, "invalid", "/args/text", "type"},
 		"unknown tool":     {`{"type":"mcp.exec","tool":{"name":"nothing","source":"crm"},"args":{}}`, "invalid", "/tool/name", "unknown_tool"},
 		"another tenant":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"tenant_id":"` + uuid.NewString() + `"}`, "invalid", "/tenant_id", "tenant"},
-		"another employee": {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"employee_id":"` + uuid.NewString() + `"}`, "denied", "/employee_id", "denied"},
+		"another employee": {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"employee_id":"` + uuid.NewString() + `"}`, "denied", "/employee_id", "token"},
 		"its automation":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"automation_id":"countersign.x"}`, "invalid", "/automation_id", "reserved"},
 		"nothing":          {`{}`, "invalid", "/type", "required"},
 	} {
@@ -483,17 +483,19 @@ func TestManyInOneTransaction(t *testing.T) {
 // dying loses a transaction in two at its commit, as a process does that is killed.
 type dying struct {
 	postgres.Begins
-	n *int
+	n   *int
+	err error
 }
 
 func (d dying) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	tx, err := d.Begins.BeginTx(ctx, opts)
-	return dyingTx{tx, d.n}, err
+	return dyingTx{tx, d.n, d.err}, err
 }
 
 type dyingTx struct {
 	pgx.Tx
-	n *int
+	n   *int
+	err error
 }
 
 var errKilled = errors.New("killed")
@@ -501,7 +503,7 @@ var errKilled = errors.New("killed")
 func (d dyingTx) Commit(ctx context.Context) error {
 	if *d.n++; *d.n%2 == 1 {
 		_ = d.Rollback(ctx)
-		return errKilled
+		return d.err
 	}
 	return d.Tx.Commit(ctx)
 }
@@ -541,7 +543,7 @@ func TestEachBecomesOneActionWithTwoWorkers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var workers errgroup.Group
-	for _, db := range []postgres.Begins{f.db, dying{f.db, new(int)}} {
+	for _, db := range []postgres.Begins{f.db, dying{f.db, new(int), errKilled}} {
 		taker := f.newTaker(db)
 		workers.Go(func() error {
 			for ctx.Err() == nil {
@@ -571,6 +573,32 @@ func TestEachBecomesOneActionWithTwoWorkers(t *testing.T) {
 	}
 	if got := one[int](f, "SELECT count(1) FROM proposals"); got != 0 {
 		t.Errorf("%d proposals are left", got)
+	}
+}
+
+// TestATransactionThatIsRunAgainRefusesNobodyElse: it may then be of another login
+// than the one that may not propose any more.
+func TestATransactionThatIsRunAgainRefusesNobodyElse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	disabled := f.newLogin(f.tenant, nil)
+	operator := uuid.Must(uuid.NewV7())
+	f.exec("INSERT INTO operators (tenant_id, operator_id, name, disabled_at) VALUES ($1, $2, 'o', now())", f.tenant.String(), operator)
+	f.exec("UPDATE db_logins SET operator_id = $1 WHERE login_id = $2", operator, disabled.id)
+	serialization := &pgconn.PgError{Code: "40001"}
+	taker := f.newTaker(dying{f.db, new(int), serialization})
+
+	for range 20 {
+		id, other := f.app.propose(note), disabled.propose(note)
+		if err := takeAll(t.Context(), taker); err != nil {
+			t.Fatal(err)
+		}
+		if s := f.app.status(id); s.State != "accepted" {
+			t.Fatalf("of a login that may propose: %+v, %+v", s, s.Problem)
+		}
+		if s := disabled.status(other); s.State != "refused" || s.Problem.Kind != "denied" {
+			t.Fatalf("of a login whose operator is disabled: %+v", s)
+		}
 	}
 }
 

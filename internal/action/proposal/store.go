@@ -39,8 +39,8 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 	return l, nil
 }
 
-func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
-	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most), MostBytes: takeBytes})
+func take(ctx context.Context, tx pgx.Tx, login uuid.UUID) ([]taken, error) {
+	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: takeAtOnce, MostBytes: takeBytes})
 	return postgres.Map(rows, err, func(r dbsqlc.ProposalTakeRow) taken { return taken{r.ProposalID, []byte(r.Body)} })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -107,18 +108,18 @@ func problemOfFault(err error) wire.Problem {
 		return NewProblem("not_found", http.StatusNotFound, "Not found", Detail(err))
 	case fault.Invalid:
 		p := NewProblem("invalid", http.StatusBadRequest, "The request is not valid", Detail(err))
-		if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
-			p.Detail, p.Errors = "the request breaks the rules that errors lists", e.Fields
+		if _, ok := errors.AsType[*envelope.InvalidError](err); ok {
+			p.Detail = "the request breaks the rules that errors lists"
 		}
-		return p
+		return withFields(p, err)
 	case fault.Conflict:
-		return withField(NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err)), err)
+		return withFields(NewProblem("conflict", http.StatusConflict, "Not possible as things stand", Detail(err)), err)
 	case fault.Stale:
 		return NewProblem("precondition_failed", http.StatusPreconditionFailed, "Changed since it was read", Detail(err))
 	case fault.Unconditional:
 		return NewProblem("precondition_required", http.StatusPreconditionRequired, "If-Match is required", Detail(err))
 	case fault.Denied:
-		return withField(NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err)), err)
+		return withFields(NewProblem("denied", http.StatusForbidden, "Not allowed", Detail(err)), err)
 	case fault.Busy:
 		return NewProblem("busy", http.StatusServiceUnavailable, "Busy", Detail(err))
 	case fault.Limited:
@@ -129,11 +130,9 @@ func problemOfFault(err error) wire.Problem {
 	return NewProblem("internal", http.StatusInternalServerError, "Internal error", "")
 }
 
-// withField adds to a problem the field that a fault is about.
-func withField(p wire.Problem, err error) wire.Problem {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Pointer != "" {
-		p.Errors = []envelope.FieldError{{Pointer: e.Pointer, Rule: envelope.Rule(e.Rule), Message: e.Text}}
-	}
+// withFields adds to a problem the fields that an error is about.
+func withFields(p wire.Problem, err error) wire.Problem {
+	p.Errors = check.Fields(err)
 	return p
 }
 
