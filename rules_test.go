@@ -114,6 +114,7 @@ func layers() map[string]layer {
 		"bench/chaos/...":          {9, 1},
 		"bench/hostile":            {9, 3},
 		"bench/machine":            {9, 1},
+		"bench/application":        {9, 1},
 		"bench/process":            {9, 1},
 		"cmd/...":                  {9, 1},
 		"examples/...":             {9, 1},

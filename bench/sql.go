@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/bench/application"
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/internal/action/intake"
@@ -109,35 +110,14 @@ func rateOverAPI(ctx context.Context, h *environment, n int) (float64, error) {
 	})
 }
 
-// application connects as a login of its own that is bound to the tenant.
-func (h *environment) application(ctx context.Context) (*pgx.Conn, error) {
-	name, password := "bench_"+strings.ReplaceAll(uuid.NewString(), "-", ""), uuid.NewString()
-	err := postgres.InTx(ctx, h.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'"); err != nil {
-			return err
-		}
-		_, err := identity.BindDBLogin(ctx, tx, h.tenant, identity.DBLogin{Login: name, MaxWaiting: identity.DefaultMaxWaiting})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	config, err := pgx.ParseConfig(h.url)
-	if err != nil {
-		return nil, err
-	}
-	config.User, config.Password = name, password
-	return pgx.ConnectConfig(ctx, config)
-}
-
 const proposeMany = "SELECT countersign.propose_many($1)"
 
 func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
-	app, err := h.application(ctx)
+	app, done, err := application.Connect(ctx, h.pool, h.tenant)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = app.Close(context.WithoutCancel(ctx)) }()
+	defer done()
 	taker := proposal.NewTaker(h.pool, intake.New(h.pool, settings.NewCache(), intake.Config{}), h.tel.Log)
 	return timed(n, func() error {
 		return whileRunning(ctx, func(ctx context.Context) error { return take(ctx, taker) }, func() error {
@@ -177,11 +157,11 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 	if err := addMCP(ctx, h, h.tenant, "clock", tools.URL); err != nil {
 		return err
 	}
-	app, err := h.application(ctx)
+	app, done, err := application.Connect(ctx, h.pool, h.tenant)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = app.Close(context.WithoutCancel(ctx)) }()
+	defer done()
 	cfg := h.workerConfig()
 	cfg.Concurrency = 100
 	fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: cfg})
@@ -199,12 +179,12 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 		if quiet, err = sample(ctx, called, warm+samples, propose("sql")); err != nil {
 			return err
 		}
-		hostile, err := h.application(ctx)
+		other, done, err := application.Connect(ctx, h.pool, h.tenant)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = hostile.Close(context.WithoutCancel(ctx)) }()
-		return whileRunning(ctx, func(ctx context.Context) error { return nonsense(ctx, hostile) }, func() (err error) {
+		defer done()
+		return whileRunning(ctx, func(ctx context.Context) error { return flood(ctx, other) }, func() (err error) {
 			beside, err = sample(ctx, called, warm+samples, propose("beside"))
 			return err
 		})
@@ -216,14 +196,14 @@ func sqlLatency(ctx context.Context, s *suite, h *environment) error {
 	s.rep.single("commit in SQL → tool called, p50", "ms", p50, nil)
 	s.rep.single("commit in SQL → tool called, p99", "ms", p99, nil)
 	p50, p99 = quantiles(beside[warm:])
-	s.rep.single("beside a login's nonsense, p50", "ms", p50, nil)
-	s.rep.single("beside a login's nonsense, p99", "ms", p99, nil)
+	s.rep.single("beside refused proposals, p50", "ms", p50, nil)
+	s.rep.single("beside refused proposals, p99", "ms", p99, nil)
 	return nil
 }
 
-// nonsense proposes envelopes that intake refuses, 500 in a transaction and as fast
-// as they are taken, until ctx ends.
-func nonsense(ctx context.Context, app *pgx.Conn) error {
+// flood proposes envelopes that intake refuses, 500 in a transaction and as fast as
+// it may, until ctx ends.
+func flood(ctx context.Context, app *pgxpool.Pool) error {
 	batch := make([]json.RawMessage, sqlBatch)
 	for i := range batch {
 		batch[i] = fmt.Appendf(nil, `{"type":"mcp.exec","tool":{"name":"touch","source":"clock"},"args":{},"colour":%d,"note":%q}`, i, strings.Repeat("x", 500))

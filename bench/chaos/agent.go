@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -126,25 +124,6 @@ func (a *agent) propose(ctx context.Context, bodies []json.RawMessage, _, _ int)
 		_, err := tx.Exec(ctx, "SELECT countersign.propose_many($1)", bodies)
 		return err
 	})
-}
-
-// newApplication makes a login that is bound to the tenant, and returns connections
-// of it.
-func newApplication(ctx context.Context, pool *pgxpool.Pool, tenant envelope.TenantID) (*pgxpool.Pool, error) {
-	name, password := "chaos_"+strings.ReplaceAll(uuid.NewString(), "-", ""), uuid.NewString()
-	err := postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'"); err != nil {
-			return err
-		}
-		_, err := identity.BindDBLogin(ctx, tx, tenant, identity.DBLogin{Login: name, MaxWaiting: identity.DefaultMaxWaiting})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("bind a database login: %w", err)
-	}
-	config := pool.Config()
-	config.ConnConfig.User, config.ConnConfig.Password, config.MaxConns = name, password, 2
-	return pgxpool.NewWithConfig(ctx, config)
 }
 
 func externalID(n int) string { return fmt.Sprintf("n-%d", n) }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/countersign-dev/countersign/bench/application"
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 	"github.com/countersign-dev/countersign/bench/chaos/database"
 	"github.com/countersign-dev/countersign/bench/chaos/network"
@@ -132,11 +133,11 @@ func (t *faultRun) run(ctx context.Context) (_ outcome, err error) {
 			return outcome{}, err
 		}
 	}
-	app, err := newApplication(ctx, t.db.Pool, tenant)
+	app, done, err := application.Connect(ctx, t.db.Pool, tenant)
 	if err != nil {
 		return outcome{}, err
 	}
-	defer app.Close()
+	defer done()
 	t.agent = &agent{app: app, intake: intake.New(t.db.Pool, cache, intake.Config{}), tenant: tenant, plan: t.plan}
 	t.reader = database.Reader{Server: t.db, Tenant: tenant}
 	if err := t.log.begin(); err != nil {

@@ -87,6 +87,7 @@ DECLARE
     bad     text;
     total   bigint;
     waiting bigint;
+    waiting_bytes bigint;
     ids     uuid[];
 BEGIN
     SELECT l.* INTO bound FROM db_logins l WHERE l.login = session_user AND l.unbound_at IS NULL;
@@ -125,13 +126,13 @@ BEGIN
     -- On average 32 times while as much is proposed as may wait: counting takes as
     -- long as there is to count.
     IF random() * bound.waiting_max < n * 32.0 OR random() * bound.waiting_bytes_max < total * 32.0 THEN
-        SELECT count(1), coalesce(sum(w.bytes), 0) + total INTO waiting, total FROM (
+        SELECT count(1), coalesce(sum(w.bytes), 0) INTO waiting, waiting_bytes FROM (
             SELECT p.bytes FROM proposals p
             WHERE p.login_id = bound.login_id AND p.answered_at IS NULL
             LIMIT bound.waiting_max
         ) w;
-        IF waiting + n > bound.waiting_max OR total > bound.waiting_bytes_max THEN
-            RAISE EXCEPTION 'too many proposals of the database login % wait: % with % bytes', session_user, waiting, total
+        IF waiting + n > bound.waiting_max OR waiting_bytes + total > bound.waiting_bytes_max THEN
+            RAISE EXCEPTION 'too many proposals of the database login % wait: % with % bytes', session_user, waiting, waiting_bytes
                 USING ERRCODE = 'configuration_limit_exceeded', HINT = 'Propose again when workers have taken some of them.';
         END IF;
     END IF;

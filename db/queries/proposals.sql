@@ -46,7 +46,7 @@ ORDER BY p.proposal_id DESC
 LIMIT @most::bigint;
 
 -- name: ProposalNextLogin :one
--- A login whose proposals wait, by chance so that none comes before the others. Its
+-- A login whose proposals wait, at random so that none comes before the others. Its
 -- row is locked, so that one worker at a time takes the proposals of a login, in
 -- their order; logins that another worker has are skipped. closed reports whether
 -- it may not propose any more. The first proposal of each login is looked up in the

@@ -24,7 +24,7 @@ func listen(ctx context.Context, db *pgxpool.Pool, notified func(), log *slog.Lo
 			notified()
 		})
 	}, backoff.WithContext(pause, ctx), func(err error, after time.Duration) {
-		log.WarnContext(ctx, "not told of proposals", slog.Duration("retry_in", after), slog.Any("error", err))
+		log.WarnContext(ctx, "not notified of proposals", slog.Duration("retry_in", after), slog.Any("error", err))
 	})
 }
 

@@ -53,7 +53,7 @@ type Worker struct {
 
 	watch, release                                   *loop
 	take, sweep, deliver, expire, reconcile, advance *loop
-	// listen tells of proposals until a context ends; nil with PollOnly.
+	// listen wakes take on each notification until a context ends; nil with PollOnly.
 	listen func(context.Context)
 }
 

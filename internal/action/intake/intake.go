@@ -195,7 +195,7 @@ type acceptance struct {
 
 // accept accepts proposals in one transaction. What it prepares is kept in
 // ready, so that another try of the same proposals need not do it again.
-func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ready *prepared, ask bool) (acceptance, error) {
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ready *prepared, look bool) (acceptance, error) {
 	snap, state, err := in.catalog.CurrentAndState(ctx, tx, by.Tenant)
 	if err != nil {
 		return acceptance{}, err
@@ -207,7 +207,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	}
 	a := acceptance{answers: slices.Clone(ready.answers)}
 	rows, doubtful := slices.Clone(ready.rows), slices.Clip(ready.doubtful)
-	if ask {
+	if look {
 		doubtful = append(doubtful, rows...)
 	}
 	if len(doubtful) > 0 {
@@ -228,11 +228,11 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		return acceptance{}, err
 	}
 	if by.Plan != nil {
-		if rows, err = matchPlan(by.Plan, ask, rows, a.answers); err != nil {
+		if rows, err = matchPlan(by.Plan, look, rows, a.answers); err != nil {
 			return acceptance{}, err
 		}
 	}
-	if rows, a.quotas, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, ask, rows, a.answers); err != nil {
+	if rows, a.quotas, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, look, rows, a.answers); err != nil {
 		return acceptance{}, err
 	}
 	answerDuplicates(duplicates, a.answers)

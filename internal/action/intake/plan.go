@@ -93,7 +93,7 @@ func (p *Plan) compare(r *row) error {
 // has changed. An envelope that the tenant has already is not proposed again, and
 // so is never refused for a plan: unless the rows are known to be new, matchPlan
 // returns errTaken, so that the ids are looked for.
-func matchPlan(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, error) {
+func matchPlan(plan *Plan, looked bool, rows []row, answers []Answer) ([]row, error) {
 	kept := make([]row, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -101,7 +101,7 @@ func matchPlan(plan *Plan, asked bool, rows []row, answers []Answer) ([]row, err
 		switch {
 		case refusal == nil:
 			kept = append(kept, *r)
-		case !asked && r.hasKey():
+		case !looked && r.hasKey():
 			return nil, errTaken
 		default:
 			answers[r.at] = Answer{Err: refusal}

@@ -122,10 +122,10 @@ func roundUp(wait time.Duration) time.Duration {
 // or no limit.
 //
 // An envelope that the tenant knows already is not proposed again, and so is
-// never refused for a limit: asked reports that the rows are known to be new, and
+// never refused for a limit: looked reports that the rows are known to be new, and
 // if they are not and a limit refuses one, admit returns errTaken, so that the
 // ids are looked for.
-func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, asked bool, rows []row, answers []Answer) ([]row, []fault.Quota, error) {
+func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, looked bool, rows []row, answers []Answer) ([]row, []fault.Quota, error) {
 	limits := snap.Limits.Session()
 	waiting := 0
 	for i := range rows {
@@ -151,7 +151,7 @@ func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter
 			admitted = append(admitted, *r)
 			continue
 		}
-		if !asked && r.hasKey() {
+		if !looked && r.hasKey() {
 			return nil, nil, errTaken
 		}
 		answers[r.at] = Answer{Err: refusal}
