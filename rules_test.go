@@ -47,6 +47,10 @@ func layers() map[string]layer {
 		"internal/postgres/embedded": {2, 3},
 		"internal/postgres/dbtest":   {2, 4},
 
+		"internal/mail/mailbox": {2, 0},
+		"internal/mail/message": {2, 0},
+		"internal/mail/...":     {2, 1},
+
 		"internal/audit":             {3, 0},
 		"internal/jsonref":           {3, 0},
 		"internal/redact":            {3, 0},
@@ -85,8 +89,12 @@ func layers() map[string]layer {
 		"internal/insight/...":    {6, 0},
 		"internal/insight/doctor": {6, 1},
 
-		"internal/worker":     {7, 0},
-		"internal/triage/...": {7, 0},
+		"internal/worker":          {7, 0},
+		"internal/triage/signal":   {4, 0},
+		"internal/triage/classify": {4, 1},
+		"internal/triage/decide":   {4, 2},
+		"internal/triage/evaluate": {4, 3},
+		"internal/triage/...":      {7, 0},
 
 		"internal/server/openapi":             {8, 0},
 		"internal/server/access":              {8, 0},

@@ -1,0 +1,63 @@
+// Package classify is the second tier of triage: small linear models over hashed
+// features that say what a message is and how far they are to be believed. The
+// weights are a file that is embedded in the binary; corrections of an account's
+// owner are further steps on top of them, which can be taken back exactly.
+package classify
+
+// Act is what a message does (a speech act).
+type Act string
+
+// The acts.
+const (
+	Request Act = "request"
+	Commit  Act = "commit"
+	Deliver Act = "deliver"
+	Propose Act = "propose"
+	Meet    Act = "meet"
+	Amend   Act = "amend"
+	FYI     Act = "fyi"
+)
+
+// Category is what a message contains.
+type Category string
+
+// The categories.
+const (
+	Primary       Category = "primary"
+	Newsletters   Category = "newsletters"
+	Notifications Category = "notifications"
+	Promotions    Category = "promotions"
+	Receipts      Category = "receipts"
+	Social        Category = "social"
+)
+
+// Priority is how soon its owner needs to see a message. All but Personal are
+// steps of a ladder, most urgent first.
+type Priority string
+
+// The priorities.
+const (
+	Urgent        Priority = "urgent"
+	NeedsResponse Priority = "needs_response"
+	ForInfo       Priority = "fyi"
+	Promotional   Priority = "promotional"
+	Personal      Priority = "personal"
+)
+
+// Prediction is what the models say of a message. Confidences are calibrated:
+// of predictions with confidence p, about the share p is right.
+type Prediction struct {
+	Act                Act
+	ActConfidence      float64
+	Category           Category
+	CategoryConfidence float64
+	Priority           Priority
+	// Priorities are the probabilities of all five.
+	Priorities map[Priority]float64
+	// Attention is the probability that the message is urgent or needs a response.
+	Attention float64
+	// Unwanted is the probability that the message is spam or deceives.
+	Unwanted float64
+	// Model is the digest of the weights.
+	Model string
+}
