@@ -8,7 +8,6 @@
 package mailbox
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 )
@@ -30,7 +29,8 @@ const (
 	UseOther Use = ""
 )
 
-// Folder is a folder of an account.
+// Folder is a folder of an account. Names are UTF-8; the levels of a name are
+// separated as the account separates them.
 type Folder struct {
 	Name string
 	Use  Use
@@ -41,7 +41,7 @@ type Folder struct {
 type Location struct {
 	Folder string `json:"folder"`
 	// Key is "UIDVALIDITY:UID" in IMAP, the base name of the file in a Maildir,
-	// the offset in an mbox, the name of an .eml file.
+	// the offset in an mbox, and name, size and time of an .eml file.
 	Key string `json:"key"`
 }
 
@@ -49,7 +49,7 @@ type Location struct {
 type Item struct {
 	Location
 	// Flags are the flags and keywords as IMAP writes them ("\\Seen",
-	// "$Important", "Countersign_receipts"), sorted.
+	// "$Important", "Countersign_receipts"), as Flags returns them.
 	Flags []string
 	// Received is INTERNALDATE, or the time of the file.
 	Received time.Time
@@ -63,14 +63,17 @@ type Cursor json.RawMessage
 
 // Changes is what happened in a folder since a cursor.
 type Changes struct {
-	// New are messages that were not there, oldest first.
+	// New are messages that were not there, oldest first. A message may come more
+	// than once, in particular at the border of two cursors.
 	New []Item
-	// Flagged are messages whose flags may have changed.
+	// Flagged are messages whose flags may have changed. Some of them may be
+	// messages that the caller does not know, since it has not read them yet.
 	Flagged []Item
 	// Gone are locations at which there is nothing any more.
 	Gone []Location
 	// Reset says that all earlier locations of the folder are void (another
-	// UIDVALIDITY, an mbox that was rewritten): New then holds every message.
+	// UIDVALIDITY, an mbox that was rewritten): New, of this call and of those that
+	// follow while there is More, then holds every message.
 	Reset bool
 	// Next is the cursor to store in the transaction that stores the changes.
 	Next Cursor
@@ -78,32 +81,7 @@ type Changes struct {
 	More bool
 }
 
-// Reader reads one account. It is not safe for concurrent use. Every method
-// ends soon after ctx does.
-type Reader interface {
-	// Folders returns the folders of the account.
-	Folders(ctx context.Context) ([]Folder, error)
-	// Changes returns what happened in a folder since the cursor, with at most
-	// limit new messages. known are the locations that the caller believes in, for
-	// servers that do not tell what went; it is asked only where that is needed.
-	Changes(ctx context.Context, folder string, since Cursor, limit int, known func(context.Context) ([]Location, error)) (Changes, error)
-	// Older returns up to limit messages before a cursor of its own, newest first,
-	// and the cursor for the next call; an empty list at the end. Backfill uses it.
-	Older(ctx context.Context, folder string, before Cursor, limit int) ([]Item, Cursor, error)
-	// Read calls each with the bytes of every message, in any order, without
-	// marking it as read. Messages over the reader's limit of bytes, and messages
-	// that are gone, are reported by an error of kind ErrTooLarge or ErrGone; each
-	// returns an error to stop.
-	Read(ctx context.Context, items []Item, each func(item Item, raw []byte, err error) error) error
-	// Wait returns when something may have changed in one of the folders, or when
-	// the reader's interval of looking is over. It returns ctx's error when ctx
-	// ends first.
-	Wait(ctx context.Context, folders []string) error
-	Close() error
-}
-
-// State is what a Writer can restore: where a message lies and its flags. Two
-// states are equal if folder and flags are, whatever the key.
+// State is what a Writer can restore: where a message lies and its flags.
 type State struct {
 	Location
 	Flags []string `json:"flags"`
@@ -115,21 +93,4 @@ type Change struct {
 	MoveTo string
 	// Add and Remove are flags and keywords.
 	Add, Remove []string
-}
-
-// Writer changes one account. It is not safe for concurrent use.
-type Writer interface {
-	// Find returns the state of the message with the given identity
-	// (message.Identity), looking first at the location, then for the Message-ID in
-	// all folders; ErrGone if it is nowhere.
-	Find(ctx context.Context, at Location, messageID string, identity []byte) (State, error)
-	// Change changes the message at a location and returns its state after. It
-	// fails with ErrChanged if the flags are not those of the expected state.
-	Change(ctx context.Context, expected State, change Change) (State, error)
-	// Append stores a message, and returns its location. With a Message-ID that is
-	// in the folder already, it returns ErrExists and that location.
-	Append(ctx context.Context, folder string, flags []string, raw []byte) (Location, error)
-	// Folders returns the folders of the account.
-	Folders(ctx context.Context) ([]Folder, error)
-	Close() error
 }
