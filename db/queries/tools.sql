@@ -30,7 +30,8 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
-    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal,
+    t.default_reversal
 FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name;
@@ -71,8 +72,8 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 -- name: ToolUpsertMany :exec
 -- A new tool is accepted as it is, unless its source puts new tools into
 -- quarantine. The accepted definition of a known tool stays.
-INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest, accepted)
-SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), l.digest,
+INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, default_reversal, digest, accepted_digest, accepted)
+SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), nullif(l.default_reversal, 'null'), l.digest,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE
         jsonb_build_object('title', l.title, 'description', l.description, 'input_schema', l.input_schema, 'output_schema', l.output_schema, 'hints', l.hints) END
@@ -80,12 +81,13 @@ FROM sources s
 CROSS JOIN (
     SELECT unnest(@names::text[]) AS name, unnest(@titles::text[]) AS title, unnest(@descriptions::text[]) AS description,
         unnest(@input_schemas::jsonb[]) AS input_schema, unnest(@output_schemas::jsonb[]) AS output_schema, unnest(@hints::jsonb[]) AS hints,
-        unnest(@effects::text[]) AS effect, unnest(@digests::bytea[]) AS digest
+        unnest(@effects::text[]) AS effect, unnest(@default_reversals::jsonb[]) AS default_reversal, unnest(@digests::bytea[]) AS digest
 ) l
 WHERE s.tenant_id = @tenant_id AND s.source_id = @source_id
 ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
 SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
-    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL;
+    hints = excluded.hints, effect = excluded.effect, default_reversal = excluded.default_reversal,
+    digest = excluded.digest, listed_at = now(), gone_at = NULL;
 
 -- name: ToolReconcileList :many
 -- The tools that have a reconcile read, or that one which is named.

@@ -67,10 +67,22 @@ type Tool struct {
 	// Effect is the effect class that the adapter knows the tool to have; empty
 	// where the adapter only knows what the other side claims.
 	Effect envelope.Effect
+	// Reversal is how the adapter says that a call is reverted; nil where it does
+	// not say. Only adapters set it, never what the other side claims.
+	Reversal *Reversal
 	// Unusable says, in words of our own, why the source cannot call the tool,
 	// although it was listed; empty for one that it can. The catalog leaves such
 	// a tool out, and counts it.
 	Unusable string
+}
+
+// Reversal is a call of another tool of the same source that reverts a call.
+type Reversal struct {
+	// Tool is the name of that tool.
+	Tool string
+	// Args are its arguments, a JSON object with references to what the reverted
+	// call was given ($inputs/path) and what it answered ($outputs/path).
+	Args json.RawMessage
 }
 
 // Hints are what a source claims about a tool, in MCP's terms. Nothing may be

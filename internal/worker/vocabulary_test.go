@@ -44,7 +44,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"tenants_danger_mode_check":   words(envelope.ModeDeny, envelope.ModeRequireApproval),
 		"dead_letters_reason_check":   words(outbox.Refused, outbox.Exhausted, outbox.Unknown),
 		"sources_kind_check": words(catalog.KindMCP, catalog.KindBuiltin, catalog.KindToolGateway, catalog.KindComposio,
-			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook),
+			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook, catalog.KindMail),
 		"sources_drift_guard_check": words(catalog.GuardFull, catalog.GuardInterface),
 		"reviews_risk_check":        words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
 		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),

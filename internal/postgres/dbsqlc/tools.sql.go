@@ -135,7 +135,8 @@ const toolList = `-- name: ToolList :many
 SELECT t.source_id, t.name, t.title, t.description, t.input_schema, t.output_schema, t.hints, t.effect, t.digest, t.accepted_digest,
     (CASE WHEN t.accepted_digest <> t.digest THEN t.accepted END)::jsonb AS accepted,
     t.risk_override, t.effect_override, coalesce(t.retry_max_attempts, t.max_attempts, 0)::integer AS max_attempts, t.recipients, t.scopes,
-    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal
+    t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds, t.module, t.entity, t.action, t.side_effects, t.reversal,
+    t.default_reversal
 FROM tools t
 WHERE t.tenant_id = $1 AND t.gone_at IS NULL
 ORDER BY t.source_id, t.name
@@ -167,6 +168,7 @@ type ToolListRow struct {
 	Action           *string
 	SideEffects      []string
 	Reversal         []byte
+	DefaultReversal  []byte
 }
 
 // accepted is returned only where it may differ from the listed definition.
@@ -205,6 +207,7 @@ func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]
 			&i.Action,
 			&i.SideEffects,
 			&i.Reversal,
+			&i.DefaultReversal,
 		); err != nil {
 			return nil, err
 		}
@@ -445,8 +448,8 @@ func (q *Queries) ToolRulePut(ctx context.Context, db DBTX, arg *ToolRulePutPara
 }
 
 const toolUpsertMany = `-- name: ToolUpsertMany :exec
-INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, digest, accepted_digest, accepted)
-SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), l.digest,
+INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, default_reversal, digest, accepted_digest, accepted)
+SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), nullif(l.default_reversal, 'null'), l.digest,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE
         jsonb_build_object('title', l.title, 'description', l.description, 'input_schema', l.input_schema, 'output_schema', l.output_schema, 'hints', l.hints) END
@@ -454,25 +457,27 @@ FROM sources s
 CROSS JOIN (
     SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS title, unnest($3::text[]) AS description,
         unnest($4::jsonb[]) AS input_schema, unnest($5::jsonb[]) AS output_schema, unnest($6::jsonb[]) AS hints,
-        unnest($7::text[]) AS effect, unnest($8::bytea[]) AS digest
+        unnest($7::text[]) AS effect, unnest($8::jsonb[]) AS default_reversal, unnest($9::bytea[]) AS digest
 ) l
-WHERE s.tenant_id = $9 AND s.source_id = $10
+WHERE s.tenant_id = $10 AND s.source_id = $11
 ON CONFLICT ON CONSTRAINT tools_pkey DO UPDATE
 SET title = excluded.title, description = excluded.description, input_schema = excluded.input_schema, output_schema = excluded.output_schema,
-    hints = excluded.hints, effect = excluded.effect, digest = excluded.digest, listed_at = now(), gone_at = NULL
+    hints = excluded.hints, effect = excluded.effect, default_reversal = excluded.default_reversal,
+    digest = excluded.digest, listed_at = now(), gone_at = NULL
 `
 
 type ToolUpsertManyParams struct {
-	Names         []string
-	Titles        []string
-	Descriptions  []string
-	InputSchemas  [][]byte
-	OutputSchemas [][]byte
-	Hints         [][]byte
-	Effects       []string
-	Digests       [][]byte
-	TenantID      uuid.UUID
-	SourceID      string
+	Names            []string
+	Titles           []string
+	Descriptions     []string
+	InputSchemas     [][]byte
+	OutputSchemas    [][]byte
+	Hints            [][]byte
+	Effects          []string
+	DefaultReversals [][]byte
+	Digests          [][]byte
+	TenantID         uuid.UUID
+	SourceID         string
 }
 
 // A new tool is accepted as it is, unless its source puts new tools into
@@ -486,6 +491,7 @@ func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertMa
 		arg.OutputSchemas,
 		arg.Hints,
 		arg.Effects,
+		arg.DefaultReversals,
 		arg.Digests,
 		arg.TenantID,
 		arg.SourceID,

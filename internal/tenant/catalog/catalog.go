@@ -74,7 +74,8 @@ type Tool struct {
 	// changes.
 	FullName    FullName
 	SideEffects []string
-	// Reversal is how a call of it is reverted; nil if nobody said how.
+	// Reversal is how a call of it is reverted, by an operator's word or else its
+	// adapter's; nil if nobody said how.
 	Reversal *Reversal
 	// Described is the description by operators, without inferred parts.
 	Described Description
@@ -105,6 +106,8 @@ const (
 	KindSentry      = "sentry"
 	// KindWebhook delivers messages to an address of the tenant's own.
 	KindWebhook = "webhook"
+	// KindMail changes messages in mailboxes.
+	KindMail = "mail"
 )
 
 // Source is a source as the catalog knows it.

@@ -31,7 +31,7 @@ type Description struct {
 	// SideEffects are what a call changes, each in a few words; an empty list
 	// says nothing, and nil leaves it to a guess.
 	SideEffects *[]string
-	// Reversal is how a call is reverted; nil for not at all.
+	// Reversal is how a call is reverted; nil leaves it to the tool's adapter.
 	Reversal *Reversal
 }
 
@@ -70,7 +70,8 @@ func (d Description) Validate() error {
 }
 
 // describe sets what operators say of the tool, and what is inferred where
-// they say nothing. Risk, effect and recipients are there already.
+// they say nothing. Risk, effect, recipients and the reversal that the adapter
+// declares are there already.
 func (t *Tool) describe(d Description) {
 	t.Described = d
 	inferred := inferName(t.Key)
@@ -80,7 +81,7 @@ func (t *Tool) describe(d Description) {
 	} else {
 		t.SideEffects = t.inferSideEffects()
 	}
-	t.Reversal = d.Reversal
+	t.Reversal = cmp.Or(d.Reversal, t.Reversal)
 }
 
 // Reversible reports whether nothing stays of a call, or that there is a way to

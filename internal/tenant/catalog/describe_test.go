@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
@@ -81,6 +82,68 @@ func TestOperatorsDescribeTools(t *testing.T) {
 	}
 	if diff := cmp.Diff(before.SideEffects, after.SideEffects); diff != "" || after.FullName != before.FullName {
 		t.Errorf("what was taken back is inferred again (-want +got):\n%s", diff)
+	}
+}
+
+func TestAToolComesWithItsReversal(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	act := policy.Key{Source: "src", Action: "act"}
+	list := func(declared *source.Reversal) *catalog.Reversal {
+		tool := tenanttest.Tool("act")
+		tool.Reversal = declared
+		s.List("src", tool)
+		return s.act().Reversal
+	}
+	describe := func(d catalog.Description) *catalog.Reversal {
+		s.Must(func(ctx context.Context, tx pgx.Tx) error { return catalog.DescribeTool(ctx, tx, s.Tenant, act, d) })
+		return s.act().Reversal
+	}
+	digest := s.act().Digest
+	mine := &catalog.Reversal{Tool: policy.Key{Source: "other", Action: "undo"}, Args: json.RawMessage(`{"a": 1}`)}
+	own := &catalog.Reversal{Tool: policy.Key{Source: "src", Action: "unact"}, Args: json.RawMessage(`{"id": "$outputs/id"}`)}
+	declared := &source.Reversal{Tool: "unact", Args: own.Args}
+
+	for _, step := range []struct {
+		name string
+		got  *catalog.Reversal
+		want *catalog.Reversal
+	}{
+		{"declared", list(declared), own},
+		{"set by an operator", describe(catalog.Description{Reversal: mine}), mine},
+		{"listed again", list(declared), mine},
+		{"left to the source", describe(catalog.Description{}), own},
+		{"not declared any more", list(nil), nil},
+	} {
+		if diff := cmp.Diff(step.want, step.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+	list(declared)
+	if now := s.act(); !slices.Equal(now.Digest, digest) || now.Drifted() || !now.Reversible() {
+		t.Errorf("a reversal changes the digest, or the tool is not reversible: %+v", now)
+	}
+}
+
+func TestAReversalThatIsDeclaredChangesTheVersion(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	version := func() (n int64) {
+		s.Must(func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, "SELECT config_version FROM tenants WHERE tenant_id = $1", s.Tenant.String()).Scan(&n)
+		})
+		return n
+	}
+	tool := tenanttest.Tool("act")
+	tool.Reversal = &source.Reversal{Tool: "unact"}
+	before := version()
+
+	s.List("src", tool)
+	declared := version()
+	s.List("src", tool)
+
+	if declared <= before || version() != declared {
+		t.Errorf("config_version = %d, %d when declared, %d when listed again; want it raised once", before, declared, version())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -39,6 +40,24 @@ func (r *Reversal) UnmarshalJSON(raw []byte) error {
 	}
 	*r = Reversal{Tool: key, Args: s.Args}
 	return nil
+}
+
+// defaultReversal returns what is stored of the reversal that an adapter declares
+// for a tool of a source; nil if it declares none.
+func defaultReversal(id string, declared *source.Reversal) (json.RawMessage, error) {
+	if declared == nil {
+		return nil, nil
+	}
+	return json.Marshal(Reversal{Tool: policy.Key{Source: id, Action: declared.Tool}, Args: declared.Args})
+}
+
+// parseReversal reads a reversal as it is stored; nil for none.
+func parseReversal(raw []byte) (*Reversal, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	r := new(Reversal)
+	return r, json.Unmarshal(raw, r)
 }
 
 // ReversalScope returns the references that the arguments of a reversal may

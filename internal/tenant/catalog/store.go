@@ -174,7 +174,7 @@ var violations = postgres.Violations{
 	"sources_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"sources_pkey":                  fault.New(fault.Conflict, "a source of that id exists"),
 	"sources_source_id_check":       fault.New(fault.Invalid, "a source's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
-	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear, sentry or webhook"),
+	"sources_kind_check":            fault.New(fault.Invalid, "a source's kind is mcp, builtin, tool_gateway, composio, slack, linear, sentry, webhook or mail"),
 	"sources_default_risk_check":    fault.New(fault.Invalid, "a risk is read, write or danger"),
 	"sources_drift_guard_check":     fault.New(fault.Invalid, "a drift guard is full or interface"),
 	"tools_source_id_fkey":          fault.New(fault.NotFound, "no such source"),

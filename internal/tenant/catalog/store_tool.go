@@ -60,6 +60,11 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 		p.Names, p.Titles, p.Descriptions = append(p.Names, t.Name), append(p.Titles, t.Title), append(p.Descriptions, t.Description)
 		p.InputSchemas, p.OutputSchemas = append(p.InputSchemas, t.InputSchema), append(p.OutputSchemas, t.OutputSchema)
 		p.Hints, p.Effects, p.Digests = append(p.Hints, hints), append(p.Effects, string(t.Effect)), append(p.Digests, t.digest)
+		reversal, err := defaultReversal(source, t.Reversal)
+		if err != nil {
+			return nil, err
+		}
+		p.DefaultReversals = append(p.DefaultReversals, reversal)
 		older = append(older, partsDigest(t.Name, definitionOf(t.Tool)))
 	}
 	if len(p.Names) > 0 {
@@ -202,15 +207,15 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t.Drift, t.Moved = t.drift(), src.Moved()
 	t.bind(src)
 	t.infer(Overrides{Risk: policy.ToolRisk(postgres.OrZero(r.RiskOverride)), Effect: envelope.Effect(postgres.OrZero(r.EffectOverride))}, envelope.Effect(postgres.OrZero(r.Effect)), src.DefaultRisk)
+	if t.Reversal, err = parseReversal(r.DefaultReversal); err != nil {
+		return nil, fmt.Errorf("default reversal of tool %s: %w", t.Key, err)
+	}
 	described := Description{Name: FullName{postgres.OrZero(r.Module), postgres.OrZero(r.Entity), postgres.OrZero(r.Action)}}
 	if r.SideEffects != nil {
 		described.SideEffects = &r.SideEffects
 	}
-	if len(r.Reversal) > 0 {
-		described.Reversal = new(Reversal)
-		if err := json.Unmarshal(r.Reversal, described.Reversal); err != nil {
-			return nil, fmt.Errorf("reversal of tool %s: %w", t.Key, err)
-		}
+	if described.Reversal, err = parseReversal(r.Reversal); err != nil {
+		return nil, fmt.Errorf("reversal of tool %s: %w", t.Key, err)
 	}
 	t.describe(described)
 	return t, nil
