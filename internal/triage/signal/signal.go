@@ -1,11 +1,15 @@
 // Package signal is the first tier of triage: rules over a message and what is
 // known of its sender. A rule that holds gives a symbol with an axis, a weight
 // and its evidence; sums of weights are all that other packages decide by.
+//
+// The flags that a Result has only ever lower what is allowed: Restriction is a
+// type without an operation that raises.
 package signal
 
 import (
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
@@ -28,35 +32,25 @@ type Symbol struct {
 	Name   string  `json:"name"`
 	Axis   Axis    `json:"axis"`
 	Weight float64 `json:"weight"`
+	// Identity says that the symbol speaks about who the sender claims to be.
+	Identity bool `json:"identity,omitempty"`
 	// Evidence is the header or the piece of text that the rule saw, at most 200
 	// characters. It is text of the mail.
 	Evidence string `json:"evidence,omitempty"`
 }
 
 // Auth is a result of authentication.
-type Auth string
+type Auth = authenticate.Status
 
 // The results. Absent and unknown are not failures.
 const (
-	AuthPass    Auth = "pass"
-	AuthFail    Auth = "fail"
-	AuthUnknown Auth = "unknown"
+	AuthPass    = authenticate.Pass
+	AuthFail    = authenticate.Fail
+	AuthUnknown = authenticate.Unknown
 )
 
 // Authentication is what is known of who sent a message.
-type Authentication struct {
-	SPF, DKIM, DMARC Auth
-	// Policy is the DMARC policy of From's domain: none, quarantine, reject, or
-	// empty.
-	Policy string
-	// Aligned says that a domain which passed is that of From.
-	Aligned bool
-	// UnsubscribeSigned says that a valid DKIM signature covers List-Unsubscribe
-	// and List-Unsubscribe-Post.
-	UnsubscribeSigned bool
-	// Source is "header", "own" or "none".
-	Source string
-}
+type Authentication = authenticate.Result
 
 // Sender is what is known of an address.
 type Sender struct {
@@ -72,13 +66,17 @@ type Sender struct {
 // Known reports whether the owner has heard of the sender before.
 func (s Sender) Known() bool { return s.Received > 0 || s.Sent > 0 }
 
+// trusted reports whether the owner wrote to the sender: that a sender wrote
+// before is no reason to believe a name.
+func (s Sender) trusted() bool { return s.Sent > 0 || s.Replied > 0 || s.VIP }
+
 // Context is what the rules know beside the message.
 type Context struct {
 	// Addresses are those of the owner, Domains those of the owner's organisation
-	// (never one of a public mail provider).
+	// (never one of a public mail provider). Both are in lower case.
 	Addresses, Domains []string
-	// Contacts are the domains and names of the owner's correspondents.
-	Contacts []Contact
+	// Contacts are the owner's correspondents; nil without.
+	Contacts *Contacts
 	Sender   Sender
 	// List says what is known of the list that the message came by.
 	List           Sender
@@ -89,9 +87,6 @@ type Context struct {
 	OwnerReplied bool
 	Now          time.Time
 }
-
-// Contact is a correspondent of the owner.
-type Contact struct{ Name, Addr string }
 
 // Result is what the rules found.
 type Result struct {
@@ -108,5 +103,76 @@ type Result struct {
 	Code string
 }
 
-// Find applies every rule. It is a pure function.
-type Find func(m *message.Message, about Context) Result
+// Has reports whether a symbol was found.
+func (r Result) Has(name string) bool {
+	for _, s := range r.Symbols {
+		if s.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Restriction returns what the flags forbid.
+func (r Result) Restriction() Restriction {
+	var forbidden Restriction
+	if r.SecurityAlert {
+		forbidden = forbidden.Join(Forbid(AutomaticMove))
+	}
+	if r.Suspicious {
+		forbidden = forbidden.Join(Forbid(AutomaticMove, Pack, Draft))
+	}
+	if r.Injection {
+		forbidden = forbidden.Join(Forbid(AutomaticMove, Pack, Draft, Tools))
+	}
+	if r.Phishing {
+		forbidden = forbidden.Join(Forbid(AutomaticMove, Attention, Pack, Draft, Links, Tools))
+	}
+	return forbidden
+}
+
+// The sums from which a flag holds.
+const (
+	suspiciousFrom       = 4
+	phishingFrom         = 6 // with a symbol about identity
+	phishingFromUnproved = 9
+	injectionFrom        = 3
+)
+
+// Find applies every rule. It is a pure function: the same message and context
+// give the same result.
+func Find(m *message.Message, about Context) Result {
+	f := newFinder(m, about)
+	f.authentication()
+	f.sender()
+	f.bulk()
+	f.need()
+	r := resultOf(f.symbols)
+	return r
+}
+
+// resultOf sums the weights and sets the flags. The flags are computed from the
+// positive weights alone, so that no symbol takes a flag away, whatever its
+// weight.
+func resultOf(symbols []Symbol) Result {
+	r := Result{Symbols: symbols, Sums: make(map[Axis]float64, 4)}
+	var risk, inject float64
+	identity := false
+	for _, s := range symbols {
+		r.Sums[s.Axis] += s.Weight
+		switch s.Axis {
+		case Risk:
+			risk += max(0, s.Weight)
+			identity = identity || s.Identity
+		case Inject:
+			inject += max(0, s.Weight)
+		case Kind:
+			r.SecurityAlert = r.SecurityAlert || s.Name == SecurityAlert
+		case Bulk, Need:
+		}
+	}
+	r.Suspicious = risk >= suspiciousFrom
+	r.Phishing = risk >= phishingFromUnproved || identity && risk >= phishingFrom
+	r.Injection = inject >= injectionFrom
+	return r
+}

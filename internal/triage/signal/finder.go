@@ -1,0 +1,118 @@
+package signal
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
+
+const maxEvidence = 200
+
+// finder collects the symbols of one message.
+type finder struct {
+	m       *message.Message
+	about   Context
+	rules   map[string]Rule
+	fields  fields
+	from    message.Address // zero without a From
+	domain  string          // registrable domain of from
+	symbols []Symbol
+}
+
+// fields are the header fields that the rules read; of a field that occurs
+// several times, the first.
+type fields struct {
+	from                                            int
+	listID, unsubscribe, unsubscribePost            string
+	precedence, autoSubmitted, suppress, returnPath string
+}
+
+func newFinder(m *message.Message, about Context) *finder {
+	f := &finder{m: m, about: about, rules: ruleByName(), symbols: make([]Symbol, 0, 16)}
+	for _, field := range m.Fields {
+		f.fields.read(field)
+	}
+	if len(m.From) > 0 {
+		f.from = m.From[0]
+		f.domain = registrable(domainOf(f.from.Addr))
+	}
+	return f
+}
+
+func (h *fields) read(field message.Field) {
+	set := func(to *string) {
+		if *to == "" {
+			*to = strings.TrimSpace(field.Value)
+		}
+	}
+	switch strings.ToLower(field.Name) {
+	case "from":
+		h.from++
+	case "list-id":
+		set(&h.listID)
+	case "list-unsubscribe":
+		set(&h.unsubscribe)
+	case "list-unsubscribe-post":
+		set(&h.unsubscribePost)
+	case "precedence":
+		set(&h.precedence)
+	case "auto-submitted":
+		set(&h.autoSubmitted)
+	case "x-auto-response-suppress":
+		set(&h.suppress)
+	case "return-path":
+		set(&h.returnPath)
+	}
+}
+
+// add notes a symbol, once a message.
+func (f *finder) add(name, evidence string) { f.addScaled(name, 1, evidence) }
+
+// addScaled notes a symbol with a part of its weight. Less than the whole of it
+// proves nothing about identity.
+func (f *finder) addScaled(name string, part float64, evidence string) {
+	if f.has(name) {
+		return
+	}
+	rule := f.rules[name]
+	f.symbols = append(f.symbols, Symbol{
+		Name: name, Axis: rule.Axis, Weight: rule.Weight * part,
+		Identity: rule.Identity && part == 1, Evidence: clip(evidence),
+	})
+}
+
+func (f *finder) has(names ...string) bool {
+	return slices.ContainsFunc(f.symbols, func(s Symbol) bool { return slices.Contains(names, s.Name) })
+}
+
+// sum returns the weight found so far on an axis.
+func (f *finder) sum(axis Axis) float64 {
+	total := 0.0
+	for _, s := range f.symbols {
+		if s.Axis == axis {
+			total += s.Weight
+		}
+	}
+	return total
+}
+
+// clip returns at most maxEvidence characters of a text, as valid UTF-8.
+func clip(text string) string {
+	if len(text) > 4*maxEvidence {
+		text = text[:4*maxEvidence]
+	}
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "")
+	if utf8.RuneCountInString(text) <= maxEvidence {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == maxEvidence {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}

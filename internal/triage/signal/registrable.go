@@ -1,0 +1,63 @@
+package signal
+
+import (
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// domainOf returns the domain of an address, or nothing.
+func domainOf(addr string) string {
+	at := strings.LastIndexByte(addr, '@')
+	if at < 0 {
+		return ""
+	}
+	return strings.TrimSuffix(addr[at+1:], ".")
+}
+
+// localOf returns the part of an address before its domain.
+func localOf(addr string) string {
+	at := strings.LastIndexByte(addr, '@')
+	if at < 0 {
+		return addr
+	}
+	return addr[:at]
+}
+
+// registrable returns the registrable domain of a host: one label and its
+// public suffix. A host that has none, such as an IP address, is returned as it
+// is.
+func registrable(host string) string {
+	if host == "" || numeric(host) {
+		return host
+	}
+	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
+	if err != nil {
+		return host
+	}
+	return domain
+}
+
+// labelOf returns a registrable domain without its public suffix.
+func labelOf(domain string) string {
+	label, _, _ := strings.Cut(domain, ".")
+	return label
+}
+
+func topLevel(domain string) string { return domain[strings.LastIndexByte(domain, '.')+1:] }
+
+// numeric reports whether a host is an IP address in any of the forms that
+// browsers take.
+func numeric(host string) bool {
+	if strings.HasPrefix(host, "[") || strings.Contains(host, ":") {
+		return true
+	}
+	last := topLevel(host)
+	if last == "" {
+		return false
+	}
+	if strings.HasPrefix(last, "0x") {
+		return true
+	}
+	return strings.Trim(last, "0123456789") == ""
+}
