@@ -47,9 +47,10 @@ func layers() map[string]layer {
 		"internal/postgres/embedded": {2, 3},
 		"internal/postgres/dbtest":   {2, 4},
 
-		"internal/mail/mailbox": {2, 0},
-		"internal/mail/message": {2, 0},
-		"internal/mail/...":     {2, 1},
+		"internal/mail/mailbox":     {2, 0},
+		"internal/mail/message/...": {2, 0},
+		"internal/mail/message":     {2, 1},
+		"internal/mail/...":         {2, 2},
 
 		"internal/audit":             {3, 0},
 		"internal/jsonref":           {3, 0},

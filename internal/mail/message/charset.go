@@ -1,0 +1,108 @@
+package message
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// detectBytes is how much of a text its character set is guessed from; guessing
+// costs more than all the rest.
+const detectBytes = 4 << 10
+
+// decodeText returns the text of a part as UTF-8. The declared character set
+// holds unless the bytes contradict it; where none is declared, or that one is
+// contradicted, UTF-8 is tried first and the character set is guessed last.
+func (m *Message) decodeText(l *leaf) string {
+	content := l.content
+	charset := strings.ToLower(strings.TrimSpace(l.charset))
+	switch {
+	case l.unicode || ascii(content) && !sevenBit(charset):
+		return valid(content)
+	case bytes.HasPrefix(content, []byte("\xff\xfe")) || bytes.HasPrefix(content, []byte("\xfe\xff")):
+		if text, ok := convert("utf-16", content); ok {
+			return text
+		}
+	}
+	cut := l.size > int64(len(content))
+	if utf8.Valid(content) || cut && utf8.Valid(content[:len(content)-incomplete(content)]) {
+		if !multiByte(charset) {
+			return valid(content)
+		}
+	}
+	if charset != "" && charset != "utf-8" && charset != "us-ascii" {
+		if text, ok := convert(charset, content); ok {
+			return text
+		}
+	}
+	m.warn("the character set is missing or wrong")
+	sample := content[:min(len(content), detectBytes)]
+	if charset == "utf-8" && bytes.Count(bytes.ToValidUTF8(sample, []byte{0}), []byte{0})*50 < len(sample) {
+		return valid(content)
+	}
+	if guess, err := chardet.NewTextDetector().DetectBest(sample); err == nil && guess.Charset != "UTF-8" {
+		if text, ok := convert(guess.Charset, content); ok {
+			return text
+		}
+	}
+	text, _ := convert("windows-1252", content)
+	return text
+}
+
+// sevenBit reports whether a character set writes other letters with ASCII
+// bytes.
+func sevenBit(charset string) bool {
+	return strings.HasPrefix(charset, "iso-2022") || strings.HasPrefix(charset, "utf-16") || charset == "hz-gb-2312" ||
+		charset == "csiso2022jp"
+}
+
+// multiByte reports whether bytes of the character set that are valid UTF-8 may
+// well be something else.
+func multiByte(charset string) bool {
+	return sevenBit(charset) || strings.HasPrefix(charset, "gb") || strings.HasPrefix(charset, "big5") ||
+		strings.HasPrefix(charset, "euc-") || strings.HasPrefix(charset, "shift") || strings.HasPrefix(charset, "ks_")
+}
+
+// convert decodes a text. It fails for unknown character sets and where more
+// than one character in fifty is none of the set.
+func convert(charset string, content []byte) (string, bool) {
+	encoding, err := htmlindex.Get(charset)
+	if err != nil {
+		return "", false
+	}
+	decoded, err := encoding.NewDecoder().Bytes(content)
+	if err != nil || bytes.Count(decoded, []byte("\uFFFD"))*50 > utf8.RuneCount(decoded) {
+		return "", false
+	}
+	return string(decoded), true
+}
+
+func ascii(content []byte) bool {
+	for _, c := range content {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// valid returns a text without a byte order mark, what is no UTF-8 replaced.
+func valid(content []byte) string {
+	return strings.ToValidUTF8(string(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))), "\uFFFD")
+}
+
+// incomplete returns how many bytes at the end begin a character that was cut.
+func incomplete(content []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(content); n++ {
+		if utf8.RuneStart(content[len(content)-n]) {
+			if utf8.FullRune(content[len(content)-n:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,158 @@
+package message
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// Limits of the header: what is beyond them is left out of Fields, and noted.
+const (
+	maxFields      = 2000
+	maxHeaderBytes = 512 << 10
+)
+
+// splitHeader calls visit with the name and the folded value of every header
+// field, and returns the body. A line that cannot be in a header ends it, as
+// mail servers do it. Blank lines and the separator of an mbox before the header
+// are passed over.
+func splitHeader(raw []byte, visit func(name, value []byte)) (body []byte) {
+	rest := bytes.TrimLeft(raw, "\r\n")
+	if bytes.HasPrefix(rest, []byte("From ")) {
+		_, rest = cutLine(rest)
+	}
+	for len(rest) > 0 {
+		line, after := cutLine(rest)
+		if len(line) == 0 {
+			return after
+		}
+		name, ok := fieldName(line)
+		if !ok {
+			// Some servers quote the separator of an mbox into the header.
+			if bytes.HasPrefix(line, []byte(">From ")) {
+				rest = after
+				continue
+			}
+			return rest
+		}
+		end := len(rest) - len(after)
+		for len(after) > 0 && (after[0] == ' ' || after[0] == '\t') {
+			_, after = cutLine(after)
+			end = len(rest) - len(after)
+		}
+		value := rest[bytes.IndexByte(line, ':')+1 : end]
+		visit(name, value)
+		rest = after
+	}
+	return nil
+}
+
+// cutLine returns the first line without its end, and what follows it.
+func cutLine(text []byte) (line, rest []byte) {
+	i := bytes.IndexByte(text, '\n')
+	if i < 0 {
+		return bytes.TrimSuffix(text, []byte("\r")), nil
+	}
+	return bytes.TrimSuffix(text[:i], []byte("\r")), text[i+1:]
+}
+
+// fieldName returns the name of the field that begins at a line.
+func fieldName(line []byte) ([]byte, bool) {
+	i := bytes.IndexByte(line, ':')
+	if i <= 0 {
+		return nil, false
+	}
+	name := bytes.TrimRight(line[:i], " \t")
+	for _, c := range name {
+		if c <= ' ' || c >= 0x7f {
+			return nil, false
+		}
+	}
+	return name, len(name) > 0
+}
+
+// unfold returns a value on one line, as valid UTF-8: bytes that are none are
+// read as Windows-1252, which is what senders of such fields mean most often.
+func unfold(value []byte) string {
+	value = bytes.TrimSpace(value)
+	if bytes.ContainsAny(value, "\r\n\x00") {
+		value = bytes.Map(func(r rune) rune {
+			if r == '\r' || r == '\n' || r == 0 {
+				return -1
+			}
+			return r
+		}, decode8Bit(value))
+	}
+	return string(decode8Bit(value))
+}
+
+func decode8Bit(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
+	}
+	decoded, err := charmap.Windows1252.NewDecoder().Bytes(text)
+	if err != nil {
+		return bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	return decoded
+}
+
+// readFields fills the fields of a message and returns its body.
+func (m *Message) readFields(raw []byte) (body []byte) {
+	size, dropped, characters := 0, 0, 0
+	body = splitHeader(raw, func(name, value []byte) {
+		size += len(name) + len(value)
+		if len(m.Fields) >= maxFields || size > maxHeaderBytes {
+			dropped++
+			characters += len(value)
+			return
+		}
+		m.Fields = append(m.Fields, Field{Name: string(name), Value: unfold(value)})
+	})
+	if dropped > 0 {
+		m.note("limit", "header", dropped, characters)
+	}
+	return body
+}
+
+// Get returns the value of the first field with the name, as it was sent; the
+// name's case does not matter.
+func (m *Message) Get(name string) string {
+	for _, field := range m.Fields {
+		if strings.EqualFold(field.Name, name) {
+			return field.Value
+		}
+	}
+	return ""
+}
+
+// Values returns the values of all fields with the name, in their order.
+func (m *Message) Values(name string) []string {
+	var values []string
+	for _, field := range m.Fields {
+		if strings.EqualFold(field.Name, name) {
+			values = append(values, field.Value)
+		}
+	}
+	return values
+}
+
+func (m *Message) note(step, kind string, count, characters int) {
+	for i, note := range m.Notes {
+		if note.Step == step && note.Kind == kind {
+			m.Notes[i].Count += count
+			m.Notes[i].Characters += characters
+			return
+		}
+	}
+	m.Notes = append(m.Notes, Note{Step: step, Kind: kind, Count: count, Characters: characters})
+}
+
+func (m *Message) warn(text string) {
+	const most = 50
+	if len(m.Warnings) < most {
+		m.Warnings = append(m.Warnings, text)
+	}
+}

@@ -1,0 +1,70 @@
+package message
+
+import (
+	"strings"
+
+	"github.com/abadojack/whatlanggo"
+
+	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
+)
+
+// languageLetters is the length from which on the language of a text can be
+// told: of shorter ones it is guessed wrong, and with confidence.
+const languageLetters = 40
+
+// Parse reads a message. It never fails, and needs memory and time in
+// proportion to the size of raw.
+func Parse(raw []byte) *Message {
+	m := &Message{Identity: Identify(raw)}
+	body := m.readFields(raw)
+	m.readHeader()
+	m.readTexts(m.readParts(raw, body))
+	m.Language = language(m.Body)
+	return m
+}
+
+// oneLine returns a text as it shows, on one line, and counts what was removed.
+func (m *Message) oneLine(text string) string {
+	return strings.Join(strings.Fields(m.clean(text)), " ")
+}
+
+// clean returns a text without invisible characters, and counts them.
+func (m *Message) clean(text string) string {
+	text, counts := invisible.Clean(text)
+	if counts == (invisible.Counts{}) {
+		return text
+	}
+	m.Invisible.ZeroWidth += counts.ZeroWidth
+	m.Invisible.Bidi += counts.Bidi
+	m.Invisible.Tags += counts.Tags
+	m.Invisible.Selectors += counts.Selectors
+	m.Invisible.SoftHyphens += counts.SoftHyphens
+	m.Invisible.Other += counts.Other
+	for kind, n := range map[string]int{
+		"zero_width": counts.ZeroWidth, "bidi": counts.Bidi, "tags": counts.Tags, "selectors": counts.Selectors,
+		"soft_hyphens": counts.SoftHyphens, "other": counts.Other,
+	} {
+		if n > 0 {
+			m.note("unicode", kind, n, n)
+		}
+	}
+	return text
+}
+
+// Fold returns a text for matching: without invisible characters, in Unicode's
+// form NFKC, in lower case, runs of white space as one space.
+func Fold(text string) string { return invisible.Fold(text) }
+
+func language(text string) string {
+	letters := 0
+	for _, r := range text {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0xaa {
+			letters++
+		}
+	}
+	if letters < languageLetters {
+		return ""
+	}
+	const enough = 2000
+	return whatlanggo.DetectLang(cutTo(text, enough)).Iso6391()
+}

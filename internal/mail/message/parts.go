@@ -1,0 +1,202 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"strings"
+
+	gomessage "github.com/emersion/go-message"
+	"github.com/emersion/go-message/textproto"
+)
+
+// Limits of the MIME tree. What is beyond them is not opened, and noted.
+const (
+	maxDepth     = 12
+	maxParts     = 300
+	maxTextBytes = 1 << 20 // of one part
+	maxTexts     = 4 << 20 // of all parts
+	maxOpened    = 5 << 20 // of an attachment
+)
+
+// A leaf is a part that has no parts.
+type leaf struct {
+	mediaType   string
+	charset     string
+	disposition string
+	name        string
+	// alternatives are the numbers of the multipart/alternative containers that
+	// the leaf is in, outermost first.
+	alternatives []int
+	// content is the decoded content, at most the limit of its kind; size is that
+	// of all of it.
+	content []byte
+	size    int64
+	// unicode says that the content is UTF-8 already.
+	unicode bool
+}
+
+func (l *leaf) text() bool { return l.mediaType == "text/plain" || l.mediaType == "text/html" }
+
+// attached reports whether a text is one that a reader opens, not one that is
+// shown.
+func (l *leaf) attached() bool {
+	return l.disposition == "attachment" || l.name != ""
+}
+
+// errLimit stops the walk over parts.
+var errLimit = errors.New("limit of parts")
+
+// tree reads the MIME tree of one message.
+type tree struct {
+	m      *Message
+	leaves []leaf
+	// alternatives counts the multipart/alternative containers.
+	alternatives int
+	texts        int64
+}
+
+// partHeader is what a header says of the part that it begins.
+type partHeader struct {
+	mediaType, encoding, disposition, name, charset, boundary string
+}
+
+func readPartHeader(get func(name string) string) partHeader {
+	h := partHeader{encoding: strings.ToLower(strings.TrimSpace(get("Content-Transfer-Encoding")))}
+	var params map[string]string
+	h.mediaType, params = mediaType(get("Content-Type"))
+	if h.mediaType == "" {
+		h.mediaType = "text/plain"
+	}
+	h.charset, h.boundary, h.name = params["charset"], params["boundary"], params["name"]
+	if value := get("Content-Disposition"); value != "" {
+		h.disposition, params = mediaType(value)
+		if name := params["filename"]; name != "" {
+			h.name = name
+		}
+	}
+	return h
+}
+
+// mediaType parses a value with parameters. Of a broken one it returns what is
+// before the first semicolon, and the parameters that can be read.
+func mediaType(value string) (string, map[string]string) {
+	value = cutTo(value, maxFieldBytes)
+	kind, params, err := mime.ParseMediaType(value)
+	if err == nil {
+		return kind, params
+	}
+	kind, rest, _ := strings.Cut(value, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	params = map[string]string{}
+	for piece := range strings.SplitSeq(rest, ";") {
+		name, value, ok := strings.Cut(piece, "=")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if _, seen := params[name]; ok && !seen && len(params) < 20 {
+			params[name] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return kind, params
+}
+
+// read walks the tree below a header. It returns an error if the body is not
+// as the header says.
+func (t *tree) read(header partHeader, body io.Reader, depth int, alternatives []int) error {
+	if !strings.HasPrefix(header.mediaType, "multipart/") {
+		return t.readLeaf(header, body, alternatives)
+	}
+	if depth >= maxDepth {
+		t.m.note("limit", "depth", 1, 0)
+		return errLimit
+	}
+	if header.boundary == "" {
+		return errors.New("multipart without a boundary")
+	}
+	if header.mediaType == "multipart/alternative" {
+		t.alternatives++
+		alternatives = append(alternatives[:len(alternatives):len(alternatives)], t.alternatives)
+	}
+	parts := textproto.NewMultipartReader(body, header.boundary)
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		inner := readPartHeader(part.Header.Get)
+		if header.mediaType == "multipart/digest" && part.Header.Get("Content-Type") == "" {
+			inner.mediaType = "message/rfc822"
+		}
+		if err := t.read(inner, part, depth+1, alternatives); err != nil {
+			return err
+		}
+	}
+}
+
+// readLeaf decodes one part.
+func (t *tree) readLeaf(header partHeader, body io.Reader, alternatives []int) error {
+	if len(t.leaves) >= maxParts {
+		t.m.note("limit", "parts", 1, 0)
+		return errLimit
+	}
+	l := leaf{
+		mediaType: header.mediaType, charset: header.charset, disposition: header.disposition, name: header.name,
+		alternatives: alternatives,
+	}
+	var about gomessage.Header
+	if header.encoding != "" {
+		about.Set("Content-Transfer-Encoding", header.encoding)
+	}
+	entity, err := gomessage.New(about, body)
+	if err != nil && !gomessage.IsUnknownEncoding(err) {
+		return err
+	}
+	err = t.fill(&l, entity.Body)
+	t.leaves = append(t.leaves, l)
+	return err
+}
+
+// fill reads the content of a part up to the limit of its kind, and counts the
+// rest.
+func (t *tree) fill(l *leaf, content io.Reader) error {
+	limit := int64(maxOpened)
+	if l.text() && !l.attached() {
+		limit = min(maxTextBytes, maxTexts-t.texts)
+	}
+	var err error
+	l.content, err = io.ReadAll(io.LimitReader(content, limit))
+	l.size = int64(len(l.content))
+	if err != nil {
+		return err
+	}
+	more, err := io.Copy(io.Discard, content)
+	l.size += more
+	if l.text() && !l.attached() {
+		t.texts += int64(len(l.content))
+		if more > 0 {
+			t.m.note("limit", "text", 1, int(more))
+		}
+	}
+	return err
+}
+
+// readParts returns the leaves of a message.
+func (m *Message) readParts(raw, body []byte) []leaf {
+	t := tree{m: m}
+	header := readPartHeader(m.Get)
+	err := t.read(header, bytes.NewReader(body), 0, nil)
+	if err == nil || errors.Is(err, errLimit) {
+		return t.leaves
+	}
+	m.warn("the MIME structure is broken")
+	if leaves := m.readBroken(raw); len(leaves) > 0 {
+		return leaves
+	}
+	if len(t.leaves) > 0 {
+		return t.leaves
+	}
+	return []leaf{{mediaType: "text/plain", content: body[:min(len(body), maxTextBytes)], size: int64(len(body))}}
+}
