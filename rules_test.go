@@ -94,7 +94,8 @@ func layers() map[string]layer {
 		"internal/triage/signal":   {4, 0},
 		"internal/triage/classify": {4, 1},
 		"internal/triage/decide":   {4, 2},
-		"internal/triage/evaluate": {4, 3},
+		"internal/triage/plan":     {4, 3},
+		"internal/triage/evaluate": {4, 4},
 		"internal/triage/...":      {7, 0},
 
 		"internal/server/openapi":             {8, 0},

@@ -1,0 +1,151 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// loweringRow is a row of the table of what lowers a level.
+type loweringRow struct {
+	name, because string
+	// to returns the level that is left of one.
+	to func(Facts, Decision) Level
+}
+
+func lowerings() []loweringRow {
+	// atMost lowers to a level where something holds.
+	atMost := func(most Level, holds func(Facts) bool) func(Facts, Decision) Level {
+		return func(f Facts, d Decision) Level {
+			if holds(f) {
+				return min(d.Allowed, most)
+			}
+			return d.Allowed
+		}
+	}
+	return []loweringRow{
+		{"offered", "L6 is not offered, and no other number is a level", func(_ Facts, d Decision) Level {
+			if d.Allowed < L0 {
+				return L0
+			}
+			return min(d.Allowed, L5)
+		}},
+		{"claimed", "the sender only claims to be of the owner's organisation: no level above that of the organisation", func(f Facts, d Decision) Level {
+			if claimsOwn(f) {
+				return min(d.Allowed, max(L0, levelOf(f, IntraOrg)))
+			}
+			return d.Allowed
+		}},
+		{"unproven", "above L2, authentication has to prove the sender, or an uncorrected history to speak for them", atMost(L2, func(f Facts) bool { return !aligned(f) && !trusted(f) })},
+		{"confidence", "the confidence is low: one level down", func(f Facts, d Decision) Level {
+			if d.Confidence < threshold(f.Settings.Confident, defaultConfident) {
+				return max(L0, d.Allowed-1)
+			}
+			return d.Allowed
+		}},
+		{"suspicious", "a suspicious message has nothing done without a person", atMost(L2, func(f Facts) bool { return f.Signals.Suspicious })},
+		{"phishing", "for a message that may be phishing, every tool is off but quarantine", atMost(L1, func(f Facts) bool { return f.Signals.Phishing })},
+		{"injection", "for a message that gives instructions to an assistant, every tool is off", atMost(L0, func(f Facts) bool { return f.Signals.Injection })},
+		{"observe_only", "the account is only observed: a person approves everything", atMost(L3, func(f Facts) bool { return f.Settings.ObserveOnly })},
+	}
+}
+
+func levelOf(f Facts, c Cohort) Level {
+	if set, ok := f.Settings.Levels[c]; ok {
+		return set
+	}
+	return DefaultLevel(c)
+}
+
+func (s *state) chooseLevel() {
+	d := &s.decision
+	d.Asked = levelOf(s.facts, d.Cohort)
+	d.Allowed = d.Asked
+	s.step("level", "", d.Asked.String(), "the level of the cohort "+string(d.Cohort))
+	for _, row := range lowerings() {
+		to := row.to(s.facts, *d)
+		if to == d.Allowed {
+			continue
+		}
+		s.step("level "+row.name, d.Allowed.String(), to.String(), row.because)
+		d.Lowered = append(d.Lowered, Lowering{Rule: row.name, From: d.Allowed, To: to})
+		d.Allowed = to
+	}
+}
+
+// candidates returns the actions that the understanding of the message asks for,
+// before anything is asked about whether they may happen.
+func (s *state) candidates() []Action {
+	d := s.decision
+	all := []Action{Label}
+	if d.Bucket == Urgent {
+		all = append(all, Flag)
+	}
+	if s.row.draft && d.Bucket.needsOwner() {
+		all = append(all, Draft)
+	}
+	if d.Bucket == Archived || s.row.bucket == Archived && len(d.Vetoes) > 0 {
+		all = append(all, Archive)
+	}
+	if s.facts.Signals.Phishing && s.facts.Settings.Quarantine {
+		all = append(all, Quarantine)
+	}
+	return all
+}
+
+func (s *state) chooseActions() {
+	d := &s.decision
+	for _, action := range s.candidates() {
+		if because := s.refusal(action); because != "" {
+			s.step("action", string(action), "not proposed", because)
+			continue
+		}
+		want := Want{Action: action, Confirm: s.row.confirm || d.Allowed < rowOf(action).alone}
+		d.Wants = append(d.Wants, want)
+		switch {
+		case AlwaysConfirmed(action):
+			s.step("action", string(action), "proposed; a person approves", "it is always confirmed by a person")
+		case d.Allowed < rowOf(action).alone:
+			s.step("action", string(action), "proposed; a person approves", fmt.Sprintf("by itself from %v, and %v is allowed", rowOf(action).alone, d.Allowed))
+		case want.Confirm:
+			s.step("action", string(action), "proposed; a person approves", "for this act and cohort nothing is automatic")
+		default:
+			s.step("action", string(action), "proposed; policy decides", fmt.Sprintf("%v is allowed", d.Allowed))
+		}
+	}
+	if len(d.Wants) == 0 {
+		s.step("result", "", "nothing is proposed", "no action is left; the message is only shown as "+string(d.Bucket))
+	}
+}
+
+// refusal returns why an action is not proposed; empty if it is.
+func (s *state) refusal(action Action) string {
+	d, f, row := s.decision, s.facts, rowOf(action)
+	unsure := threshold(f.Settings.Unsure, defaultUnsure)
+	switch {
+	case f.Signals.Injection:
+		return "the message gives instructions to an assistant"
+	case !s.may(signal.Tools) && action != Quarantine && action != Report:
+		return "the message may be phishing"
+	case action == Draft && !s.may(signal.Draft):
+		return "the message is suspicious"
+	case d.Allowed < row.propose:
+		return fmt.Sprintf("proposed from %v, and %v is allowed", row.propose, d.Allowed)
+	case row.moves && len(d.Vetoes) > 0:
+		return "a veto keeps it where it is: " + d.Vetoes[0]
+	case action == Quarantine && slices.Contains(d.Vetoes, "elsewhere"):
+		return "it does not lie in the inbox"
+	case d.Question:
+		return "its owner is asked first"
+	case action == Label && s.category < unsure:
+		return fmt.Sprintf("the category is sure to %.2f, under %.2f", s.category, unsure)
+	case f.Earlier.Touched:
+		return "its owner has moved or flagged it since"
+	case slices.Contains(f.Earlier.Undone, action):
+		return "its owner has taken it back"
+	case action == Flag && slices.Contains(d.Vetoes, "starred"):
+		return "it has a star already"
+	}
+	return ""
+}

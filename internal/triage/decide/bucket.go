@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"fmt"
+
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// bulkNeed is the sum of need from which one of many alike may be urgent: an
+// answer to the owner has it.
+const bulkNeed = 3
+
+// chooseBucket takes the bucket of the table, and then what the words of the
+// message ask for. Who the sender is orders messages and chooses a row; it never
+// makes one urgent.
+func (s *state) chooseBucket() {
+	s.row = actRows()[s.decision.Act][groupOf(s.decision.Cohort)]
+	s.decision.Hint = s.row.hint
+	s.fromTable()
+	s.fromPriority()
+	if isMuted(s.facts) && s.decision.Bucket.needsOwner() {
+		s.put(Informational, "muted", "its owner muted the sender", 1-s.attention())
+	}
+	s.lowerFlagged()
+}
+
+// lowerFlagged takes from a flagged message what would lead its owner to it. It
+// runs last and raises no confidence, so that no flag changes what is allowed
+// but downwards.
+func (s *state) lowerFlagged() {
+	d := &s.decision
+	attention := s.may(signal.Attention)
+	if !attention && d.Bucket.needsOwner() {
+		s.put(Informational, "phishing", "a message that may be a lure never waits for its owner", min(d.Confidence, 1-s.attention()))
+	}
+	if !attention && needsOwner(d.Priority) {
+		s.step("phishing", string(d.Priority), string(classify.ForInfo), "a message that may be a lure never asks for its owner")
+		d.Priority = classify.ForInfo
+	}
+	if !s.may(signal.Tools) {
+		d.Hint = ""
+	}
+}
+
+// put moves the message to a bucket, with a confidence in that.
+func (s *state) put(to Bucket, rule, because string, confidence float64) {
+	s.step(rule, string(s.decision.Bucket), string(to), because)
+	s.decision.Bucket, s.decision.Confidence = to, confidence
+}
+
+func (s *state) fromTable() {
+	to, because := s.row.bucket, fmt.Sprintf("%s in the cohort %s", s.decision.Act, s.decision.Cohort)
+	switch {
+	case s.row.deadline && has(s.facts, signal.DeadlineDate):
+		to, because = Actionable, because+", with a deadline"
+	case s.row.amended && s.facts.Amends.needsOwner():
+		to, because = Actionable, because+", which changes a message that waits for its owner"
+	case s.row.amended && s.row.raised && s.facts.Amends == Informational:
+		to, because = Actionable, because+", one more urgent than the message that it changes"
+	}
+	confidence := s.act
+	if !to.needsOwner() {
+		confidence = min(s.act, 1-s.attention())
+	}
+	s.put(to, "bucket", because, confidence)
+}
+
+func (s *state) fromPriority() {
+	now, priority := s.decision.Bucket, s.decision.Priority
+	bulk := isBulk(s.facts) && s.facts.Signals.Sums[signal.Need] < bulkNeed
+	switch {
+	case needsOwner(priority) && bulk:
+		if now == Archived {
+			s.put(Informational, "priority", "its words ask for attention, as one of many alike: it is shown", 1-s.attention())
+		}
+	case priority == classify.Urgent:
+		s.put(Urgent, "priority", "its words are urgent", s.attention())
+	case priority == classify.NeedsResponse && !now.needsOwner():
+		s.put(Actionable, "priority", "its words need a response", s.attention())
+	case priority == classify.Personal && now == Archived:
+		s.put(Informational, "priority", "it is personal", 1-s.attention())
+	case priority == classify.Promotional && now.needsOwner():
+		s.put(Informational, "priority", "its words promote something", 1-s.attention())
+	}
+}
+
+func isMuted(f Facts) bool { return f.Sender.Muted || listed(f.Headers.From, f.Settings.Muted) }
+
+// The thresholds of confidence. Starting values.
+const (
+	defaultConfident = 0.7
+	defaultUnsure    = 0.5
+)
+
+func threshold(set, standard float64) float64 {
+	if set > 0 && set <= 1 {
+		return set
+	}
+	return standard
+}
+
+// askOwner turns a decision that is a guess into a question.
+func (s *state) askOwner() {
+	unsure := threshold(s.facts.Settings.Unsure, defaultUnsure)
+	if s.decision.Confidence >= unsure || !s.may(signal.Tools) {
+		return
+	}
+	if s.decision.Bucket == Archived {
+		s.put(Informational, "question", "nothing is put away on a guess", s.decision.Confidence)
+	}
+	if s.decision.Asked > L0 {
+		s.decision.Question = true
+		s.step("question", "", "its owner is asked", fmt.Sprintf("the confidence of %.2f is under %.2f", s.decision.Confidence, unsure))
+	}
+}

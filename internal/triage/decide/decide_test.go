@@ -1,0 +1,334 @@
+package decide_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+func wanted(d decide.Decision, a decide.Action) bool {
+	return slices.ContainsFunc(d.Wants, func(w decide.Want) bool { return w.Action == a })
+}
+
+// effort orders what a decision does about an action: nothing, proposes it to a
+// person, leaves it to policy.
+func effort(d decide.Decision, a decide.Action) int {
+	at := slices.IndexFunc(d.Wants, func(w decide.Want) bool { return w.Action == a })
+	switch {
+	case at < 0:
+		return 0
+	case d.Wants[at].Confirm:
+		return 1
+	}
+	return 2
+}
+
+func allActions() []decide.Action {
+	return []decide.Action{
+		decide.Label, decide.Flag, decide.Archive, decide.Draft, decide.Snooze, decide.Trash, decide.Quarantine,
+		decide.Report, decide.Send, decide.Forward, decide.Delete, decide.Block, decide.Unsubscribe, decide.RSVP,
+	}
+}
+
+// TestRestrictionsOnlyLower adds to random facts what speaks against a message,
+// and what keeps it in place. Quarantine alone may come, and only for a person
+// to approve.
+func TestRestrictionsOnlyLower(t *testing.T) {
+	t.Parallel()
+
+	var against []signal.Rule
+	for _, rule := range signal.Rules() {
+		if rule.Weight > 0 && (rule.Axis == signal.Risk || rule.Axis == signal.Inject) {
+			against = append(against, rule)
+		}
+	}
+	restrict := map[string]func(*rapid.T, *decide.Facts){
+		"symbols of risk and injection": func(t *rapid.T, f *decide.Facts) {
+			f.Signals = withSymbols(f.Signals, rapid.SliceOfN(rapid.SampledFrom(against), 1, 6).Draw(t, "against")...)
+		},
+		"suspicious":    func(_ *rapid.T, f *decide.Facts) { f.Signals.Suspicious = true },
+		"phishing":      func(_ *rapid.T, f *decide.Facts) { f.Signals.Phishing = true },
+		"injection":     func(_ *rapid.T, f *decide.Facts) { f.Signals.Injection = true },
+		"important":     func(_ *rapid.T, f *decide.Facts) { f.Flags = append(slices.Clone(f.Flags), "$Important") },
+		"star":          func(_ *rapid.T, f *decide.Facts) { f.Flags = append(slices.Clone(f.Flags), "\\Flagged") },
+		"task label":    func(_ *rapid.T, f *decide.Facts) { f.Flags = append(slices.Clone(f.Flags), "ACTION") },
+		"owner replied": func(_ *rapid.T, f *decide.Facts) { f.OwnerReplied = true },
+		"follow-up":     func(_ *rapid.T, f *decide.Facts) { f.FollowUp = true },
+		"touched":       func(_ *rapid.T, f *decide.Facts) { f.Earlier.Touched = true },
+		"undone":        func(_ *rapid.T, f *decide.Facts) { f.Earlier.Undone = allActions() },
+		"observed":      func(_ *rapid.T, f *decide.Facts) { f.Settings.ObserveOnly = true },
+		"other folder":  func(_ *rapid.T, f *decide.Facts) { f.Folder = mailbox.UseOther },
+		"not aligned":   func(_ *rapid.T, f *decide.Facts) { f.Authentication.Aligned = false },
+		"DMARC failed":  func(_ *rapid.T, f *decide.Facts) { f.Authentication.DMARC = signal.AuthFail },
+	}
+	for name, more := range restrict {
+		check := rapid.MakeCheck(func(t *rapid.T) {
+			facts := drawFacts(t)
+			if name == "not aligned" || name == "DMARC failed" {
+				// Authentication also chooses between intra_org and first_contact, whose
+				// acts mean different things; that is left out here.
+				facts.Settings.Domains, facts.Settings.Addresses = nil, nil
+			}
+			before := decide.Decide(facts)
+
+			more(t, &facts)
+			after := decide.Decide(facts)
+
+			if after.Allowed > before.Allowed {
+				t.Errorf("level %v became %v", before.Allowed, after.Allowed)
+			}
+			for _, action := range allActions() {
+				quarantined := action == decide.Quarantine && effort(after, action) == 1
+				if effort(after, action) > effort(before, action) && !quarantined {
+					t.Errorf("%s went from %d to %d", action, effort(before, action), effort(after, action))
+				}
+			}
+		})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 10 {
+				check(t)
+			}
+		})
+	}
+}
+
+func TestDecidesEveryCase(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		facts := drawFacts(t)
+
+		d := decide.Decide(facts)
+
+		if !slices.Contains(allActs(), d.Act) || !slices.Contains(allCategories(), d.Category) ||
+			!slices.Contains(allPriorities(), d.Priority) || !slices.Contains(allCohorts(), d.Cohort) {
+			t.Errorf("act %q, category %q, priority %q, cohort %q: each has to be one of its list", d.Act, d.Category, d.Priority, d.Cohort)
+		}
+		if d.Allowed < decide.L0 || d.Allowed > decide.L5 || !(d.Confidence >= 0 && d.Confidence <= 1) {
+			t.Errorf("level %v with confidence %v", d.Allowed, d.Confidence)
+		}
+		for _, want := range d.Wants {
+			if d.Allowed < decide.L2 && want.Action != decide.Quarantine {
+				t.Errorf("%s is wanted at %v", want.Action, d.Allowed)
+			}
+			if d.Allowed < decide.L4 && !want.Confirm {
+				t.Errorf("%s is left to policy at %v", want.Action, d.Allowed)
+			}
+			if decide.AlwaysConfirmed(want.Action) && !want.Confirm {
+				t.Errorf("%s is not confirmed", want.Action)
+			}
+		}
+		if facts.Signals.Injection && len(d.Wants) > 0 {
+			t.Errorf("a message with instructions has %v", d.Wants)
+		}
+		if facts.Signals.Phishing && (d.Bucket == decide.Urgent || d.Bucket == decide.Actionable || d.Bucket == decide.Archived) {
+			t.Errorf("phishing lies in %s", d.Bucket)
+		}
+		if len(d.Wants) == 0 && d.Trace[len(d.Trace)-1].Rule != "result" {
+			t.Errorf("nothing is proposed, and the trace ends in %v", d.Trace[len(d.Trace)-1])
+		}
+		if d.Bucket != decide.Archived && wanted(d, decide.Archive) || len(d.Vetoes) > 0 && wanted(d, decide.Archive) {
+			t.Errorf("bucket %s with vetoes %v is to be archived", d.Bucket, d.Vetoes)
+		}
+	})
+}
+
+// TestEveryRowAndLevel walks act × cohort × level and looks at what a person is
+// asked about.
+func TestEveryRowAndLevel(t *testing.T) {
+	t.Parallel()
+
+	for _, act := range allActs() {
+		for cohort, facts := range oneOfEach() {
+			for level := decide.L0; level <= decide.L6; level++ {
+				facts.Settings.Levels = map[decide.Cohort]decide.Level{cohort: level}
+				facts.Prediction.Act = act
+
+				d := decide.Decide(facts)
+
+				if d.Cohort != cohort || d.Asked != level || d.Allowed != min(level, decide.L5) {
+					t.Fatalf("%s in %s at %v: cohort %s, asked %v, allowed %v", act, cohort, level, d.Cohort, d.Asked, d.Allowed)
+				}
+				if got, want := wanted(d, decide.Label), level >= decide.L2; got != want {
+					t.Errorf("%s in %s at %v: label is %v, want %v", act, cohort, level, got, want)
+				}
+				if got, want := wanted(d, decide.Archive), level >= decide.L2 && d.Bucket == decide.Archived; got != want {
+					t.Errorf("%s in %s at %v: archive is %v, want %v", act, cohort, level, got, want)
+				}
+				for _, want := range d.Wants {
+					alone := level >= decide.L4 && !(act == classify.Request && (cohort == decide.CrossOrg || cohort == decide.FirstContact))
+					if want.Confirm == alone {
+						t.Errorf("%s in %s at %v: %s asks a person is %v", act, cohort, level, want.Action, want.Confirm)
+					}
+				}
+			}
+		}
+	}
+}
+
+// oneOfEach returns facts by the cohort that they belong to, with a sender that
+// may be trusted.
+func oneOfEach() map[decide.Cohort]decide.Facts {
+	news, colleague := newsletter(), colleague()
+	colleague.Prediction.Priority, colleague.Prediction.Attention = classify.ForInfo, 0.1
+	with := func(f decide.Facts, change func(*decide.Facts)) decide.Facts {
+		f.Prediction.Priority = classify.ForInfo
+		change(&f)
+		return f
+	}
+	return map[decide.Cohort]decide.Facts{
+		decide.Newsletters:  news,
+		decide.VIP:          with(colleague, func(f *decide.Facts) { f.Sender.VIP = true }),
+		decide.FirstContact: with(colleague, func(f *decide.Facts) { f.Sender = signal.Sender{} }),
+		decide.Social: with(news, func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe = false
+			f.Settings.Social = []string{"shop.example"}
+		}),
+		decide.Transactional: with(news, func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe = false
+			f.Prediction.Category = classify.Receipts
+		}),
+		decide.IntraOrg: colleague,
+		decide.CrossOrg: with(colleague, func(f *decide.Facts) { f.Headers.Cc = []string{"eve@foreign.example"} }),
+		decide.Default:  with(colleague, func(f *decide.Facts) { f.Settings.Domains, f.Headers.From = nil, []string{"bo@friend.example"} }),
+	}
+}
+
+// TestHeadersAloneGiveNoLevel lets a sender write every header, with everything
+// allowed that the owner can allow.
+func TestHeadersAloneGiveNoLevel(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		facts := drawFacts(t)
+		facts.Settings.Levels = map[decide.Cohort]decide.Level{}
+		for _, cohort := range allCohorts() {
+			facts.Settings.Levels[cohort] = decide.L5
+		}
+		facts.Authentication = signal.Authentication{SPF: signal.AuthUnknown, DKIM: signal.AuthUnknown, DMARC: signal.AuthUnknown}
+		known := yes(t, "a known sender, and a failure")
+		if known {
+			facts.Sender, facts.Authentication.DMARC = signal.Sender{Received: 9}, signal.AuthFail
+		} else {
+			facts.Sender, facts.List = signal.Sender{}, signal.Sender{}
+		}
+
+		d := decide.Decide(facts)
+
+		if d.Allowed > decide.L2 {
+			t.Errorf("cohort %s is allowed %v", d.Cohort, d.Allowed)
+		}
+	})
+}
+
+func TestVIPMakesNothingUrgent(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		facts := drawFacts(t)
+		facts.Sender.VIP, facts.Sender.Replied, facts.Settings.VIP = false, 0, nil
+		before := decide.Decide(facts)
+
+		facts.Sender.VIP = true
+		after := decide.Decide(facts)
+
+		if after.Bucket == decide.Urgent && before.Bucket != decide.Urgent {
+			t.Errorf("the VIP made urgent what was %s", before.Bucket)
+		}
+	})
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+
+	type result struct {
+		Cohort  decide.Cohort
+		Bucket  decide.Bucket
+		Allowed decide.Level
+		Wants   []decide.Want
+	}
+	alone := func(actions ...decide.Action) []decide.Want {
+		var wants []decide.Want
+		for _, a := range actions {
+			wants = append(wants, decide.Want{Action: a})
+		}
+		return wants
+	}
+	asked := func(actions ...decide.Action) []decide.Want {
+		wants := alone(actions...)
+		for i := range wants {
+			wants[i].Confirm = true
+		}
+		return wants
+	}
+	tests := map[string]struct {
+		facts  decide.Facts
+		change func(*decide.Facts)
+		want   result
+	}{
+		"a newsletter is put away": {newsletter(), func(*decide.Facts) {},
+			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a newsletter of an observed account waits for a person": {newsletter(), func(f *decide.Facts) { f.Settings.ObserveOnly = true },
+			result{decide.Newsletters, decide.Archived, decide.L3, asked(decide.Label, decide.Archive)}},
+		"a starred newsletter stays": {newsletter(), func(f *decide.Facts) { f.Flags = []string{"\\Flagged"} },
+			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
+		"a newsletter that was put back stays": {newsletter(), func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Archive} },
+			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label)}},
+		"a newsletter with little confidence falls a level": {newsletter(), func(f *decide.Facts) { f.Prediction.ActConfidence = 0.6 },
+			result{decide.Newsletters, decide.Archived, decide.L4, alone(decide.Label, decide.Archive)}},
+		"a guess is a question": {newsletter(), func(f *decide.Facts) { f.Prediction.ActConfidence = 0.4 },
+			result{decide.Newsletters, decide.Informational, decide.L4, nil}},
+		"a newsletter that asks for something is shown": {newsletter(), func(f *decide.Facts) { f.Prediction.Act = classify.Request },
+			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
+		"an urgent newsletter is only shown": {newsletter(), func(f *decide.Facts) { f.Prediction.Priority = classify.Urgent },
+			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
+		"an urgent answer over a list is urgent": {newsletter(), func(f *decide.Facts) {
+			f.Prediction.Priority, f.Prediction.Attention = classify.Urgent, 0.9
+			f.Signals.Sums = map[signal.Axis]float64{signal.Need: 3}
+		}, result{decide.Newsletters, decide.Urgent, decide.L5, alone(decide.Label, decide.Flag)}},
+		"a newsletter of a stranger is a first contact": {newsletter(), func(f *decide.Facts) { f.Sender = signal.Sender{} },
+			result{decide.FirstContact, decide.Informational, decide.L1, nil}},
+		"a newsletter without authentication has history": {newsletter(), func(f *decide.Facts) { f.Authentication = signal.Authentication{} },
+			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a corrected sender without authentication is asked about": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender.Corrected = signal.Authentication{}, 1
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
+		"a colleague's request is a draft to approve": {colleague(), func(*decide.Facts) {},
+			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Label, decide.Draft)}},
+		"a colleague without a pass is a first contact": {colleague(), func(f *decide.Facts) { f.Authentication.Aligned = false },
+			result{decide.FirstContact, decide.Actionable, decide.L1, nil}},
+		"a muted colleague does not wait": {colleague(), func(f *decide.Facts) { f.Sender.Muted = true },
+			result{decide.IntraOrg, decide.Informational, decide.L1, nil}},
+		"a lure waits for nobody": {colleague(), func(f *decide.Facts) { f.Signals.Phishing = true },
+			result{decide.IntraOrg, decide.Informational, decide.L1, nil}},
+		"a lure may be quarantined by a person": {newsletter(), func(f *decide.Facts) {
+			f.Signals.Phishing, f.Settings.Quarantine = true, true
+		}, result{decide.Newsletters, decide.Informational, decide.L1, asked(decide.Quarantine)}},
+		"instructions switch everything off": {newsletter(), func(f *decide.Facts) {
+			f.Signals.Injection, f.Signals.Phishing, f.Settings.Quarantine = true, true, true
+		}, result{decide.Newsletters, decide.Informational, decide.L0, nil}},
+		"an action tag is not seen": {newsletter(), func(f *decide.Facts) { f.Flags = []string{"Countersign_do_action"} },
+			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.change(&tt.facts)
+
+			d := decide.Decide(tt.facts)
+
+			got := result{d.Cohort, d.Bucket, d.Allowed, d.Wants}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("Decide() (-want +got):\n%s\ntrace: %v", diff, d.Trace)
+			}
+		})
+	}
+}

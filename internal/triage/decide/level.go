@@ -1,0 +1,121 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Level is how much the agent may do by itself about messages of a cohort.
+type Level int
+
+// The levels. L6 is defined and not offered.
+const (
+	L0 Level = iota
+	L1
+	L2
+	L3
+	L4
+	L5
+	L6
+)
+
+// String returns the level as people write it, such as "L4".
+func (l Level) String() string { return fmt.Sprintf("L%d", int(l)) }
+
+// MarshalText returns the level as String does.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote, in upper or lower case.
+func (l *Level) UnmarshalText(text []byte) error {
+	if len(text) != 2 || text[0]|0x20 != 'l' || text[1] < '0' || text[1] > '6' {
+		return fmt.Errorf("a level is one of L0 to L6, without L6 where one is set")
+	}
+	*l = Level(text[1] - '0')
+	return nil
+}
+
+// Action is something that can be done about a message.
+type Action string
+
+// The actions.
+const (
+	Label       Action = "label"
+	Flag        Action = "flag"
+	Archive     Action = "archive"
+	Draft       Action = "draft"
+	Snooze      Action = "snooze"
+	Trash       Action = "trash"
+	Quarantine  Action = "quarantine"
+	Report      Action = "report"
+	Send        Action = "send"
+	Forward     Action = "forward"
+	Delete      Action = "delete"
+	Block       Action = "block"
+	Unsubscribe Action = "unsubscribe"
+	RSVP        Action = "rsvp"
+)
+
+// levelRow is a row of the table of levels.
+type levelRow struct {
+	level                           Level
+	name, reading, writing, sending string
+}
+
+func levels() []levelRow {
+	return []levelRow{
+		{L0, "manual", "the agent is silent", "–", "–"},
+		{L1, "query only", "answers when asked", "–", "–"},
+		{L2, "suggest per message", "label, flag, archive and draft are proposed", "each is approved by its owner", "–"},
+		{L3, "batch suggest", "as L2, reviewed sorted", "approved in batches", "–"},
+		{L4, "act with undo", "as L3", "label, flag, snooze, draft, and archive of low priority, each with an undo", "–"},
+		{L5, "autonomous", "scheduled runs", "as L4, and trash with an undo", "authored templates only, each confirmed"},
+		{L6, "delegated", "defined, not offered", "", ""},
+	}
+}
+
+// actionRow is a row of the table of actions.
+type actionRow struct {
+	action Action
+	// propose is the lowest level at which the action is proposed, and alone the
+	// lowest at which it is left to policy whether a person is asked; never is a
+	// level that nobody has.
+	propose, alone Level
+	// moves says that vetoes apply.
+	moves bool
+}
+
+// never is above every level: such an action is always confirmed by a person.
+const never = L6 + 1
+
+func actions() []actionRow {
+	return []actionRow{
+		{action: Label, propose: L2, alone: L4},
+		{action: Flag, propose: L2, alone: L4},
+		{action: Archive, propose: L2, alone: L4, moves: true},
+		{action: Snooze, propose: L2, alone: L4, moves: true},
+		{action: Draft, propose: L2, alone: L4},
+		{action: Trash, propose: L2, alone: L5, moves: true},
+		// Quarantine and Report are for phishing, which has no level above L1.
+		{action: Quarantine, propose: L1, alone: never},
+		{action: Report, propose: L1, alone: never},
+		{action: Send, propose: L2, alone: never},
+		{action: Forward, propose: L2, alone: never},
+		{action: Delete, propose: L2, alone: never, moves: true},
+		{action: Block, propose: L2, alone: never},
+		{action: Unsubscribe, propose: L2, alone: never},
+		{action: RSVP, propose: L2, alone: never},
+	}
+}
+
+// rowOf returns what the table says of an action. One that is not in the table
+// is never proposed.
+func rowOf(a Action) actionRow {
+	rows := actions()
+	if at := slices.IndexFunc(rows, func(r actionRow) bool { return r.action == a }); at >= 0 {
+		return rows[at]
+	}
+	return actionRow{action: a, propose: never, alone: never, moves: true}
+}
+
+// AlwaysConfirmed reports whether an action needs a person at every level.
+func AlwaysConfirmed(a Action) bool { return rowOf(a).alone == never }
