@@ -50,6 +50,8 @@ func layers() map[string]layer {
 		"internal/mail/mailbox":     {2, 0},
 		"internal/mail/message/...": {2, 0},
 		"internal/mail/message":     {2, 1},
+		"internal/mail/listing":     {2, 1},
+		"internal/mail/watch":       {2, 1},
 		"internal/mail/...":         {2, 2},
 
 		"internal/audit":             {3, 0},

@@ -1,0 +1,74 @@
+// Package listing finds out what changed in a folder whose server or file
+// system can only list what is there now. A cursor holds a digest of a fixed
+// size over the messages and flags that were accounted for, and the reader
+// remembers a hash of each name, so that neither grows with the messages'
+// contents, and a listing of any length is read as a stream.
+package listing
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+)
+
+const buckets = 256
+
+// Digest is a digest over a set of messages and their flags, which can be added
+// and taken away in any order. It consists of buckets, so that a difference
+// narrows down to a small part of the messages.
+type Digest [buckets]uint64
+
+// Add adds a message with the flags it has.
+func (d *Digest) Add(key, flags string) { d[bucket(key)] += hash(key, flags) }
+
+// Remove takes away a message that was added with the same flags.
+func (d *Digest) Remove(key, flags string) { d[bucket(key)] -= hash(key, flags) }
+
+// MayDiffer reports whether the message with this key may have other flags in
+// another digest, or be missing there.
+func (d *Digest) MayDiffer(other *Digest, key string) bool {
+	return d[bucket(key)] != other[bucket(key)]
+}
+
+// MarshalText writes a digest for a cursor.
+func (d *Digest) MarshalText() ([]byte, error) {
+	raw := make([]byte, 0, buckets*8)
+	for _, sum := range d {
+		raw = binary.BigEndian.AppendUint64(raw, sum)
+	}
+	return []byte(base64.StdEncoding.EncodeToString(raw)), nil
+}
+
+// UnmarshalText reads a digest from a cursor.
+func (d *Digest) UnmarshalText(text []byte) error {
+	raw, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil || len(raw) != buckets*8 {
+		return fmt.Errorf("digest of a cursor: %w", mailbox.ErrInvalid)
+	}
+	for i := range d {
+		d[i] = binary.BigEndian.Uint64(raw[i*8:])
+	}
+	return nil
+}
+
+func bucket(key string) int { return int(keyHash(key) % buckets) }
+
+func keyHash(key string) uint64 { return hash(key, "") }
+
+func hash(key, flags string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	h.Write([]byte{0})
+	h.Write([]byte(flags))
+	// FNV leaves neighbouring names in neighbouring values; the sums of a bucket
+	// need hashes that are independent.
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
