@@ -14,6 +14,8 @@ const (
 	CodeBreakerOpen = "breaker_open"
 	// CodeCancelled means that the caller gave up.
 	CodeCancelled = "cancelled"
+	// CodeChanged means that what the call is about was changed by someone else.
+	CodeChanged = "changed_since"
 	// CodeClosed means that the source was closed.
 	CodeClosed = "closed"
 	// CodeConflict means that the effect exists already.
@@ -51,6 +53,8 @@ const (
 	CodeToolError = "tool_error"
 	// CodeUnauthorized means that the source did not accept the credentials.
 	CodeUnauthorized = "unauthorized"
+	// CodeUnsupported means that the source cannot do what the call asks.
+	CodeUnsupported = "unsupported"
 	// CodeUnknownTool means that the source has no tool of that name.
 	CodeUnknownTool = "unknown_tool"
 	// CodeUnreachable means that no connection could be made.

@@ -166,6 +166,7 @@ func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 // ends in a space goes on with when it happened.
 var descriptions = map[string]string{
 	CodeCancelled:     "the caller gave up ",
+	CodeChanged:       "what the call is about was changed by someone else",
 	CodeClosed:        "the source was closed ",
 	CodeConflict:      "the effect exists already",
 	CodeInputRequired: "the tool asks for input, which nobody can give",
@@ -182,6 +183,7 @@ var descriptions = map[string]string{
 	CodeTimeout:       "the time limit was reached ",
 	CodeToolError:     "the tool reports that it failed",
 	CodeUnauthorized:  "the source does not accept the credentials for this call",
+	CodeUnsupported:   "the source cannot do what the call asks",
 	CodeUnknownTool:   "the source has no tool of this name",
 }
 

@@ -24,6 +24,8 @@ type Tool struct {
 	Effect        envelope.Effect
 	// Destructive says that a call may change or remove what exists already.
 	Destructive bool
+	// Reversal is how a call is reverted; nil if there is no such call.
+	Reversal *source.Reversal
 	// Local says that a call reaches nothing outside of Countersign.
 	Local bool
 	Run   Run `json:"-"`
@@ -40,7 +42,7 @@ func (t Tool) definition() source.Tool {
 			ReadOnly: t.Effect == envelope.EffectRead, Idempotent: t.Effect != envelope.EffectOnce,
 			Destructive: new(t.Destructive), OpenWorld: new(!t.Local),
 		},
-		Effect: t.Effect,
+		Effect: t.Effect, Reversal: t.Reversal,
 	}
 }
 

@@ -1,0 +1,176 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// idleTime is how long a connection without calls stays open.
+const idleTime = time.Minute
+
+// account is a mailbox with at most one connection, which one call at a time
+// uses.
+type account struct {
+	Account
+	// turn holds a token while a call uses the fields below.
+	turn   chan struct{}
+	writer mailbox.Writer // nil while there is no connection
+	idle   *time.Timer
+	closed bool
+}
+
+func newAccount(of Account) *account { return &account{Account: of, turn: make(chan struct{}, 1)} }
+
+// session is an account during one call.
+type session struct {
+	*account
+	source *Source
+	ctx    context.Context
+	// broken says that the connection cannot be used any more.
+	broken bool
+}
+
+// do runs a call when those before it have ended.
+func (a *account) do(ctx context.Context, s *Source, run func(*session) source.Observation) source.Observation {
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		o := source.Observation{Code: source.EndedCode(ctx)}
+		if o.Code == source.CodeTimeout {
+			// No failure of the mailbox: other calls took the time.
+			o.Code, o.Message = source.CodeRateLimited, s.name+": other calls of the account took too long"
+		}
+		return o
+	}
+	defer func() { <-a.turn }()
+	if a.closed {
+		return source.Observation{Code: source.CodeClosed}
+	}
+	defer a.watchIdle()
+	for reused := a.writer != nil; ; reused = false {
+		o, broken := a.try(ctx, s, run)
+		if broken && reused && !o.Written && ctx.Err() == nil {
+			continue // the connection broke since the call before, and this one has changed nothing
+		}
+		return o
+	}
+}
+
+// try runs a call once, and reports whether the connection broke. The caller has
+// the turn.
+func (a *account) try(ctx context.Context, s *Source, run func(*session) source.Observation) (o source.Observation, broken bool) {
+	on := &session{account: a, source: s, ctx: ctx}
+	if a.writer == nil {
+		w, err := a.Open(ctx)
+		if err != nil {
+			return on.failed(err, false), true
+		}
+		a.writer = w
+	}
+	o = run(on)
+	if on.broken {
+		_ = a.writer.Close() // the error that broke it says more
+		a.writer = nil
+	}
+	return o, on.broken
+}
+
+// watchIdle has the connection closed when it was not used for a while. The
+// caller has the turn.
+func (a *account) watchIdle() {
+	if a.idle != nil {
+		a.idle.Stop()
+		a.idle = nil
+	}
+	if a.writer == nil {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(idleTime, func() {
+		a.turn <- struct{}{}
+		defer func() { <-a.turn }()
+		if a.idle == timer && a.writer != nil {
+			_ = a.writer.Close() // nothing depends on it any more
+			a.writer, a.idle = nil, nil
+		}
+	})
+	a.idle = timer
+}
+
+// close closes the connection for good. No call runs any more.
+func (a *account) close() error {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	a.closed = true
+	if a.idle != nil {
+		a.idle.Stop()
+	}
+	if a.writer == nil {
+		return nil
+	}
+	w := a.writer
+	a.writer = nil
+	return w.Close()
+}
+
+// failed returns what an error of the mailbox means for a call, of which written
+// says whether it may have changed something. What the mailbox says of its own
+// accord is not shown: it may hold anything.
+func (s *session) failed(err error, written bool) source.Observation {
+	refuse := s.source.refuse
+	switch {
+	case errors.Is(err, mailbox.ErrGone):
+		return refuse(source.CodeNotFound, "the account has no message of this identity where the call says, nor elsewhere by its Message-ID")
+	case errors.Is(err, mailbox.ErrChanged):
+		return refuse(source.CodeChanged, "the message is being changed by someone else")
+	case errors.Is(err, mailbox.ErrNoFolder):
+		return refuse(source.CodeNotFound, "the account has no folder of this name")
+	case errors.Is(err, mailbox.ErrUnsupported):
+		return refuse(source.CodeUnsupported, "the mailbox cannot hold these keywords, or cannot move the message safely")
+	case errors.Is(err, mailbox.ErrInvalid):
+		return refuse(source.CodeInvalidArgs, "the mailbox cannot hold what the arguments say")
+	case errors.Is(err, mailbox.ErrTooLarge):
+		return refuse(source.CodeOversized, "the message is larger than the account's limit")
+	case errors.Is(err, mailbox.ErrDenied):
+		return refuse(source.CodeUnauthorized, "the mailbox does not accept the credentials, or denies this to them")
+	case errors.Is(err, mailbox.ErrBusy):
+		return source.Observation{Code: source.CodeRateLimited, RetryAfter: min(mailbox.RetryAfter(err), source.MaxRetryAfter)}
+	case errors.Is(err, safehttp.ErrForbidden):
+		return source.Forbidden()
+	}
+	s.broken = true
+	switch {
+	case s.ctx.Err() != nil:
+		return source.Observation{Written: written, Code: source.EndedCode(s.ctx)}
+	case written:
+		return source.Observation{Written: true, Code: source.CodeLost}
+	}
+	return source.Observation{Code: source.CodeUnreachable}
+}
+
+// folder returns the folder of a use: the configured one, or the first that the
+// account has for one of the uses. The error is mailbox.ErrNoFolder without one.
+func (s *session) folder(uses ...mailbox.Use) (string, error) {
+	all, err := s.writer.Folders(s.ctx)
+	if err != nil {
+		return "", err
+	}
+	if name := s.Folders[uses[0]]; name != "" {
+		if slices.ContainsFunc(all, func(f mailbox.Folder) bool { return f.Name == name }) {
+			return name, nil
+		}
+		return "", mailbox.ErrNoFolder
+	}
+	for _, use := range uses {
+		if i := slices.IndexFunc(all, func(f mailbox.Folder) bool { return f.Use == use }); i >= 0 {
+			return all[i].Name, nil
+		}
+	}
+	return "", mailbox.ErrNoFolder
+}

@@ -1,0 +1,214 @@
+package mail
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// reference names a message.
+type reference struct {
+	mailbox.Location
+	MessageID string `json:"message_id"`
+	Identity  string `json:"identity"`
+}
+
+// at returns the reference of the same message at a location.
+func (r reference) at(l mailbox.Location) reference {
+	r.Location = l
+	return r
+}
+
+// find returns the state of the message of a reference.
+func (s *session) find(r reference) (mailbox.State, error) {
+	identity, err := hex.DecodeString(r.Identity)
+	if err != nil {
+		return mailbox.State{}, mailbox.ErrInvalid
+	}
+	return s.writer.Find(s.ctx, r.Location, r.MessageID, identity)
+}
+
+// expectation is the state in which a call was decided on.
+type expectation struct {
+	Folder string   `json:"folder"`
+	Flags  []string `json:"flags"`
+}
+
+// set is what to add and what to remove.
+type set struct {
+	Add, Remove []string
+}
+
+// changeArgs are the arguments of the tools that change a message.
+type changeArgs struct {
+	Account  string
+	Message  reference
+	Labels   set
+	Flags    set
+	Folder   string
+	Expected *expectation
+}
+
+// result is what a tool answers.
+type result struct {
+	Before  *mailbox.State `json:"before,omitempty"`
+	After   *mailbox.State `json:"after,omitempty"`
+	State   *mailbox.State `json:"state,omitempty"`
+	Message reference      `json:"message"`
+}
+
+// answer returns the observation of a call that has its result.
+func answer(r result) source.Observation {
+	for _, state := range []*mailbox.State{r.Before, r.After, r.State} {
+		if state != nil {
+			state.Flags = mailbox.Flags(state.Flags...)
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return source.Observation{Written: true, Code: source.CodeMalformed}
+	}
+	return source.Observation{Written: true, Answered: true, Result: raw}
+}
+
+// changed returns the answer of a call after which a message is as it is said.
+func changed(of reference, before, after mailbox.State) source.Observation {
+	return answer(result{Before: &before, After: &after, Message: of.at(after.Location)})
+}
+
+func (s *Source) state(ctx context.Context, _ source.Call, in changeArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		now, err := on.find(in.Message)
+		if err != nil {
+			return on.failed(err, false)
+		}
+		return answer(result{State: &now, Message: in.Message.at(now.Location)})
+	})
+}
+
+func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		prefixed := func(labels []string) []string {
+			all := make([]string, len(labels))
+			for i, label := range labels {
+				all[i] = on.LabelPrefix + label
+			}
+			return all
+		}
+		return on.change(call, in, mailbox.Change{Add: prefixed(in.Labels.Add), Remove: prefixed(in.Labels.Remove)})
+	})
+}
+
+func (s *Source) flag(ctx context.Context, call source.Call, in changeArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		return on.change(call, in, mailbox.Change{Add: in.Flags.Add, Remove: in.Flags.Remove})
+	})
+}
+
+func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		folder, err := on.folder(mailbox.UseArchive, mailbox.UseAll)
+		if errors.Is(err, mailbox.ErrNoFolder) {
+			return s.refuse(source.CodeNotFound, "the account has no folder for archived messages; name one as folders.archive in the source's configuration")
+		}
+		if err != nil {
+			return on.failed(err, false)
+		}
+		return on.change(call, in, mailbox.Change{MoveTo: folder})
+	})
+}
+
+func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		return on.change(call, in, mailbox.Change{MoveTo: in.Folder})
+	})
+}
+
+// maxRaces is how often a call looks again because someone changed the message
+// between its look and its change.
+const maxRaces = 3
+
+// change makes a change of a message.
+func (s *session) change(call source.Call, in changeArgs, want mailbox.Change) source.Observation {
+	if want.Check() != nil {
+		return s.source.refuse(source.CodeInvalidArgs, "a label or a flag is not valid, or is both added and removed")
+	}
+	for race := 1; ; race++ {
+		now, err := s.find(in.Message)
+		if err != nil {
+			return s.failed(err, false)
+		}
+		before, decided := s.decide(call, in, want, now)
+		if decided != nil {
+			return *decided
+		}
+		after, err := s.writer.Change(s.ctx, now, now.ChangeTo(made(want, now)))
+		if errors.Is(err, mailbox.ErrChanged) && race < maxRaces {
+			continue
+		}
+		if err != nil {
+			return s.failed(err, true)
+		}
+		return changed(in.Message, before, after)
+	}
+}
+
+// decide says what a change comes to in the present state: the state from which
+// it is made, or the observation of a call that makes none.
+func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, now mailbox.State) (before mailbox.State, _ *source.Observation) {
+	expected := now
+	if in.Expected != nil {
+		expected = mailbox.State{Location: mailbox.Location{Folder: in.Expected.Folder, Key: in.Message.Key}, Flags: in.Expected.Flags}
+	}
+	done := now.Equal(made(want, now))
+	switch {
+	case done && call.Attempt > 1 && !now.Equal(expected) && now.Equal(made(want, expected)):
+		// An earlier attempt made the change and its answer was lost.
+		return expected, new(changed(in.Message, expected, now))
+	case done:
+		return now, new(changed(in.Message, now, now).AlreadyDone())
+	case now.Equal(expected):
+	case call.Attempt > 1 && between(now, expected, made(want, expected)):
+		return expected, nil
+	default:
+		return now, new(s.source.refuse(source.CodeChanged, "the message is not in the state that the call expects; its "+difference(now, expected)+" differs"))
+	}
+	if want.MoveTo != "" && now.Folder != in.Message.Folder {
+		return now, new(s.source.refuse(source.CodeChanged, "the message is no longer in the folder where it was seen"))
+	}
+	return now, nil
+}
+
+// made returns the state that a change makes of another, at the key of before.
+func made(change mailbox.Change, before mailbox.State) mailbox.State {
+	after := mailbox.State{Location: before.Location, Flags: change.Apply(before.Flags)}
+	if change.MoveTo != "" {
+		after.Folder = change.MoveTo
+	}
+	return after
+}
+
+// between reports whether a state is one through which a message passes on its
+// way from one state to another, as an attempt that was cut off leaves it.
+func between(now, from, to mailbox.State) bool {
+	if now.Folder != from.Folder && now.Folder != to.Folder {
+		return false
+	}
+	differs := func(flag string) bool { return mailbox.HasFlag(from.Flags, flag) != mailbox.HasFlag(to.Flags, flag) }
+	return !slices.ContainsFunc(slices.Concat(now.Flags, from.Flags), func(flag string) bool {
+		return mailbox.HasFlag(now.Flags, flag) != mailbox.HasFlag(from.Flags, flag) && !differs(flag)
+	})
+}
+
+// difference says in a word what differs between two states.
+func difference(a, b mailbox.State) string {
+	if a.Folder != b.Folder {
+		return "folder"
+	}
+	return "set of flags"
+}

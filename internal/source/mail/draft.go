@@ -1,0 +1,140 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	netmail "net/mail"
+	"strings"
+
+	"github.com/emersion/go-message"
+	gomail "github.com/emersion/go-message/mail"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	identity "github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// draftArgs are the arguments of ToolDraft.
+type draftArgs struct {
+	Account    string
+	To, Cc     []string
+	Subject    string
+	Text       string
+	InReplyTo  string `json:"in_reply_to"`
+	References []string
+}
+
+func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		id := draftID(call.Key, in.Account, on.From)
+		raw, err := compose(on.From, id, in)
+		if err != nil {
+			return s.refuse(source.CodeInvalidArgs, "an address is not one address and nothing else, or the text cannot be written as mail")
+		}
+		folder, err := on.folder(mailbox.UseDrafts)
+		if errors.Is(err, mailbox.ErrNoFolder) {
+			return s.refuse(source.CodeNotFound, "the account has no folder for drafts; name one as folders.drafts in the source's configuration")
+		}
+		if err != nil {
+			return on.failed(err, false)
+		}
+		return on.store(folder, id, raw)
+	})
+}
+
+// store appends a draft to a folder. An earlier attempt's draft counts as this
+// one's, unless its owner has edited it.
+func (s *session) store(folder, id string, raw []byte) source.Observation {
+	digest := identity.Identify(raw)
+	ref := reference{MessageID: id, Identity: hex.EncodeToString(digest[:])}
+	flags := mailbox.Flags(mailbox.FlagDraft, mailbox.FlagSeen)
+	at, err := s.writer.Append(s.ctx, folder, flags, raw)
+	after := mailbox.State{Location: at, Flags: flags}
+	if errors.Is(err, mailbox.ErrExists) {
+		after, err = s.find(ref.at(at))
+		if errors.Is(err, mailbox.ErrGone) {
+			o := source.Observation{Written: true, Answered: true}.AlreadyDone()
+			o.Message = s.source.name + ": an earlier attempt stored the draft, and someone has edited it since"
+			return o
+		}
+		if err != nil {
+			return s.failed(err, false)
+		}
+	}
+	if err != nil {
+		return s.failed(err, true)
+	}
+	o := answer(result{After: &after, Message: ref.at(after.Location)})
+	o.ProviderID = id
+	return o
+}
+
+// draftID returns the Message-ID of the draft of a call, without angle brackets.
+// It is the same for every attempt.
+func draftID(key, account, from string) string {
+	sum := sha256.Sum256([]byte("countersign draft\x00" + account + "\x00" + key))
+	_, domain, ok := strings.Cut(from, "@")
+	if !ok {
+		domain = "draft.invalid"
+	}
+	return hex.EncodeToString(sum[:16]) + "@" + domain
+}
+
+// compose returns the bytes of a draft. They hold no date, so that every attempt
+// writes the same ones; the program that sends the draft dates it.
+func compose(from, id string, in draftArgs) ([]byte, error) {
+	var h gomail.Header
+	lists := map[string][]string{"To": in.To, "Cc": in.Cc}
+	if from != "" {
+		lists["From"] = []string{from}
+	}
+	for _, name := range []string{"Cc", "To", "From"} { // fields are written in reverse order
+		list, err := addresses(lists[name])
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			h.SetAddressList(name, list)
+		}
+	}
+	h.SetSubject(in.Subject)
+	h.SetMessageID(id)
+	if in.InReplyTo != "" {
+		h.SetMsgIDList("In-Reply-To", []string{in.InReplyTo})
+	}
+	if len(in.References) > 0 {
+		h.SetMsgIDList("References", in.References)
+	}
+	h.Set("Mime-Version", "1.0")
+	h.SetContentType("text/plain", map[string]string{"charset": "utf-8"})
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	var b bytes.Buffer
+	w, err := message.CreateWriter(&b, h.Header)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.ReplaceAll(strings.ReplaceAll(in.Text, "\r\n", "\n"), "\n", "\r\n")
+	_, err = io.WriteString(w, text)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// addresses returns addresses for a header field. Each text must be an address
+// alone, without a name.
+func addresses(texts []string) ([]*gomail.Address, error) {
+	var list []*gomail.Address
+	for _, text := range texts {
+		at, err := netmail.ParseAddress(text)
+		if err != nil || at.Name != "" || at.Address != text {
+			return nil, errors.New("not an address")
+		}
+		list = append(list, at)
+	}
+	return list, nil
+}

@@ -1,0 +1,140 @@
+package mail_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// owner is the address of the account "work".
+const owner = "ada@example.org"
+
+// fixture is a source with one account, "work".
+type fixture struct {
+	*testing.T
+	account *mailboxtest.Memory
+	source  *mail.Source
+	calls   int
+}
+
+func newFixture(t *testing.T, change ...func(*mail.Config)) *fixture {
+	t.Helper()
+	f := &fixture{T: t, account: mailboxtest.NewMemory(identify)}
+	cfg := mail.Config{Name: "mailbox", Accounts: map[string]mail.Account{"work": {Open: f.account.Open, From: owner}}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	if f.source, err = mail.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.source.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		if opened, open := f.account.Connections(); open != 0 {
+			t.Errorf("%d of %d connections are still open", open, opened)
+		}
+	})
+	return f
+}
+
+func identify(raw []byte) []byte {
+	digest := message.Identify(raw)
+	return digest[:]
+}
+
+// mailOf returns the bytes of a message.
+func mailOf(id, body string) []byte {
+	return fmt.Appendf(nil, "From: bob@example.com\r\nTo: %s\r\nSubject: hush subject\r\nMessage-ID: <%s>\r\n\r\n%s\r\n", owner, id, body)
+}
+
+type object = map[string]any
+
+// ref is what a caller knows of a message.
+func ref(at mailbox.State, id string, raw []byte) object {
+	return object{"folder": at.Folder, "key": at.Key, "message_id": id, "identity": hex.EncodeToString(identify(raw))}
+}
+
+// call calls a tool with arguments, as an attempt of a call of its own.
+func (f *fixture) call(tool string, args object) source.Outcome {
+	f.Helper()
+	f.calls++
+	return f.attempt(1, fmt.Sprintf("key %d", f.calls), tool, args)
+}
+
+func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
+	f.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		f.Fatal(err)
+	}
+	effect := envelope.EffectIdempotent
+	if tool == mail.ToolDraft {
+		effect = envelope.EffectKeyed
+	}
+	return f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n})
+}
+
+// done calls a tool and returns its answer.
+func (f *fixture) done(tool string, args object) object {
+	f.Helper()
+	return f.answer(f.call(tool, args), source.KindDone, "")
+}
+
+// answer compares how a call ended and returns its answer.
+func (f *fixture) answer(out source.Outcome, kind source.Kind, code string) object {
+	f.Helper()
+	if strings.Contains(out.Message+string(out.Result), "hush") {
+		f.Errorf("outcome shows what a mail says: %s %s", out.Message, out.Result)
+	}
+	if out.Kind != kind || out.Code != code {
+		f.Fatalf("outcome = %s %q (%s), want %s %q", out.Kind, out.Code, out.Message, kind, code)
+	}
+	var result object
+	if len(out.Result) > 0 {
+		if err := json.Unmarshal(out.Result, &result); err != nil {
+			f.Fatal(err)
+		}
+	}
+	return result
+}
+
+// stateOf returns a state of an answer in short: "INBOX [a b]".
+func stateOf(result object, name string) string {
+	state, ok := result[name].(object)
+	if !ok {
+		return "none"
+	}
+	return fmt.Sprint(state["folder"], " ", state["flags"])
+}
+
+// lies returns where messages are in short: "INBOX [a b]".
+func (f *fixture) lies(folders ...string) (all []string) {
+	for _, folder := range folders {
+		for _, m := range f.account.Messages(folder) {
+			all = append(all, fmt.Sprint(m.Folder, " ", m.Flags))
+		}
+	}
+	return all
+}
+
+// reversal returns the arguments of the reversal of a call, as its tool declares
+// them.
+func (f *fixture) reversal(args, result object) object {
+	f.Helper()
+	return object{"account": args["account"], "message": args["message"], "before": result["before"], "after": result["after"]}
+}

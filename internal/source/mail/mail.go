@@ -1,0 +1,131 @@
+// Package mail is the source of tools that change messages in mailboxes: labels,
+// flags, folders and drafts. It sends no mail and deletes none.
+//
+// A call names a message by its identity, a digest of its content. A message of
+// another identity is never touched, whatever its Message-ID or its key in a
+// folder says. Each tool answers with the state of the message before and after
+// the call, and declares a reversal that restores the one if the message is
+// still in the other.
+//
+// What tools answer, and why they fail, never holds content of a message.
+package mail
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// The tools.
+const (
+	// ToolState reads where a message lies and which flags it has.
+	ToolState = "message.state"
+	// ToolLabel and ToolFlag set and clear keywords and flags. The same call again
+	// finds them set and changes nothing.
+	ToolLabel = "message.label"
+	ToolFlag  = "message.flag"
+	// ToolArchive and ToolMove move a message from where it was seen. The same call
+	// again finds it in the folder.
+	ToolArchive = "message.archive"
+	ToolMove    = "message.move"
+	// ToolRestore restores the state before a call of the tools above.
+	ToolRestore = "message.restore"
+	// ToolDraft stores a draft, whose Message-ID is derived from the call's key, so
+	// that the same call again finds it.
+	ToolDraft = "message.draft"
+	// ToolDraftDelete moves a draft to the trash.
+	ToolDraftDelete = "draft.delete"
+)
+
+//go:embed tools.json
+var document []byte
+
+// Config configures a source.
+type Config struct {
+	// Name is the source's name in errors.
+	Name string
+	// Accounts are the mailboxes by name.
+	Accounts map[string]Account
+	// HTTP has the time limits.
+	HTTP rest.Config
+}
+
+// Account is a mailbox.
+type Account struct {
+	// Open connects to it. The error is of the kinds of package mailbox, or
+	// safehttp.ErrForbidden, or an outage.
+	Open func(ctx context.Context) (mailbox.Writer, error)
+	// From is the address of its owner, which drafts are from; empty leaves From
+	// out.
+	From string
+	// LabelPrefix comes before every label.
+	LabelPrefix string
+	// Folders name the folders of a use, where the account does not say, or for
+	// another one than it says.
+	Folders map[mailbox.Use]string
+}
+
+// Source implements source.Source.
+type Source struct {
+	*rest.Source
+	name     string
+	accounts map[string]*account
+}
+
+// New returns a source of the accounts of cfg. It connects to nothing yet.
+func New(cfg Config) (*Source, error) {
+	if len(cfg.Accounts) == 0 {
+		return nil, fault.New(fault.Invalid, "mail source %s: needs an account", cfg.Name)
+	}
+	s := &Source{name: cfg.Name, accounts: make(map[string]*account, len(cfg.Accounts))}
+	for name, of := range cfg.Accounts {
+		s.accounts[name] = newAccount(of)
+	}
+	var err error
+	s.Source, err = rest.ParseSource(rest.New(cfg.Name, cfg.HTTP), document, map[string]rest.Run{
+		ToolState:       rest.WithArgs(s.state),
+		ToolLabel:       rest.WithArgs(s.label),
+		ToolFlag:        rest.WithArgs(s.flag),
+		ToolArchive:     rest.WithArgs(s.archive),
+		ToolMove:        rest.WithArgs(s.move),
+		ToolRestore:     rest.WithArgs(s.restore),
+		ToolDraft:       rest.WithArgs(s.draft),
+		ToolDraftDelete: rest.WithArgs(s.deleteDraft),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close implements source.Source.
+func (s *Source) Close() error {
+	err := s.Source.Close()
+	for _, name := range slices.Sorted(maps.Keys(s.accounts)) {
+		err = errors.Join(err, s.accounts[name].close())
+	}
+	return err
+}
+
+// with runs a call on an account, one at a time.
+func (s *Source) with(ctx context.Context, name string, run func(*session) source.Observation) source.Observation {
+	a, ok := s.accounts[name]
+	if !ok {
+		return s.refuse(source.CodeNotFound, "the source has no account of this name")
+	}
+	return a.do(ctx, s, run)
+}
+
+// refuse returns the observation of a call that was not made and never can be.
+func (s *Source) refuse(code, why string) source.Observation {
+	return source.Refuse(code, s.name+": "+why)
+}
+
+var _ source.Source = (*Source)(nil)

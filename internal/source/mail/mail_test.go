@@ -1,0 +1,303 @@
+package mail_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/source/sourcetest"
+)
+
+func TestConform(t *testing.T) {
+	t.Parallel()
+	sourcetest.Conform(t, func(t *testing.T) sourcetest.Harness {
+		account := mailboxtest.NewMemory(identify)
+		src, err := mail.New(mail.Config{Name: "mailbox", Accounts: map[string]mail.Account{"work": {Open: account.Open, From: owner}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		draft := func(text string) sourcetest.Invocation {
+			return sourcetest.Invocation{Tool: mail.ToolDraft, Args: json.RawMessage(`{"account":"work","to":["bob@example.com"],"subject":"s","text":"` + text + `"}`)}
+		}
+		h := sourcetest.Harness{
+			Source: faulty{src, account}, Act: draft("hello"), BadArgs: draft(`","folder":"x`),
+			Count:   func(key string) int { return len(account.Raw("Drafts", mail.DraftID(key, "work", owner))) },
+			Hang:    draft("hang"),
+			Lose:    draft("lose"),
+			Limited: draft("limit"), RetryAfter: 7 * time.Second,
+			Restart: func(*testing.T) { account.Fail("Folders", mailboxtest.Fault{Err: mailboxtest.ErrDown}) },
+			Without: map[sourcetest.Feature]string{sourcetest.ToolErrors: "a mailbox does what it is told or says why not"},
+		}
+		return h
+	})
+}
+
+// TestACallAndItsReversal calls each tool on a message, reverts it as the tool
+// declares, and compares what is there with what was there before.
+func TestACallAndItsReversal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		tool  string
+		more  object
+		flags []string
+		want  string
+	}{
+		"label": {mail.ToolLabel, object{"labels": object{"add": []string{"receipts", "2026"}, "remove": []string{"todo"}}}, []string{"todo", `\Seen`}, `INBOX [2026 \Seen receipts]`},
+		"flag":  {mail.ToolFlag, object{"flags": object{"add": []string{`\Seen`, `\Flagged`}}}, []string{"todo", `\Flagged`}, `INBOX [\Flagged \Seen todo]`},
+		"unflag": {
+			mail.ToolFlag, object{"flags": object{"remove": []string{`\Seen`}}}, []string{`\Seen`}, `INBOX []`,
+		},
+		"archive": {mail.ToolArchive, nil, []string{"todo", `\Seen`}, `Archive [\Seen todo]`},
+		"move":    {mail.ToolMove, object{"folder": "Projects"}, nil, `Projects []`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			raw := mailOf("1@example.com", "hush body")
+			before := f.account.Deliver("INBOX", raw, test.flags...)
+			args := object{"account": "work", "message": ref(before, "1@example.com", raw)}
+			for name, value := range test.more {
+				args[name] = value
+			}
+			was := fmt.Sprint("INBOX ", before.Flags)
+
+			result := f.done(test.tool, args)
+			left := f.lies("INBOX", "Archive", "Projects")
+			restored := f.done(mail.ToolRestore, f.reversal(args, result))
+
+			if stateOf(result, "before") != was || stateOf(result, "after") != test.want || len(left) != 1 || left[0] != test.want {
+				t.Errorf("%s answers %v and leaves %v, want %s from %s", test.tool, result, left, test.want, was)
+			}
+			if stateOf(restored, "before") != test.want || stateOf(restored, "after") != was {
+				t.Errorf("restore answers %v, want %s from %s", restored, was, test.want)
+			}
+			if diff := cmp.Diff([]string{was}, f.lies("INBOX", "Archive", "Projects")); diff != "" {
+				t.Errorf("restored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAReversalLeavesAloneWhatItsOwnerTouched(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		touch      func(state *mailbox.State, raw *[]byte)
+		kind       source.Kind
+		code, want string
+	}{
+		"read it":       {func(s *mailbox.State, _ *[]byte) { s.Flags = mailbox.Flags(append(s.Flags, `\Seen`)...) }, source.KindRefused, source.CodeChanged, "set of flags"},
+		"labelled it":   {func(s *mailbox.State, _ *[]byte) { s.Flags = []string{"mine"} }, source.KindRefused, source.CodeChanged, "set of flags"},
+		"moved it":      {func(s *mailbox.State, _ *[]byte) { s.Folder = "Projects" }, source.KindRefused, source.CodeChanged, "folder"},
+		"edited it":     {func(_ *mailbox.State, raw *[]byte) { *raw = mailOf("1@example.com", "another body") }, source.KindRefused, source.CodeNotFound, "no message of this identity"},
+		"deleted it":    {nil, source.KindRefused, source.CodeNotFound, "no message of this identity"},
+		"moved it back": {func(s *mailbox.State, _ *[]byte) { s.Folder = "INBOX" }, source.KindConflict, source.CodeConflict, "already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			raw := mailOf("1@example.com", "hush body")
+			args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw), "1@example.com", raw)}
+			result := f.done(mail.ToolArchive, args)
+			f.account.Edit(f.account.Messages("Archive")[0].Location, test.touch)
+			touched := f.lies("INBOX", "Archive", "Projects")
+
+			out := f.call(mail.ToolRestore, f.reversal(args, result))
+
+			if out.Kind != test.kind || out.Code != test.code || !strings.Contains(out.Message, test.want) {
+				t.Errorf("restore = %s %q (%s), want %s %q that says %q", out.Kind, out.Code, out.Message, test.kind, test.code, test.want)
+			}
+			if diff := cmp.Diff(touched, f.lies("INBOX", "Archive", "Projects")); diff != "" {
+				t.Errorf("what its owner made of it (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyTheMessageOfTheIdentityIsTouched(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw, forged := mailOf("1@example.com", "hush body"), mailOf("1@example.com", "forged body")
+	at := f.account.Deliver("INBOX", forged)
+	args := object{"account": "work", "message": ref(at, "1@example.com", raw), "labels": object{"add": []string{"x"}}}
+
+	f.answer(f.call(mail.ToolLabel, args), source.KindRefused, source.CodeNotFound)
+	f.account.Deliver("Projects", raw)
+	result := f.done(mail.ToolLabel, args)
+
+	if diff := cmp.Diff([]string{"INBOX []", "Projects [x]"}, f.lies("INBOX", "Projects")); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if m, ok := result["message"].(object); !ok || m["folder"] != "Projects" || m["key"] == at.Key {
+		t.Errorf("the answer names %v, want where the message lies", result["message"])
+	}
+	f.answer(f.call(mail.ToolArchive, args2(args, "labels")), source.KindRefused, source.CodeChanged)
+}
+
+// args2 returns arguments without one of them.
+func args2(args object, without string) object {
+	rest := object{}
+	for name, value := range args {
+		if name != without {
+			rest[name] = value
+		}
+	}
+	return rest
+}
+
+func TestWhatIsThereAlreadyIsAConflict(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := mailOf("1@example.com", "hush body")
+	args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw, "x"), "1@example.com", raw)}
+
+	args["labels"] = object{"add": []string{"x"}, "remove": []string{"y"}}
+	f.answer(f.call(mail.ToolLabel, args), source.KindConflict, source.CodeConflict)
+	delete(args, "labels")
+	f.done(mail.ToolArchive, args)
+	f.answer(f.call(mail.ToolArchive, args), source.KindConflict, source.CodeConflict)
+}
+
+func TestACallExpectsAState(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		flags   []string
+		attempt int
+		kind    source.Kind
+		code    string
+		before  string
+	}{
+		"as expected":                                {[]string{"a"}, 1, source.KindDone, "", "INBOX [a]"},
+		"touched by its owner":                       {[]string{"a", `\Seen`}, 1, source.KindRefused, source.CodeChanged, "none"},
+		"done by somebody":                           {[]string{"a", "x", "y"}, 1, source.KindConflict, source.CodeConflict, "INBOX [a x y]"},
+		"done by an earlier attempt":                 {[]string{"a", "x", "y"}, 2, source.KindDone, "", "INBOX [a]"},
+		"begun by an earlier attempt":                {[]string{"a", "x"}, 2, source.KindDone, "", "INBOX [a]"},
+		"begun by somebody":                          {[]string{"a", "x"}, 1, source.KindRefused, source.CodeChanged, "none"},
+		"touched while an earlier attempt was lost":  {[]string{"a", "x", "y", `\Seen`}, 2, source.KindConflict, source.CodeConflict, `INBOX [\Seen a x y]`},
+		"touched before an earlier attempt was made": {[]string{"b"}, 2, source.KindRefused, source.CodeChanged, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			raw := mailOf("1@example.com", "hush body")
+			args := object{
+				"account": "work", "message": ref(f.account.Deliver("INBOX", raw, test.flags...), "1@example.com", raw),
+				"labels": object{"add": []string{"x", "y"}}, "expected": object{"folder": "INBOX", "flags": []string{"a"}},
+			}
+
+			result := f.answer(f.attempt(test.attempt, "key", mail.ToolLabel, args), test.kind, test.code)
+
+			if got := stateOf(result, "before"); got != test.before {
+				t.Errorf("before = %s, want %s", got, test.before)
+			}
+		})
+	}
+}
+
+func TestARestoreThatWasCutOffIsFinished(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := mailOf("1@example.com", "hush body")
+	half := f.account.Deliver("INBOX", raw, "x") // moved back, and not yet without its label
+	args := object{
+		"account": "work", "message": ref(half, "1@example.com", raw),
+		"before": object{"folder": "INBOX", "key": "1:1", "flags": []string{"a"}}, "after": object{"folder": "Archive", "key": "1:2", "flags": []string{"x"}},
+	}
+
+	f.answer(f.attempt(1, "key", mail.ToolRestore, args), source.KindRefused, source.CodeChanged)
+	f.answer(f.attempt(2, "key", mail.ToolRestore, args), source.KindDone, "")
+
+	if diff := cmp.Diff([]string{"INBOX [a]"}, f.lies("INBOX", "Archive")); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestARaceWithTheOwnerIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := mailOf("1@example.com", "hush body")
+	at := f.account.Deliver("INBOX", raw)
+	args := object{"account": "work", "message": ref(at, "1@example.com", raw)}
+	read := mailboxtest.Fault{Before: func() {
+		f.account.Edit(at.Location, func(s *mailbox.State, _ *[]byte) { s.Flags = []string{`\Seen`} })
+	}}
+
+	f.account.Fail("Change", read)
+	args["labels"] = object{"add": []string{"x"}}
+	result := f.done(mail.ToolLabel, args)
+
+	if got := stateOf(result, "before"); got != `INBOX [\Seen]` {
+		t.Errorf("before = %s, want the state that the owner made", got)
+	}
+}
+
+func TestLabelsHaveThePrefixOfTheAccount(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *mail.Config) {
+		work := cfg.Accounts["work"]
+		work.LabelPrefix = "Countersign_"
+		cfg.Accounts["work"] = work
+	})
+	raw := mailOf("1@example.com", "hush body")
+	args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw), "1@example.com", raw), "labels": object{"add": []string{"receipts"}}}
+
+	f.done(mail.ToolLabel, args)
+
+	if diff := cmp.Diff([]string{"INBOX [Countersign_receipts]"}, f.lies("INBOX")); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateReads(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := mailOf("1@example.com", "hush body")
+	at := f.account.Deliver("INBOX", raw, `\Seen`)
+
+	result := f.done(mail.ToolState, object{"account": "work", "message": ref(at, "1@example.com", raw)})
+
+	if got := stateOf(result, "state"); got != `INBOX [\Seen]` {
+		t.Errorf("state = %s", got)
+	}
+	f.answer(f.call(mail.ToolState, object{"account": "play", "message": ref(at, "1@example.com", raw)}), source.KindRefused, source.CodeNotFound)
+}
+
+func TestToolsDeclareReversals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	tools, err := f.source.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]source.Tool)
+	for _, tool := range tools {
+		names[tool.Name] = tool
+	}
+
+	for name, want := range map[string]string{
+		mail.ToolLabel: mail.ToolRestore, mail.ToolFlag: mail.ToolRestore, mail.ToolArchive: mail.ToolRestore, mail.ToolMove: mail.ToolRestore,
+		mail.ToolDraft: mail.ToolDraftDelete, mail.ToolRestore: "", mail.ToolDraftDelete: "", mail.ToolState: "",
+	} {
+		got := ""
+		if r := names[name].Reversal; r != nil {
+			got = r.Tool
+		}
+		if got != want {
+			t.Errorf("%s is reverted by %q, want %q", name, got, want)
+		}
+		if read := name == mail.ToolState; names[name].Hints.ReadOnly != read || (names[name].Effect == envelope.EffectRead) != read || *names[name].Hints.Destructive {
+			t.Errorf("%s has the hints %+v and the effect class %s", name, names[name].Hints, names[name].Effect)
+		}
+	}
+	if len(names) != 8 {
+		t.Errorf("List() has %d tools, want 8", len(names))
+	}
+}

@@ -1,0 +1,81 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/source"
+)
+
+// restoreArgs are the arguments of the tools that revert a call: the states in
+// which it found a message and left it.
+type restoreArgs struct {
+	Account       string
+	Message       reference
+	Before, After mailbox.State
+}
+
+func (s *Source) restore(ctx context.Context, call source.Call, in restoreArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation { return on.restore(call, in) })
+}
+
+// restore changes a message from the state in which a call left it to the one in
+// which the call found it.
+func (s *session) restore(call source.Call, in restoreArgs) source.Observation {
+	change := in.After.ChangeTo(in.Before)
+	kept := []string{mailbox.FlagDeleted, mailbox.FlagDraft}
+	if change.Check() != nil || slices.ContainsFunc(kept, func(f string) bool { return mailbox.HasFlag(change.Add, f) || mailbox.HasFlag(change.Remove, f) }) {
+		return s.source.refuse(source.CodeInvalidArgs, "the states differ in a flag that is not valid, or that no call sets")
+	}
+	now, err := s.find(in.Message.at(in.After.Location))
+	if err != nil {
+		return s.failed(err, false)
+	}
+	switch {
+	case now.Equal(in.Before):
+		return changed(in.Message, now, now).AlreadyDone()
+	case now.Equal(in.After), call.Attempt > 1 && between(now, in.After, in.Before):
+	default:
+		return s.source.refuse(source.CodeChanged, "someone has changed the message since; its "+difference(now, in.After)+" differs from what the call left")
+	}
+	return s.apply(in.Message, now, now.ChangeTo(in.Before))
+}
+
+// apply makes a change of a message that must not be in another state by then.
+func (s *session) apply(of reference, now mailbox.State, change mailbox.Change) source.Observation {
+	after, err := s.writer.Change(s.ctx, now, change)
+	if errors.Is(err, mailbox.ErrChanged) {
+		return s.source.refuse(source.CodeChanged, "someone is changing the message")
+	}
+	if err != nil {
+		return s.failed(err, true)
+	}
+	return changed(of, now, after)
+}
+
+// deleteDraft moves a draft to the trash, if it is as it was stored.
+func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs) source.Observation {
+	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		trash, err := on.folder(mailbox.UseTrash)
+		if errors.Is(err, mailbox.ErrNoFolder) {
+			return s.refuse(source.CodeNotFound, "the account has no trash; name a folder as folders.trash in the source's configuration")
+		}
+		if err != nil {
+			return on.failed(err, false)
+		}
+		now, err := on.find(in.Message.at(in.After.Location))
+		switch {
+		case err != nil:
+			return on.failed(err, false)
+		case now.Folder == trash:
+			return changed(in.Message, now, now).AlreadyDone()
+		case !mailbox.HasFlag(now.Flags, mailbox.FlagDraft):
+			return s.refuse(source.CodeRejected, "the message is no draft")
+		case !now.Equal(in.After):
+			return s.refuse(source.CodeChanged, "someone has changed the draft since; its "+difference(now, in.After)+" differs from what was stored")
+		}
+		return on.apply(in.Message, now, mailbox.Change{MoveTo: trash})
+	})
+}
