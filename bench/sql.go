@@ -133,7 +133,7 @@ func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
 // take takes proposals as a worker does, but that it is not told of them.
 func take(ctx context.Context, taker *proposal.Taker) error {
 	for {
-		more, err := taker.Step(ctx)
+		more, _, err := taker.Step(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}

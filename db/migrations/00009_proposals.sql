@@ -24,6 +24,9 @@ CREATE TABLE db_logins (
     bound_by      text        NOT NULL DEFAULT '',
     unbound_at    timestamptz,
     held_until    timestamptz,
+    waiting       integer     NOT NULL DEFAULT 0,
+    waiting_bytes bigint      NOT NULL DEFAULT 0,
+    counted_at    timestamptz,
     CONSTRAINT db_logins_pkey PRIMARY KEY (login_id),
     CONSTRAINT db_logins_operator_id_fkey FOREIGN KEY (tenant_id, operator_id) REFERENCES operators (tenant_id, operator_id)
 );
@@ -33,8 +36,9 @@ COMMENT ON COLUMN db_logins.login_id IS 'What actions name as who proposed them.
 COMMENT ON COLUMN db_logins.operator_id IS 'Operator whose proposals these are, who therefore does not decide about them; NULL if the login stands for itself.';
 COMMENT ON COLUMN db_logins.tools IS 'Patterns of the tools it may propose; NULL means all. automations, employees and sessions are what its proposals may name, beside employee_id, as in api_tokens.';
 COMMENT ON COLUMN db_logins.waiting_max IS 'About how many of its proposals may wait, and waiting_bytes_max how many bytes they may have. They are counted now and then, since counting for each would take longer than inserting.';
+COMMENT ON COLUMN db_logins.waiting IS 'How many of its proposals waited at counted_at, and waiting_bytes how many bytes they had. A worker counts every two seconds while it takes them.';
 COMMENT ON COLUMN db_logins.unbound_at IS 'When it was unbound; what waits then is refused.';
-COMMENT ON COLUMN db_logins.held_until IS 'Taking its proposals failed; the next try is at this time.';
+COMMENT ON COLUMN db_logins.held_until IS 'Taking its proposals failed, or many of them were refused: no more are taken before this time.';
 
 -- Proposals that wait for a worker, and those that became no action of their own:
 -- refused, or the same as an action that is there. A proposal that became an
@@ -88,6 +92,7 @@ DECLARE
     total   bigint;
     waiting bigint;
     waiting_bytes bigint;
+    counted boolean;
     ids     uuid[];
 BEGIN
     SELECT l.* INTO bound FROM db_logins l WHERE l.login = session_user AND l.unbound_at IS NULL;
@@ -123,18 +128,26 @@ BEGIN
     IF bad IS NOT NULL THEN
         RAISE EXCEPTION '%', left(bad, 500) USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- On average 32 times while as much is proposed as may wait: counting takes as
-    -- long as there is to count.
-    IF random() * bound.waiting_max < n * 32.0 OR random() * bound.waiting_bytes_max < total * 32.0 THEN
+    -- What a worker counted holds for as long as it goes on counting. Else they are
+    -- counted here, on average 32 times while as much is proposed as may wait, and
+    -- always when the numbers of the first and the last leave room for too many:
+    -- counting takes as long as there is to count.
+    counted := bound.counted_at > clock_timestamp() - interval '10 seconds';
+    waiting := bound.waiting;
+    waiting_bytes := bound.waiting_bytes;
+    IF random() * bound.waiting_max < n * 32.0 OR random() * bound.waiting_bytes_max < total * 32.0 OR counted IS NOT TRUE AND (
+        SELECT max(p.proposal_no) - min(p.proposal_no) FROM proposals p WHERE p.login_id = bound.login_id AND p.answered_at IS NULL
+    ) >= bound.waiting_max THEN
         SELECT count(1), coalesce(sum(w.bytes), 0) INTO waiting, waiting_bytes FROM (
             SELECT p.bytes FROM proposals p
             WHERE p.login_id = bound.login_id AND p.answered_at IS NULL
             LIMIT bound.waiting_max
         ) w;
-        IF waiting + n > bound.waiting_max OR waiting_bytes + total > bound.waiting_bytes_max THEN
-            RAISE EXCEPTION 'too many proposals of the database login % wait: % with % bytes', session_user, waiting, waiting_bytes
-                USING ERRCODE = 'configuration_limit_exceeded', HINT = 'Propose again when workers have taken some of them.';
-        END IF;
+        counted := true;
+    END IF;
+    IF counted AND (waiting + n > bound.waiting_max OR waiting_bytes + total > bound.waiting_bytes_max) THEN
+        RAISE EXCEPTION 'too many proposals of the database login % wait: % with % bytes', session_user, waiting, waiting_bytes
+            USING ERRCODE = 'configuration_limit_exceeded', HINT = 'Propose again when workers have taken some of them.';
     END IF;
     INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes)
     SELECT bound.tenant_id, e.id, bound.login_id, e.body, octet_length(e.body)
@@ -203,5 +216,5 @@ ALTER FUNCTION countersign.proposal_status(uuid) OWNER TO countersign_owner;
 GRANT EXECUTE ON FUNCTION countersign.propose_many(jsonb[]), countersign.propose(jsonb), countersign.proposal_status(uuid) TO PUBLIC;
 
 GRANT SELECT ON db_logins, proposals TO countersign_api, countersign_worker;
-GRANT UPDATE (held_until) ON db_logins TO countersign_worker;
+GRANT UPDATE (held_until, waiting, waiting_bytes, counted_at) ON db_logins TO countersign_worker;
 GRANT DELETE, UPDATE (answered_at, action_id, problem) ON proposals TO countersign_worker;

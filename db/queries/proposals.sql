@@ -7,6 +7,18 @@ FROM (
 ) a
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = a.proposal_id;
 
+-- name: ProposalCount :exec
+-- Counts what waits of a login whose row the caller has locked, for
+-- countersign.propose, as far as it matters.
+UPDATE db_logins l
+SET (waiting, waiting_bytes) = (
+        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
+            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+        ) w
+    ),
+    counted_at = clock_timestamp()
+WHERE l.login_id = @login_id;
+
 -- name: ProposalDelete :exec
 -- Deletes proposals that became actions.
 DELETE FROM proposals p WHERE p.tenant_id = @tenant_id AND p.proposal_id = ANY (@proposal_ids::uuid[]);
@@ -18,7 +30,8 @@ JOIN db_logins l ON l.login_id = p.login_id
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = @proposal_id;
 
 -- name: ProposalHold :exec
-UPDATE db_logins l SET held_until = now() + make_interval(secs => @seconds::float8) WHERE l.login_id = @login_id;
+-- Takes no more of a login's proposals for some time; 0 ends that.
+UPDATE db_logins l SET held_until = clock_timestamp() + nullif(@seconds::float8, 0) * interval '1 second' WHERE l.login_id = @login_id;
 
 -- name: ProposalListAnswered :many
 -- Those that were refused or were duplicates, newest first.
@@ -49,10 +62,13 @@ LIMIT @most::bigint;
 -- A login whose proposals wait, at random so that none comes before the others. Its
 -- row is locked, so that one worker at a time takes the proposals of a login, in
 -- their order; logins that another worker has are skipped. closed reports whether
--- it may not propose any more. The first proposal of each login is looked up in the
+-- it may not propose any more, held whether its last turn ended in a pause, and
+-- uncounted whether it is time to count what waits. The first proposal of each login is looked up in the
 -- index: EXISTS would let the planner hash all that wait.
 SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
-    (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
+    (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed,
+    (l.held_until IS NOT NULL)::boolean AS held, l.waiting,
+    (l.counted_at IS NULL OR l.counted_at < now() - interval '2 seconds')::boolean AS uncounted
 FROM db_logins l
 CROSS JOIN LATERAL (
     SELECT p.proposal_no FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1

@@ -156,6 +156,14 @@ func (s Scope) Planned() Scope {
 	return s
 }
 
+// PlanAnew has the rest of a transaction's statements planned for the values and
+// the size that the tables have now. It is for tables that may have grown a
+// thousandfold since the connection planned a statement.
+func PlanAnew(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "set local plan_cache_mode = force_custom_plan")
+	return err
+}
+
 // ReadOnly returns the scope with a read-only transaction.
 func (s Scope) ReadOnly() Scope {
 	s.readOnly = true

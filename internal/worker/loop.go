@@ -124,12 +124,18 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 	}
 }
 
-// takeProposals takes what was proposed in SQL until none waits.
+// takeProposals takes what was proposed in SQL until none waits, or all that does
+// has to wait for a pause to end.
 func takeProposals(taker *proposal.Taker) func(context.Context) (time.Duration, error) {
+	var ends time.Time // of a pause
 	return func(ctx context.Context) (time.Duration, error) {
 		for ctx.Err() == nil {
-			if more, err := taker.Step(ctx); err != nil || !more {
-				return 0, err
+			more, pause, err := taker.Step(ctx)
+			if err != nil || !more {
+				return max(0, time.Until(ends)), err
+			}
+			if pause > 0 && (time.Now().After(ends) || time.Now().Add(pause).Before(ends)) {
+				ends = time.Now().Add(pause)
 			}
 		}
 		return 0, nil

@@ -32,6 +32,10 @@ const (
 	// other logins wait meanwhile.
 	takeAtOnce = intake.MaxBatch
 	takeBytes  = 1 << 20
+	// manyRefused is how many refusals in one step make a login's proposals wait: a
+	// millisecond for each, so that other logins have their turns meanwhile. The step
+	// after that takes no more than as many.
+	manyRefused = 100
 	// errorPause is how long a login's proposals wait after an error.
 	errorPause = 5 * time.Second
 )
@@ -67,18 +71,23 @@ func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
 }
 
 // Step takes the next proposals of one login: in one transaction they become
-// actions, or are answered with the reason why not. It reports false if none wait.
-func (t *Taker) Step(ctx context.Context) (bool, error) {
+// actions, or are answered with the reason why not. It reports false if none wait
+// that may be taken now, and how long the login's others have to wait; 0 if they
+// may be taken at once.
+func (t *Taker) Step(ctx context.Context) (more bool, pause time.Duration, err error) {
 	found, err := t.step(ctx, false)
 	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {
 		found, err = t.step(ctx, true) // some are there, or are being written
 	}
-	if found == nil || err == nil || ctx.Err() != nil {
-		return found != nil, err
+	switch {
+	case found == nil || err != nil && ctx.Err() != nil:
+		return found != nil, 0, err
+	case err == nil:
+		return true, found.pause, nil
 	}
 	// Other logins go on.
 	t.log.WarnContext(ctx, "proposals of a database login held", slog.String("tenant_id", found.tenant.String()), slog.String("login", found.name), slog.Any("error", err))
-	return true, postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, found.id, errorPause) })
+	return true, errorPause, postgres.InTx(ctx, t.db, postgres.Worker(), func(tx pgx.Tx) error { return hold(ctx, tx, found.id, errorPause) })
 }
 
 // login is a database login whose proposals are taken.
@@ -89,6 +98,14 @@ type login struct {
 	by     intake.Submitter
 	// closed reports whether it may not propose any more.
 	closed bool
+	// held reports whether its last step ended in a pause, and pause is that of this
+	// one.
+	held  bool
+	pause time.Duration
+	// counted is how many waited when they were counted last, and uncounted reports
+	// that it is time to count them again.
+	counted   int
+	uncounted bool
 }
 
 // taken is a proposal as it was stored.
@@ -106,12 +123,28 @@ func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 		if found, err = nextLogin(ctx, tx); err != nil || found == nil {
 			return err
 		}
-		waiting, err := take(ctx, tx, found.id)
-		if err != nil || len(waiting) == 0 {
+		most := takeAtOnce
+		if found.held {
+			most = manyRefused
+		}
+		waiting, err := take(ctx, tx, found.id, most)
+		if err != nil {
 			return err
 		}
-		committed, err = t.submit(ctx, tx, found, waiting, look)
-		return err
+		if len(waiting) > 0 {
+			if committed, err = t.submit(ctx, tx, found, waiting, look); err != nil {
+				return err
+			}
+		}
+		if found.held || found.pause > 0 {
+			if err := hold(ctx, tx, found.id, found.pause); err != nil {
+				return err
+			}
+		}
+		if found.uncounted || found.counted > 0 && len(waiting) < most {
+			return count(ctx, tx, found.id)
+		}
+		return nil
 	})
 	if err == nil && found != nil {
 		committed()
@@ -174,6 +207,13 @@ func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers [
 			other.add(id, uuid.Nil, text)
 			event.Items = append(event.Items, item(id, l, &p))
 		}
+	}
+	if n := len(event.Items); n >= manyRefused {
+		l.pause = time.Duration(n) * time.Millisecond
+	}
+	// A plan that was made for an empty table reads all that a tenant has.
+	if err := postgres.PlanAnew(ctx, tx); err != nil {
+		return err
 	}
 	if err := remove(ctx, tx, l.tenant, done); err != nil {
 		return err

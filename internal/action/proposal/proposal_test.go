@@ -167,9 +167,10 @@ func (f *fixture) takeAll() {
 	}
 }
 
+// takeAll takes what waits and is not held.
 func takeAll(ctx context.Context, taker *proposal.Taker) error {
 	for {
-		if more, err := taker.Step(ctx); err != nil || !more {
+		if more, _, err := taker.Step(ctx); err != nil || !more {
 			return err
 		}
 	}
@@ -460,6 +461,86 @@ func TestALoginCannotFillTheTable(t *testing.T) {
 	f.takeAll()
 	if n := f.actions(); n != 901 {
 		t.Errorf("%d actions, want 901", n)
+	}
+}
+
+func TestALoginWhoseProposalsAreRefusedWaitsForTheOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := f.newLogin(f.tenant, nil)
+	step := func(wantMore, wantPause bool) {
+		t.Helper()
+		more, pause, err := f.taker.Step(t.Context())
+		if err != nil || more != wantMore || pause > 0 != wantPause {
+			t.Errorf("Step() = %v, %v, %v, want %v and a pause: %v", more, pause, err, wantMore, wantPause)
+		}
+	}
+	waiting := func() int {
+		return one[int](f, "SELECT count(1) FROM proposals WHERE login_id = $1 AND answered_at IS NULL", f.app.id)
+	}
+	if _, err := f.app.Exec(t.Context(), `SELECT countersign.propose_many(array_agg('{"type":"no"}'::jsonb)) FROM generate_series(1, 2000)`); err != nil {
+		t.Fatal(err)
+	}
+
+	step(true, true)
+	if n := waiting(); n != 1000 {
+		t.Errorf("%d wait after a turn, want 1000", n)
+	}
+	f.exec("UPDATE db_logins SET held_until = now() + interval '1 hour' WHERE login_id = $1", f.app.id)
+	id := other.propose(note)
+	step(true, false)
+	if n := one[int](f, "SELECT count(1) FROM actions WHERE action_id = $1", id.String()); n != 1 {
+		t.Error("the other login's proposal is no action")
+	}
+	step(false, false)
+
+	f.exec("UPDATE db_logins SET held_until = now() WHERE login_id = $1", f.app.id)
+	step(true, true)
+	if n := waiting(); n != 900 {
+		t.Errorf("%d wait after the next turn, want 900", n)
+	}
+	f.exec("DELETE FROM proposals WHERE answered_at IS NULL")
+	f.exec("UPDATE db_logins SET held_until = now() WHERE login_id = $1", f.app.id)
+	f.app.propose(note)
+	step(true, false)
+	if one[bool](f, "SELECT held_until IS NOT NULL FROM db_logins WHERE login_id = $1", f.app.id) {
+		t.Error("it is still held after a turn in which none was refused")
+	}
+}
+
+func TestAFullLoginIsRefusedByWhatTheWorkerCounted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec("UPDATE db_logins SET waiting_max = 100000, waiting = 100000, counted_at = clock_timestamp() WHERE login_id = $1", f.app.id)
+	propose := func() error {
+		_, err := f.app.Exec(t.Context(), "SELECT countersign.propose($1::jsonb)", note)
+		return err
+	}
+	if err := propose(); code(err) != "53400" {
+		t.Errorf("while the count holds: %v, want 53400", err)
+	}
+	f.exec("UPDATE db_logins SET counted_at = clock_timestamp() - interval '11 seconds' WHERE login_id = $1", f.app.id)
+	if err := propose(); err != nil {
+		t.Errorf("when the count is old: %v, want it to be proposed", err)
+	}
+	f.takeAll()
+	if n := one[int](f, "SELECT waiting FROM db_logins WHERE login_id = $1", f.app.id); n != 0 {
+		t.Errorf("%d wait by the count of the worker that took the last one, want 0", n)
+	}
+}
+
+func TestWithoutWorkersALoginCannotFillTheTable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec("UPDATE db_logins SET waiting_max = 20000 WHERE login_id = $1", f.app.id)
+	for range 100 { // and goes on after errors
+		_, err := f.app.Exec(t.Context(), "SELECT countersign.propose_many(array_agg($1::jsonb)) FROM generate_series(1, 500)", note)
+		if err != nil && code(err) != "53400" {
+			t.Fatal(err)
+		}
+	}
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n > 21_000 {
+		t.Errorf("%d wait, want about 20000 at most", n)
 	}
 }
 

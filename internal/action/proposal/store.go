@@ -29,7 +29,7 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 		return nil, err
 	}
 	operator := postgres.OrZero(r.OperatorID)
-	l := &login{tenant: envelope.TenantID(r.TenantID), id: r.LoginID, name: r.Login, closed: r.Closed}
+	l := &login{tenant: envelope.TenantID(r.TenantID), id: r.LoginID, name: r.Login, closed: r.Closed, held: r.Held, counted: int(r.Waiting), uncounted: r.Uncounted}
 	l.by = intake.Submitter{
 		Tenant: l.tenant, Token: r.LoginID, Person: operator, Operator: operator, Name: "login " + r.Login,
 		Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
@@ -39,13 +39,17 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 	return l, nil
 }
 
-func take(ctx context.Context, tx pgx.Tx, login uuid.UUID) ([]taken, error) {
-	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: takeAtOnce, MostBytes: takeBytes})
+func take(ctx context.Context, tx pgx.Tx, login uuid.UUID, most int) ([]taken, error) {
+	rows, err := dbsqlc.New().ProposalTake(ctx, tx, &dbsqlc.ProposalTakeParams{LoginID: login, Most: int64(most), MostBytes: takeBytes})
 	return postgres.Map(rows, err, func(r dbsqlc.ProposalTakeRow) taken { return taken{r.ProposalID, []byte(r.Body)} })
 }
 
 func hold(ctx context.Context, tx pgx.Tx, login uuid.UUID, long time.Duration) error {
 	return dbsqlc.New().ProposalHold(ctx, tx, &dbsqlc.ProposalHoldParams{LoginID: login, Seconds: long.Seconds()})
+}
+
+func count(ctx context.Context, tx pgx.Tx, login uuid.UUID) error {
+	return dbsqlc.New().ProposalCount(ctx, tx, login)
 }
 
 func remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid.UUID) error {

@@ -39,6 +39,24 @@ func (q *Queries) ProposalAnswer(ctx context.Context, db DBTX, arg *ProposalAnsw
 	return err
 }
 
+const proposalCount = `-- name: ProposalCount :exec
+UPDATE db_logins l
+SET (waiting, waiting_bytes) = (
+        SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
+            SELECT p.bytes FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL LIMIT l.waiting_max
+        ) w
+    ),
+    counted_at = clock_timestamp()
+WHERE l.login_id = $1
+`
+
+// Counts what waits of a login whose row the caller has locked, for
+// countersign.propose, as far as it matters.
+func (q *Queries) ProposalCount(ctx context.Context, db DBTX, loginID uuid.UUID) error {
+	_, err := db.Exec(ctx, proposalCount, loginID)
+	return err
+}
+
 const proposalDelete = `-- name: ProposalDelete :exec
 DELETE FROM proposals p WHERE p.tenant_id = $1 AND p.proposal_id = ANY ($2::uuid[])
 `
@@ -92,7 +110,7 @@ func (q *Queries) ProposalGet(ctx context.Context, db DBTX, arg *ProposalGetPara
 }
 
 const proposalHold = `-- name: ProposalHold :exec
-UPDATE db_logins l SET held_until = now() + make_interval(secs => $1::float8) WHERE l.login_id = $2
+UPDATE db_logins l SET held_until = clock_timestamp() + nullif($1::float8, 0) * interval '1 second' WHERE l.login_id = $2
 `
 
 type ProposalHoldParams struct {
@@ -100,6 +118,7 @@ type ProposalHoldParams struct {
 	LoginID uuid.UUID
 }
 
+// Takes no more of a login's proposals for some time; 0 ends that.
 func (q *Queries) ProposalHold(ctx context.Context, db DBTX, arg *ProposalHoldParams) error {
 	_, err := db.Exec(ctx, proposalHold, arg.Seconds, arg.LoginID)
 	return err
@@ -222,7 +241,9 @@ func (q *Queries) ProposalListWaiting(ctx context.Context, db DBTX, arg *Proposa
 
 const proposalNextLogin = `-- name: ProposalNextLogin :one
 SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
-    (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed
+    (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed,
+    (l.held_until IS NOT NULL)::boolean AS held, l.waiting,
+    (l.counted_at IS NULL OR l.counted_at < now() - interval '2 seconds')::boolean AS uncounted
 FROM db_logins l
 CROSS JOIN LATERAL (
     SELECT p.proposal_no FROM proposals p WHERE p.login_id = l.login_id AND p.answered_at IS NULL ORDER BY p.proposal_no LIMIT 1
@@ -245,12 +266,16 @@ type ProposalNextLoginRow struct {
 	Employees   []string
 	Sessions    []string
 	Closed      bool
+	Held        bool
+	Waiting     int32
+	Uncounted   bool
 }
 
 // A login whose proposals wait, at random so that none comes before the others. Its
 // row is locked, so that one worker at a time takes the proposals of a login, in
 // their order; logins that another worker has are skipped. closed reports whether
-// it may not propose any more. The first proposal of each login is looked up in the
+// it may not propose any more, held whether its last turn ended in a pause, and
+// uncounted whether it is time to count what waits. The first proposal of each login is looked up in the
 // index: EXISTS would let the planner hash all that wait.
 func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextLoginRow, error) {
 	row := db.QueryRow(ctx, proposalNextLogin)
@@ -267,6 +292,9 @@ func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextL
 		&i.Employees,
 		&i.Sessions,
 		&i.Closed,
+		&i.Held,
+		&i.Waiting,
+		&i.Uncounted,
 	)
 	return i, err
 }

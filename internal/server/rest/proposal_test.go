@@ -82,7 +82,7 @@ func (f *tenantFixture) takeProposals() {
 	f.t.Helper()
 	taker := sqlproposal.NewTaker(f.db, intake.New(f.db, settings.NewCache(), intake.Config{}), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	for {
-		if more, err := taker.Step(f.t.Context()); err != nil {
+		if more, _, err := taker.Step(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		} else if !more {
 			return
