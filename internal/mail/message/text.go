@@ -1,11 +1,11 @@
 package message
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
-	"golang.org/x/net/html"
+	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
+	"github.com/countersign-dev/countersign/internal/mail/message/markup"
 )
 
 // readTexts fills the texts of a message from its parts.
@@ -14,27 +14,57 @@ func (m *Message) readTexts(leaves []leaf) {
 	shown := shownLeaves(leaves)
 	for i := range leaves {
 		l := &leaves[i]
-		if !l.text() || l.attached() && !slices.Contains(shown, i) {
+		show := slices.Contains(shown, i)
+		if !l.text() || l.attached() && !show {
 			continue
 		}
 		text := m.decodeText(l)
 		if l.mediaType == "text/html" {
-			text = plainText(text)
+			text = m.readHTML(text, show)
+		} else {
+			m.addRaw(text)
+			if show {
+				m.Links = plainLinks(m.Links, text)
+				text = trimLines(m.clean(text))
+			}
 		}
-		m.Raw = appendText(m.Raw, strings.ReplaceAll(text, "\x00", "\uFFFD"))
-		if slices.Contains(shown, i) {
-			texts = append(texts, trimLines(m.clean(strings.ReplaceAll(text, "\r\n", "\n"))))
+		if show && text != "" {
+			texts = append(texts, text)
 		}
 	}
-	m.Text = strings.TrimSpace(strings.Join(texts, "\n\n"))
+	m.Text = strings.Join(texts, "\n\n")
 	m.Body = m.Text
 }
 
-func appendText(text, more string) string {
-	if text == "" {
-		return more
+// readHTML returns the text of HTML that is shown.
+func (m *Message) readHTML(source string, shown bool) string {
+	read := markup.Read(source, func(url string) string { return registrable(hostOf(url)) })
+	m.addRaw(read.Raw)
+	if !shown {
+		return ""
 	}
-	return text + "\n" + more
+	for _, link := range read.Links {
+		text, _ := invisible.Clean(link.Text)
+		m.Links = append(m.Links, newLink(text, link.URL))
+	}
+	for _, hidden := range read.Hidden {
+		m.Hidden = append(m.Hidden, Hidden(hidden))
+	}
+	for _, removed := range read.Removed {
+		m.note("html", removed.Reason, removed.Count, removed.Characters)
+	}
+	m.Pixels += read.Pixels
+	m.Forms += read.Forms
+	return trimLines(m.clean(read.Text))
+}
+
+// addRaw adds a text to Raw. Zero bytes, which databases refuse, are replaced.
+func (m *Message) addRaw(text string) {
+	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
+	if m.Raw != "" {
+		text = "\n" + text
+	}
+	m.Raw += text
 }
 
 // shownLeaves returns the texts that a reader's program shows: of alternatives
@@ -69,7 +99,8 @@ func shownLeaves(leaves []leaf) []int {
 	return shown
 }
 
-// trimLines removes white space at the ends of lines and runs of empty lines.
+// trimLines ends lines by LF, removes white space at their ends, and leaves one
+// empty line of several.
 func trimLines(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -90,32 +121,4 @@ func trimLines(text string) string {
 		b.WriteString(line)
 	}
 	return b.String()
-}
-
-// plainText returns the text of HTML.
-func plainText(source string) string {
-	var b strings.Builder
-	skip := ""
-	for z := html.NewTokenizer(strings.NewReader(source)); ; {
-		switch z.Next() {
-		case html.ErrorToken:
-			return b.String()
-		case html.TextToken:
-			if skip == "" {
-				b.Write(bytes.ReplaceAll(z.Text(), []byte("\n"), []byte(" ")))
-			}
-		case html.StartTagToken:
-			name, _ := z.TagName()
-			switch string(name) {
-			case "script", "style", "title":
-				skip = string(name)
-			case "p", "br", "div", "tr", "li", "h1", "h2", "h3", "table":
-				b.WriteByte('\n')
-			}
-		case html.EndTagToken:
-			if name, _ := z.TagName(); string(name) == skip {
-				skip = ""
-			}
-		}
-	}
 }
