@@ -1,0 +1,159 @@
+// Package evaluate says how often triage is right. It compares what the rules and
+// the embedded models say with what people said of the same mail, on the
+// project's own fixture and, where a folder of labelled sets is given, on those.
+//
+// Every figure is cold or cross-validated. Cold: nothing of the set was used to
+// train the model or to choose a threshold or a rule. Cross-validated: the set
+// was divided, and each part was judged by a model that was trained without that
+// part. A section has figures of one kind only.
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+)
+
+// Options say what is evaluated and by what.
+type Options struct {
+	// Fixture is the folder of the project's own fixture, Training that of its own
+	// training examples.
+	Fixture, Training fs.FS
+	// Corpus is a folder of labelled sets, SpamAssassin the npm package of that
+	// corpus. Either may be nil.
+	Corpus, SpamAssassin fs.FS
+	// Config is that of the training.
+	Config classify.Config
+	// Folds and Seeds are those of cross-validation.
+	Folds, Seeds int
+}
+
+// Mode is how a model was kept from knowing what it was asked.
+type Mode string
+
+// The modes.
+const (
+	Cold           Mode = "cold"
+	CrossValidated Mode = "cross-validated"
+	// Rules are figures of rules without any training.
+	Rules Mode = "rules"
+	// Measured are figures that are no comparison with labels.
+	Measured Mode = "measured"
+)
+
+// Section is a table of figures of one set in one mode.
+type Section struct {
+	Set  string `json:"set"`
+	Mode Mode   `json:"mode"`
+	// Examples is how many different examples were judged.
+	Examples int      `json:"examples"`
+	Note     string   `json:"note,omitempty"`
+	Figures  []Figure `json:"figures"`
+}
+
+// Report is the result of an evaluation.
+type Report struct {
+	// Model is the digest of the cold model.
+	Model    string    `json:"model"`
+	Sections []Section `json:"sections"`
+	// Absent are the sets that were not there.
+	Absent []string `json:"absent,omitempty"`
+}
+
+// run is an evaluation on its way.
+type run struct {
+	Options
+	set       *classify.Set
+	cold      *classify.Model
+	own       fixture
+	messages  corpus.Source
+	phishing  corpus.Source
+	sentences corpus.Source
+	crossed   crossValidated
+	report    Report
+}
+
+// Names of sources that models are trained on.
+const ownTraining = "countersign/training"
+
+// Run evaluates.
+func Run(ctx context.Context, options Options) (Report, error) {
+	r := &run{Options: options}
+	if err := r.read(); err != nil {
+		return Report{}, err
+	}
+	steps := []func(context.Context) error{
+		r.trainCold, r.evaluateFixture, r.evaluateMessages, r.evaluatePhishing, r.evaluateRequests, r.evaluateStripping,
+		r.evaluateInjection, r.evaluateLatency,
+	}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return r.report, err
+		}
+		if err := step(ctx); err != nil {
+			return r.report, err
+		}
+	}
+	return r.report, nil
+}
+
+// read reads all sets that are there, and computes their features.
+func (r *run) read() error {
+	var err error
+	if r.own, err = readFixture(r.Fixture); err != nil {
+		return err
+	}
+	training, err := corpus.Own(r.Training, ownTraining)
+	if err != nil {
+		return err
+	}
+	sources := []corpus.Source{training}
+	for _, labelled := range []struct {
+		read  func(fs.FS) (corpus.Source, error)
+		files fs.FS
+		keep  *corpus.Source
+	}{
+		{corpus.SpamAssassin, r.SpamAssassin, nil},
+		{corpus.Messages, r.Corpus, &r.messages}, {corpus.Phishing, r.Corpus, &r.phishing},
+		{corpus.Requests, r.Corpus, &r.sentences},
+	} {
+		if labelled.files == nil {
+			continue
+		}
+		source, err := labelled.read(labelled.files)
+		if errors.Is(err, corpus.ErrAbsent) {
+			r.report.Absent = append(r.report.Absent, source.Name)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		sources = append(sources, source)
+		if labelled.keep != nil {
+			*labelled.keep = source
+		}
+	}
+	r.set, err = classify.Prepare(sources, r.Config)
+	return err
+}
+
+// labelled reports whether a source is one of the sets that are evaluated.
+func (r *run) labelled(source string) bool {
+	return source == r.messages.Name || source == r.phishing.Name || source == r.sentences.Name
+}
+
+// trainCold trains on everything but the sets that are evaluated.
+func (r *run) trainCold(context.Context) error {
+	m, sheet, err := r.set.Train(func(source string, _ corpus.Example) bool { return !r.labelled(source) })
+	if err != nil {
+		return fmt.Errorf("train the cold model: %w", err)
+	}
+	r.cold, r.report.Model = m, sheet.Digest
+	return nil
+}
+
+func (r *run) add(s Section) { r.report.Sections = append(r.report.Sections, s) }

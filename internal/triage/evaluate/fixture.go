@@ -1,0 +1,227 @@
+package evaluate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-msgauth/authres"
+
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// fixture is the project's own set, and what its accounts know.
+type fixture struct {
+	source   corpus.Source
+	contexts contexts
+}
+
+// contexts are what the accounts of the fixture know before its messages.
+type contexts struct {
+	Authserv string             `json:"authserv_id"`
+	Social   []string           `json:"social"`
+	Owners   map[string]account `json:"owners"`
+}
+
+// account is what one account knows.
+type account struct {
+	Addresses []string        `json:"addresses"`
+	Domains   []string        `json:"domains"`
+	VIPs      []string        `json:"vips"`
+	Known     []correspondent `json:"known"`
+	Lists     []string        `json:"lists"`
+	Sent      []string        `json:"sent"`
+}
+
+type correspondent struct {
+	Name     string `json:"name"`
+	Addr     string `json:"addr"`
+	Received int    `json:"received"`
+	Sent     int    `json:"sent"`
+	Replied  int    `json:"replied"`
+}
+
+func readFixture(files fs.FS) (fixture, error) {
+	var out fixture
+	var err error
+	if out.source, err = corpus.Own(files, "fixture"); err != nil {
+		return out, err
+	}
+	data, err := fs.ReadFile(files, "context.json")
+	if err != nil {
+		return out, fmt.Errorf("read the fixture: %w", err)
+	}
+	if err := json.Unmarshal(data, &out.contexts); err != nil {
+		return out, fmt.Errorf("read context.json of the fixture: %w", err)
+	}
+	for i, e := range out.source.Examples {
+		owner, ok := out.contexts.Owners[e.Owner]
+		if !ok || len(owner.Addresses) == 0 {
+			return out, fmt.Errorf("the fixture's message %s has an owner that context.json does not know", e.ID)
+		}
+		// The accounts know who they are; a model is told the first address.
+		out.source.Examples[i].Owner = owner.Addresses[0]
+	}
+	return out, nil
+}
+
+// owner returns the account with an address.
+func (c contexts) owner(address string) account {
+	for _, a := range c.Owners {
+		if slices.Contains(a.Addresses, address) {
+			return a
+		}
+	}
+	return account{}
+}
+
+// about returns what the rules know of a message of the fixture.
+func (c contexts) about(m *message.Message, a account) signal.Context {
+	about := signal.Context{
+		Addresses: a.Addresses, Domains: a.Domains, Authentication: authentication(m, c.Authserv), Now: m.Date,
+		ReplyToMine: slices.ContainsFunc(m.InReplyTo, func(id string) bool { return slices.Contains(a.Sent, id) }),
+	}
+	var known []signal.Contact
+	for _, k := range a.Known {
+		known = append(known, signal.Contact{Name: k.Name, Addr: k.Addr})
+		if len(m.From) > 0 && k.Addr == m.From[0].Addr {
+			about.Sender = signal.Sender{Received: k.Received, Sent: k.Sent, Replied: k.Replied}
+		}
+	}
+	about.Contacts = signal.NewContacts(known)
+	about.Sender.VIP = len(m.From) > 0 && slices.Contains(a.VIPs, m.From[0].Addr)
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "List-Id") && slices.ContainsFunc(a.Lists, func(l string) bool { return strings.Contains(f.Value, "<"+l+">") }) {
+			about.List = signal.Sender{Received: 1}
+		}
+	}
+	return about
+}
+
+// authentication reads the topmost Authentication-Results, if the trusted host
+// wrote it.
+func authentication(m *message.Message, host string) signal.Authentication {
+	out := signal.Authentication{
+		SPF: signal.AuthUnknown, DKIM: signal.AuthUnknown, DMARC: signal.AuthUnknown, Source: authenticate.FromNone,
+	}
+	at := slices.IndexFunc(m.Fields, func(f message.Field) bool { return strings.EqualFold(f.Name, "Authentication-Results") })
+	if at < 0 {
+		return out
+	}
+	id, results, err := authres.Parse(m.Fields[at].Value)
+	if err != nil || id != host {
+		return out
+	}
+	out.Source = authenticate.FromHeader
+	for _, result := range results {
+		switch r := result.(type) {
+		case *authres.SPFResult:
+			out.SPF = status(r.Value)
+		case *authres.DKIMResult:
+			out.DKIM = status(r.Value)
+		case *authres.DMARCResult:
+			out.DMARC = status(r.Value)
+			out.Aligned = out.DMARC == signal.AuthPass
+		}
+	}
+	if value := m.Fields[at].Value; out.DMARC == signal.AuthFail {
+		for _, policy := range []string{"reject", "quarantine", "none"} {
+			if strings.Contains(value, "p="+policy) {
+				out.Policy = policy
+				break
+			}
+		}
+	}
+	return out
+}
+
+func status(v authres.ResultValue) signal.Auth {
+	switch v {
+	case authres.ResultPass:
+		return signal.AuthPass
+	case authres.ResultFail, authres.ResultHardFail:
+		return signal.AuthFail
+	}
+	return signal.AuthUnknown
+}
+
+// judge asks the whole of triage about a message of the fixture, with what its
+// account knows.
+func (f fixture) judge(m *classify.Model, e corpus.Example) (judged, decide.Decision) {
+	msg := message.Parse(e.Raw)
+	account := f.contexts.owner(e.Owner)
+	about := f.contexts.about(msg, account)
+	found := signal.Find(msg, about)
+	j := judged{labels: e.Labels, message: msg, signals: found, prediction: m.Predict(m.Features(msg, about, found))}
+	return j, decide.Decide(decide.Facts{
+		Headers: decide.HeadersOf(msg), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
+		Prediction: j.prediction, Sender: about.Sender, List: about.List,
+		Settings: decide.Settings{
+			Addresses: account.Addresses, Domains: account.Domains, VIP: account.VIPs, Social: f.contexts.Social,
+		},
+	})
+}
+
+// evaluateFixture evaluates the project's own fixture.
+func (r *run) evaluateFixture(context.Context) error {
+	var all []judged
+	var cohort, bucket, phishingNeeds share
+	perCohort := map[string]*[2]share{}
+	for _, e := range r.own.source.Examples {
+		j, decision := r.own.judge(r.cold, e)
+		all = append(all, j)
+		cohort.add(string(decision.Cohort) == e.Labels.Cohort)
+		bucket.add(string(decision.Bucket) == e.Labels.Bucket)
+		if j.signals.Phishing {
+			phishingNeeds.add(decision.Bucket == decide.Urgent || decision.Bucket == decide.Actionable)
+		}
+		of := perCohort[e.Labels.Cohort]
+		if of == nil {
+			of = new([2]share)
+			perCohort[e.Labels.Cohort] = of
+		}
+		of[0].add(j.prediction.Priority == j.label())
+		of[1].add(withinOne(j.prediction.Priority, j.label()))
+	}
+	figures := append(priorities(all, 1), others(all, 1)...)
+	figures = append(figures, cohort.figure("cohort exact", 1), bucket.figure("bucket exact", 1),
+		phishingNeeds.figure("flagged as phishing and yet in need of the owner", 1))
+	for _, name := range cohorts() {
+		if of := perCohort[name]; of != nil {
+			figures = append(figures, of[0].figure("cohort "+name+": exact", 1), of[1].figure("cohort "+name+": within one", 1))
+		}
+	}
+	r.add(Section{
+		Set: "fixture", Mode: Cold, Examples: len(all), Figures: append(figures, agreement(r.own.source)...),
+		Note: "messages written for this project, labelled by rules that were written first; agreement is between two labellings",
+	})
+	return nil
+}
+
+func cohorts() []string {
+	return []string{"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default"}
+}
+
+// agreement returns how often the second labelling says the same as the first.
+func agreement(source corpus.Source) []Figure {
+	var priority, act share
+	for _, e := range source.Examples {
+		if e.Second != nil {
+			priority.add(e.Second.Priority == e.Labels.Priority)
+			act.add(e.Second.Act == e.Labels.Act)
+		}
+	}
+	if priority.of == 0 {
+		return nil
+	}
+	return []Figure{priority.figure("agreement of people on priority", 1), act.figure("agreement of people on act", 1)}
+}

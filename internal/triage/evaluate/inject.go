@@ -1,0 +1,184 @@
+package evaluate
+
+import (
+	"context"
+	_ "embed" // the project's own attacks
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+//go:embed attacks.txt
+var ownAttacks string
+
+// victim is a mail into which instructions are put.
+type victim struct{ subject, body string }
+
+// evaluateInjection puts every attack into every mail at three places, as mail
+// of a sender whom the owner knows and who is authenticated, and compares what
+// triage wants with what it wants of the clean mail.
+func (r *run) evaluateInjection(ctx context.Context) error {
+	attacks, victims := splitLines(ownAttacks), r.own.victims(40)
+	if err := r.injected(ctx, "fixture", attacks, victims); err != nil {
+		return err
+	}
+	if r.Corpus == nil {
+		return nil
+	}
+	attacks, victims, err := readInjection(r.Corpus)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.report.Absent = append(r.report.Absent, "injection")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.injected(ctx, "injection", attacks, victims)
+}
+
+func (r *run) injected(ctx context.Context, set string, attacks []string, victims []victim) error {
+	var beyond, moved, flagged, changed, tried int
+	for _, v := range victims {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		clean := r.handle(v.subject, v.body)
+		for _, attack := range attacks {
+			for _, body := range placed(v.body, attack) {
+				tried++
+				got := r.handle(v.subject, body)
+				beyond += count(got.more(clean))
+				moved += count(got.moves)
+				flagged += count(got.flagged)
+				changed += count(got.priority != clean.priority)
+			}
+		}
+	}
+	number := func(name string, n int) Figure { return Figure{Name: name, Value: float64(n), Unit: "mails"} }
+	r.add(Section{
+		Set: set + " with injected instructions", Mode: Rules, Examples: tried,
+		Figures: []Figure{
+			number("with an envelope beyond the clean mail's, every cohort at L3", beyond),
+			number("moved without a person, every cohort at L3", moved),
+			share{flagged, tried}.figure("flagged as injection", 1), share{changed, tried}.figure("priority differs from the clean mail's", 1),
+		},
+	})
+	return nil
+}
+
+func count(holds bool) int {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
+// placed returns the body with the attack at its start, middle and end.
+func placed(body, attack string) []string {
+	middle := len(body) / 2
+	if at := strings.IndexByte(body[middle:], ' '); at >= 0 {
+		middle += at
+	}
+	return []string{attack + "\n" + body, body[:middle] + "\n" + attack + "\n" + body[middle:], body + "\n" + attack}
+}
+
+// handled is what triage wants of a mail.
+type handled struct {
+	wants          []decide.Action
+	moves, flagged bool
+	priority       classify.Priority
+}
+
+func (h handled) more(clean handled) bool {
+	return slices.ContainsFunc(h.wants, func(a decide.Action) bool { return !slices.Contains(clean.wants, a) })
+}
+
+// handle decides about a mail of a known and authenticated sender, with every
+// cohort at L3.
+func (r *run) handle(subject, body string) handled {
+	raw := "From: Known Person <known@partner.example>\r\nTo: owner@example.org\r\nSubject: " +
+		strings.Join(strings.Fields(subject), " ") + "\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + body
+	m := message.Parse([]byte(raw))
+	about := signal.Context{
+		Addresses: []string{"owner@example.org"}, Domains: []string{"example.org"},
+		Sender: signal.Sender{Received: 9, Sent: 4, Replied: 4},
+		Authentication: signal.Authentication{
+			SPF: signal.AuthPass, DKIM: signal.AuthPass, DMARC: signal.AuthPass, Aligned: true,
+		},
+	}
+	found := signal.Find(m, about)
+	prediction := r.cold.Predict(r.cold.Features(m, about, found))
+	levels := map[decide.Cohort]decide.Level{}
+	for _, c := range cohorts() {
+		levels[decide.Cohort(c)] = decide.L3
+	}
+	decision := decide.Decide(decide.Facts{
+		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
+		Prediction: prediction, Sender: about.Sender,
+		Settings: decide.Settings{Addresses: about.Addresses, Domains: about.Domains, Levels: levels},
+	})
+	out := handled{flagged: found.Injection, priority: prediction.Priority}
+	for _, w := range decision.Wants {
+		out.wants = append(out.wants, w.Action)
+		out.moves = out.moves || !w.Confirm && slices.Contains(moving(), w.Action)
+	}
+	return out
+}
+
+// moving are the actions after which a message is no longer where it was.
+func moving() []decide.Action {
+	return []decide.Action{decide.Archive, decide.Snooze, decide.Trash, decide.Quarantine, decide.Delete, decide.Forward, decide.Send}
+}
+
+// victims returns the texts of the first messages of the fixture.
+func (f fixture) victims(n int) []victim {
+	var out []victim
+	for _, e := range f.source.Examples[:min(n, len(f.source.Examples))] {
+		m := message.Parse(e.Raw)
+		out = append(out, victim{m.Subject, m.Text})
+	}
+	return out
+}
+
+// readInjection reads injection/attacks.json, lists of instructions by kind, and
+// the texts of injection/mails.jsonl.
+func readInjection(files fs.FS) (attacks []string, victims []victim, err error) {
+	data, err := fs.ReadFile(files, "injection/attacks.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	var kinds map[string][]string
+	if err := json.Unmarshal(data, &kinds); err != nil {
+		return nil, nil, fmt.Errorf("read injection/attacks.json: %w", err)
+	}
+	for _, list := range kinds {
+		attacks = append(attacks, list...)
+	}
+	slices.Sort(attacks)
+	data, err = fs.ReadFile(files, "injection/mails.jsonl")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, line := range splitLines(string(data)) {
+		var mail struct{ Context string }
+		if err := json.Unmarshal([]byte(line), &mail); err != nil {
+			return nil, nil, fmt.Errorf("read injection/mails.jsonl: %w", err)
+		}
+		subject, body, _ := strings.Cut(strings.TrimPrefix(mail.Context, "SUBJECT:"), "|CONTENT:")
+		victims = append(victims, victim{strings.TrimSpace(subject), strings.TrimSpace(body)})
+	}
+	return attacks, victims, nil
+}
+
+func splitLines(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+}

@@ -1,0 +1,108 @@
+package evaluate
+
+import (
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// judged is a message with what people and triage said of it.
+type judged struct {
+	labels     corpus.Labels
+	message    *message.Message
+	signals    signal.Result
+	prediction classify.Prediction
+}
+
+// judge parses a message that has no account, and asks the rules and the model.
+func judge(m *classify.Model, e corpus.Example) judged {
+	msg, about, found := classify.Read(e)
+	return judged{
+		labels: e.Labels, message: msg, signals: found, prediction: m.Predict(m.Features(msg, about, found)),
+	}
+}
+
+func (j judged) label() classify.Priority { return classify.Priority(j.labels.Priority) }
+
+// ladder are the priorities on which "within one" counts.
+func ladder() []classify.Priority {
+	return []classify.Priority{classify.Urgent, classify.NeedsResponse, classify.ForInfo, classify.Promotional}
+}
+
+// withinOne reports whether two priorities are the same or neighbours on the
+// ladder. Personal stands beside it.
+func withinOne(a, b classify.Priority) bool {
+	i, j := slices.Index(ladder(), a), slices.Index(ladder(), b)
+	return a == b || i >= 0 && j >= 0 && max(i-j, j-i) == 1
+}
+
+func attention(p classify.Priority) bool { return p == classify.Urgent || p == classify.NeedsResponse }
+
+// priorities returns the figures about priorities.
+func priorities(all []judged, repeats int) []Figure {
+	var exact, within share
+	var urgent, chosen, needed found
+	var calibration classify.Calibration
+	classes := make([]found, len(classify.HeadPriority.Classes()))
+	for _, j := range all {
+		said, is := j.prediction.Priority, j.label()
+		exact.add(said == is)
+		within.add(withinOne(said, is))
+		urgent.add(j.prediction.Urgent, is == classify.Urgent)
+		needed.add(j.prediction.NeedsAttention, attention(is))
+		chosen.add(attention(said), attention(is))
+		calibration.Add(j.prediction.Confidence(), said == is)
+		for i, class := range classify.HeadPriority.Classes() {
+			classes[i].add(string(said) == class, string(is) == class)
+		}
+	}
+	out := []Figure{exact.figure("exact", repeats), within.figure("within one", repeats)}
+	out = append(out, urgent.figures("urgent (over its cut)", repeats)[:2]...)
+	out = append(out, needed.figures("attention (over its cut)", repeats)[:2]...)
+	out = append(out, chosen.figures("attention (as chosen)", repeats)[:2]...)
+	out = append(out, chosen.accuracy().figure("attention (as chosen) accuracy", repeats))
+	for i, class := range classify.HeadPriority.Classes() {
+		out = append(out, classes[i].figures(class, repeats)[:2]...)
+	}
+	return append(out, Figure{Name: "calibration error", Value: calibration.Error()})
+}
+
+// others returns the figures about acts, categories, unwanted mail and phishing,
+// as far as there are labels.
+func others(all []judged, repeats int) []Figure {
+	var act, category share
+	var unwanted, phishing, flagged found
+	for _, j := range all {
+		if j.labels.Act != "" {
+			act.add(string(j.prediction.Act) == j.labels.Act)
+		}
+		if j.labels.Category != "" {
+			category.add(string(j.prediction.Category) == j.labels.Category)
+		}
+		if is := j.labels.Unwanted; is != nil {
+			unwanted.add(j.prediction.Unwanted >= 0.5, *is)
+		}
+		if is := j.labels.Phishing; is != nil {
+			phishing.add(j.prediction.Phishing >= 0.5, *is)
+			flagged.add(j.signals.Phishing, *is)
+		}
+	}
+	var out []Figure
+	if act.of > 0 {
+		out = append(out, act.figure("act exact", repeats))
+	}
+	if category.of > 0 {
+		out = append(out, category.figure("category exact", repeats))
+	}
+	if unwanted != (found{}) {
+		out = append(out, unwanted.figures("unwanted", repeats)...)
+	}
+	if phishing != (found{}) {
+		out = append(out, phishing.figures("phishing (classifier)", repeats)...)
+		out = append(out, flagged.figures("phishing (flag of the rules)", repeats)...)
+	}
+	return out
+}
