@@ -8,24 +8,61 @@ type Contact struct{ Name, Addr string }
 // Contacts is an index over the owner's correspondents, built once and asked
 // for each message. It does not change, and is safe for concurrent use.
 type Contacts struct {
-	// addrs has the addresses by name, in lower case.
+	// addrs has the addresses by name, as words.
 	addrs map[string][]string
 	// domains has the registrable domains.
 	domains map[string]bool
+	targets targets
 }
 
 // NewContacts returns the index of correspondents.
 func NewContacts(list []Contact) *Contacts {
 	c := &Contacts{addrs: make(map[string][]string), domains: make(map[string]bool)}
+	lex := loaded()
 	for _, one := range list {
 		addr := strings.ToLower(one.Addr)
-		name := strings.ToLower(strings.Join(strings.Fields(one.Name), " "))
-		if name != "" {
+		// A name of one word is many people's.
+		if name := plainWords(one.Name); strings.Contains(name, " ") {
 			c.addrs[name] = append(c.addrs[name], addr)
 		}
-		if domain := registrable(domainOf(addr)); domain != "" {
-			c.domains[domain] = true
+		domain := registrable(domainOf(addr))
+		if domain == "" || c.domains[domain] {
+			continue
+		}
+		c.domains[domain] = true
+		if !lex.freemail[domain] && !lex.brands.domains[domain] {
+			c.targets.add(labelOf(domain), domain, false)
 		}
 	}
 	return c
 }
+
+// plainWords returns the words of a text in small letters without accents.
+func plainWords(text string) string {
+	text = composed(text)
+	var letters [maxWord]byte
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		end, size := scanWord(text, i, &letters)
+		if size > 0 {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.Write(letters[:size])
+		}
+		if end == i {
+			end, _ = skipSeparator(text, i)
+		}
+		i = end
+	}
+	return b.String()
+}
+
+func (c *Contacts) named(name string) []string {
+	if c == nil {
+		return nil
+	}
+	return c.addrs[name]
+}
+
+func (c *Contacts) has(domain string) bool { return c != nil && c.domains[domain] }

@@ -15,22 +15,28 @@ type finder struct {
 	m       *message.Message
 	about   Context
 	rules   map[string]Rule
+	lex     *lexicon
+	known   []*targets
 	fields  fields
 	from    message.Address // zero without a From
 	domain  string          // registrable domain of from
 	symbols []Symbol
+	// found are the phrases of what is shown, written those of what the sender
+	// wrote, without quotes.
+	found, written hits
+	oneTimeCode    string
 }
 
 // fields are the header fields that the rules read; of a field that occurs
 // several times, the first.
 type fields struct {
-	from                                            int
-	listID, unsubscribe, unsubscribePost            string
-	precedence, autoSubmitted, suppress, returnPath string
+	from                                 int
+	listID, unsubscribe, unsubscribePost string
+	precedence, autoSubmitted, listPost  string
 }
 
 func newFinder(m *message.Message, about Context) *finder {
-	f := &finder{m: m, about: about, rules: ruleByName(), symbols: make([]Symbol, 0, 16)}
+	f := &finder{m: m, about: about, rules: ruleByName(), lex: loaded(), symbols: make([]Symbol, 0, 16)}
 	for _, field := range m.Fields {
 		f.fields.read(field)
 	}
@@ -60,10 +66,8 @@ func (h *fields) read(field message.Field) {
 		set(&h.precedence)
 	case "auto-submitted":
 		set(&h.autoSubmitted)
-	case "x-auto-response-suppress":
-		set(&h.suppress)
-	case "return-path":
-		set(&h.returnPath)
+	case "list-post":
+		set(&h.listPost)
 	}
 }
 

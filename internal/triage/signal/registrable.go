@@ -61,3 +61,13 @@ func numeric(host string) bool {
 	}
 	return strings.Trim(last, "0123456789") == ""
 }
+
+// publicTop reports whether a text ends in a public suffix that is managed by
+// a registry, with a label before it: it is a host and no name of a file.
+func publicTop(host string) bool {
+	if numeric(host) {
+		return false
+	}
+	suffix, managed := publicsuffix.PublicSuffix(host)
+	return managed && len(suffix) < len(host)
+}

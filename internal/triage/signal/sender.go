@@ -1,6 +1,9 @@
 package signal
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sender notes what the fields that name the sender say.
 func (f *finder) sender() {
@@ -14,6 +17,8 @@ func (f *finder) sender() {
 		f.add(FirstContact, f.from.Addr)
 	}
 	f.displayAddress()
+	f.displayName()
+	f.replyTo()
 }
 
 // displayAddress notes a display name that is an address of another domain.
@@ -22,16 +27,96 @@ func (f *finder) displayAddress() {
 	if at <= 0 {
 		return
 	}
-	shown := strings.ToLower(f.from.Name[at+1:])
-	if end := strings.IndexFunc(shown, func(r rune) bool { return !hostRune(r) }); end >= 0 {
-		shown = shown[:end]
+	written := strings.ToLower(f.from.Name[at+1:])
+	if end := strings.IndexFunc(written, func(r rune) bool { return !hostRune(r) }); end >= 0 {
+		written = written[:end]
 	}
-	shown = strings.Trim(shown, ".")
-	if strings.Contains(shown, ".") && registrable(shown) != f.domain {
-		f.add(DisplayIsOtherAddress, f.from.Name+" <"+f.from.Addr+">")
+	written = strings.Trim(written, ".")
+	if publicTop(written) && registrable(written) != f.domain && f.fields.listID == "" {
+		f.add(DisplayIsOtherAddress, f.shownSender())
 	}
 }
 
 func hostRune(r rune) bool {
 	return r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 0x7f
+}
+
+func (f *finder) shownSender() string { return f.from.Name + " <" + f.from.Addr + ">" }
+
+// displayName notes a display name that is a contact's, a brand's or that of an
+// office, before an address that is not theirs.
+func (f *finder) displayName() {
+	name := plainWords(f.from.Name)
+	if f.from.Addr == "" || f.about.Sender.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+		return
+	}
+	if addrs := f.about.Contacts.named(name); len(addrs) > 0 && !f.sameDomain(addrs) {
+		f.add(DisplayIsContact, f.shownSender())
+	}
+	if f.brandOfName(name) {
+		f.add(DisplayIsBrand, f.shownSender())
+	}
+	if !f.lex.freemail[f.domain] {
+		return
+	}
+	var found hits
+	f.lex.phrases.find(f.from.Name+"\n\n"+localOf(f.from.Addr), &found)
+	if found.has(office) {
+		f.add(RoleFromFreemail, f.shownSender())
+	}
+}
+
+// sameDomain reports whether the sender has one of these addresses, or another
+// of the same organisation.
+func (f *finder) sameDomain(addrs []string) bool {
+	return slices.ContainsFunc(addrs, func(addr string) bool {
+		domain := registrable(domainOf(addr))
+		return addr == f.from.Addr || domain == f.domain && !f.lex.freemail[domain]
+	})
+}
+
+// brandOfName reports whether a display name is that of a brand that the sender
+// is not. The name of a brand that is also a word or a person's name counts
+// only alone, or beside a word of a service.
+func (f *finder) brandOfName(name string) bool {
+	var found hits
+	f.lex.phrases.find(name, &found)
+	h := found[brandName]
+	if h.first == 0 {
+		return false
+	}
+	b := f.lex.brands.of(h.first)
+	if b.owns(f.domain, f.lex) || f.lex.brands.known(f.domain, f.lex) && b.common {
+		return false
+	}
+	if b.common {
+		return name == b.name || found.has(brandClaim)
+	}
+	// "Anna via LinkedIn", "Anna at GitHub": a person, who names where they are.
+	before, _, _ := strings.Cut(name, b.name)
+	return !strings.HasSuffix(before, " at ") && !strings.HasSuffix(before, " from ")
+}
+
+// replyTo notes answers that go elsewhere.
+func (f *finder) replyTo() {
+	if len(f.m.ReplyTo) == 0 || f.domain == "" || f.fields.listID != "" {
+		return
+	}
+	addr := f.m.ReplyTo[0].Addr
+	host := domainOf(addr)
+	domain := registrable(host)
+	if domain == "" || domain == f.domain || sameOwner(domain, f.domain, f.lex) {
+		return
+	}
+	evidence := f.from.Addr + ", answers to " + addr
+	claimed := f.ownDomain(domainOf(f.from.Addr)) || f.about.Contacts.has(f.domain) && !f.lex.freemail[f.domain]
+	switch {
+	case f.about.Sender.trusted() && f.aligned(), f.ownDomain(host), f.about.Contacts.has(domain) && !f.lex.freemail[domain]:
+	case claimed && !f.aligned() && f.fields.unsubscribe == "":
+		f.add(ReplyToSpoof, evidence)
+	case f.lex.freemail[domain]:
+		f.add(ReplyToOtherFreemail, evidence)
+	case f.fields.unsubscribe == "" && f.fields.precedence == "":
+		f.add(ReplyToOtherDomain, evidence)
+	}
 }

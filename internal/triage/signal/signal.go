@@ -143,11 +143,20 @@ const (
 // give the same result.
 func Find(m *message.Message, about Context) Result {
 	f := newFinder(m, about)
+	f.texts()
 	f.authentication()
-	f.sender()
 	f.bulk()
+	f.sender()
+	f.links()
+	f.attachments()
+	f.words()
+	f.injection()
+	f.hidden()
+	f.kinds()
 	f.need()
+	f.question()
 	r := resultOf(f.symbols)
+	r.Code = f.oneTimeCode
 	return r
 }
 

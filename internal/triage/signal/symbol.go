@@ -19,6 +19,7 @@ const (
 	DisplayIsBrand        = "DISPLAY_IS_BRAND"
 	RoleFromFreemail      = "ROLE_FROM_FREEMAIL"
 	BrandClaim            = "BRAND_CLAIM"
+	OfficeClaim           = "OFFICE_CLAIM"
 	LureDomain            = "LURE_DOMAIN"
 	SenderSuspiciousTLD   = "SENDER_SUSPICIOUS_TLD"
 	ReplyToOtherDomain    = "REPLYTO_OTHER_DOMAIN"
@@ -119,6 +120,7 @@ func Rules() []Rule {
 		{DisplayIsBrand, Risk, 5, true, "the display name is that of a brand, the address is not the brand's"},
 		{RoleFromFreemail, Risk, 3, true, "the display name is an office (support, bank, director), the address is of a public mail provider"},
 		{BrandClaim, Risk, 4, true, "the text speaks for a brand (its support team, your account there), the sender is not of the brand"},
+		{OfficeClaim, Risk, 3, true, "the text speaks for the reader's own organisation (its IT, its payroll) and leads elsewhere"},
 		{LureDomain, Risk, 3, true, "a domain of the sender or of a link is put together from words such as secure, verify, account"},
 		{SenderSuspiciousTLD, Risk, 1, false, "the sender is of a top-level domain that is mostly abused"},
 		{ReplyToOtherDomain, Risk, 1, true, "answers go to another domain, in mail from person to person"},

@@ -1,0 +1,79 @@
+package signal
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// brand is a name that deceiving mail uses.
+type brand struct {
+	name    string // words separated by spaces
+	domains []string
+	// common says that the name is also a word or a person's name.
+	common bool
+}
+
+func (b *brand) words() string { return b.name }
+
+// brands is an index over the brands.
+type brands struct {
+	all     []brand
+	domains map[string]bool
+	targets targets
+	// innocent are labels that are near a name and mean something else.
+	innocent map[string]bool
+	// first is the number of the first phrase of the brands: each has two, its name
+	// and its name beside a service.
+	first int
+}
+
+func newBrands(lines []string) *brands {
+	b := &brands{domains: make(map[string]bool), innocent: make(map[string]bool)}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if strings.HasPrefix(line, "!") {
+			for _, word := range words {
+				b.innocent[strings.TrimPrefix(word, "!")] = true
+			}
+			continue
+		}
+		name, common := strings.CutPrefix(words[0], "~")
+		one := brand{name: strings.ReplaceAll(strings.ReplaceAll(name, "_", " "), "-", " "), domains: words[1:], common: common}
+		b.all = append(b.all, one)
+		for _, domain := range one.domains {
+			b.domains[domain] = true
+		}
+		if label := labelOf(one.domains[0]); strings.ReplaceAll(name, "_", "") == label {
+			b.targets.add(label, one.domains[0], common)
+		}
+	}
+	return b
+}
+
+// of returns the brand of a phrase.
+func (b *brands) of(number int) *brand {
+	return &b.all[(number-b.first)/2]
+}
+
+// owns reports whether a registrable domain is the brand's: one of the list, or
+// the brand's own label under the top-level domain of a country.
+func (b *brand) owns(domain string, lex *lexicon) bool {
+	for _, own := range b.domains {
+		if domain == own || labelOf(domain) == labelOf(own) && len(topLevel(domain)) == 2 && !lex.tld[topLevel(domain)] {
+			return true
+		}
+	}
+	return false
+}
+
+// known reports whether a registrable domain is any brand's.
+func (b *brands) known(domain string, lex *lexicon) bool {
+	if b.domains[domain] {
+		return true
+	}
+	t, ok := b.targets.byLabel[labelOf(domain)]
+	return ok && !t.common && len(topLevel(domain)) == 2 && !lex.tld[topLevel(domain)]
+}
+
+func sorted(words map[string]bool) []string { return slices.Sorted(maps.Keys(words)) }

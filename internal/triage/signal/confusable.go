@@ -1,0 +1,164 @@
+package signal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// lookalike returns the Latin letter that a small letter of another alphabet
+// looks like in most fonts, or the letter itself. Letters of full width,
+// mathematical letters and letters in circles are decomposed before.
+func lookalike(r rune) rune {
+	switch r {
+	case 'а', 'α', 'ɑ', 'ⱥ', 'ạ':
+		return 'a'
+	case 'ь', 'β', 'ƅ', 'Ь', 'ḃ', 'ɓ':
+		return 'b'
+	case 'с', 'ϲ', 'ᴄ', 'ƈ':
+		return 'c'
+	case 'ԁ', 'ɗ', 'đ', 'ժ':
+		return 'd'
+	case 'е', 'ҽ', 'є', 'ε', 'ɛ', '℮':
+		return 'e'
+	case 'ғ', 'ƒ', 'ք':
+		return 'f'
+	case 'ɡ', 'ց', 'ɠ', 'ǥ':
+		return 'g'
+	case 'һ', 'հ', 'ħ', 'ɦ':
+		return 'h'
+	case 'і', 'ι', 'ı', 'ɩ', 'ӏ', 'l', '1', '|', 'ⅼ', 'ǀ', 'ו', 'ן', 'ł', 'i':
+		// The letters i and l are one here, as 1 is: which of them is meant cannot be
+		// told in many fonts.
+		return 'l'
+	case 'ј', 'ϳ', 'ʝ':
+		return 'j'
+	case 'к', 'κ', 'ķ', 'ƙ', 'қ':
+		return 'k'
+	case 'м':
+		return 'm'
+	case 'ո', 'η', 'п', 'ռ', 'ŋ', 'ɴ':
+		return 'n'
+	case 'о', 'ο', 'σ', 'օ', 'ס', 'ө', '0', 'ø', 'ᴏ':
+		return 'o'
+	case 'р', 'ρ', 'ƿ', 'ϱ':
+		return 'p'
+	case 'ԛ', 'գ', 'զ':
+		return 'q'
+	case 'г', 'ᴦ', 'ɼ', 'ɽ':
+		return 'r'
+	case 'ѕ', 'ꜱ', 'ʂ', '5', '$':
+		return 's'
+	case 'т', 'τ', 'ƭ', 'ţ':
+		return 't'
+	case 'υ', 'ս', 'ʋ', 'ц', 'ᴜ':
+		return 'u'
+	case 'ν', 'ѵ', 'ᴠ', 'ט':
+		return 'v'
+	case 'ԝ', 'ω', 'ѡ', 'ա', 'ɯ', 'ᴡ', 'ш':
+		return 'w'
+	case 'х', 'χ', 'ҳ', 'ⅹ':
+		return 'x'
+	case 'у', 'γ', 'ү', 'ʏ', 'ყ', 'ỿ':
+		return 'y'
+	case 'ᴢ', 'ʐ', 'ƶ':
+		return 'z'
+	case '3':
+		return 'e'
+	case '4':
+		return 'a'
+	case '7':
+		return 't'
+	case '8':
+		return 'b'
+	}
+	return r
+}
+
+// skeleton returns a word as it looks: letters of other alphabets as the Latin
+// letters they resemble, without accents and invisible characters. Digits stay,
+// unlike in canonical.
+func skeleton(word string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == 'l' || r == 'i' || r == '|' || r == '$' {
+			return r
+		}
+		if r < utf8.RuneSelf {
+			return r
+		}
+		if r == 'і' || r == 'ι' || r == 'ı' || r == 'ɩ' {
+			return 'i'
+		}
+		return lookalike(r)
+	}, unaccented(word))
+}
+
+// canonical returns a label of a domain in a form that is equal for labels that
+// cannot be told apart at a glance: the skeleton, with digits as the letters
+// they stand for, and rn and vv as m and w.
+func canonical(label string) string {
+	plain := strings.Map(lookalike, unaccented(label))
+	if strings.Contains(plain, "rn") || strings.Contains(plain, "vv") {
+		plain = strings.ReplaceAll(strings.ReplaceAll(plain, "rn", "m"), "vv", "w")
+	}
+	return plain
+}
+
+// unaccented returns a word in small letters of the compatibility form, without
+// marks and invisible characters.
+func unaccented(word string) string {
+	ascii := true
+	for i := range len(word) {
+		ascii = ascii && word[i] < utf8.RuneSelf
+	}
+	if ascii {
+		return word
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsMark(r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKD.String(word))
+}
+
+// mixesScripts reports whether a label has Latin letters beside Cyrillic, Greek
+// or Armenian ones. Beside Chinese, Japanese and Korean they are usual.
+func mixesScripts(label string) bool {
+	latin, foreign := false, false
+	for _, r := range label {
+		switch {
+		case r < utf8.RuneSelf:
+			latin = latin || isASCIILetter(byte(r))
+		case unicode.In(r, unicode.Latin):
+			latin = true
+		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee):
+			foreign = true
+		}
+	}
+	return latin && foreign
+}
+
+// near reports whether two different words are one insertion, deletion,
+// substitution or exchange of neighbours apart.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 || a == b {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	if a[i+1:] == b[i+1:] {
+		return true
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}

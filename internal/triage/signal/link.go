@@ -1,0 +1,149 @@
+package signal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
+
+// maxHosts bounds how many different hosts of one message are looked at.
+const maxHosts = 200
+
+func (f *finder) links() {
+	seen := make(map[string]bool)
+	for _, l := range f.m.Links {
+		f.address(l)
+		f.linkText(l)
+		if len(seen) < maxHosts && !seen[l.Host] {
+			seen[l.Host] = true
+			f.host(l.Host)
+		}
+	}
+	if host := domainOf(f.from.Addr); !seen[host] {
+		f.host(host)
+	}
+	for _, a := range f.m.ReplyTo {
+		if host := domainOf(a.Addr); !seen[host] {
+			f.host(host)
+		}
+	}
+}
+
+// address notes what is wrong with a link as it is written.
+func (f *finder) address(l message.Link) {
+	for _, text := range []string{l.URL, l.Text} {
+		if text == l.Text && !strings.Contains(text, "://") {
+			continue
+		}
+		switch invisible, turned := unseen(text); {
+		case turned:
+			f.add(URLRTL, l.Host)
+		case invisible:
+			f.add(URLZeroWidth, l.Host)
+		}
+	}
+	_, rest, ok := strings.Cut(l.URL, "://")
+	if !ok {
+		return
+	}
+	if end := strings.IndexAny(rest, "/?#\\"); end >= 0 {
+		rest = rest[:end]
+	}
+	if strings.Contains(rest, "@") {
+		f.add(URLUserinfo, rest)
+	}
+}
+
+// unseen reports whether a text has characters of no width, or such as turn the
+// direction of reading.
+func unseen(text string) (invisible, turned bool) {
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			turned = true
+		case r == 0xad, unicode.Is(unicode.Cf, r):
+			invisible = true
+		}
+	}
+	return invisible, turned
+}
+
+// host notes what a host of the sender or of a link says.
+func (f *finder) host(host string) {
+	if host == "" {
+		return
+	}
+	domain := registrable(host)
+	sender := domain == f.domain
+	if numeric(host) && !sender {
+		f.add(URLNumericIP, host)
+		return
+	}
+	for label := range strings.SplitSeq(shown(host), ".") {
+		if mixesScripts(label) {
+			f.add(URLHomograph, host)
+		}
+	}
+	if imitated, ok := f.imitates(host); ok {
+		f.add(LookalikeDomain, host+" looks like "+imitated)
+	}
+	if f.lureDomain(domain) {
+		f.add(LureDomain, host)
+	}
+	switch {
+	case !f.lex.tld[topLevel(domain)] || f.established(domain):
+	case sender:
+		f.add(SenderSuspiciousTLD, host)
+	default:
+		f.add(URLSuspiciousTLD, host)
+	}
+	if f.lex.shortener[domain] && !sender {
+		f.add(URLShortener, host)
+	}
+}
+
+// linkText notes a link whose text shows another domain than its target's.
+// Services that count clicks stand between in ordinary bulk mail; a name that
+// others imitate is no such case.
+func (f *finder) linkText(l message.Link) {
+	text := strings.TrimSpace(l.Text)
+	if text == "" || l.Domain == "" || strings.ContainsAny(text, " \n\t@") || !strings.Contains(text, ".") {
+		return
+	}
+	host := strings.ToLower(text)
+	if _, after, ok := strings.Cut(host, "://"); ok {
+		host = after
+	}
+	if end := strings.IndexFunc(host, func(r rune) bool { return !hostRune(r) }); end >= 0 {
+		host = host[:end]
+	}
+	host = strings.Trim(host, ".")
+	written := registrable(host)
+	if written == l.Domain || !publicTop(host) {
+		return
+	}
+	imitable := f.lex.brands.known(written, f.lex) || f.ownDomain(written) || f.about.Contacts.has(written)
+	if f.lex.tracker[l.Domain] || f.lex.shortener[l.Domain] || f.knownBulk() {
+		return
+	}
+	if !imitable && (l.Domain == f.domain || f.established(l.Domain)) {
+		return
+	}
+	if sameOwner(written, l.Domain, f.lex) {
+		return
+	}
+	f.add(LinkTextMismatch, host+" leads to "+l.Host)
+}
+
+// sameOwner reports whether two registrable domains are of one brand.
+func sameOwner(a, b string, lex *lexicon) bool {
+	for i := range lex.brands.all {
+		if one := &lex.brands.all[i]; one.owns(a, lex) && one.owns(b, lex) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package signal
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// list names a list of phrases.
+type list int
+
+const (
+	urgency list = iota
+	credential
+	payment
+	bank
+	giftCard
+	advanceFee
+	extortion
+	secrecy
+	office
+	internal
+	oneTimeCode
+	receipt
+	shipping
+	security
+	unsubscribe
+	deadline
+	instruction
+	hint
+	brandName  // the names of brands
+	brandClaim // the name of a brand beside a word of its services
+	listCount
+)
+
+// phraseFiles are the lists of phrases that have a file.
+func phraseFiles() map[list]string {
+	return map[list]string{
+		urgency: "urgency", credential: "credential", payment: "payment", bank: "bank", giftCard: "giftcard",
+		advanceFee: "advancefee", extortion: "extortion", secrecy: "secrecy", office: "office", internal: "internal",
+		oneTimeCode: "code", receipt: "receipt", shipping: "shipping", security: "security", unsubscribe: "unsubscribe",
+		deadline: "deadline", instruction: "instruction", hint: "hint",
+	}
+}
+
+//go:embed words/*.txt
+var wordFiles embed.FS
+
+// lexicon is what the lists say.
+type lexicon struct {
+	phrases phrases
+	// The domains of public mail providers, social networks and so on.
+	freemail, social, tld, shortener, tracker map[string]bool
+	// service are the words beside a brand's name with which a text speaks for it.
+	service map[string]bool
+	// lure are the words of deceiving domains; true for those one of which must be
+	// there.
+	lure   map[string]bool
+	brands *brands
+}
+
+// loaded is the lexicon. A test holds that the lists have no error.
+var loaded = sync.OnceValue(func() *lexicon {
+	l, _ := load()
+	return l
+})
+
+func load() (*lexicon, error) {
+	l := &lexicon{phrases: phrases{words: make(map[string]uint32)}, lure: make(map[string]bool)}
+	var first error
+	keep := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	for which := range listCount {
+		if name, ok := phraseFiles()[which]; ok {
+			keep(l.phrases.addPhrases(which, lines(name)))
+		}
+	}
+	l.freemail, l.social, l.tld = set("freemail"), set("social"), set("tld")
+	l.shortener, l.tracker, l.service = set("shortener"), set("tracker"), set("service")
+	for word := range set("lure") {
+		plain, strong := strings.CutPrefix(word, "+")
+		l.lure[plain] = strong
+	}
+	l.brands = newBrands(lines("brands"))
+	for _, b := range l.brands.all {
+		keep(l.phrases.addPhrases(brandName, []string{b.words()}))
+		keep(l.phrases.addPhrases(brandClaim, []string{b.words() + " *1 " + strings.Join(sorted(l.service), "|")}))
+	}
+	l.brands.first = l.phrases.lists - 2*len(l.brands.all) + 1
+	return l, first
+}
+
+// lines returns the entries of a list.
+func lines(name string) []string {
+	raw, err := wordFiles.ReadFile("words/" + name + ".txt")
+	if err != nil {
+		return []string{fmt.Sprintf("*%s*", name)} // no phrase: the test of the lists fails
+	}
+	var all []string
+	for line := range strings.Lines(string(raw)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// set returns the words of a list.
+func set(name string) map[string]bool {
+	words := make(map[string]bool)
+	for _, line := range lines(name) {
+		for word := range strings.FieldsSeq(line) {
+			words[word] = true
+		}
+	}
+	return words
+}

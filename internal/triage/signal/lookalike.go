@@ -1,0 +1,150 @@
+package signal
+
+import (
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// established reports whether a registrable domain is itself one that others
+// imitate, or one that the owner knows.
+func (f *finder) established(domain string) bool {
+	return f.ownDomain(domain) || f.about.Contacts.has(domain) || f.lex.brands.known(domain, f.lex) ||
+		f.lex.freemail[domain] || f.lex.social[domain] || f.lex.tracker[domain] || f.lex.shortener[domain]
+}
+
+// imitates returns the domain that a host looks like without being of it.
+func (f *finder) imitates(host string) (string, bool) {
+	domain := registrable(host)
+	if domain == "" || numeric(host) || f.established(domain) {
+		return "", false
+	}
+	label := shown(labelOf(domain))
+	for _, t := range f.targets() {
+		if one, ok := t.imitated(label); ok && !f.lex.brands.innocent[label] {
+			return one.domain, true
+		}
+		if one, ok := f.token(t, label); ok {
+			return one.domain, true
+		}
+	}
+	return f.prefixed(strings.TrimSuffix(strings.TrimSuffix(host, domain), "."))
+}
+
+// targets returns what others may imitate: the owner's domains, those of
+// correspondents, and the brands'.
+func (f *finder) targets() []*targets {
+	if f.known == nil {
+		own := &targets{}
+		for _, domain := range f.about.Domains {
+			domain = registrable(domain)
+			own.add(labelOf(domain), domain, false)
+		}
+		f.known = []*targets{own, &f.lex.brands.targets}
+		if f.about.Contacts != nil {
+			f.known = append(f.known, &f.about.Contacts.targets)
+		}
+	}
+	return f.known
+}
+
+// token looks for a target among the parts of a label between hyphens. Borders
+// count: firstservice contains irs and imitates nobody.
+func (f *finder) token(t *targets, label string) (target, bool) {
+	brands := t == &f.lex.brands.targets
+	hyphen := strings.Contains(label, "-")
+	lured := false
+	if hyphen {
+		_, lured = f.lured(label)
+	}
+	for part := range strings.SplitSeq(label, "-") {
+		if one, ok := t.token(part); ok && (hyphen || brands && !one.common) && (lured || !one.common) {
+			return one, true
+		}
+		if one, ok := t.imitated(part); hyphen && ok && len(part) > minNear && !f.lex.brands.innocent[part] {
+			return one, true
+		}
+	}
+	return target{}, false
+}
+
+// prefixed looks for the domain of a brand, or its name beside a word of
+// deceiving domains, in the labels before a registrable domain.
+func (f *finder) prefixed(labels string) (string, bool) {
+	if labels == "" {
+		return "", false
+	}
+	brands := &f.lex.brands.targets
+	parts := strings.FieldsFunc(shown(labels), func(r rune) bool { return r == '.' || r == '-' })
+	for i, part := range parts {
+		one, ok := brands.token(part)
+		if !ok {
+			one, ok = brands.imitated(part)
+			ok = ok && len(part) > minNear && !f.lex.brands.innocent[part]
+		}
+		if !ok {
+			continue
+		}
+		ownTop := i+1 < len(parts) && parts[i+1] == topLevel(one.domain)
+		beside := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
+		if ownTop || !one.common && (beside(i-1) || beside(i+1)) {
+			return one.domain, true
+		}
+	}
+	return "", false
+}
+
+// lured reports whether a label is put together from words of deceiving
+// domains, two at least and one of them a telling one.
+func (f *finder) lured(label string) (words int, strong bool) {
+	for part := range strings.SplitSeq(label, "-") {
+		n, s := f.split(strings.Trim(part, "0123456789"))
+		words, strong = words+n, strong || s
+	}
+	return words, strong
+}
+
+// split counts the words that a part of a label is made of; none if there is a
+// rest.
+func (f *finder) split(part string) (words int, strong bool) {
+	if len(part) > 40 {
+		return 0, false
+	}
+	type best struct {
+		words  int
+		strong bool
+	}
+	var ways [41]best // for each end: the fewest words that reach it
+	for end := 1; end <= len(part); end++ {
+		for start := max(0, end-14); start < end; start++ {
+			if start > 0 && ways[start].words == 0 {
+				continue
+			}
+			telling, ok := f.lex.lure[part[start:end]]
+			if n := ways[start].words + 1; ok && (ways[end].words == 0 || n < ways[end].words) {
+				ways[end] = best{n, ways[start].strong || telling}
+			}
+		}
+	}
+	return ways[len(part)].words, ways[len(part)].strong
+}
+
+// lureDomain reports whether a registrable domain is put together to deceive.
+func (f *finder) lureDomain(domain string) bool {
+	if domain == "" || f.established(domain) {
+		return false
+	}
+	words, strong := f.lured(labelOf(domain))
+	return words >= 2 && strong
+}
+
+// shown returns a host as programs show it, in letters instead of punycode.
+func shown(host string) string {
+	if !strings.Contains(host, "xn--") {
+		return host
+	}
+	if letters, err := idna.ToUnicode(host); err == nil || letters != "" {
+		return letters
+	}
+	return host
+}

@@ -1,0 +1,93 @@
+package signal
+
+import "strings"
+
+// target is a domain that others may imitate.
+type target struct {
+	label, domain string
+	common        bool
+}
+
+// targets is an index over domains that others may imitate. The zero value is
+// an empty one.
+type targets struct {
+	byLabel     map[string]target
+	byCanonical map[string]target
+	// byDeletion has the targets by their label with one letter left out: two words
+	// of Damerau distance 1 share such a form, or one is such a form of the other.
+	byDeletion map[string][]target
+}
+
+// minNear is the length from which one other letter counts, minToken that from
+// which a whole label counts as a part of another domain.
+const (
+	minNear  = 5
+	minToken = 5
+)
+
+func (t *targets) add(label, domain string, common bool) {
+	if t.byLabel == nil {
+		t.byLabel, t.byCanonical, t.byDeletion = make(map[string]target), make(map[string]target), make(map[string][]target)
+	}
+	one := target{label, domain, common}
+	t.byLabel[label] = one
+	if len(label) >= 4 {
+		t.byCanonical[canonical(label)] = one
+	}
+	if len(label) < minNear || common && len(label) <= minNear {
+		return
+	}
+	t.byDeletion[label] = append(t.byDeletion[label], one)
+	for short := range deletions(label) {
+		t.byDeletion[short] = append(t.byDeletion[short], one)
+	}
+}
+
+// deletions yields a word with each of its letters left out.
+func deletions(word string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := range len(word) {
+			if i > 0 && word[i] == word[i-1] {
+				continue
+			}
+			if !yield(word[:i] + word[i+1:]) {
+				return
+			}
+		}
+	}
+}
+
+// imitated returns the target that a word looks like without being it.
+func (t *targets) imitated(word string) (target, bool) {
+	if len(t.byLabel) == 0 || len(word) > 40 {
+		return target{}, false
+	}
+	if one, ok := t.byCanonical[canonical(word)]; ok && one.label != word {
+		return one, true
+	}
+	if len(word) < minNear {
+		return target{}, false
+	}
+	if _, itself := t.byLabel[word]; itself {
+		return target{}, false
+	}
+	for _, one := range t.byDeletion[word] {
+		if near(word, one.label) {
+			return one, true
+		}
+	}
+	for short := range deletions(word) {
+		for _, one := range t.byDeletion[short] {
+			if near(word, one.label) {
+				return one, true
+			}
+		}
+	}
+	return target{}, false
+}
+
+// token returns the target whose whole label is a word.
+func (t *targets) token(word string) (target, bool) {
+	one, ok := t.byLabel[word]
+	return one, ok && (len(word) >= minToken || !one.common && strings.Trim(word, "0123456789") != "" && len(word) >= 3)
+}

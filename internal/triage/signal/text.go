@@ -1,0 +1,187 @@
+package signal
+
+import (
+	"slices"
+	"strings"
+)
+
+// texts looks for all phrases: in what is shown, and in what is left of it
+// without quotes.
+func (f *finder) texts() {
+	f.lex.phrases.find(f.m.Subject+"\n\n"+clipBytes(f.m.Text), &f.found)
+	if f.m.Body == f.m.Text || f.m.Body == "" {
+		f.written = f.found
+		return
+	}
+	f.lex.phrases.find(f.m.Subject+"\n\n"+clipBytes(f.m.Body), &f.written)
+}
+
+// words notes what the text asks for. Order matters: later rules ask for
+// earlier ones.
+func (f *finder) words() {
+	for _, rule := range []struct {
+		of   list
+		name string
+	}{
+		{urgency, UrgencyWords},
+		{credential, CredentialAsk},
+		{payment, PaymentAsk},
+		{bank, BankChange},
+		{giftCard, GiftCardAsk},
+		{advanceFee, AdvanceFee},
+		{extortion, Extortion},
+		{secrecy, Secrecy},
+	} {
+		if f.found.has(rule.of) {
+			f.add(rule.name, f.found[rule.of].evidence)
+		}
+	}
+	f.claims()
+	asks := f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange)
+	if asks && f.foreignLink() {
+		f.add(LinkForeign, "")
+	}
+	if f.has(FirstContact) && f.has(UrgencyWords) && asks && !f.vouched() {
+		f.add(FirstContactLure, f.from.Addr)
+	}
+}
+
+// vouched reports whether the sender is a brand that the mail really comes from.
+func (f *finder) vouched() bool { return f.aligned() && f.lex.brands.known(f.domain, f.lex) }
+
+// claims notes a text that speaks for a brand, or for the owner's own
+// organisation, from a sender that is not of it.
+func (f *finder) claims() {
+	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.about.Sender.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+		return
+	}
+	if h := f.found[brandClaim]; h.first != 0 && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() {
+		f.add(BrandClaim, h.evidence)
+	}
+	if h := f.found[internal]; h.first != 0 && f.has(UrgencyWords) && (f.lex.freemail[f.domain] || f.foreignLink()) {
+		f.add(OfficeClaim, h.evidence)
+	}
+}
+
+// speaksForItself reports whether the sender says its own name, as services do
+// that write about an account elsewhere.
+func (f *finder) speaksForItself() bool {
+	label := labelOf(f.domain)
+	if len(label) < 3 || f.lex.freemail[f.domain] {
+		return false
+	}
+	if _, strong := f.lured(label); strong {
+		return false
+	}
+	name := strings.ReplaceAll(plainWords(f.from.Name), " ", "")
+	return strings.Contains(name, strings.ReplaceAll(label, "-", ""))
+}
+
+// foreignLink reports whether a link goes to a domain that is neither the
+// sender's nor one that is established.
+func (f *finder) foreignLink() bool {
+	for _, l := range f.m.Links {
+		if l.Domain != "" && l.Domain != f.domain && !f.established(l.Domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// hidden notes what is hidden from a reader. In bulk mail that the owner knows
+// a hidden preview text is usual.
+func (f *finder) hidden() {
+	if f.knownBulk() {
+		return
+	}
+	const much = 200
+	characters, colour, size := 0, false, false
+	for _, h := range f.m.Hidden {
+		characters += len(h.Text)
+		colour = colour || strings.Contains(h.Reason, "colo")
+		size = size || strings.Contains(h.Reason, "font")
+	}
+	if colour && (characters > much && f.sum(Bulk) == 0 || f.has(InstructionHidden)) {
+		f.add(TextLowContrast, f.m.Hidden[0].Text)
+	}
+	if size {
+		f.add(ZeroFont, f.m.Hidden[0].Text)
+	}
+	if i := f.m.Invisible; i.ZeroWidth+i.Bidi+i.Other > 20 || i.SoftHyphens > 200 || i.Tags > 0 {
+		f.add(ManyInvisible, "")
+	}
+}
+
+// question notes a question to the owner, and a time limit.
+func (f *finder) question() {
+	if f.sum(Bulk) < 2 && len(f.m.To) <= 3 {
+		if at := questionMark(f.m.Body); at >= 0 {
+			start := max(0, at-maxEvidence/2)
+			begin := strings.LastIndexAny(f.m.Body[start:at], ".!?\n") + 1
+			f.add(QuestionToMe, f.m.Body[start+begin:at+1])
+		}
+	}
+	if f.written.has(deadline) {
+		f.add(DeadlineDate, f.written[deadline].evidence)
+	}
+}
+
+// questionMark returns the place of a question mark that ends a sentence, or -1.
+func questionMark(text string) int {
+	for i := 0; i < len(text); i++ {
+		next := strings.IndexByte(text[i:], '?')
+		if next < 0 {
+			return -1
+		}
+		i += next
+		if i > 0 && text[i-1] > ' ' && (i+1 == len(text) || text[i+1] <= ' ' || text[i+1] == '"' || text[i+1] == ')') {
+			return i
+		}
+	}
+	return -1
+}
+
+// maxText bounds what is read of a text: its beginning and its end.
+const maxText = 64 << 10
+
+func clipBytes(text string) string {
+	if len(text) <= 2*maxText {
+		return text
+	}
+	return text[:maxText] + "\n\n" + text[len(text)-maxText:]
+}
+
+// attachments notes what attachments are, by name and by content.
+func (f *finder) attachments() {
+	for _, a := range f.m.Attachments {
+		parts := strings.Split(strings.ToLower(strings.TrimSpace(a.Name)), ".")
+		last := strings.TrimSpace(parts[len(parts)-1])
+		program := len(parts) > 1 && slices.Contains(programs(), last) || executable(a.Detected)
+		if program && len(parts) > 2 && slices.Contains(documents(), strings.TrimSpace(parts[len(parts)-2])) {
+			f.add(AttachDoubleExt, a.Name)
+		}
+		if program {
+			f.add(AttachBadExt, a.Name)
+		}
+		if a.Encrypted {
+			f.add(AttachEncrypted, a.Name)
+		}
+		if !a.Inline && (strings.HasPrefix(a.Detected, "text/html") || slices.Contains([]string{"htm", "html", "shtml", "xhtml"}, last)) {
+			f.add(AttachHTML, a.Name)
+		}
+	}
+}
+
+func executable(media string) bool {
+	return slices.Contains([]string{"application/x-msdownload", "application/vnd.microsoft.portable-executable", "application/x-dosexec", "application/x-executable"}, media)
+}
+
+// programs are the extensions of files that run when they are opened.
+func programs() []string {
+	return strings.Fields("exe scr com pif bat cmd js jse vbs vbe wsf wsh hta lnk cpl msi msp jar ps1 reg iso img vhd dll application appx chm docm xlsm pptm xll one svg url library-ms")
+}
+
+// documents are the extensions that a program's name pretends.
+func documents() []string {
+	return strings.Fields("pdf doc docx xls xlsx ppt pptx txt rtf jpg jpeg png gif zip csv htm html mp3 mp4 xml")
+}
