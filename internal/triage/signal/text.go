@@ -55,12 +55,25 @@ func (f *finder) claims() {
 	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.about.Sender.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
 		return
 	}
-	if h := f.found[brandClaim]; h.first != 0 && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() {
+	if h := f.found[brandClaim]; h.first != 0 && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() && f.leadsAway(h) {
 		f.add(BrandClaim, h.evidence)
 	}
 	if h := f.found[internal]; h.first != 0 && f.has(UrgencyWords) && (f.lex.freemail[f.domain] || f.foreignLink()) {
 		f.add(OfficeClaim, h.evidence)
 	}
+}
+
+// leadsAway reports whether the message offers a way that is not the brand's: a
+// link, an attachment, or an answer to a public mail provider. Mail that only
+// mentions a brand offers none.
+func (f *finder) leadsAway(claim hit) bool {
+	b := f.lex.brands.of(claim.first)
+	for _, l := range f.m.Links {
+		if !b.owns(l.Domain, f.lex) {
+			return true
+		}
+	}
+	return len(f.m.Attachments) > 0 || f.lex.freemail[f.domain]
 }
 
 // speaksForItself reports whether the sender says its own name, as services do
