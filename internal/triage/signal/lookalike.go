@@ -21,7 +21,7 @@ func (f *finder) imitates(host string) (string, bool) {
 	}
 	label := shown(labelOf(domain))
 	for _, t := range f.targets() {
-		if one, ok := t.imitated(label); ok && !f.lex.brands.innocent[label] {
+		if one, ok := t.imitated(label); ok && !f.lex.brands.innocent[label] && f.typed(one, label, domain) {
 			return one.domain, true
 		}
 		if one, ok := f.token(t, label); ok {
@@ -29,6 +29,14 @@ func (f *finder) imitates(host string) (string, bool) {
 		}
 	}
 	return f.prefixed(strings.TrimSuffix(strings.TrimSuffix(host, domain), "."))
+}
+
+// typed reports whether a label that looks like a target's is meant to be taken
+// for it. Words that are one letter away from a provider of mail are many: they
+// count for a sender, and under the same top-level domain.
+func (f *finder) typed(one target, label, domain string) bool {
+	return !f.lex.freemail[one.domain] || canonical(label) == canonical(one.label) ||
+		domain == f.domain && topLevel(domain) == topLevel(one.domain)
 }
 
 // targets returns what others may imitate: the owner's domains, those of
@@ -48,21 +56,44 @@ func (f *finder) targets() []*targets {
 	return f.known
 }
 
-// token looks for a target among the parts of a label between hyphens. Borders
-// count: firstservice contains irs and imitates nobody.
+// token looks for a target among the parts of a label between hyphens, or
+// joined to words of deceiving domains. Borders count: firstservice contains
+// irs and imitates nobody.
 func (f *finder) token(t *targets, label string) (target, bool) {
-	brands := t == &f.lex.brands.targets
 	hyphen := strings.Contains(label, "-")
-	lured := false
-	if hyphen {
-		_, lured = f.lured(label)
-	}
+	_, lured := f.lured(label)
 	for part := range strings.SplitSeq(label, "-") {
-		if one, ok := t.token(part); ok && (hyphen || brands && !one.common) && (lured || !one.common) {
+		one, ok := t.token(part)
+		switch {
+		case !ok:
+		case hyphen && (lured || !one.common && (t == &f.lex.brands.targets || len(part) >= minJoined)):
+			return one, true
+		case !hyphen && t == &f.lex.brands.targets && !one.common:
+			return one, true
+		}
+		if one, ok := f.joinedToken(t, part); ok {
 			return one, true
 		}
 		if one, ok := t.imitated(part); hyphen && ok && len(part) > minNear && !f.lex.brands.innocent[part] {
 			return one, true
+		}
+	}
+	return target{}, false
+}
+
+// joinedToken looks for a target at the beginning or the end of a word whose
+// rest is made of words of deceiving domains, as in netflixbilling.
+func (f *finder) joinedToken(t *targets, word string) (target, bool) {
+	for i := minToken; i+minToken <= len(word) && len(word) <= 40; i++ {
+		if one, ok := t.byLabel[word[:i]]; ok && i >= minJoined && !one.common {
+			if n, _ := f.split(word[i:]); n > 0 {
+				return one, true
+			}
+		}
+		if one, ok := t.byLabel[word[i:]]; ok && len(word)-i >= minJoined && !one.common {
+			if n, _ := f.split(word[:i]); n > 0 {
+				return one, true
+			}
 		}
 	}
 	return target{}, false

@@ -19,10 +19,12 @@ type targets struct {
 }
 
 // minNear is the length from which one other letter counts, minToken that from
-// which a whole label counts as a part of another domain.
+// which a whole label counts as a part of another domain, minJoined that from
+// which it counts there without a hyphen.
 const (
-	minNear  = 5
-	minToken = 5
+	minNear   = 5
+	minToken  = 3
+	minJoined = 5
 )
 
 func (t *targets) add(label, domain string, common bool) {
@@ -89,5 +91,5 @@ func (t *targets) imitated(word string) (target, bool) {
 // token returns the target whose whole label is a word.
 func (t *targets) token(word string) (target, bool) {
 	one, ok := t.byLabel[word]
-	return one, ok && (len(word) >= minToken || !one.common && strings.Trim(word, "0123456789") != "" && len(word) >= 3)
+	return one, ok && len(word) >= minToken && strings.Trim(word, "0123456789") != ""
 }
