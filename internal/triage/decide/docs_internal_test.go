@@ -1,0 +1,177 @@
+package decide
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs/triage.md")
+
+const document = "../../../docs/triage.md"
+
+// table returns a table in Markdown.
+func table(head string, rows [][]string) string {
+	var b strings.Builder
+	b.WriteString(head + "\n|" + strings.Repeat(" --- |", strings.Count(head, "|")-1) + "\n")
+	for _, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+	}
+	return b.String()
+}
+
+// tables returns every table of the document, in the order in which they stand
+// there.
+func tables() []string {
+	var levelRows, actionRows, cohortRows, actTable, loweringRows, vetoRows [][]string
+	for _, row := range levels() {
+		levelRows = append(levelRows, []string{row.level.String(), row.name, row.reading, row.writing, row.sending})
+	}
+	for _, row := range actions() {
+		alone := "never"
+		if row.alone != never {
+			alone = row.alone.String()
+		}
+		moves := ""
+		if row.moves {
+			moves = "yes"
+		}
+		actionRows = append(actionRows, []string{"`" + string(row.action) + "`", row.propose.String(), alone, moves})
+	}
+	for i, row := range cohorts() {
+		cohortRows = append(cohortRows, []string{fmt.Sprint(i + 1), "`" + string(row.cohort) + "`", row.match, row.level.String()})
+	}
+	groups := []group{groupBulk, groupTransactional, groupNear, groupFar}
+	head := "| act |"
+	for _, g := range groups {
+		head += " " + string(g) + " |"
+	}
+	for _, act := range acts() {
+		cells := []string{"`" + string(act) + "`"}
+		for _, g := range groups {
+			cells = append(cells, actRows()[act][g].words())
+		}
+		actTable = append(actTable, cells)
+	}
+	for _, row := range lowerings() {
+		loweringRows = append(loweringRows, []string{"`" + row.name + "`", row.because})
+	}
+	for _, row := range vetoes() {
+		vetoRows = append(vetoRows, []string{"`" + row.name + "`", row.because})
+	}
+	return []string{
+		table("| level | name | reading | writing | sending |", levelRows),
+		table("| action | proposed from | left to policy from | moves the message |", actionRows),
+		table("| order | cohort | matches if | level |", cohortRows),
+		table(head, actTable),
+		table("| lowers | because |", loweringRows),
+		table("| veto | because |", vetoRows),
+	}
+}
+
+func (r actRow) words() string {
+	words := []string{string(r.bucket)}
+	if r.deadline {
+		words = append(words, "actionable if it names a deadline")
+	}
+	if r.amended {
+		words = append(words, "actionable if it changes what waits for its owner")
+	}
+	if r.raised {
+		words = append(words, "or what is informational")
+	}
+	if r.draft {
+		words = append(words, "draft")
+	}
+	if r.confirm {
+		words = append(words, "nothing automatic")
+	}
+	if r.hint != "" {
+		words = append(words, "hint `"+string(r.hint)+"`")
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestDocumentHasTheTables(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+
+	for _, want := range tables() {
+		head, _, _ := strings.Cut(want, "\n")
+		at := strings.Index(text, head+"\n")
+		if at < 0 {
+			t.Errorf("docs/triage.md has no table %q", head)
+			continue
+		}
+		length := strings.Index(text[at:]+"\n\n", "\n\n") + 1
+		got := text[at:min(at+length, len(text))]
+		if *update {
+			text = text[:at] + want + text[at+len(got):]
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/triage.md differs from the code; go test -update rewrites it (-want +got):\n%s", diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTablesAreWhole(t *testing.T) {
+	t.Parallel()
+
+	for _, act := range acts() {
+		for _, row := range cohorts() {
+			if actRows()[act][groupOf(row.cohort)].bucket == "" {
+				t.Errorf("%s in %s has no bucket", act, row.cohort)
+			}
+		}
+	}
+	for level := L0; level <= L6; level++ {
+		if levels()[level].level != level {
+			t.Errorf("row %d of the levels is %v", level, levels()[level].level)
+		}
+	}
+	confirmed := []Action{Send, Forward, Delete, Block, Unsubscribe, RSVP, Report, Quarantine}
+	for _, row := range actions() {
+		if got, want := AlwaysConfirmed(row.action), slices.Contains(confirmed, row.action); got != want {
+			t.Errorf("AlwaysConfirmed(%s) = %v, want %v", row.action, got, want)
+		}
+	}
+	if !AlwaysConfirmed("no such action") {
+		t.Errorf("an action that is in no table happens without a person")
+	}
+	if len(acts()) != 7 || !slices.Contains(acts(), classify.Commit) {
+		t.Errorf("acts are %v", acts())
+	}
+}
+
+func TestLevelText(t *testing.T) {
+	t.Parallel()
+
+	for level := L0; level <= L6; level++ {
+		text, err := level.MarshalText()
+		var got Level
+		if err != nil || got.UnmarshalText(text) != nil || got != level {
+			t.Errorf("%v becomes %q and %v, %v", int(level), text, got, err)
+		}
+	}
+	for _, text := range []string{"", "L", "L7", "5", "L-1", "L55", "x5"} {
+		var got Level
+		if got.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("UnmarshalText(%q) = %v, want an error", text, got)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Tool is the name of a tool at the source of mail.
+type Tool string
+
+// The tools that proposals may name.
+const (
+	ToolLabel   Tool = "message.label"
+	ToolFlag    Tool = "message.flag"
+	ToolArchive Tool = "message.archive"
+	ToolMove    Tool = "message.move"
+	ToolDraft   Tool = "message.draft"
+)
+
+// Field is one argument of a call.
+type Field struct {
+	// Pointer is where it stands in the arguments (RFC 6901).
+	Pointer string
+	Value   Value
+}
+
+// Rule says from where the values at a place of the arguments may come. The
+// database holds the same rules.
+type Rule struct {
+	// Pattern is a pointer in which * stands for an index.
+	Pattern string
+	Tools   []Tool
+	Origins []Origin
+}
+
+// Rules returns the rule of every place. There are no other places.
+func Rules() []Rule {
+	known := []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove}
+	draft := []Tool{ToolDraft}
+	chosen := []Origin{Header, Configured, Templated}
+	return []Rule{
+		{"/account", append(slices.Clone(known), ToolDraft), []Origin{Configured}},
+		{"/message/folder", known, []Origin{Header}},
+		{"/message/key", known, []Origin{Header}},
+		{"/message/message_id", known, []Origin{Header}},
+		{"/message/identity", known, []Origin{Header}},
+		{"/labels/add/*", []Tool{ToolLabel}, chosen},
+		{"/labels/remove/*", []Tool{ToolLabel}, chosen},
+		{"/flags/add/*", []Tool{ToolFlag}, []Origin{Enumerated}},
+		{"/flags/remove/*", []Tool{ToolFlag}, []Origin{Enumerated}},
+		{"/folder", []Tool{ToolMove}, []Origin{Configured}},
+		{"/to/*", draft, chosen},
+		{"/cc/*", draft, chosen},
+		{"/subject", draft, chosen},
+		{"/in_reply_to", draft, []Origin{Header}},
+		{"/references/*", draft, []Origin{Header}},
+		{"/text", draft, Origins()},
+	}
+}
+
+// Check returns an error unless every field stands at a place of the tool, once,
+// with a value from where that place takes values.
+func Check(tool Tool, fields []Field) error {
+	rules, seen := Rules(), map[string]bool{}
+	for _, f := range fields {
+		if seen[f.Pointer] {
+			return fmt.Errorf("the field %s is there twice", f.Pointer)
+		}
+		seen[f.Pointer] = true
+		pattern := patternOf(f.Pointer)
+		at := slices.IndexFunc(rules, func(r Rule) bool { return r.Pattern == pattern && slices.Contains(r.Tools, tool) })
+		if at < 0 {
+			return fmt.Errorf("the tool %s takes no field %s", tool, f.Pointer)
+		}
+		if !slices.Contains(rules[at].Origins, f.Value.origin) {
+			return fmt.Errorf("the field %s takes no value of the origin %q", f.Pointer, f.Value.origin)
+		}
+		if strings.HasPrefix(pattern, "/labels/") && asksForAction(f.Value.text) {
+			return fmt.Errorf("the label at %s asks for an action; people set such labels", f.Pointer)
+		}
+	}
+	return nil
+}
+
+// patternOf returns a pointer with * for an index at its end.
+func patternOf(pointer string) string {
+	end := strings.LastIndexByte(pointer, '/')
+	if end > 0 && isIndex(pointer[end+1:]) {
+		return pointer[:end] + "/*"
+	}
+	return pointer
+}
+
+// Row is a field as it is stored. Nothing makes a Field of it again.
+type Row struct {
+	Pointer string `json:"pointer"`
+	Value   string `json:"value"`
+	Origin  Origin `json:"origin"`
+	Ref     string `json:"ref"`
+}
+
+// RowsOf returns fields as they are stored.
+func RowsOf(fields []Field) []Row {
+	rows := make([]Row, len(fields))
+	for i, f := range fields {
+		rows[i] = Row{f.Pointer, f.Value.text, f.Value.origin, f.Value.ref}
+	}
+	return rows
+}

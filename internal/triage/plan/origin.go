@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+)
+
+// Origin is where the value of a field comes from.
+type Origin string
+
+// The origins.
+const (
+	// Header is the header of the message, and where its server has it.
+	Header Origin = "header"
+	// Configured is the configuration of the account.
+	Configured Origin = "config"
+	// Templated is a fixed text with enumerated words in it.
+	Templated Origin = "template"
+	// Enumerated is a word of a fixed list.
+	Enumerated Origin = "enum"
+	// ModelText is text that a language model wrote.
+	ModelText Origin = "model_text"
+)
+
+// Origins returns every origin.
+func Origins() []Origin {
+	return []Origin{Header, Configured, Templated, Enumerated, ModelText}
+}
+
+// Value is a text together with its origin. Only the functions of this package
+// make one, so that none can claim an origin that it does not have. The zero
+// value has no origin and is accepted nowhere.
+type Value struct {
+	text   string
+	origin Origin
+	ref    string
+}
+
+// Text returns what the field holds, in at most 1000 bytes unless a model wrote it.
+func (v Value) Text() string { return v.text }
+
+// Origin returns where the text comes from.
+func (v Value) Origin() Origin { return v.origin }
+
+// Ref says where exactly: a header field, a pointer into the configuration, the
+// name of a template or of a list.
+func (v Value) Ref() string { return v.ref }
+
+// HeaderName names a header field from which a value can be taken.
+type HeaderName string
+
+// The header fields.
+const (
+	HeaderFrom       HeaderName = "From"
+	HeaderReplyTo    HeaderName = "Reply-To"
+	HeaderTo         HeaderName = "To"
+	HeaderCc         HeaderName = "Cc"
+	HeaderSubject    HeaderName = "Subject"
+	HeaderMessageID  HeaderName = "Message-ID"
+	HeaderReferences HeaderName = "References"
+)
+
+// FromHeader returns the value at an index of a header field: an address, an
+// identifier, or the subject.
+func FromHeader(m *message.Message, name HeaderName, at int) (Value, error) {
+	addresses := func(all []message.Address) []string {
+		var texts []string
+		for _, a := range all {
+			texts = append(texts, a.Addr)
+		}
+		return texts
+	}
+	var all []string
+	switch name {
+	case HeaderFrom:
+		all = addresses(m.From)
+	case HeaderReplyTo:
+		all = addresses(m.ReplyTo)
+	case HeaderTo:
+		all = addresses(m.To)
+	case HeaderCc:
+		all = addresses(m.Cc)
+	case HeaderSubject:
+		all = []string{m.Subject}
+	case HeaderMessageID:
+		all = []string{m.MessageID}
+	case HeaderReferences:
+		all = m.References
+	}
+	if at < 0 || at >= len(all) {
+		return Value{}, fmt.Errorf("the header field %s has no value %d", name, at)
+	}
+	return line(Value{all[at], Header, fmt.Sprintf("%s/%d", name, at)})
+}
+
+// located returns where a message lies, and its identity.
+func located(at mailbox.Location, m *message.Message) (folder, key, identity Value, err error) {
+	if folder, err = line(Value{at.Folder, Header, "mailbox/folder"}); err != nil {
+		return
+	}
+	if key, err = line(Value{at.Key, Header, "mailbox/key"}); err != nil {
+		return
+	}
+	return folder, key, Value{hex.EncodeToString(m.Identity[:]), Header, "mailbox/identity"}, nil
+}
+
+// FromConfig returns the value at a pointer of an account's configuration, such
+// as /labels/receipts.
+func FromConfig(c Config, pointer string) (Value, error) {
+	text, ok := c.at(pointer)
+	if !ok || text == "" {
+		return Value{}, fmt.Errorf("the configuration of the account has nothing at %s", pointer)
+	}
+	return line(Value{text, Configured, pointer})
+}
+
+// Vocabulary is a fixed list of words.
+type Vocabulary struct {
+	name  string
+	words []string
+}
+
+// Categories returns the vocabulary of what messages contain.
+func Categories() Vocabulary {
+	return Vocabulary{"categories", []string{
+		string(classify.Primary), string(classify.Newsletters), string(classify.Notifications),
+		string(classify.Promotions), string(classify.Receipts), string(classify.Social),
+	}}
+}
+
+// Flags returns the vocabulary of flags that triage may set.
+func Flags() Vocabulary { return Vocabulary{"flags", []string{mailbox.FlagFlagged}} }
+
+// Enum returns a word of a vocabulary.
+func Enum(v Vocabulary, word string) (Value, error) {
+	if !slices.Contains(v.words, word) {
+		return Value{}, fmt.Errorf("the word is none of the %s", v.name)
+	}
+	return Value{word, Enumerated, v.name}, nil
+}
+
+// TemplateName is one of the constants below.
+type TemplateName string
+
+// LabelTemplate is the label of a category that the configuration has no label
+// for.
+const LabelTemplate TemplateName = "label"
+
+// templates returns the fixed texts of every template; a slot stands between two
+// of them.
+func templates() map[TemplateName][]string {
+	return map[TemplateName][]string{LabelTemplate: {"", ""}}
+}
+
+// Template fills the slots of a template. A slot takes nothing but an enumerated
+// word.
+func Template(name TemplateName, slots ...Value) (Value, error) {
+	texts, ok := templates()[name]
+	if !ok || len(slots) != len(texts)-1 {
+		return Value{}, fmt.Errorf("no template %q has %d slots", name, len(slots))
+	}
+	var b strings.Builder
+	for i, text := range texts {
+		b.WriteString(text)
+		if i == len(slots) {
+			break
+		}
+		if slots[i].origin != Enumerated {
+			return Value{}, fmt.Errorf("slot %d of the template %q takes a word of a fixed list, not a value of the origin %q", i, name, slots[i].origin)
+		}
+		b.WriteString(slots[i].text)
+	}
+	return Value{b.String(), Templated, string(name)}, nil
+}
+
+// FromModel returns text that a language model wrote.
+func FromModel(text string) (Value, error) {
+	return printable(Value{text, ModelText, ""}, "\n\t")
+}
+
+const maxLine = 1000
+
+// line accepts a value that is one line of text.
+func line(v Value) (Value, error) {
+	if v.text == "" || len(v.text) > maxLine {
+		return Value{}, fmt.Errorf("the value of %s is empty or longer than %d bytes", v.ref, maxLine)
+	}
+	return printable(v, "")
+}
+
+// printable accepts a value without control characters, but for those listed.
+func printable(v Value, but string) (Value, error) {
+	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(but, r) }
+	if !utf8.ValidString(v.text) || strings.ContainsFunc(v.text, control) {
+		return Value{}, fmt.Errorf("the value of %s is not text that can be shown", v.ref)
+	}
+	return v, nil
+}
+
+// asksForAction reports whether a label would have something done with the
+// message. Such labels are for people to set.
+func asksForAction(label string) bool {
+	return decide.IsActionTag(label) || decide.IsActionTag("countersign_"+label)
+}
