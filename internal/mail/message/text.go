@@ -6,11 +6,37 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
 	"github.com/countersign-dev/countersign/internal/mail/message/markup"
+	"github.com/countersign-dev/countersign/internal/mail/message/quote"
 )
+
+// texts collects the texts that are shown.
+type texts struct {
+	text    strings.Builder
+	lines   int
+	regions []quote.Region
+}
+
+// add adds a text with the lines that a mail program has marked.
+func (t *texts) add(text string, marks []markup.Mark) {
+	if text == "" {
+		return
+	}
+	if t.text.Len() > 0 {
+		t.text.WriteString("\n\n")
+		t.lines += 2
+	}
+	for _, mark := range marks {
+		t.regions = append(t.regions, quote.Region{
+			Signature: mark.Kind == markup.MarkSignature, From: t.lines + mark.From, To: t.lines + mark.To,
+		})
+	}
+	t.text.WriteString(text)
+	t.lines += strings.Count(text, "\n")
+}
 
 // readTexts fills the texts of a message from its parts.
 func (m *Message) readTexts(leaves []leaf) {
-	var texts []string
+	var all texts
 	shown := shownLeaves(leaves)
 	for i := range leaves {
 		l := &leaves[i]
@@ -20,28 +46,29 @@ func (m *Message) readTexts(leaves []leaf) {
 		}
 		text := m.decodeText(l)
 		if l.mediaType == "text/html" {
-			text = m.readHTML(text, show)
-		} else {
-			m.addRaw(text)
-			if show {
-				m.Links = plainLinks(m.Links, text)
-				text = trimLines(m.clean(text))
-			}
+			m.readHTML(text, show, &all)
+			continue
 		}
-		if show && text != "" {
-			texts = append(texts, text)
+		m.addRaw(text)
+		if show {
+			m.Links = plainLinks(m.Links, text)
+			all.add(trimLines(m.clean(text)), nil)
 		}
 	}
-	m.Text = strings.Join(texts, "\n\n")
-	m.Body = m.Text
+	m.Text = all.text.String()
+	body, removed := quote.Strip(m.Text, all.regions)
+	m.Body = body
+	for _, r := range removed {
+		m.note(r.Step, r.Kind, r.Count, r.Characters)
+	}
 }
 
-// readHTML returns the text of HTML that is shown.
-func (m *Message) readHTML(source string, shown bool) string {
+// readHTML reads HTML.
+func (m *Message) readHTML(source string, shown bool, all *texts) {
 	read := markup.Read(source, func(url string) string { return registrable(hostOf(url)) })
 	m.addRaw(read.Raw)
 	if !shown {
-		return ""
+		return
 	}
 	for _, link := range read.Links {
 		text, _ := invisible.Clean(link.Text)
@@ -55,7 +82,7 @@ func (m *Message) readHTML(source string, shown bool) string {
 	}
 	m.Pixels += read.Pixels
 	m.Forms += read.Forms
-	return trimLines(m.clean(read.Text))
+	all.add(trimEnds(m.clean(read.Text)), read.Marks)
 }
 
 // addRaw adds a text to Raw. Zero bytes, which databases refuse, are replaced.
@@ -121,4 +148,19 @@ func trimLines(text string) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// trimEnds removes white space at the ends of lines, and keeps their number but
+// for empty ones at the end.
+func trimEnds(text string) string {
+	if !strings.Contains(text, " \n") {
+		return strings.TrimRight(text, " \n")
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \t\n"))
+		b.WriteByte('\n')
+	}
+	return strings.TrimRight(b.String(), "\n")
 }

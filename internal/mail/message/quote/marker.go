@@ -1,0 +1,103 @@
+package quote
+
+import (
+	"bytes"
+	"strings"
+)
+
+// withoutMarkers returns a text without the tokens by which conversations with
+// language models are divided, and how many there were. A mail has no use for
+// them but to pass for the other side of such a conversation.
+func withoutMarkers(text string) (string, int) {
+	text, tokens := withoutTokens(text)
+	text, roles := withoutRoles(text)
+	return text, tokens + roles
+}
+
+// tokens are those of the common chat templates.
+var tokens = []string{
+	"[inst]", "[/inst]", "<<sys>>", "<</sys>>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<system>", "</system>",
+	"<assistant>", "</assistant>", "<user>", "</user>", "<tool_call>", "</tool_call>", "<function_calls>", "</function_calls>",
+	"<untrusted>", "</untrusted>", "<email>", "</email>", "<message>", "</message>", "[system]", "[/system]", "[assistant]",
+}
+
+// withoutTokens removes tokens where they end, so that what is left of two is no
+// third one.
+func withoutTokens(text string) (string, int) {
+	if !strings.ContainsAny(text, "<[") {
+		return text, 0
+	}
+	out := make([]byte, 0, len(text))
+	count := 0
+	for i := range len(text) {
+		out = append(out, text[i])
+		if text[i] == '>' || text[i] == ']' {
+			if n := tokenBefore(out); n > 0 {
+				out = out[:len(out)-n]
+				count++
+			}
+		}
+	}
+	return string(out), count
+}
+
+// tokenBefore returns the length of a token at the end of a text.
+func tokenBefore(text []byte) int {
+	const longest = 40
+	if bytes.HasSuffix(text, []byte("|>")) {
+		tail := text[max(0, len(text)-longest):]
+		if start := bytes.LastIndex(tail[:len(tail)-1], []byte("<|")); start >= 0 {
+			return len(tail) - start
+		}
+	}
+	for _, token := range tokens {
+		if len(text) >= len(token) && text[len(text)-len(token)] == token[0] && strings.EqualFold(string(text[len(text)-len(token):]), token) {
+			return len(token)
+		}
+	}
+	return 0
+}
+
+// withoutRoles takes the names of roles from the beginnings of lines.
+func withoutRoles(text string) (string, int) {
+	if !strings.Contains(text, ":") {
+		return text, 0
+	}
+	const repeats = 5
+	var b strings.Builder
+	count := 0
+	for line := range strings.Lines(text) {
+		for range repeats {
+			n := roleAt(line)
+			if n == 0 {
+				break
+			}
+			line = line[n:]
+			count++
+		}
+		b.WriteString(line)
+	}
+	return b.String(), count
+}
+
+// roleAt returns the length of the name of a role at the beginning of a line,
+// with what is around it.
+func roleAt(line string) int {
+	const longest = 24
+	colon := strings.IndexByte(line[:min(len(line), longest)], ':')
+	if colon < 0 {
+		return 0
+	}
+	marked := strings.HasPrefix(line, "#")
+	switch strings.ToLower(strings.Trim(line[:colon], "#* \t")) {
+	case "system", "assistant", "developer":
+	case "human", "user", "instruction", "instructions", "response", "input":
+		if !marked {
+			return 0
+		}
+	default:
+		return 0
+	}
+	rest := strings.TrimLeft(line[colon+1:], "* \t")
+	return len(line) - len(rest)
+}

@@ -1,0 +1,118 @@
+package quote
+
+type field int
+
+const (
+	fieldFrom field = iota
+	fieldDate
+	// fieldSent is a date under a name that only mail has.
+	fieldSent
+	fieldTo
+	fieldSubject
+	fieldCopy
+	fields
+)
+
+// fieldNames are the names that mail programs give the fields of a header.
+var fieldNames = map[string]field{
+	"from": fieldFrom, "von": fieldFrom, "de": fieldFrom, "da": fieldFrom, "van": fieldFrom, "fra": fieldFrom,
+	"från": fieldFrom, "od": fieldFrom, "от": fieldFrom, "от кого": fieldFrom, "kimden": fieldFrom, "发件人": fieldFrom,
+	"寄件者": fieldFrom, "差出人": fieldFrom, "lähettäjä": fieldFrom, "feladó": fieldFrom, "보낸 사람": fieldFrom,
+	"expéditeur": fieldFrom, "mittente": fieldFrom, "remitente": fieldFrom, "absender": fieldFrom,
+	"sent": fieldSent, "date": fieldDate, "gesendet": fieldSent, "datum": fieldDate, "envoyé": fieldSent,
+	"enviado": fieldSent, "enviado el": fieldSent, "enviada em": fieldSent, "fecha": fieldDate, "inviato": fieldSent,
+	"data": fieldDate, "verzonden": fieldSent, "sendt": fieldSent, "skickat": fieldSent, "wysłano": fieldSent,
+	"дата": fieldDate, "отправлено": fieldSent, "发送时间": fieldSent, "日期": fieldDate, "送信日時": fieldSent,
+	"lähetetty": fieldSent, "elküldve": fieldSent, "odesláno": fieldSent, "dato": fieldDate, "tarih": fieldDate,
+	"to": fieldTo, "an": fieldTo, "à": fieldTo, "para": fieldTo, "a": fieldTo, "aan": fieldTo, "til": fieldTo,
+	"till": fieldTo, "do": fieldTo, "кому": fieldTo, "kime": fieldTo, "收件人": fieldTo, "宛先": fieldTo,
+	"vastaanottaja": fieldTo, "címzett": fieldTo, "komu": fieldTo, "받는 사람": fieldTo, "destinataire": fieldTo,
+	"subject": fieldSubject, "betreff": fieldSubject, "objet": fieldSubject, "asunto": fieldSubject,
+	"oggetto": fieldSubject, "assunto": fieldSubject, "onderwerp": fieldSubject, "emne": fieldSubject,
+	"ämne": fieldSubject, "temat": fieldSubject, "тема": fieldSubject, "konu": fieldSubject, "主题": fieldSubject,
+	"主旨": fieldSubject, "件名": fieldSubject, "aihe": fieldSubject, "tárgy": fieldSubject, "předmět": fieldSubject,
+	"제목": fieldSubject,
+	"cc": fieldCopy, "kopie": fieldCopy, "copie": fieldCopy, "copia": fieldCopy, "importance": fieldCopy,
+	"reply-to": fieldCopy, "attachments": fieldCopy,
+}
+
+// verbs are what attributions say that an author did.
+var verbs = []string{
+	"wrote", "writes", "schrieb", "a écrit", "escribió", "escribio", "ha scritto", "escreveu", "schreef", "skrev", "skreiv",
+	"napisał", "napisał(a)", "napisała", "пишет", "писал", "написал", "написал(а)", "написала", "kirjoitti", "írta",
+	"yazdı", "napsal", "napsal(a)", "napísal", "a scris", "έγραψε", "写道", "寫道", "のメール", "さんは書きました", "작성",
+	"schreiben", "escrigué", "va escriure", "idatzi zuen",
+}
+
+// openers are the first words of attributions.
+var openers = []string{
+	"on", "am", "le", "el", "il", "em", "op", "den", "w", "dnia", "в", "vào", "pada", "på", "a", "dne", "at", "в",
+	"mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
+	"sunday", "mo", "di", "mi", "do", "fr", "sa", "so", "lun", "mar", "mer", "jeu", "ven", "sam", "dim", "пн", "вт", "ср",
+	"чт", "пт", "сб", "вс", "понедельник", "вторник", "среда", "четверг", "пятница", "суббота", "воскресенье", "quoting",
+	"zitat", "citando", "il giorno", "mié", "jue", "vie", "sáb", "dom", "ter", "qua", "qui", "sex", "ke", "ti", "to",
+	"ma", "za", "zo", "2.", "selon",
+}
+
+// separators are what mail programs write into the line above an earlier
+// message.
+var separators = []string{
+	"original message", "original appointment", "forwarded message", "forwarded by", "begin forwarded message",
+	"ursprüngliche nachricht", "originalnachricht", "original-nachricht", "weitergeleitete nachricht",
+	"anfang der weitergeleiteten", "message d'origine", "message original", "message initial", "message transféré",
+	"début du message", "mensaje original", "mensaje reenviado", "messaggio originale", "messaggio inoltrato",
+	"mensagem original", "mensagem encaminhada", "oorspronkelijk bericht", "doorgestuurd bericht", "oprindelig meddelelse",
+	"opprinnelig melding", "ursprungligt meddelande", "originalmeddelande", "vidarebefordrat", "alkuperäinen viesti",
+	"wiadomość oryginalna", "oryginalna wiadomość", "исходное сообщение", "пересылаемое сообщение",
+	"пересланное сообщение", "eredeti üzenet", "původní zpráva", "reply message", "reply to message", "邮件原件", "原始邮件",
+	"転送メッセージ", "元のメッセージ", "원본 메일",
+}
+
+// banners are what mail servers write above mail from outside.
+var banners = []string{
+	"originated from outside", "originates from outside", "came from outside", "sent from outside", "from an external sender",
+	"external email:", "external sender", "this is an external email", "this email is from an external",
+	"this message is from an external", "outside of your organization", "outside your organization",
+	"outside the organization", "outside of the organization", "you don't often get email from", "learn why this is important",
+	"do not click links or open attachments", "do not click on links or open attachments", "do not click any links or open",
+	"unless you recognize the sender", "unless you recognise the sender", "von außerhalb der organisation",
+	"von einem externen absender", "externe e-mail", "provient de l'extérieur", "expéditeur externe", "correo externo",
+	"remitente externo", "[external]", "[extern]",
+}
+
+// devices are what mail programs write below what was written on a phone.
+var devices = []string{
+	"sent from my", "sent from mail for", "sent from outlook", "sent from yahoo", "sent from samsung", "sent from a mobile",
+	"sent from proton", "sent with proton", "sent via", "sent with sparrow", "get outlook for", "get bluemail",
+	"von meinem", "gesendet von", "gesendet mit", "diese nachricht wurde von meinem", "envoyé de mon", "envoyé depuis",
+	"envoyé à partir", "enviado desde mi", "enviado desde", "enviado do meu", "enviado de mi", "inviato da", "inviato dal mio",
+	"verzonden vanaf", "verstuurd vanaf", "skickat från min", "sendt fra min", "lähetetty iphonesta", "wysłane z",
+	"отправлено с", "iphone'umdan gönderildi", "iphoneから送信", "从我的", "发自我的",
+}
+
+// closings are the words before a name at the end.
+var closings = []string{
+	"best", "best regards", "best wishes", "kind regards", "kindest regards", "warm regards", "warmest regards", "warmly",
+	"regards", "thanks", "thanks again", "thanks a lot", "thanks so much", "many thanks", "thank you", "thank you very much",
+	"thank you so much", "thanks and regards", "thanks & regards", "cheers", "sincerely", "yours sincerely", "sincerely yours",
+	"yours faithfully", "yours truly", "yours", "respectfully", "all the best", "cordially", "love", "take care", "talk soon",
+	"have a great day", "br", "rgds", "kr", "thx", "ciao", "mit freundlichen grüßen", "mit freundlichem gruß", "freundliche grüße",
+	"viele grüße", "beste grüße", "liebe grüße", "herzliche grüße", "schöne grüße", "gruß", "grüße", "mfg", "lg", "vg",
+	"mit besten grüßen", "mit freundlichen grüssen", "freundliche grüsse", "danke", "vielen dank", "cordialement",
+	"bien cordialement", "bien à vous", "salutations", "sincères salutations", "merci", "à bientôt", "amicalement", "saludos",
+	"un saludo", "saludos cordiales", "atentamente", "gracias", "muchas gracias", "cordiali saluti", "distinti saluti",
+	"grazie", "saluti", "atenciosamente", "obrigado", "obrigada", "cumprimentos", "abraços", "met vriendelijke groet",
+	"vriendelijke groet", "groeten", "bedankt", "med venlig hilsen", "venlig hilsen", "med vennlig hilsen", "hilsen", "mvh",
+	"med vänliga hälsningar", "vänliga hälsningar", "hälsningar", "pozdrawiam", "z poważaniem", "с уважением", "спасибо",
+	"ystävällisin terveisin", "terveisin", "üdvözlettel", "s pozdravem", "saygılarımla",
+}
+
+// legal are phrases of footers that lawyers wrote.
+var legal = []string{
+	"intended recipient", "intended solely for", "intended only for the", "for the sole use of the", "may contain confidential",
+	"contains confidential", "confidential and may be", "privileged and confidential", "is confidential and",
+	"confidentiality notice", "think before you print", "before printing this", "enthält vertrauliche",
+	"nicht der richtige adressat", "vertrauliche und/oder", "ce message est confidentiel", "exclusivement à l'intention",
+	"destinataire de ce message", "este mensaje es confidencial", "uso exclusivo de", "questo messaggio è riservato",
+	"registered in england", "handelsregister", "amtsgericht", "geschäftsführer:",
+}

@@ -1,0 +1,204 @@
+package quote
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of what is taken for a signature. What is longer stays, so that
+// nothing is kept from those who judge by a line above it.
+const (
+	maxSignatureLines      = 14
+	maxSignatureCharacters = 1000
+	maxClosingLines        = 5
+	maxClosingWidth        = 60
+	maxLegalCharacters     = 2500
+)
+
+// signatures leaves out what stands below what was written.
+func (r *reading) signatures(regions []Region) {
+	for _, region := range regions {
+		to := min(region.To, len(r.lines))
+		if region.Signature && r.small(region.From, to) && r.left(0, region.From) {
+			r.remove("signature", "markup", region.From, to)
+		}
+	}
+	r.legal()
+	r.delimiters()
+	r.devices()
+	r.closing()
+}
+
+// small reports whether what is left of lines is short enough for a signature.
+func (r *reading) small(from, to int) bool {
+	lines, characters := 0, 0
+	for i := from; i < to; i++ {
+		if !r.gone[i] && r.lines[i] != "" {
+			lines++
+			characters += utf8.RuneCountInString(r.lines[i])
+			if lines > maxSignatureLines || characters > maxSignatureCharacters {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// delimiters leaves out what is below a line of two hyphens, and the footer of a
+// mailing list below a drawn line.
+func (r *reading) delimiters() {
+	for i, line := range r.lines {
+		line = strings.TrimSpace(line)
+		if r.gone[i] || line == "" {
+			continue
+		}
+		if (line == "--" || line == "—") && r.small(i, len(r.lines)) && r.left(0, i) {
+			r.remove("signature", "delimiter", i, len(r.lines))
+			return
+		}
+		if len(line) >= 10 && rule(line) && r.small(i, len(r.lines)) && r.left(0, i) && r.listFooter(i+1) {
+			r.remove("signature", "list footer", i, len(r.lines))
+			return
+		}
+	}
+}
+
+// listFooter reports whether lines are those below mail of a list.
+func (r *reading) listFooter(from int) bool {
+	for i := from; i < len(r.lines); i++ {
+		line := strings.ToLower(r.lines[i])
+		if !r.gone[i] && (strings.Contains(line, "mailing list") || strings.Contains(line, "unsubscribe") ||
+			strings.Contains(line, "listinfo")) {
+			return true
+		}
+	}
+	return false
+}
+
+// devices leaves out lines that mail programs of phones add, near the end.
+func (r *reading) devices() {
+	const near, longest = 25, 90
+	below := 0
+	for i := len(r.lines) - 1; i >= 0 && below < near; i-- {
+		line := r.lines[i]
+		if r.gone[i] || line == "" {
+			continue
+		}
+		below++
+		if len(line) > longest {
+			continue
+		}
+		lower := strings.ToLower(strings.TrimLeft(line, " *_-"))
+		for _, phrase := range devices {
+			if strings.HasPrefix(lower, phrase) {
+				r.remove("signature", "device", i, i+1)
+				break
+			}
+		}
+	}
+}
+
+// closing leaves out a closing word with the short lines below it, at the end.
+func (r *reading) closing() {
+	short := 0
+	for i := len(r.lines) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(r.lines[i])
+		if r.gone[i] || line == "" {
+			continue
+		}
+		if closes(line) && short > 0 && r.left(0, i) {
+			r.remove("signature", "closing", i, len(r.lines))
+			return
+		}
+		if utf8.RuneCountInString(line) > maxClosingWidth || strings.ContainsAny(line, "?!") {
+			return
+		}
+		if !contact(line) || short == 0 {
+			short++
+		}
+		if short > maxClosingLines {
+			return
+		}
+	}
+}
+
+// contact reports whether a line is a number or an address, of which signatures
+// have any number.
+func contact(line string) bool {
+	digits := 0
+	for _, c := range line {
+		if c >= '0' && c <= '9' {
+			digits++
+		}
+	}
+	return digits >= 5 || strings.Contains(line, "@") || strings.Contains(line, "www.") || strings.Contains(line, "://")
+}
+
+// closes reports whether a line is a closing word.
+func closes(line string) bool {
+	const longest = 40
+	if len(line) > longest {
+		return false
+	}
+	line = strings.ToLower(strings.TrimFunc(line, func(r rune) bool { return unicode.IsPunct(r) || unicode.IsSpace(r) }))
+	for _, closing := range closings {
+		if line == closing {
+			return true
+		}
+	}
+	return false
+}
+
+// legal leaves out paragraphs of lawyers in the lower half.
+func (r *reading) legal() {
+	from, characters := -1, 0
+	found := false
+	above := false
+	for i := 0; i <= len(r.lines); i++ {
+		if i < len(r.lines) && !r.gone[i] && strings.TrimSpace(r.lines[i]) != "" {
+			if from < 0 {
+				from, characters, found = i, 0, false
+			}
+			characters += len(r.lines[i])
+			found = found || hasPhrase(legal, r.lines[i]) || i+1 < len(r.lines) && hasPhrase(legal, r.lines[i]+" "+r.lines[i+1])
+			continue
+		}
+		if from >= 0 && found && above && characters <= maxLegalCharacters {
+			r.remove("signature", "legal", from, i)
+		} else if from >= 0 {
+			above = true
+		}
+		from = -1
+	}
+}
+
+func hasPhrase(phrases []string, line string) bool {
+	const shortest = 8
+	if len(line) < shortest {
+		return false
+	}
+	line = strings.ToLower(line)
+	for _, phrase := range phrases {
+		if strings.Contains(line, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// banners leaves out lines of mail servers above mail from outside.
+func (r *reading) banners() {
+	const top, longest = 8, 300
+	seen := 0
+	for i := 0; i < len(r.lines) && seen < top; i++ {
+		line := strings.TrimSpace(r.lines[i])
+		if line == "" {
+			continue
+		}
+		seen++
+		if len(line) <= longest && hasPhrase(banners, line) {
+			r.remove("banner", "external", i, i+1)
+		}
+	}
+}
