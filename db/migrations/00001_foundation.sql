@@ -9,7 +9,7 @@
 --   countersign_owner   owns the tables and the SECURITY DEFINER functions
 --   countersign_api     sees the rows of one tenant, the one set for the transaction
 --   countersign_worker  sees the rows of all tenants
---   countersign_triage  has no table privileges yet
+--   countersign_triage  has the tables of triage and proposes, and nothing else
 -- +goose StatementBegin
 DO $$
 DECLARE

@@ -100,6 +100,19 @@ BEGIN
         RAISE EXCEPTION 'the database login % may not propose', session_user
             USING ERRCODE = 'insufficient_privilege', HINT = 'An administrator binds it to a tenant: countersign db-login bind.';
     END IF;
+    -- A login of triage proposes what its own table says, where every value has an
+    -- origin that its place allows, and nothing else. Whoever migrates the database is
+    -- a member of all roles.
+    IF pg_has_role(session_user, 'countersign_triage', 'MEMBER') AND NOT pg_has_role(session_user, 'countersign_owner', 'MEMBER') AND EXISTS (
+        SELECT 1 FROM unnest(envelopes) AS e (body)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM triage_proposals t
+            WHERE t.tenant_id = bound.tenant_id AND t.external_id = e.body ->> 'external_id' AND t.envelope = e.body AND t.proposal_id IS NULL
+        )
+    ) THEN
+        RAISE EXCEPTION 'the database login % proposes what it has in triage_proposals, and nothing else', session_user
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     IF n > most THEN
         RAISE EXCEPTION '% envelopes at once, of at most %', n, most USING ERRCODE = 'program_limit_exceeded', HINT = 'Call it again with the others.';
     END IF;
