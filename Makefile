@@ -29,7 +29,7 @@ dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
 
 .PHONY: test
-test: bin/withpg postgres npm ## Every test, on real PostgreSQL, with the race detector
+test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with the race detector
 	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
@@ -91,8 +91,12 @@ npm: ## MCP servers and clients from npm for the tests, where there is Node
 postgres: ## Find or install the PostgreSQL server programs
 	@scripts/postgres.sh >/dev/null
 
+.PHONY: dovecot
+dovecot: ## Install Dovecot's IMAP server for the tests, where there is apt
+	@scripts/dovecot.sh
+
 .PHONY: test-18
-test-18: bin/withpg npm ## The tests on PostgreSQL 18
+test-18: bin/withpg dovecot npm ## The tests on PostgreSQL 18
 	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: bench

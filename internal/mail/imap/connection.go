@@ -1,0 +1,177 @@
+package imap
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+)
+
+// loginTimeout bounds all of connecting and logging in.
+const loginTimeout = time.Minute
+
+// connection is an authenticated connection.
+type connection struct {
+	config Config
+	socket net.Conn
+	client *imapclient.Client
+	caps   imap.CapSet
+}
+
+// connect makes a connection and logs in.
+func (c Config) connect(ctx context.Context, handler *imapclient.UnilateralDataHandler) (*connection, error) {
+	if err := c.Pace.wait(ctx); err != nil {
+		return nil, err
+	}
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
+	socket, err := c.dial(ctx)
+	if err != nil {
+		return nil, cmp.Or(caller.Err(), err)
+	}
+	// No call of the library takes a context: the end of ctx closes the socket.
+	stop := context.AfterFunc(ctx, func() { socket.Close() })
+	defer stop()
+	conn := &connection{config: c, socket: socket}
+	options := &imapclient.Options{UnilateralDataHandler: handler, TLSConfig: c.tlsConfig()}
+	if c.Security == StartTLS {
+		conn.client, err = imapclient.NewStartTLS(socket, options)
+		if _, refused := errors.AsType[*imap.Error](err); err != nil && !refused {
+			err = c.dialFault(err)
+		}
+	} else {
+		conn.client = imapclient.New(socket, options)
+		err = conn.client.WaitGreeting()
+	}
+	if err == nil && conn.client.State() != imap.ConnStateAuthenticated {
+		err = c.login(ctx, conn.client)
+	}
+	if err == nil {
+		if conn.caps = conn.client.Caps(); conn.caps == nil {
+			err = errConnection
+		}
+	}
+	if err != nil {
+		socket.Close()
+		if ctx.Err() != nil {
+			err = errConnection
+		}
+		return nil, cmp.Or(caller.Err(), c.fault("connect", err))
+	}
+	return conn, nil
+}
+
+func (c Config) dial(ctx context.Context) (net.Conn, error) {
+	transport := c.guard().Transport()
+	socket, err := transport.DialContext(ctx, "tcp", c.Address)
+	if err != nil {
+		return nil, c.dialFault(err)
+	}
+	if c.Security != TLS {
+		return socket, nil
+	}
+	secure := tls.Client(socket, c.tlsConfig())
+	if err := secure.HandshakeContext(ctx); err != nil {
+		socket.Close()
+		return nil, c.dialFault(err)
+	}
+	return secure, nil
+}
+
+func (c Config) tlsConfig() *tls.Config {
+	config := new(tls.Config)
+	if c.TLSConfig != nil {
+		config = c.TLSConfig.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(c.Address)
+	}
+	return config
+}
+
+// close ends the connection without waiting for the server.
+func (conn *connection) close() {
+	if conn != nil {
+		conn.socket.Close()
+	}
+}
+
+// do sends one command and waits for its end, or the end of ctx.
+func (conn *connection) do(ctx context.Context, doing string, command func() error) error {
+	if err := conn.config.Pace.wait(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.socket.Close() })
+	err := command()
+	if !stop() && ctx.Err() != nil {
+		return ctx.Err() // the socket is closed
+	}
+	return conn.config.fault(doing, err)
+}
+
+// dialer keeps one connection and replaces it when it fails.
+type dialer struct {
+	config Config
+	conn   *connection
+}
+
+// run calls a function with a connection, again with a new one if that failed.
+// The function must be one that may be called again.
+func (d *dialer) run(ctx context.Context, call func(*connection) error) error {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(d.config.Backoff), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(time.Minute), backoff.WithMaxElapsedTime(0),
+	)
+	for attempt := 1; ; attempt++ {
+		kept := d.conn != nil
+		err := d.try(ctx, call)
+		if kept && attempt == 1 && (errors.Is(err, errConnection) || errors.Is(err, mailbox.ErrNoFolder)) {
+			// A connection that was idle ends, as they do, or does not find a folder that
+			// was made anew: the server is not to blame.
+			d.close()
+			continue
+		}
+		if err == nil || !errors.Is(err, errConnection) || attempt >= d.config.Attempts {
+			return err
+		}
+		timer := time.NewTimer(wait.NextBackOff())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func (d *dialer) try(ctx context.Context, call func(*connection) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.conn == nil {
+		conn, err := d.config.connect(ctx, nil)
+		if err != nil {
+			return err
+		}
+		d.conn = conn
+	}
+	err := call(d.conn)
+	if errors.Is(err, errConnection) || ctx.Err() != nil {
+		d.close()
+	}
+	return err
+}
+
+func (d *dialer) close() {
+	d.conn.close()
+	d.conn = nil
+}

@@ -1,0 +1,252 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+)
+
+// The commands of this file leave a mailbox as it is. A Reader sends no others.
+
+// folders lists the folders that can hold messages.
+func (conn *connection) folders(ctx context.Context) ([]mailbox.Folder, error) {
+	var options *imap.ListOptions
+	if conn.caps.Has(imap.CapSpecialUse) && conn.caps.Has(imap.CapListExtended) {
+		options = &imap.ListOptions{ReturnSpecialUse: true}
+	}
+	var listed []*imap.ListData
+	err := conn.do(ctx, "LIST", func() (err error) {
+		listed, err = conn.client.List("", "*", options).Collect()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return foldersOf(listed), nil
+}
+
+func foldersOf(listed []*imap.ListData) []mailbox.Folder {
+	var folders []mailbox.Folder
+	special := map[mailbox.Use]bool{}
+	for _, data := range listed {
+		if slices.Contains(data.Attrs, imap.MailboxAttrNoSelect) || slices.Contains(data.Attrs, imap.MailboxAttrNonExistent) {
+			continue
+		}
+		use := useOf(data)
+		special[use] = true
+		folders = append(folders, mailbox.Folder{Name: data.Mailbox, Use: use})
+	}
+	// Names are a guess, for uses that the server gives to no folder.
+	for i, folder := range folders {
+		if folder.Use != mailbox.UseOther {
+			continue
+		}
+		separator := ""
+		if j := slices.IndexFunc(listed, func(d *imap.ListData) bool { return d.Mailbox == folder.Name }); listed[j].Delim != 0 {
+			separator = string(listed[j].Delim)
+		}
+		if use := mailbox.UseOf(folder.Name, separator); !special[use] {
+			folders[i].Use, special[use] = use, true
+		}
+	}
+	return folders
+}
+
+// useOf returns the use that the server gives to a folder.
+func useOf(data *imap.ListData) mailbox.Use {
+	if strings.EqualFold(data.Mailbox, "INBOX") {
+		return mailbox.UseInbox
+	}
+	for _, attr := range data.Attrs {
+		switch attr {
+		case imap.MailboxAttrSent:
+			return mailbox.UseSent
+		case imap.MailboxAttrDrafts:
+			return mailbox.UseDrafts
+		case imap.MailboxAttrArchive:
+			return mailbox.UseArchive
+		case imap.MailboxAttrTrash:
+			return mailbox.UseTrash
+		case imap.MailboxAttrJunk:
+			return mailbox.UseJunk
+		case imap.MailboxAttrAll:
+			return mailbox.UseAll
+		}
+	}
+	return mailbox.UseOther
+}
+
+// examine opens a folder for reading.
+func (conn *connection) examine(ctx context.Context, folder string) (*imap.SelectData, error) {
+	return conn.open(ctx, folder, "EXAMINE", &imap.SelectOptions{ReadOnly: true, CondStore: conn.caps.Has(imap.CapCondStore)})
+}
+
+func (conn *connection) open(ctx context.Context, folder, command string, options *imap.SelectOptions) (*imap.SelectData, error) {
+	if folder == "" || strings.ContainsAny(folder, "\r\n\x00") {
+		return nil, fmt.Errorf("folder %q: %w", folder, mailbox.ErrNoFolder)
+	}
+	var data *imap.SelectData
+	err := conn.do(ctx, command, func() (err error) {
+		data, err = conn.client.Select(folder, options).Wait()
+		if answer, ok := errors.AsType[*imap.Error](err); ok && answer.Type == imap.StatusResponseTypeNo {
+			switch answer.Code {
+			case "", imap.ResponseCodeNonExistent, imap.ResponseCodeCannot, imap.ResponseCodeTryCreate:
+				if conn.config.busy(answer) == nil {
+					return fmt.Errorf("folder %q: %w", folder, mailbox.ErrNoFolder)
+				}
+			}
+		}
+		return err
+	})
+	return data, err
+}
+
+// search returns the UIDs of a range that are there.
+func (conn *connection) search(ctx context.Context, criteria *imap.SearchCriteria) (imap.UIDSet, error) {
+	var options *imap.SearchOptions
+	if conn.caps.Has(imap.CapESearch) {
+		options = &imap.SearchOptions{ReturnAll: true} // ranges, in place of every number
+	}
+	var found imap.UIDSet
+	err := conn.do(ctx, "SEARCH", func() error {
+		data, err := conn.client.UIDSearch(criteria, options).Wait()
+		if err != nil {
+			return err
+		}
+		found, _ = data.All.(imap.UIDSet)
+		if found.Dynamic() {
+			return errConnection // no server may answer with "*"
+		}
+		return nil
+	})
+	return found, err
+}
+
+// between returns the UIDs from one to another that are there; 0 is the end.
+func (conn *connection) between(ctx context.Context, from, to imap.UID) (imap.UIDSet, error) {
+	if to != 0 && to < from {
+		return nil, nil
+	}
+	found, err := conn.search(ctx, &imap.SearchCriteria{UID: []imap.UIDSet{{{Start: from, Stop: to}}}})
+	if to == 0 {
+		to = math.MaxUint32
+	}
+	// "n:*" finds the last message even if its UID is less than n.
+	return clip(found, from, to), err
+}
+
+// clip returns the part of a set that lies in a range.
+func clip(set imap.UIDSet, from, to imap.UID) imap.UIDSet {
+	var part imap.UIDSet
+	for _, r := range set {
+		if start, stop := max(r.Start, from), min(r.Stop, to); start <= stop {
+			part = append(part, imap.UIDRange{Start: start, Stop: stop})
+		}
+	}
+	return part
+}
+
+// count returns how many UIDs are in a set.
+func count(set imap.UIDSet) (n uint64) {
+	for _, r := range set {
+		n += uint64(r.Stop) - uint64(r.Start) + 1
+	}
+	return n
+}
+
+// lowest and highest return the first and the last UIDs of a set. They never
+// expand a range that a server made up.
+func lowest(set imap.UIDSet, n int) (uids []imap.UID) {
+	for _, r := range set {
+		for uid := uint64(r.Start); uid <= uint64(r.Stop); uid++ {
+			if len(uids) == n {
+				return uids
+			}
+			uids = append(uids, imap.UID(uid))
+		}
+	}
+	return uids
+}
+
+func highest(set imap.UIDSet, n int) (uids []imap.UID) {
+	for _, r := range slices.Backward(set) {
+		for uid := uint64(r.Stop); uid >= uint64(r.Start) && uid > 0; uid-- {
+			if len(uids) == n {
+				return uids
+			}
+			uids = append(uids, imap.UID(uid))
+		}
+	}
+	return uids
+}
+
+// maxRanges bounds the length of a command: servers refuse long lines.
+const maxRanges = 200
+
+// list returns the items of a set, in the order of their UIDs. Those that went
+// meanwhile are missing.
+func (conn *connection) list(ctx context.Context, folder string, validity uint32, set imap.UIDSet, changedSince uint64) ([]mailbox.Item, error) {
+	items := map[imap.UID]mailbox.Item{}
+	for part := range slices.Chunk(set, maxRanges) {
+		options := &imap.FetchOptions{UID: true, Flags: true, InternalDate: true, RFC822Size: true, ChangedSince: changedSince}
+		for range 2 {
+			var partial imap.UIDSet
+			err := conn.fetch(ctx, part, options, func(m *fetched) {
+				if m.date.IsZero() || !m.flagged {
+					// The server told of a change by itself, and the library takes that for
+					// the answer.
+					partial.AddNum(m.uid)
+					return
+				}
+				items[m.uid] = m.item(folder, validity)
+			})
+			if err != nil {
+				return nil, err
+			}
+			if part, options.ChangedSince = partial, 0; len(part) == 0 {
+				break
+			}
+		}
+	}
+	return sortedItems(items), nil
+}
+
+func sortedItems(items map[imap.UID]mailbox.Item) []mailbox.Item {
+	sorted := make([]mailbox.Item, 0, len(items))
+	for _, uid := range slices.Sorted(maps.Keys(items)) {
+		sorted = append(sorted, items[uid])
+	}
+	return sorted
+}
+
+// fetch sends UID FETCH and calls each with every answer that has a UID of the
+// set.
+func (conn *connection) fetch(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, each func(*fetched)) error {
+	return conn.fetchBodies(ctx, set, options, nil, each)
+}
+
+// fetchBodies is fetch with limits on the bytes of bodies. After a body over
+// its limit the connection is closed, or the rest of it would have to be read.
+func (conn *connection) fetchBodies(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, limits map[imap.UID]int64, each func(*fetched)) error {
+	return conn.do(ctx, "FETCH", func() error {
+		command := conn.client.Fetch(set, options)
+		for data := command.Next(); data != nil; data = command.Next() {
+			m := read(data, limits)
+			if m.tooLarge {
+				conn.socket.Close()
+			}
+			if m.uid != 0 && set.Contains(m.uid) {
+				each(m)
+			}
+		}
+		return command.Close()
+	})
+}
