@@ -70,5 +70,9 @@ func appendParts(leaves []leaf, part *enmime.Part, inside []int, alternatives *i
 		limit = maxTextBytes
 	}
 	l.content = l.content[:min(len(l.content), limit)]
+	l.related = part.ContentID != ""
+	if !l.text() {
+		l.inspect()
+	}
 	return append(leaves, l)
 }

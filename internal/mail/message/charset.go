@@ -9,9 +9,13 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// detectBytes is how much of a text its character set is guessed from; guessing
-// costs more than all the rest.
-const detectBytes = 4 << 10
+// Guessing a character set costs more than all the rest: detectBytes are how
+// much of a text it is guessed from. Where fewer than one byte in fewHigh is no
+// ASCII, the text is one of Western Europe or nearly none.
+const (
+	detectBytes = 1 << 10
+	fewHigh     = 25
+)
 
 // decodeText returns the text of a part as UTF-8. The declared character set
 // holds unless the bytes contradict it; where none is declared, or that one is
@@ -39,13 +43,17 @@ func (m *Message) decodeText(l *leaf) string {
 		}
 	}
 	m.warn("the character set is missing or wrong")
-	sample := content[:min(len(content), detectBytes)]
+	from := max(0, firstHigh(content)-detectBytes/8)
+	sample := content[from:min(len(content), from+detectBytes)]
 	if charset == "utf-8" && bytes.Count(bytes.ToValidUTF8(sample, []byte{0}), []byte{0})*50 < len(sample) {
 		return valid(content)
 	}
-	if guess, err := chardet.NewTextDetector().DetectBest(sample); err == nil && guess.Charset != "UTF-8" {
-		if text, ok := convert(guess.Charset, content); ok {
-			return text
+	if highBytes(sample)*fewHigh > len(sample) {
+		guess, err := chardet.NewTextDetector().DetectBest(sample)
+		if err == nil && guess.Charset != "UTF-8" {
+			if text, ok := convert(guess.Charset, content); ok {
+				return text
+			}
 		}
 	}
 	text, _ := convert("windows-1252", content)
@@ -80,13 +88,24 @@ func convert(charset string, content []byte) (string, bool) {
 	return string(decoded), true
 }
 
-func ascii(content []byte) bool {
-	for _, c := range content {
+func ascii(content []byte) bool { return firstHigh(content) == len(content) }
+
+// firstHigh returns where the first byte is that is no ASCII.
+func firstHigh(content []byte) int {
+	for i, c := range content {
 		if c >= 0x80 {
-			return false
+			return i
 		}
 	}
-	return true
+	return len(content)
+}
+
+func highBytes(content []byte) int {
+	n := 0
+	for _, c := range content {
+		n += int(c >> 7)
+	}
+	return n
 }
 
 // valid returns a text without a byte order mark, what is no UTF-8 replaced.

@@ -3,14 +3,8 @@ package message
 import (
 	"strings"
 
-	"github.com/abadojack/whatlanggo"
-
 	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
 )
-
-// languageLetters is the length from which on the language of a text can be
-// told: of shorter ones it is guessed wrong, and with confidence.
-const languageLetters = 40
 
 // Parse reads a message. It never fails, and needs memory and time in
 // proportion to the size of raw.
@@ -54,17 +48,3 @@ func (m *Message) clean(text string) string {
 // Fold returns a text for matching: without invisible characters, in Unicode's
 // form NFKC, in lower case, runs of white space as one space.
 func Fold(text string) string { return invisible.Fold(text) }
-
-func language(text string) string {
-	letters := 0
-	for _, r := range text {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0xaa {
-			letters++
-		}
-	}
-	if letters < languageLetters {
-		return ""
-	}
-	const enough = 2000
-	return whatlanggo.DetectLang(cutTo(text, enough)).Iso6391()
-}

@@ -35,9 +35,27 @@ type leaf struct {
 	size    int64
 	// unicode says that the content is UTF-8 already.
 	unicode bool
+	// related says that a text refers to the part by its Content-ID.
+	related bool
+	// detected, encrypted and method are what was found in an attachment.
+	detected, method string
+	encrypted        bool
 }
 
-func (l *leaf) text() bool { return l.mediaType == "text/plain" || l.mediaType == "text/html" }
+// text reports whether a part is of a kind that mail programs show as text.
+func (l *leaf) text() bool {
+	kind, ok := strings.CutPrefix(l.mediaType, "text/")
+	if !ok {
+		return !strings.Contains(l.mediaType, "/")
+	}
+	switch kind {
+	case "calendar", "vcard", "x-vcard", "directory", "css", "csv", "xml", "rtf", "javascript", "x-shellscript":
+		return false
+	}
+	return true
+}
+
+func (l *leaf) html() bool { return l.mediaType == "text/html" }
 
 // attached reports whether a text is one that a reader opens, not one that is
 // shown.
@@ -55,11 +73,14 @@ type tree struct {
 	// alternatives counts the multipart/alternative containers.
 	alternatives int
 	texts        int64
+	// cut says that the message ends inside a part.
+	cut bool
 }
 
 // partHeader is what a header says of the part that it begins.
 type partHeader struct {
-	mediaType, encoding, disposition, name, charset, boundary string
+	mediaType, encoding, disposition, name, charset, boundary, method string
+	related                                                           bool
 }
 
 func readPartHeader(get func(name string) string) partHeader {
@@ -69,7 +90,8 @@ func readPartHeader(get func(name string) string) partHeader {
 	if h.mediaType == "" {
 		h.mediaType = "text/plain"
 	}
-	h.charset, h.boundary, h.name = params["charset"], params["boundary"], params["name"]
+	h.charset, h.boundary, h.name, h.method = params["charset"], params["boundary"], params["name"], methodName(params["method"])
+	h.related = get("Content-Id") != ""
 	if value := get("Content-Disposition"); value != "" {
 		h.disposition, params = mediaType(value)
 		if name := params["filename"]; name != "" {
@@ -120,7 +142,7 @@ func (t *tree) read(header partHeader, body io.Reader, depth int, alternatives [
 	parts := textproto.NewMultipartReader(body, header.boundary)
 	for {
 		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err != nil && t.cut {
 			return nil
 		}
 		if err != nil {
@@ -144,7 +166,7 @@ func (t *tree) readLeaf(header partHeader, body io.Reader, alternatives []int) e
 	}
 	l := leaf{
 		mediaType: header.mediaType, charset: header.charset, disposition: header.disposition, name: header.name,
-		alternatives: alternatives,
+		alternatives: alternatives, related: header.related, method: header.method,
 	}
 	var about gomessage.Header
 	if header.encoding != "" {
@@ -169,16 +191,24 @@ func (t *tree) fill(l *leaf, content io.Reader) error {
 	var err error
 	l.content, err = io.ReadAll(io.LimitReader(content, limit))
 	l.size = int64(len(l.content))
-	if err != nil {
-		return err
+	var more int64
+	if err == nil {
+		more, err = io.Copy(io.Discard, content)
+		l.size += more
 	}
-	more, err := io.Copy(io.Discard, content)
-	l.size += more
 	if l.text() && !l.attached() {
 		t.texts += int64(len(l.content))
 		if more > 0 {
 			t.m.note("limit", "text", 1, int(more))
 		}
+	}
+	if !l.text() {
+		l.inspect()
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		// What is there of a message that was cut off can be read.
+		t.cut = true
+		return nil
 	}
 	return err
 }
@@ -188,6 +218,9 @@ func (m *Message) readParts(raw, body []byte) []leaf {
 	t := tree{m: m}
 	header := readPartHeader(m.Get)
 	err := t.read(header, bytes.NewReader(body), 0, nil)
+	if t.cut {
+		m.warn("the message is cut off")
+	}
 	if err == nil || errors.Is(err, errLimit) {
 		return t.leaves
 	}

@@ -45,7 +45,7 @@ func (m *Message) readTexts(leaves []leaf) {
 			continue
 		}
 		text := m.decodeText(l)
-		if l.mediaType == "text/html" {
+		if l.html() {
 			m.readHTML(text, show, &all)
 			continue
 		}
@@ -55,6 +55,7 @@ func (m *Message) readTexts(leaves []leaf) {
 			all.add(trimLines(m.clean(text)), nil)
 		}
 	}
+	m.attachments(leaves, shown)
 	m.Text = all.text.String()
 	body, removed := quote.Strip(m.Text, all.regions)
 	m.Body = body
@@ -101,7 +102,7 @@ func shownLeaves(leaves []leaf) []int {
 	var shown []int
 	html := map[int]bool{}
 	for _, l := range leaves {
-		if l.mediaType == "text/html" && !l.attached() {
+		if l.html() && !l.attached() {
 			for _, alternative := range l.alternatives {
 				html[alternative] = true
 			}
@@ -115,7 +116,7 @@ func shownLeaves(leaves []leaf) []int {
 			if first < 0 && l.disposition != "attachment" {
 				first = i
 			}
-		case l.mediaType == "text/plain" && len(l.alternatives) > 0 && html[l.alternatives[len(l.alternatives)-1]]:
+		case !l.html() && len(l.alternatives) > 0 && html[l.alternatives[len(l.alternatives)-1]]:
 		default:
 			shown = append(shown, i)
 		}

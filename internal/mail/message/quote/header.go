@@ -97,7 +97,7 @@ func contains(list []string, text string) bool {
 // separator reports whether a line is one that mail programs draw above an
 // earlier message, as "-----Original Message-----".
 func separator(line string) bool {
-	if len(line) < 8 || len(line) > 120 {
+	if len(line) < 8 || len(line) > 120 || strings.IndexByte("-_=*bBaAdD", line[0]) < 0 {
 		return false
 	}
 	inner := strings.Trim(line, "-_=* \t")

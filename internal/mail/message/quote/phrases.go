@@ -80,6 +80,9 @@ var banners = []string{
 	"remitente externo", "[external]", "[extern]",
 }
 
+// bannerWords are such that each banner has one of them.
+var bannerWords = []string{"extern", "extér", "outside", "often get", "click", "recogni", "learn why", "außerhalb"}
+
 // devices are what mail programs write below what was written on a phone.
 var devices = []string{
 	"sent from my", "sent from mail for", "sent from outlook", "sent from yahoo", "sent from samsung", "sent from a mobile",

@@ -150,26 +150,26 @@ func closes(line string) bool {
 	return false
 }
 
-// legal leaves out paragraphs of lawyers in the lower half.
+// legal leaves out paragraphs of lawyers among the last ones.
 func (r *reading) legal() {
-	from, characters := -1, 0
-	found := false
-	above := false
-	for i := 0; i <= len(r.lines); i++ {
-		if i < len(r.lines) && !r.gone[i] && strings.TrimSpace(r.lines[i]) != "" {
-			if from < 0 {
-				from, characters, found = i, 0, false
-			}
-			characters += len(r.lines[i])
-			found = found || hasPhrase(legal, r.lines[i]) || i+1 < len(r.lines) && hasPhrase(legal, r.lines[i]+" "+r.lines[i+1])
-			continue
+	const last = 4
+	to := len(r.lines)
+	for range last {
+		for to > 0 && (r.gone[to-1] || r.lines[to-1] == "") {
+			to--
 		}
-		if from >= 0 && found && above && characters <= maxLegalCharacters {
-			r.remove("signature", "legal", from, i)
-		} else if from >= 0 {
-			above = true
+		from, characters := to, 0
+		for from > 0 && !r.gone[from-1] && r.lines[from-1] != "" && characters <= maxLegalCharacters {
+			from--
+			characters += len(r.lines[from])
 		}
-		from = -1
+		if from == to || !r.left(0, from) {
+			return
+		}
+		if characters <= maxLegalCharacters && hasPhrase(legal, strings.Join(r.lines[from:to], " ")) {
+			r.remove("signature", "legal", from, to)
+		}
+		to = from
 	}
 }
 
@@ -197,7 +197,7 @@ func (r *reading) banners() {
 			continue
 		}
 		seen++
-		if len(line) <= longest && hasPhrase(banners, line) {
+		if len(line) <= longest && hasPhrase(bannerWords, line) && hasPhrase(banners, line) {
 			r.remove("banner", "external", i, i+1)
 		}
 	}
