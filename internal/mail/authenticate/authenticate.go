@@ -1,0 +1,113 @@
+package authenticate
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
+
+const (
+	defaultTimeout = 3 * time.Second
+	maxLookups     = 30
+	maxSignatures  = 5
+)
+
+// Config says whom to believe and whom to ask.
+type Config struct {
+	// TrustedHost is the authserv-id that the owner's receiving host writes into
+	// Authentication-Results (RFC 8601). Empty: no header is believed.
+	TrustedHost string
+	// Border lists the hosts of the owner that receive mail from outside, as they
+	// name themselves in Received. Empty: SPF is not checked.
+	Border []string
+	// Resolver asks DNS. Nil: nothing is asked, as when there is no network.
+	Resolver Resolver
+	// Timeout is for all questions about one message; zero is three seconds.
+	Timeout time.Duration
+	// Now is when the message is looked at: signatures expire.
+	Now time.Time
+}
+
+// Check finds out who sent the message that raw parsed to. It fails for nothing:
+// what cannot be found out is unknown.
+func Check(ctx context.Context, raw []byte, m *message.Message, config Config) Result {
+	from := fromDomain(m)
+	if r, ok := config.believed(m, from); ok {
+		return r
+	}
+	if config.Resolver == nil {
+		return Result{SPF: Unknown, DKIM: Unknown, DMARC: Unknown, ARC: Unknown, Source: FromNone}
+	}
+	timeout := config.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	o := own{m: m, config: config, from: from, dns: &bounded{resolver: config.Resolver, left: maxLookups}}
+	return o.check(ctx, raw)
+}
+
+// fromDomain returns the domain that From names, in lower case, or nothing if
+// there is no From, or more than one: of several, programs show different ones,
+// and a signature covers one.
+func fromDomain(m *message.Message) string {
+	if len(m.From) != 1 || count(m, "From") > 1 {
+		return ""
+	}
+	addr := m.From[0].Addr
+	return strings.ToLower(strings.TrimSuffix(addr[strings.LastIndexByte(addr, '@')+1:], "."))
+}
+
+func count(m *message.Message, name string) int {
+	n := 0
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, name) {
+			n++
+		}
+	}
+	return n
+}
+
+// organisation returns the registrable domain of a host, or the host if it has
+// none.
+func organisation(host string) string {
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return domain
+	}
+	return host
+}
+
+// aligned reports whether a domain that passed stands for From's domain: the
+// same, or, if strict is not asked for, of the same organisation.
+func aligned(domain, from string, strict bool) bool {
+	domain = strings.ToLower(strings.TrimSuffix(domain, "."))
+	if from == "" || domain == "" {
+		return false
+	}
+	return domain == from || !strict && organisation(domain) == organisation(from)
+}
+
+// unsubscribeSigned reports whether the header keys of a valid signature cover
+// both fields of RFC 8058. With a second field of that name, what is covered and
+// what is read may differ.
+func unsubscribeSigned(m *message.Message, keys []string) bool {
+	covers := func(name string) bool {
+		for _, key := range keys {
+			if strings.EqualFold(strings.TrimSpace(key), name) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range []string{"List-Unsubscribe", "List-Unsubscribe-Post"} {
+		if !covers(name) || count(m, name) != 1 {
+			return false
+		}
+	}
+	return true
+}
