@@ -78,7 +78,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, unobserve()) }()
 	live := connect.NewPool(connect.Config{
 		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: func(envelope.TenantID) bool { return cfg.StdioSources },
-		Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
+		Maildir: connect.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
 	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Pipeline: worker.PipelineConfig{

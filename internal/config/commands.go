@@ -104,6 +104,8 @@ type Worker struct {
 	Grace        time.Duration
 	PollOnly     bool
 	StdioSources bool
+	// Maildirs are the folders in which sources may change Maildirs.
+	Maildirs []string
 	// SourceNetworks may be connected to besides the public internet.
 	SourceNetworks []netip.Prefix
 }
@@ -127,6 +129,8 @@ func (c *Worker) variables() []variable {
 			about: "addresses and networks, such as 10.1.0.0/16, that sources may be called at besides the public internet"},
 		{name: prefix + "STDIO_SOURCES", standard: "false", parse: boolean(&c.StdioSources),
 			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
+		{name: prefix + "MAILDIRS", parse: folders(&c.Maildirs),
+			about: "folders, separated by commas, in which sources of kind mail may change Maildirs; who sets up sources can then change any mailbox in them"},
 	})
 }
 

@@ -64,7 +64,7 @@ func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
 		}},
 		"worker": {&config.Worker{}, []string{
 			"COUNTERSIGN_CONCURRENCY=hunter2", "COUNTERSIGN_BATCH=0", "COUNTERSIGN_LEASE=1s", "COUNTERSIGN_GRACE=2h",
-			"COUNTERSIGN_POLL_ONLY=hunter2", "COUNTERSIGN_STDIO_SOURCES=x", "COUNTERSIGN_DB_MAX_CONNS=1",
+			"COUNTERSIGN_POLL_ONLY=hunter2", "COUNTERSIGN_STDIO_SOURCES=x", "COUNTERSIGN_MAILDIRS=hunter2", "COUNTERSIGN_DB_MAX_CONNS=1",
 		}},
 	} {
 		bad := append(test.bad, shared...)

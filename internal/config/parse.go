@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -133,6 +134,21 @@ func networks(to *[]netip.Prefix) func(string) error {
 		if *to, err = ParseNetworks(text); err != nil {
 			return errors.New("must be addresses or networks, separated by commas, such as 10.0.0.0/8, 192.0.2.7")
 		}
+		return nil
+	}
+}
+
+func folders(to *[]string) func(string) error {
+	return func(text string) error {
+		var all []string
+		for _, folder := range strings.Split(text, ",") {
+			folder = strings.TrimSpace(folder)
+			if !filepath.IsAbs(folder) {
+				return errors.New("must be absolute paths of folders, separated by commas, such as /var/mail")
+			}
+			all = append(all, filepath.Clean(folder))
+		}
+		*to = all
 		return nil
 	}
 }

@@ -85,7 +85,7 @@ func sourceSet(a *command.App) *cobra.Command {
 	var src wire.SourceInput
 	var off, quarantine bool
 	wait := listingWait
-	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "builtin"}
+	kinds := []string{"mcp", "tool_gateway", "composio", "slack", "linear", "sentry", "webhook", "mail", "builtin"}
 	cmd := command.New(a, "set ID", command.Arguments(1, 1, "the source's id"), nil)
 	flags := cmd.Flags()
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
@@ -107,7 +107,7 @@ func sourceSet(a *command.App) *cobra.Command {
 		}
 		return showStored(ctx, a, c, args[0], off, wait)
 	})
-	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook or builtin (default mcp where the configuration has a transport)", kinds...)
+	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook, mail or builtin (default mcp where the configuration has a transport)", kinds...)
 	a.JSONFlag(cmd, &src.Config, "config", "how it is reached, as a `JSON` object or @FILE")
 	a.JSONFlag(cmd, &src.Credentials, "credentials", "its credentials, as @`FILE` that holds a JSON object")
 	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "the `risk` of its tools that do not say: read, write or danger", "read", "write", "danger")

@@ -345,6 +345,10 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 		"slack":        {"config": object{"mark_messages": true}, "credentials": values("token")},
 		"linear":       {"config": object{}, "credentials": values("api_key")},
 		"sentry":       {"config": object{"organization": "acme"}, "credentials": values("token")},
+		"mail": {
+			"config":      object{"accounts": object{"work": object{"kind": "imap", "host": "imap.example", "user": "ada"}}},
+			"credentials": object{"accounts": object{"work": marker}},
+		},
 		"builtin": {
 			"config":      object{"http": object{"allow": []object{{"prefix": "https://api.example/v1", "methods": []string{"GET"}, "credentials": true}}}},
 			"credentials": object{"header": object{"X-Key": marker}},
@@ -377,6 +381,7 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 		"/config/user_id":      {"kind": "composio", "config": object{"toolkits": []string{"github"}}},
 		"/config/url":          {"kind": "tool_gateway", "config": object{"url": "ftp://x"}},
 		"/kind":                {"kind": "fax", "config": object{}},
+		"/config/accounts/a":   {"kind": "mail", "config": object{"accounts": object{"a": object{"kind": "maildir", "path": "mail"}}}},
 		"/config/transport":    {"kind": "mcp", "config": object{}},
 		"/config/http/allow/0": {"kind": "builtin", "config": object{"http": object{"allow": []object{{"prefix": "https://a/../b"}}}}},
 		"/config/http/allow":   {"kind": "builtin", "config": object{"http": object{"allow": []object{}}}},

@@ -78,6 +78,8 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 		_, err = parseBuiltin(raw, Credentials{})
 	case catalog.KindWebhook:
 		_, err = parseWebhook(raw)
+	case catalog.KindMail:
+		_, _, err = parseMail(raw)
 	default:
 		var c struct {
 			Timeout *envelope.Duration `json:"timeout"`

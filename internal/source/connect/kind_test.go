@@ -45,6 +45,22 @@ func TestCheckConfig(t *testing.T) {
 		{catalog.KindLinear, `{"url":7}`, []string{"/config/url type"}},
 		{catalog.KindSentry, `{"organization":"acme"}`, nil},
 		{catalog.KindSentry, `{"organization":".."}`, []string{"/config/organization pattern"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/var/mail/ada","folders":{"archive":"Old"}}},"timeout":"5s"}`, nil},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"imap.example.org","port":993,"tls":"implicit","user":"ada@example.org","auth":"xoauth2","label_prefix":"Countersign_"}}}`, nil},
+		{catalog.KindMail, `{}`, []string{"/config/accounts required"}},
+		{catalog.KindMail, `{"accounts":{}}`, []string{"/config/accounts minProperties"}},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"pop3"}}}`, []string{"/config/accounts/work/kind enum"}},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"a","user":"u","password":"hush"}}}`, []string{"/config/accounts/work/password unknown_field"}},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","user":"u"}}}`, []string{"/config/accounts/work/host required"}},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"a"}}}`, []string{"/config/accounts/work/user required"}},
+		{catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"a","user":"u","path":"/a"}}}`, []string{"/config/accounts/work/path unknown_field"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir"}}}`, []string{"/config/accounts/home/path required"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/a","user":"hush"}}}`, []string{"/config/accounts/home/user unknown_field"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"mail"}}}`, []string{"/config/accounts/home/path format"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/mail/../etc"}}}`, []string{"/config/accounts/home/path format"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/a","folders":{"inbox":"x"}}}}`, []string{"/config/accounts/home/folders/inbox unknown_field"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/a"}},"timeout":"0s"}`, []string{"/config/timeout format"}},
+		{catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/a"}},"networks":["10.1.2.3/8"]}`, []string{"/config/networks/0 format"}},
 		{catalog.KindBuiltin, ``, nil},
 		{catalog.KindBuiltin, `{"max_wait":"5s","http":{"allow":[{"prefix":"https://a/v1","methods":["GET"],"credentials":true,"honours_key":true}],"networks":["10.1.0.0/16"],"timeout":"5s"}}`, nil},
 		{catalog.KindBuiltin, `{"http":{}}`, []string{"/config/http/allow required"}},
@@ -92,7 +108,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	vault := newCipher(t)
-	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback()})
+	live := connect.NewPool(connect.Config{Cipher: vault, Networks: safehttp.Loopback(), Maildir: connect.Below([]string{"/mail"})})
 	t.Cleanup(live.Close)
 	values := func(of ...string) connect.Credentials {
 		c := connect.Credentials{Values: map[string]string{}}
@@ -125,6 +141,10 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	put("work-both", catalog.KindLinear, `{}`, values(connect.ValueAPIKey, connect.ValueToken), false)
 	put("errors", catalog.KindSentry, `{"organization":"acme"}`, values(connect.ValueToken), true)
 	put("errors-odd", catalog.KindSentry, `{}`, values(connect.ValueToken), false)
+	accounts := connect.Credentials{Accounts: map[string]string{"work": "hush"}}
+	put("mailbox", catalog.KindMail, `{"accounts":{"work":{"kind":"imap","host":"imap.example.org","user":"ada"},"home":{"kind":"maildir","path":"/mail/ada"}}}`, accounts, true)
+	put("mailbox-bare", catalog.KindMail, `{"accounts":{"play":{"kind":"imap","host":"imap.example.org","user":"ada"}}}`, accounts, false)
+	put("mailbox-odd", catalog.KindMail, `{"accounts":{"home":{"kind":"maildir","path":"/mailboxes/ada"}}}`, accounts, false)
 	put("tools", catalog.KindBuiltin, `{"http":{"allow":[{"prefix":"https://a"}]}}`, connect.Credentials{}, true)
 	put("tools-odd", catalog.KindBuiltin, `{"http":{"allow":[]}}`, connect.Credentials{}, false)
 	snap := s.snapshot()
@@ -142,6 +162,21 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	}
 	if all, err := tools.List(t.Context()); err != nil || len(all) != 4 {
 		t.Errorf("the built-in source lists %d tools, %v, want 4: nobody keeps notes here", len(all), err)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	allowed := connect.Below([]string{"/mail", "/srv/a/b"})
+	for path, want := range map[string]bool{
+		"/mail": true, "/mail/ada": true, "/srv/a/b/c": true, "/mail/../etc": false, "/mailbox": false, "/srv/a": false, "/": false, "mail": false, "": false,
+	} {
+		if got := allowed(envelope.TenantID{}, path); got != want {
+			t.Errorf("Below(%q) = %t, want %t", path, got, want)
+		}
+	}
+	if connect.Below(nil)(envelope.TenantID{}, "/mail") {
+		t.Error("Below(nil) allows a folder")
 	}
 }
 

@@ -49,6 +49,8 @@ type Credentials struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Values are a provider's credentials by name, such as ValueToken.
 	Values map[string]string `json:"values,omitempty"`
+	// Accounts are the passwords or tokens of mail accounts by their names.
+	Accounts map[string]string `json:"accounts,omitempty"`
 }
 
 // ParseMCPConfig checks a configuration. The error names the field.
@@ -93,6 +95,9 @@ type Config struct {
 	// start their programs. Whoever may set up such a source can run anything as
 	// this process's user; nil allows it to no tenant.
 	Stdio func(envelope.TenantID) bool
+	// Maildir reports whether a tenant's sources may change the Maildir in a folder
+	// of this process's file system; nil allows none.
+	Maildir func(tenant envelope.TenantID, folder string) bool
 	// Notes returns the storage for the notes of a source of kind builtin.
 	// Where it is nil, or returns nil, such a source has no tool for notes.
 	Notes func(tenant envelope.TenantID, source string) builtin.Notes
@@ -270,6 +275,8 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 		return p.openBuiltin(tenant, of, creds)
 	case catalog.KindMCP:
 		src, err = p.openMCP(tenant, of, creds)
+	case catalog.KindMail:
+		src, err = orNil(p.openMail(tenant, of, creds))
 	default:
 		src, err = p.openProvider(of, creds)
 	}

@@ -125,6 +125,8 @@ func (a *account) close() error {
 func (s *session) failed(err error, written bool) source.Observation {
 	refuse := s.source.refuse
 	switch {
+	case errors.Is(err, safehttp.ErrForbidden): // whatever else it says
+		return source.Forbidden()
 	case errors.Is(err, mailbox.ErrGone):
 		return refuse(source.CodeNotFound, "the account has no message of this identity where the call says, nor elsewhere by its Message-ID")
 	case errors.Is(err, mailbox.ErrChanged):
@@ -138,11 +140,9 @@ func (s *session) failed(err error, written bool) source.Observation {
 	case errors.Is(err, mailbox.ErrTooLarge):
 		return refuse(source.CodeOversized, "the message is larger than the account's limit")
 	case errors.Is(err, mailbox.ErrDenied):
-		return refuse(source.CodeUnauthorized, "the mailbox does not accept the credentials, or denies this to them")
+		return refuse(source.CodeUnauthorized, "the mailbox does not accept the credentials, denies this to them, or cannot be trusted by its certificate")
 	case errors.Is(err, mailbox.ErrBusy):
 		return source.Observation{Code: source.CodeRateLimited, RetryAfter: min(mailbox.RetryAfter(err), source.MaxRetryAfter)}
-	case errors.Is(err, safehttp.ErrForbidden):
-		return source.Forbidden()
 	}
 	s.broken = true
 	switch {

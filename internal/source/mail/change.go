@@ -93,15 +93,20 @@ func (s *Source) state(ctx context.Context, _ source.Call, in changeArgs) source
 
 func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		prefixed := func(labels []string) []string {
-			all := make([]string, len(labels))
-			for i, label := range labels {
-				all[i] = on.LabelPrefix + label
-			}
-			return all
-		}
-		return on.change(call, in, mailbox.Change{Add: prefixed(in.Labels.Add), Remove: prefixed(in.Labels.Remove)})
+		return on.change(call, in, on.labels(in))
 	})
+}
+
+// labels returns the change of the labels of a call.
+func (a *account) labels(in changeArgs) mailbox.Change {
+	prefixed := func(labels []string) []string {
+		all := make([]string, len(labels))
+		for i, label := range labels {
+			all[i] = a.LabelPrefix + label
+		}
+		return all
+	}
+	return mailbox.Change{Add: prefixed(in.Labels.Add), Remove: prefixed(in.Labels.Remove)}
 }
 
 func (s *Source) flag(ctx context.Context, call source.Call, in changeArgs) source.Observation {
@@ -119,14 +124,22 @@ func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) s
 		if err != nil {
 			return on.failed(err, false)
 		}
-		return on.change(call, in, mailbox.Change{MoveTo: folder})
+		in.Folder = folder
+		return on.moveTo(call, in)
 	})
 }
 
 func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		return on.change(call, in, mailbox.Change{MoveTo: in.Folder})
+		return on.moveTo(call, in)
 	})
+}
+
+// moveTo moves a message to the folder of the arguments, with their labels.
+func (s *session) moveTo(call source.Call, in changeArgs) source.Observation {
+	want := s.labels(in)
+	want.MoveTo = in.Folder
+	return s.change(call, in, want)
 }
 
 // maxRaces is how often a call looks again because someone changed the message

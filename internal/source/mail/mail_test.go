@@ -3,6 +3,7 @@ package mail_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,10 @@ func TestACallAndItsReversal(t *testing.T) {
 			mail.ToolFlag, object{"flags": object{"remove": []string{`\Seen`}}}, []string{`\Seen`}, `INBOX []`,
 		},
 		"archive": {mail.ToolArchive, nil, []string{"todo", `\Seen`}, `Archive [\Seen todo]`},
-		"move":    {mail.ToolMove, object{"folder": "Projects"}, nil, `Projects []`},
+		"archive with a label": {
+			mail.ToolArchive, object{"labels": object{"add": []string{"receipts"}}}, []string{"todo"}, `Archive [receipts todo]`,
+		},
+		"move": {mail.ToolMove, object{"folder": "Projects"}, nil, `Projects []`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +124,45 @@ func TestAReversalLeavesAloneWhatItsOwnerTouched(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOwnLabelsAreRevertedInAnyOrder labels and archives a message by two calls,
+// and reverts them in every order: labels with the account's prefix are of no
+// one else.
+func TestOwnLabelsAreRevertedInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, tools := range [][]string{{mail.ToolLabel, mail.ToolArchive}, {mail.ToolArchive, mail.ToolLabel}} {
+		for _, newest := range []bool{true, false} {
+			f := newFixture(t, withPrefix)
+			raw := mailOf("1@example.com", "hush body")
+			message := ref(f.account.Deliver("INBOX", raw, "mine"), "1@example.com", raw)
+			var reversals []object
+			for _, tool := range tools {
+				args := object{"account": "work", "message": message}
+				if tool == mail.ToolLabel {
+					args["labels"] = object{"add": []string{"receipts"}}
+				}
+				reversals = append(reversals, f.reversal(args, f.done(tool, args)))
+			}
+			if newest {
+				slices.Reverse(reversals)
+			}
+
+			for _, args := range reversals {
+				f.done(mail.ToolRestore, args)
+			}
+
+			if diff := cmp.Diff([]string{"INBOX [mine]"}, f.lies("INBOX", "Archive")); diff != "" {
+				t.Errorf("%s, newest first %t (-want +got):\n%s", tools, newest, diff)
+			}
+		}
+	}
+}
+
+func withPrefix(cfg *mail.Config) {
+	work := cfg.Accounts["work"]
+	work.LabelPrefix = "Countersign_"
+	cfg.Accounts["work"] = work
 }
 
 func TestOnlyTheMessageOfTheIdentityIsTouched(t *testing.T) {
@@ -241,11 +284,7 @@ func TestARaceWithTheOwnerIsLookedAtAgain(t *testing.T) {
 
 func TestLabelsHaveThePrefixOfTheAccount(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *mail.Config) {
-		work := cfg.Accounts["work"]
-		work.LabelPrefix = "Countersign_"
-		cfg.Accounts["work"] = work
-	})
+	f := newFixture(t, withPrefix)
 	raw := mailOf("1@example.com", "hush body")
 	args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw), "1@example.com", raw), "labels": object{"add": []string{"receipts"}}}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -33,14 +34,64 @@ func (s *session) restore(call source.Call, in restoreArgs) source.Observation {
 	if err != nil {
 		return s.failed(err, false)
 	}
+	toDo, touched := s.compare(now, in, change)
 	switch {
-	case now.Equal(in.Before):
+	case touched != "":
+		return s.source.refuse(source.CodeChanged, "someone has changed the message since; its "+touched+" differs from what the call left")
+	case toDo == none:
 		return changed(in.Message, now, now).AlreadyDone()
-	case now.Equal(in.After), call.Attempt > 1 && between(now, in.After, in.Before):
-	default:
-		return s.source.refuse(source.CodeChanged, "someone has changed the message since; its "+difference(now, in.After)+" differs from what the call left")
+	case toDo == some && call.Attempt == 1:
+		return s.source.refuse(source.CodeChanged, "someone has changed the message since; a part of what the call did is taken back already")
 	}
-	return s.apply(in.Message, now, now.ChangeTo(in.Before))
+	return s.apply(in.Message, now, change)
+}
+
+// amount is how much of a call there is to take back.
+type amount int
+
+const (
+	none amount = iota
+	some        // as an attempt that was cut off leaves it
+	all
+)
+
+// compare compares a message with what a call left of it, and returns how much
+// of the change that reverts the call is still to be made. touched says in a word
+// what someone has changed since; empty for nothing.
+//
+// Labels with the account's prefix are set by calls of this source alone: those
+// that the call did not change do not count, and a call that changed nothing
+// else is reverted wherever the message lies.
+func (s *session) compare(now mailbox.State, in restoreArgs, change mailbox.Change) (_ amount, touched string) {
+	changed := slices.Concat(change.Add, change.Remove)
+	own := func(flag string) bool { return s.LabelPrefix != "" && strings.HasPrefix(flag, s.LabelPrefix) }
+	ownAlone := len(changed) > 0 && change.MoveTo == "" && !slices.ContainsFunc(changed, func(f string) bool { return !own(f) })
+	var left, back int
+	if change.MoveTo != "" && now.Folder == in.Before.Folder {
+		back++
+	} else if now.Folder == in.After.Folder && change.MoveTo != "" {
+		left++
+	} else if now.Folder != in.After.Folder && !ownAlone {
+		return none, "folder"
+	}
+	for _, flag := range mailbox.Flags(slices.Concat(now.Flags, in.After.Flags, changed)...) {
+		is := mailbox.HasFlag(now.Flags, flag)
+		switch {
+		case mailbox.HasFlag(changed, flag) && is == mailbox.HasFlag(in.After.Flags, flag):
+			left++
+		case mailbox.HasFlag(changed, flag):
+			back++
+		case is != mailbox.HasFlag(in.After.Flags, flag) && !own(flag) && !ownAlone:
+			return none, "set of flags"
+		}
+	}
+	switch {
+	case left == 0:
+		return none, ""
+	case back > 0:
+		return some, ""
+	}
+	return all, ""
 }
 
 // apply makes a change of a message that must not be in another state by then.

@@ -211,7 +211,7 @@ func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect
 		}
 		return old.Secret, nil
 	}
-	if len(given.Header) == 0 && len(given.Env) == 0 && len(given.Values) == 0 {
+	if len(given.Header) == 0 && len(given.Env) == 0 && len(given.Values) == 0 && len(given.Accounts) == 0 {
 		return nil, nil
 	}
 	raw, err := json.Marshal(given)

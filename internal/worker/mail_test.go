@@ -1,0 +1,253 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/action/reversal"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/maildir"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+// aMail is a message with a body that nothing but the mailbox may hold.
+const aMail = "From: bob@example.com\nTo: ada@example.org\nSubject: hush subject\nMessage-ID: <1@example.com>\nDate: Mon, 02 Nov 2026 10:00:00 +0000\n\nhush body\n"
+
+// firstKey is the key of the message in the INBOX.
+const firstKey = "1762077600.M1P1.example"
+
+// mailFixture is a fixture with a source of one Maildir, and a worker.
+type mailFixture struct {
+	*fixture
+	dir  string
+	mail *connect.Pool
+}
+
+func newMailFixture(t *testing.T) *mailFixture {
+	t.Helper()
+	f := &mailFixture{fixture: newFixture(t), dir: t.TempDir()}
+	for _, folder := range []string{"", ".Archive", ".Drafts", ".Trash"} {
+		for _, part := range []string{"cur", "new", "tmp"} {
+			if err := os.MkdirAll(filepath.Join(f.dir, folder, part), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	file := filepath.Join(f.dir, "cur", firstKey+":2,S")
+	if err := os.WriteFile(file, []byte(aMail), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	received := time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
+	if err := os.Chtimes(file, received, received); err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(map[string]any{"accounts": map[string]any{"home": map[string]any{"kind": "maildir", "path": f.dir, "from": "ada@example.org"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.configure(func(ctx context.Context, tx pgx.Tx) error {
+		return catalog.PutSource(ctx, tx, f.tenant, catalog.Source{ID: "mailbox", Kind: catalog.KindMail, Enabled: true, Config: config})
+	})
+	f.mail = connect.NewPool(connect.Config{Maildir: connect.Below([]string{filepath.Dir(f.dir)})})
+	t.Cleanup(f.mail.Close)
+	if err := connect.NewRefresher(f.db, settings.NewCache(), f.mail, slog.New(slog.DiscardHandler)).Refresh(t.Context(), f.tenant, "mailbox"); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// stored is a message as its owner sees it. Its name does not count.
+type stored struct {
+	Folder   string
+	Flags    []string
+	Received time.Time
+	Digest   [32]byte
+}
+
+// stored returns every message of the Maildir.
+func (f *mailFixture) stored() (all []stored) {
+	f.t.Helper()
+	r, err := maildir.NewReader(f.dir, maildir.Config{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }() // only reads
+	folders, err := r.Folders(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, folder := range folders {
+		changes, err := r.Changes(f.t.Context(), folder.Name, nil, 100, nil)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		err = r.Read(f.t.Context(), changes.New, func(item mailbox.Item, raw []byte, err error) error {
+			all = append(all, stored{item.Folder, item.Flags, item.Received.UTC(), message.Identify(raw)})
+			return err
+		})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// lies returns where messages are in short.
+func (f *mailFixture) lies() string {
+	f.t.Helper()
+	var all []string
+	for _, m := range f.stored() {
+		all = append(all, fmt.Sprint(m.Folder, m.Flags))
+	}
+	return strings.Join(all, " ")
+}
+
+// act proposes a call on the message and has it executed.
+func (f *mailFixture) act(tool string, more map[string]any) envelope.ActionID {
+	f.t.Helper()
+	digest := message.Identify([]byte(aMail))
+	args := map[string]any{"account": "home"}
+	if tool != mail.ToolDraft {
+		args["message"] = map[string]any{"folder": "INBOX", "key": firstKey, "message_id": "1@example.com", "identity": hex.EncodeToString(digest[:])}
+	}
+	maps.Copy(args, more)
+	raw, err := json.Marshal(args)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	answers, err := f.in.Accept(f.t.Context(), f.by(), []*envelope.Proposal{{
+		Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "mailbox"}, Args: raw,
+	}})
+	if err != nil || answers[0].Err != nil {
+		f.t.Fatal(err, answers[0].Err)
+	}
+	f.work()
+	return answers[0].Action
+}
+
+func (f *mailFixture) by() intake.Submitter {
+	return intake.Submitter{Tenant: f.tenant, Name: "agent", Names: identity.EveryName()}
+}
+
+// work runs a worker until nothing is due.
+func (f *mailFixture) work() {
+	f.t.Helper()
+	stop := f.run(worker.NewPipeline(f.db, settings.NewCache(), f.mail, config("w1")))
+	f.empty()
+	stop()
+}
+
+// revert asks for the reversal of an action and has it executed.
+func (f *mailFixture) revert(id envelope.ActionID) envelope.ActionID {
+	f.t.Helper()
+	answers, err := reversal.New(f.db, settings.NewCache(), f.in).Revert(f.t.Context(), reversal.Request{
+		By: f.by(), Actions: []envelope.ActionID{id}, Sees: func(string) bool { return true },
+	})
+	if err != nil || answers[0].Err != nil {
+		f.t.Fatal(err, answers)
+	}
+	f.work()
+	return answers[0].Action
+}
+
+// TestMailIsChangedAndReverted labels and archives a message by envelopes, and
+// reverts both, newest first. Folder, flags, keywords, the time of arrival and
+// the content are then as before.
+func TestMailIsChangedAndReverted(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	before := f.stored()
+
+	label := f.act(mail.ToolLabel, map[string]any{"labels": map[string]any{"add": []string{"receipts"}}})
+	archive := f.act(mail.ToolArchive, nil)
+	archived := f.lies()
+	for _, id := range []envelope.ActionID{archive, label} {
+		if v := f.view(f.revert(id)); v.Phase != envelope.PhaseCompleted {
+			t.Errorf("the reversal is %s: %v", v.Phase, f.history(v.Envelope.ActionID))
+		}
+	}
+
+	if archived != `Archive[\Seen receipts]` {
+		t.Errorf("labelled and archived = %s", archived)
+	}
+	var result struct{ Before, After mailbox.State }
+	if err := json.Unmarshal(f.view(archive).Envelope.Result.Output, &result); err != nil || result.Before.Folder != "INBOX" || result.After.Folder != "Archive" {
+		t.Errorf("the archive's result is %s, %v", f.view(archive).Envelope.Result.Output, err)
+	}
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("reverted (-want +got):\n%s", diff)
+	}
+	if n := one[int](f.fixture, "SELECT count(*)::integer FROM tool_executions WHERE to_jsonb(tool_executions)::text LIKE '%hush%'"); n > 0 {
+		t.Errorf("%d attempts hold what the mail says", n)
+	}
+}
+
+func TestMailThatItsOwnerTouchedIsNotReverted(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	archive := f.act(mail.ToolArchive, nil)
+	files, err := filepath.Glob(filepath.Join(f.dir, ".Archive", "cur", "*:2,S"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Rename(files[0], files[0][:len(files[0])-1]+"FS"); err != nil { // starred
+		t.Fatal(err)
+	}
+
+	id := f.revert(archive)
+
+	if got, want := f.lies(), `Archive[\Flagged \Seen]`; got != want {
+		t.Errorf("the message is %s, want %s", got, want)
+	}
+	if v := f.view(id); v.Phase != envelope.PhaseFailed {
+		t.Errorf("the reversal is %s, want failed", v.Phase)
+	}
+	var said []string
+	f.configure(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := outbox.Attempts(ctx, tx, f.tenant, id)
+		for _, r := range rows {
+			said = append(said, r.Code+": "+r.Message)
+		}
+		return err
+	})
+	if len(said) != 1 || !strings.HasPrefix(said[0], "changed_since: mailbox: someone has changed the message since") {
+		t.Errorf("the attempts say %q, want the reason", said)
+	}
+}
+
+func TestADraftIsReverted(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+
+	draft := f.act(mail.ToolDraft, map[string]any{"to": []string{"bob@example.com"}, "subject": "Re: it", "text": "Hello"})
+	stored := f.lies()
+	f.revert(draft)
+
+	if want := `INBOX[\Seen] Drafts[\Draft \Seen]`; stored != want {
+		t.Errorf("the mailbox holds %s, want %s", stored, want)
+	}
+	if got, want := f.lies(), `INBOX[\Seen] Trash[\Draft \Seen]`; got != want {
+		t.Errorf("reverted, the mailbox holds %s, want %s", got, want)
+	}
+}
