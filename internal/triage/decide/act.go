@@ -55,6 +55,8 @@ type actRow struct {
 	// amended says that the bucket is that of the message which this one changes,
 	// between Informational and Actionable; raised, one more urgent.
 	amended, raised bool
+	// sold says that the message is put away if it promotes something.
+	sold bool
 	// draft wants a draft; confirm has every action wait for a person.
 	draft, confirm bool
 	hint           Hint
@@ -65,8 +67,8 @@ func actRows() map[classify.Act]map[group]actRow {
 	handled := actRow{bucket: Archived}
 	summarised := actRow{bucket: Archived, hint: HintSummary}
 	meeting := map[group]actRow{
-		groupBulk:          shown,
-		groupTransactional: {bucket: Informational, hint: HintCalendar},
+		groupBulk:          {bucket: Informational, sold: true},
+		groupTransactional: {bucket: Informational, sold: true, hint: HintCalendar},
 		groupNear:          {bucket: Actionable, hint: HintCalendar},
 		groupFar:           {bucket: Actionable},
 	}
@@ -83,9 +85,9 @@ func actRows() map[classify.Act]map[group]actRow {
 		classify.FYI:     news,
 		classify.Propose: meeting,
 		classify.Meet:    meeting,
-		classify.Commit:  {groupBulk: shown, groupTransactional: shown, groupNear: promise, groupFar: promise},
+		classify.Commit:  {groupBulk: handled, groupTransactional: handled, groupNear: promise, groupFar: promise},
 		classify.Amend: {
-			groupBulk:          shown,
+			groupBulk:          handled,
 			groupTransactional: {bucket: Informational, hint: HintThread},
 			groupNear:          {bucket: Informational, amended: true, raised: true, hint: HintThread},
 			groupFar:           {bucket: Informational, amended: true, hint: HintThread},

@@ -31,9 +31,15 @@ func lowerings() []loweringRow {
 			}
 			return min(d.Allowed, L5)
 		}},
-		{"claimed", "the sender only claims to be of the owner's organisation: no level above that of the organisation", func(f Facts, d Decision) Level {
-			if claimsOwn(f) {
-				return min(d.Allowed, max(L0, levelOf(f, IntraOrg)))
+		{"claimed", "the sender may be somebody else: no level above that of whom they claim to be", func(f Facts, d Decision) Level {
+			if claimsOwn(f) || failed(f) {
+				return min(d.Allowed, claimed(f))
+			}
+			return d.Allowed
+		}},
+		{"words", "words alone make a message transactional: no level above that which it has without them", func(f Facts, d Decision) Level {
+			if d.Cohort == Transactional && !isMachine(f) {
+				return max(L0, min(d.Allowed, wordless(f)))
 			}
 			return d.Allowed
 		}},

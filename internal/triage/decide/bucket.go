@@ -20,8 +20,9 @@ func (s *state) chooseBucket() {
 	s.fromTable()
 	s.fromPriority()
 	if isMuted(s.facts) && s.decision.Bucket.needsOwner() {
-		s.put(Informational, "muted", "its owner muted the sender", 1-s.attention())
+		s.put(Informational, "muted", "its owner muted the sender")
 	}
+	s.decision.Confidence = s.sure()
 	s.lowerFlagged()
 }
 
@@ -32,7 +33,8 @@ func (s *state) lowerFlagged() {
 	d := &s.decision
 	attention := s.may(signal.Attention)
 	if !attention && d.Bucket.needsOwner() {
-		s.put(Informational, "phishing", "a message that may be a lure never waits for its owner", min(d.Confidence, 1-s.attention()))
+		s.put(Informational, "phishing", "a message that may be a lure never waits for its owner")
+		d.Confidence = min(d.Confidence, s.sure())
 	}
 	if !attention && needsOwner(d.Priority) {
 		s.step("phishing", string(d.Priority), string(classify.ForInfo), "a message that may be a lure never asks for its owner")
@@ -43,10 +45,19 @@ func (s *state) lowerFlagged() {
 	}
 }
 
-// put moves the message to a bucket, with a confidence in that.
-func (s *state) put(to Bucket, rule, because string, confidence float64) {
+// put moves the message to a bucket.
+func (s *state) put(to Bucket, rule, because string) {
 	s.step(rule, string(s.decision.Bucket), string(to), because)
-	s.decision.Bucket, s.decision.Confidence = to, confidence
+	s.decision.Bucket = to
+}
+
+// sure is how probable it is that the message needs its owner, or not, as its
+// bucket says.
+func (s *state) sure() float64 {
+	if s.decision.Bucket.needsOwner() {
+		return s.attention()
+	}
+	return 1 - s.attention()
 }
 
 func (s *state) fromTable() {
@@ -59,29 +70,27 @@ func (s *state) fromTable() {
 	case s.row.amended && s.row.raised && s.facts.Amends == Informational:
 		to, because = Actionable, because+", one more urgent than the message that it changes"
 	}
-	confidence := s.act
-	if !to.needsOwner() {
-		confidence = min(s.act, 1-s.attention())
-	}
-	s.put(to, "bucket", because, confidence)
+	s.put(to, "bucket", because)
 }
 
 func (s *state) fromPriority() {
-	now, priority := s.decision.Bucket, s.decision.Priority
-	bulk := isBulk(s.facts) && s.facts.Signals.Sums[signal.Need] < bulkNeed
+	p, priority, now := s.facts.Prediction, s.decision.Priority, s.decision.Bucket
+	alike := isBulk(s.facts) && s.facts.Signals.Sums[signal.Need] < bulkNeed
+	guess := s.act < threshold(s.facts.Settings.Unsure, defaultUnsure)
 	switch {
-	case needsOwner(priority) && bulk:
-		if now == Archived {
-			s.put(Informational, "priority", "its words ask for attention, as one of many alike: it is shown", 1-s.attention())
-		}
+	case (needsOwner(priority) && alike || priority == classify.Personal || p.NeedsAttention) && now == Archived:
+		s.put(Informational, "priority", "its words may ask for attention: it is not put away")
+	case needsOwner(priority) && alike:
 	case priority == classify.Urgent:
-		s.put(Urgent, "priority", "its words are urgent", s.attention())
+		s.put(Urgent, "priority", "its words are urgent")
 	case priority == classify.NeedsResponse && !now.needsOwner():
-		s.put(Actionable, "priority", "its words need a response", s.attention())
-	case priority == classify.Personal && now == Archived:
-		s.put(Informational, "priority", "it is personal", 1-s.attention())
+		s.put(Actionable, "priority", "its words need a response")
 	case priority == classify.Promotional && now.needsOwner():
-		s.put(Informational, "priority", "its words promote something", 1-s.attention())
+		s.put(Informational, "priority", "its words promote something")
+	case priority == classify.Promotional && s.row.sold && !p.NeedsAttention:
+		s.put(Archived, "priority", "its words promote something, in a cohort where that is put away")
+	case now.needsOwner() && !p.NeedsAttention && (priority == classify.ForInfo || guess):
+		s.put(Informational, "priority", "its words ask for no attention")
 	}
 }
 
@@ -107,7 +116,7 @@ func (s *state) askOwner() {
 		return
 	}
 	if s.decision.Bucket == Archived {
-		s.put(Informational, "question", "nothing is put away on a guess", s.decision.Confidence)
+		s.put(Informational, "question", "nothing is put away on a guess")
 	}
 	if s.decision.Asked > L0 {
 		s.decision.Question = true

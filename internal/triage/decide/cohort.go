@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
-	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -62,11 +61,11 @@ type cohortRow struct {
 // is the cohort of a message.
 func cohorts() []cohortRow {
 	return []cohortRow{
-		{VIP, L2, "the sender is on the list of VIPs, or the owner answers most of their messages", isVIP},
-		{FirstContact, L1, "neither the sender nor the list was seen before, or the sender claims to be of the owner's organisation without an aligned pass", isFirstContact},
-		{Newsletters, L5, "it has List-Unsubscribe, or its domain is on the list of newsletters", isNewsletter},
+		{VIP, L2, "the sender is on the list of VIPs, or the owner answers most of their messages, and no authentication failed", isVIP},
+		{FirstContact, L1, "neither the sender nor the list was seen before, or the sender may be somebody else", isFirstContact},
+		{Newsletters, L5, "it has List-Id or List-Unsubscribe, or its domain is on the list of newsletters, and it is of no social network", isNewsletter},
 		{Social, L5, "its domain is one of a social network", isSocial},
-		{Transactional, L4, "it is a receipt, a delivery, an account notice or a one-time code", isTransactional},
+		{Transactional, L4, "a machine sent it; or its words are those of a receipt, a delivery, an account notice or a code, and its owner never wrote to the sender", isTransactional},
 		{IntraOrg, L2, "every participant is of the owner's organisation", isIntraOrg},
 		{CrossOrg, L1, "a participant is outside the owner's organisation", isCrossOrg},
 		{Default, L2, "nothing else holds; no domain of the owner's organisation is known", func(Facts) bool { return true }},
@@ -86,21 +85,22 @@ func DefaultLevel(c Cohort) Level {
 // A sender is treated as a VIP from this share of answers on, of at least so many
 // messages. Starting values.
 const (
-	vipReplyRate = 0.6
-	vipReceived  = 5
+	vipReplyRate = 0.8
+	vipReceived  = 10
 )
 
 func isVIP(f Facts) bool {
 	replies := f.Sender.Received >= vipReceived && float64(f.Sender.Replied) >= vipReplyRate*float64(f.Sender.Received)
-	return f.Sender.VIP || replies || listed(f.Headers.From, f.Settings.VIP)
+	return (f.Sender.VIP || replies || listed(f.Headers.From, f.Settings.VIP)) && !failed(f)
 }
 
 func isFirstContact(f Facts) bool {
-	return !f.Sender.Known() && !f.List.Known() || claimsOwn(f)
+	return !f.Sender.Known() && !f.List.Known() || claimsOwn(f) || failed(f) && !f.List.Known()
 }
 
 func isNewsletter(f Facts) bool {
-	return f.Headers.ListUnsubscribe || listed(f.Headers.From, f.Settings.Newsletters)
+	list := f.Headers.ListUnsubscribe || has(f, signal.ListID) || listed(f.Headers.From, f.Settings.Newsletters)
+	return list && !isSocial(f)
 }
 
 func isSocial(f Facts) bool {
@@ -110,9 +110,43 @@ func isSocial(f Facts) bool {
 // isBulk reports whether a message is one of many alike, whoever sent it.
 func isBulk(f Facts) bool { return isNewsletter(f) || isSocial(f) }
 
-func isTransactional(f Facts) bool {
-	return f.Signals.SecurityAlert || f.Signals.Code != "" || f.Prediction.Category == classify.Receipts ||
+func isTransactional(f Facts) bool { return isMachine(f) || readsTransactional(f) }
+
+// isMachine reports whether the header says that no person wrote the message.
+func isMachine(f Facts) bool {
+	machine := func(addr string) bool {
+		local, _, _ := strings.Cut(addr, "@")
+		return slices.ContainsFunc(strings.FieldsFunc(local, func(r rune) bool { return strings.ContainsRune("-_.+", r) }), func(word string) bool {
+			return slices.Contains(machineNames(), word)
+		})
+	}
+	return has(f, signal.AutoSubmitted, signal.NoReplySender) || len(f.Headers.From) == 1 && machine(f.Headers.From[0])
+}
+
+// machineNames are words by which the addresses of machines are known.
+func machineNames() []string {
+	return []string{
+		"alert", "alerts", "automated", "billing", "booking", "bookings", "bot", "calendar", "confirm", "confirmation",
+		"delivery", "invoice", "invoices", "mailer", "monitor", "monitoring", "notice", "notices", "notification",
+		"notifications", "notify", "order", "orders", "receipt", "receipts", "reminder", "reminders", "reservation",
+		"reservations", "robot", "shipment", "shipping", "statement", "statements", "status", "system", "ticket",
+		"tickets", "tracking", "update", "updates",
+	}
+}
+
+// readsTransactional reports whether the words are those of a receipt, a
+// delivery, an account notice or a code. Words of those with whom the owner
+// corresponds never count: they could be another's.
+func readsTransactional(f Facts) bool {
+	words := f.Signals.SecurityAlert || f.Signals.Code != "" ||
 		has(f, signal.Receipt, signal.Shipping, signal.OneTimeCode, signal.SecurityAlert)
+	return words && f.Sender.Sent == 0 && f.Sender.Replied == 0
+}
+
+// wordless returns the level that a message would have whatever its words say.
+func wordless(f Facts) Level {
+	f.Signals = signal.Result{}
+	return levelOf(f, cohortOf(f).cohort)
 }
 
 func isIntraOrg(f Facts) bool {
@@ -149,14 +183,32 @@ func aligned(f Facts) bool {
 	return len(f.Headers.From) == 1 && a.Aligned && a.DMARC != signal.AuthFail
 }
 
+// failed reports whether authentication speaks against the sender: DMARC failed,
+// or another check did and nothing is aligned. Absent results are no failures.
+func failed(f Facts) bool {
+	a := f.Authentication
+	return a.DMARC == signal.AuthFail || !a.Aligned && (a.SPF == signal.AuthFail || a.DKIM == signal.AuthFail)
+}
+
 // trusted reports whether history speaks for the sender: they or the list were
 // seen before, the owner corrected nothing about either, and no authentication
 // failed.
 func trusted(f Facts) bool {
-	a := f.Authentication
-	failed := a.DMARC == signal.AuthFail || a.SPF == signal.AuthFail || a.DKIM == signal.AuthFail
 	return (f.Sender.Known() || f.List.Known()) && f.Sender.Corrected == 0 && f.List.Corrected == 0 &&
-		len(f.Headers.From) == 1 && !failed
+		len(f.Headers.From) == 1 && !failed(f)
+}
+
+// claimed returns the lowest level of the cohorts that a message could be of if
+// its sender were who they say.
+func claimed(f Facts) Level {
+	f.Authentication = signal.Authentication{Aligned: true}
+	lowest := L6
+	for _, row := range cohorts() {
+		if row.holds(f) {
+			lowest = min(lowest, levelOf(f, row.cohort))
+		}
+	}
+	return max(L0, lowest)
 }
 
 // listed reports whether one of the addresses, its domain, or a domain above its
@@ -175,14 +227,16 @@ func every(all []string, holds func(string) bool) bool {
 	return !slices.ContainsFunc(all, func(s string) bool { return !holds(s) })
 }
 
+// cohortOf returns the first row that holds.
+func cohortOf(f Facts) cohortRow {
+	rows := cohorts()
+	return rows[slices.IndexFunc(rows, func(r cohortRow) bool { return r.holds(f) })]
+}
+
 func (s *state) chooseCohort() {
-	for _, row := range cohorts() {
-		if row.holds(s.facts) {
-			s.decision.Cohort = row.cohort
-			s.step("cohort", "", string(row.cohort), row.match)
-			return
-		}
-	}
+	row := cohortOf(s.facts)
+	s.decision.Cohort = row.cohort
+	s.step("cohort", "", string(row.cohort), row.match)
 }
 
 func has(f Facts, names ...string) bool {

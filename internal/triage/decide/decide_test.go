@@ -71,16 +71,19 @@ func TestRestrictionsOnlyLower(t *testing.T) {
 	for name, more := range restrict {
 		check := rapid.MakeCheck(func(t *rapid.T) {
 			facts := drawFacts(t)
-			if name == "not aligned" || name == "DMARC failed" {
-				// Authentication also chooses between intra_org and first_contact, whose
-				// acts mean different things; that is left out here.
-				facts.Settings.Domains, facts.Settings.Addresses = nil, nil
-			}
 			before := decide.Decide(facts)
 
 			more(t, &facts)
 			after := decide.Decide(facts)
 
+			if before.Cohort != after.Cohort && (name == "not aligned" || name == "DMARC failed") {
+				// Another cohort may put the message into another bucket, of which the
+				// models are more sure: the level is at most that of the cohort before.
+				if after.Allowed > before.Asked && after.Allowed > decide.L0 {
+					t.Errorf("level %v of %s became %v of %s", before.Asked, before.Cohort, after.Allowed, after.Cohort)
+				}
+				return
+			}
 			if after.Allowed > before.Allowed {
 				t.Errorf("level %v became %v", before.Allowed, after.Allowed)
 			}
@@ -194,7 +197,7 @@ func oneOfEach() map[decide.Cohort]decide.Facts {
 		}),
 		decide.Transactional: with(news, func(f *decide.Facts) {
 			f.Headers.ListUnsubscribe = false
-			f.Prediction.Category = classify.Receipts
+			f.Headers.From = []string{"orders@shop.example"}
 		}),
 		decide.IntraOrg: colleague,
 		decide.CrossOrg: with(colleague, func(f *decide.Facts) { f.Headers.Cc = []string{"eve@foreign.example"} }),
@@ -282,10 +285,33 @@ func TestDecide(t *testing.T) {
 			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
 		"a newsletter that was put back stays": {newsletter(), func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Archive} },
 			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label)}},
-		"a newsletter with little confidence falls a level": {newsletter(), func(f *decide.Facts) { f.Prediction.ActConfidence = 0.6 },
+		"a newsletter with little confidence falls a level": {newsletter(), func(f *decide.Facts) { f.Prediction.Attention = 0.4 },
 			result{decide.Newsletters, decide.Archived, decide.L4, alone(decide.Label, decide.Archive)}},
-		"a guess is a question": {newsletter(), func(f *decide.Facts) { f.Prediction.ActConfidence = 0.4 },
+		"a guess is a question": {newsletter(), func(f *decide.Facts) { f.Prediction.Attention = 0.6 },
 			result{decide.Newsletters, decide.Informational, decide.L4, nil}},
+		"a newsletter that may need its owner is not put away": {newsletter(), func(f *decide.Facts) { f.Prediction.NeedsAttention = true },
+			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
+		"an offer of a shop that the owner knows is put away": {newsletter(), func(f *decide.Facts) {
+			f.Prediction.Act, f.Prediction.Priority = classify.Propose, classify.Promotional
+		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a notice of a social network is social": {newsletter(), func(f *decide.Facts) {
+			f.Signals.Symbols = []signal.Symbol{{Name: signal.Social, Axis: signal.Kind}}
+		}, result{decide.Social, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a receipt with a code stays": {newsletter(), func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe, f.Headers.From, f.Signals.Code = false, []string{"orders@shop.example"}, "123456"
+		}, result{decide.Transactional, decide.Informational, decide.L4, alone(decide.Label)}},
+		"words of a receipt raise no level": {newsletter(), func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe = false
+			f.Signals.Symbols = []signal.Symbol{{Name: signal.Receipt, Axis: signal.Kind}}
+		}, result{decide.Transactional, decide.Archived, decide.L1, nil}},
+		"words of a receipt are nothing between correspondents": {newsletter(), func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe, f.Sender.Sent = false, 1
+			f.Signals.Symbols = []signal.Symbol{{Name: signal.Receipt, Axis: signal.Kind}}
+		}, result{decide.CrossOrg, decide.Informational, decide.L1, nil}},
+		"a machine's notice is put away": {newsletter(), func(f *decide.Facts) {
+			f.Headers.ListUnsubscribe = false
+			f.Signals.Symbols = []signal.Symbol{{Name: signal.NoReplySender, Axis: signal.Bulk}}
+		}, result{decide.Transactional, decide.Archived, decide.L4, alone(decide.Label, decide.Archive)}},
 		"a newsletter that asks for something is shown": {newsletter(), func(f *decide.Facts) { f.Prediction.Act = classify.Request },
 			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
 		"an urgent newsletter is only shown": {newsletter(), func(f *decide.Facts) { f.Prediction.Priority = classify.Urgent },
@@ -305,6 +331,14 @@ func TestDecide(t *testing.T) {
 			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Label, decide.Draft)}},
 		"a colleague without a pass is a first contact": {colleague(), func(f *decide.Facts) { f.Authentication.Aligned = false },
 			result{decide.FirstContact, decide.Actionable, decide.L1, nil}},
+		"a VIP whose authentication failed is a first contact": {colleague(), func(f *decide.Facts) {
+			f.Settings.VIP, f.Authentication = []string{"bo@example.org"}, signal.Authentication{SPF: signal.AuthFail}
+		}, result{decide.FirstContact, decide.Actionable, decide.L1, nil}},
+		"an act that asks for something calmly does not wait": {colleague(), func(f *decide.Facts) {
+			f.Prediction.Priority, f.Prediction.Attention = classify.ForInfo, 0.1
+		}, result{decide.IntraOrg, decide.Informational, decide.L2, asked(decide.Label)}},
+		"a private request waits": {colleague(), func(f *decide.Facts) { f.Prediction.Priority = classify.Personal },
+			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Label, decide.Draft)}},
 		"a muted colleague does not wait": {colleague(), func(f *decide.Facts) { f.Sender.Muted = true },
 			result{decide.IntraOrg, decide.Informational, decide.L1, nil}},
 		"a lure waits for nobody": {colleague(), func(f *decide.Facts) { f.Signals.Phishing = true },

@@ -39,7 +39,7 @@ func (s *state) applyVetoes() {
 		}
 		s.decision.Vetoes = append(s.decision.Vetoes, row.name)
 		if s.decision.Bucket == Archived {
-			s.put(Informational, "veto "+row.name, row.because, s.decision.Confidence)
+			s.put(Informational, "veto "+row.name, row.because)
 		} else {
 			s.step("veto "+row.name, "", "stays where it is", row.because)
 		}
