@@ -74,7 +74,7 @@ func (p *codePlace) offer(token string, at, next, start, end int) {
 		rank++
 	}
 	hasDigit := strings.ContainsAny(token, "0123456789")
-	if !digits && !direct && !(alone && hasDigit) {
+	if !hasDigit && (!direct || strings.TrimSpace(p.text[end:at]) == "") || !digits && !direct && !alone {
 		return
 	}
 	if forbidden(p.text, token, at, next, direct || alone) {
