@@ -71,20 +71,27 @@ func (h *fields) read(field message.Field) {
 	}
 }
 
-// add notes a symbol, once a message.
+// add notes a symbol, once a message: the heaviest.
 func (f *finder) add(name, evidence string) { f.addScaled(name, 1, evidence) }
 
 // addScaled notes a symbol with a part of its weight. Less than the whole of it
 // proves nothing about identity.
 func (f *finder) addScaled(name string, part float64, evidence string) {
-	if f.has(name) {
+	rule := f.rules[name]
+	one := Symbol{
+		Name: name, Axis: rule.Axis, Weight: rule.Weight * part,
+		Identity: rule.Identity && part == 1,
+	}
+	at := slices.IndexFunc(f.symbols, func(s Symbol) bool { return s.Name == name })
+	if at >= 0 && (f.symbols[at].Weight >= one.Weight || one.Weight < 0) {
 		return
 	}
-	rule := f.rules[name]
-	f.symbols = append(f.symbols, Symbol{
-		Name: name, Axis: rule.Axis, Weight: rule.Weight * part,
-		Identity: rule.Identity && part == 1, Evidence: clip(evidence),
-	})
+	one.Evidence = clip(evidence)
+	if at >= 0 {
+		f.symbols[at] = one
+		return
+	}
+	f.symbols = append(f.symbols, one)
 }
 
 func (f *finder) has(names ...string) bool {

@@ -2,6 +2,10 @@ package signal
 
 import "strings"
 
+// beginning is how far into a text it says what it is: what it mentions stands
+// further down.
+const beginning = 800
+
 // kinds says what the message is.
 func (f *finder) kinds() {
 	if f.m.Calendar != "" {
@@ -20,16 +24,16 @@ func (f *finder) kinds() {
 	if f.has(OneTimeCode) {
 		return
 	}
-	begin := f.phrasesOf(f.m.Subject + "\n\n" + beginning(f.m.Body))
-	if begin.has(security) && f.aligned() && f.sum(Risk) < suspiciousFrom {
-		f.add(SecurityAlert, begin[security].evidence)
+	begins := func(l list) bool { return f.written.begins(l, len(f.m.Subject)+beginning) }
+	if begins(security) && f.aligned() && f.sum(Risk) < suspiciousFrom {
+		f.add(SecurityAlert, f.written[security].evidence)
 	}
 	automatic := f.sum(Bulk) >= 1 || strings.TrimSpace(f.m.Body) == "" || f.machine()
-	if begin.has(receipt) && automatic {
-		f.add(Receipt, begin[receipt].evidence)
+	if begins(receipt) && automatic {
+		f.add(Receipt, f.written[receipt].evidence)
 	}
-	if begin.has(shipping) && automatic {
-		f.add(Shipping, begin[shipping].evidence)
+	if begins(shipping) && automatic {
+		f.add(Shipping, f.written[shipping].evidence)
 	}
 	if f.has(ListUnsubscribe, UnsubscribeText) && !f.has(Receipt, Shipping, SecurityAlert, Social, Calendar) && f.fields.listPost == "" {
 		f.add(Newsletter, f.fields.unsubscribe)
@@ -46,14 +50,4 @@ func (f *finder) machine() bool {
 		return true
 	}
 	return false
-}
-
-// beginning returns the first lines of a text: what a message is stands there,
-// and what it mentions stands further down.
-func beginning(text string) string {
-	const length = 800
-	if len(text) <= length {
-		return text
-	}
-	return text[:length]
 }

@@ -87,9 +87,7 @@ func (f *finder) host(host string) {
 			f.add(URLHomograph, host)
 		}
 	}
-	if imitated, ok := f.imitates(host); ok {
-		f.add(LookalikeDomain, host+" looks like "+imitated)
-	}
+	f.lookalike(host, sender)
 	if f.lureDomain(domain) {
 		f.add(LureDomain, host)
 	}
@@ -103,6 +101,20 @@ func (f *finder) host(host string) {
 	if f.lex.shortener[domain] && !sender {
 		f.add(URLShortener, host)
 	}
+}
+
+// lookalike notes a host that looks like another's. A name among other words is
+// half a sign in the links of a mail that asks for nothing.
+func (f *finder) lookalike(host string, sender bool) {
+	imitated, clearly := f.imitates(host)
+	if imitated == "" {
+		return
+	}
+	part := 1.0
+	if !sender && !clearly && !f.asks() {
+		part = 0.5
+	}
+	f.addScaled(LookalikeDomain, part, host+" looks like "+imitated)
 }
 
 // linkText notes a link whose text shows another domain than its target's.
@@ -135,7 +147,11 @@ func (f *finder) linkText(l message.Link) {
 	if sameOwner(written, l.Domain, f.lex) {
 		return
 	}
-	f.add(LinkTextMismatch, host+" leads to "+l.Host)
+	part := 1.0
+	if !imitable && f.sum(Bulk) >= 2 && !f.asks() {
+		part = 0.5
+	}
+	f.addScaled(LinkTextMismatch, part, host+" leads to "+l.Host)
 }
 
 // sameOwner reports whether two registrable domains are of one brand.

@@ -13,9 +13,11 @@ func (f *finder) established(domain string) bool {
 		f.lex.freemail[domain] || f.lex.social[domain] || f.lex.tracker[domain] || f.lex.shortener[domain]
 }
 
-// imitates returns the domain that a host looks like without being of it.
-func (f *finder) imitates(host string) (string, bool) {
-	domain := registrable(host)
+// imitates returns the domain that a host looks like without being of it. It
+// looks clearly so if it can be misread, and less clearly if it has the name
+// among other words, as domains of fans, shops and guides have too.
+func (f *finder) imitates(host string) (domain string, clearly bool) {
+	domain = registrable(host)
 	if domain == "" || numeric(host) || f.established(domain) {
 		return "", false
 	}
@@ -24,11 +26,13 @@ func (f *finder) imitates(host string) (string, bool) {
 		if one, ok := t.imitated(label); ok && !f.lex.brands.innocent[label] && f.typed(one, label, domain) {
 			return one.domain, true
 		}
+	}
+	for _, t := range f.targets() {
 		if one, ok := f.token(t, label); ok {
-			return one.domain, true
+			return one.domain, false
 		}
 	}
-	return f.prefixed(strings.TrimSuffix(strings.TrimSuffix(host, domain), "."))
+	return f.prefixed(strings.TrimSuffix(strings.TrimSuffix(host, domain), ".")), false
 }
 
 // typed reports whether a label that looks like a target's is meant to be taken
@@ -84,7 +88,7 @@ func (f *finder) token(t *targets, label string) (target, bool) {
 // joinedToken looks for a target at the beginning or the end of a word whose
 // rest is made of words of deceiving domains, as in netflixbilling.
 func (f *finder) joinedToken(t *targets, word string) (target, bool) {
-	for i := minToken; i+minToken <= len(word) && len(word) <= 40; i++ {
+	for i := minToken; i+minToken <= len(word) && len(word) <= maxLabel; i++ {
 		if one, ok := t.byLabel[word[:i]]; ok && i >= minJoined && !one.common {
 			if n, _ := f.split(word[i:]); n > 0 {
 				return one, true
@@ -101,9 +105,9 @@ func (f *finder) joinedToken(t *targets, word string) (target, bool) {
 
 // prefixed looks for the domain of a brand, or its name beside a word of
 // deceiving domains, in the labels before a registrable domain.
-func (f *finder) prefixed(labels string) (string, bool) {
+func (f *finder) prefixed(labels string) string {
 	if labels == "" {
-		return "", false
+		return ""
 	}
 	brands := &f.lex.brands.targets
 	parts := strings.FieldsFunc(shown(labels), func(r rune) bool { return r == '.' || r == '-' })
@@ -119,10 +123,10 @@ func (f *finder) prefixed(labels string) (string, bool) {
 		ownTop := i+1 < len(parts) && parts[i+1] == topLevel(one.domain)
 		beside := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
 		if ownTop || !one.common && (beside(i-1) || beside(i+1)) {
-			return one.domain, true
+			return one.domain
 		}
 	}
-	return "", false
+	return ""
 }
 
 // lured reports whether a label is put together from words of deceiving
@@ -138,14 +142,14 @@ func (f *finder) lured(label string) (words int, strong bool) {
 // split counts the words that a part of a label is made of; none if there is a
 // rest.
 func (f *finder) split(part string) (words int, strong bool) {
-	if len(part) > 40 {
+	if len(part) > maxLabel {
 		return 0, false
 	}
 	type best struct {
 		words  int
 		strong bool
 	}
-	var ways [41]best // for each end: the fewest words that reach it
+	var ways [maxLabel + 1]best // for each end: the fewest words that reach it
 	for end := 1; end <= len(part); end++ {
 		for start := max(0, end-14); start < end; start++ {
 			if start > 0 && ways[start].words == 0 {

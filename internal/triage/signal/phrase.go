@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxSentence is how many words are looked at together.
-	maxSentence = 256
+	maxSentence = 128
 	maxWord     = 40
 	defaultGap  = 3
 )
@@ -43,13 +43,18 @@ type element struct {
 type hit struct {
 	// first and second are the numbers of two different phrases; 0 for none.
 	first, second int
-	evidence      string
+	// at is where the first of them stands.
+	at       int
+	evidence string
 }
 
 // hits has one entry a list.
 type hits [listCount]hit
 
 func (h *hits) has(l list) bool { return h[l].first != 0 }
+
+// begins reports whether a phrase stands in the first characters of a text.
+func (h *hits) begins(l list, characters int) bool { return h.has(l) && h[l].at < characters }
 
 // addPhrases reads the lines of a list.
 func (p *phrases) addPhrases(l list, lines []string) error {
@@ -108,7 +113,7 @@ func (p *phrases) number(word string) uint32 {
 // word is a word of a sentence: its number, and where it stands.
 type word struct {
 	number     uint32
-	start, end int
+	start, end int32
 }
 
 // find looks for all phrases in a text, and adds what it finds to found.
@@ -130,7 +135,7 @@ func (p *phrases) each(text string, l list, yield func(start, end int)) {
 					continue
 				}
 				if end, ok := follow(sentence, i+1, ph.elements); ok {
-					yield(w.start, sentence[end-1].end)
+					yield(int(w.start), int(sentence[end-1].end))
 				}
 			}
 		}
@@ -152,7 +157,7 @@ func (p *phrases) sentences(text string, each func([]word)) {
 				each(sentence[:n])
 				n = 0
 			}
-			sentence[n] = word{p.words[string(letters[:size])], start, i}
+			sentence[n] = word{p.words[string(letters[:size])], int32(start), int32(i)}
 			n++
 			continue
 		}
@@ -184,7 +189,7 @@ func (p *phrases) match(text string, sentence []word, found *hits) {
 			switch {
 			case !ok:
 			case h.first == 0:
-				h.first = ph.number
+				h.first, h.at = ph.number, int(w.start)
 				h.evidence = text[w.start:sentence[end-1].end]
 			default:
 				h.second = ph.number

@@ -25,6 +25,7 @@ const (
 	minNear   = 5
 	minToken  = 3
 	minJoined = 5
+	maxLabel  = 40
 )
 
 func (t *targets) add(label, domain string, common bool) {
@@ -36,32 +37,26 @@ func (t *targets) add(label, domain string, common bool) {
 	if len(label) >= 4 {
 		t.byCanonical[canonical(label)] = one
 	}
-	if len(label) < minNear || common && len(label) <= minNear {
+	if len(label) < minNear || len(label) > maxLabel || common && len(label) <= minNear {
 		return
 	}
 	t.byDeletion[label] = append(t.byDeletion[label], one)
-	for short := range deletions(label) {
-		t.byDeletion[short] = append(t.byDeletion[short], one)
+	var short [maxLabel]byte
+	for i := range min(len(label), maxLabel) {
+		without := string(deleted(&short, label, i))
+		t.byDeletion[without] = append(t.byDeletion[without], one)
 	}
 }
 
-// deletions yields a word with each of its letters left out.
-func deletions(word string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := range len(word) {
-			if i > 0 && word[i] == word[i-1] {
-				continue
-			}
-			if !yield(word[:i] + word[i+1:]) {
-				return
-			}
-		}
-	}
+// deleted writes a word without one of its letters.
+func deleted(to *[maxLabel]byte, word string, i int) []byte {
+	n := copy(to[:], word[:i])
+	return to[:n+copy(to[n:], word[i+1:])]
 }
 
 // imitated returns the target that a word looks like without being it.
 func (t *targets) imitated(word string) (target, bool) {
-	if len(t.byLabel) == 0 || len(word) > 40 {
+	if len(t.byLabel) == 0 || len(word) > maxLabel {
 		return target{}, false
 	}
 	if one, ok := t.byCanonical[canonical(word)]; ok && one.label != word {
@@ -78,8 +73,9 @@ func (t *targets) imitated(word string) (target, bool) {
 			return one, true
 		}
 	}
-	for short := range deletions(word) {
-		for _, one := range t.byDeletion[short] {
+	var short [maxLabel]byte
+	for i := range len(word) {
+		for _, one := range t.byDeletion[string(deleted(&short, word, i))] {
 			if near(word, one.label) {
 				return one, true
 			}

@@ -37,14 +37,16 @@ func (f *finder) words() {
 		}
 	}
 	f.claims()
-	asks := f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange)
-	if asks && f.foreignLink() {
+	if f.asks() && f.foreignLink() {
 		f.add(LinkForeign, "")
 	}
-	if f.has(FirstContact) && f.has(UrgencyWords) && asks && !f.vouched() {
+	if f.has(FirstContact) && f.has(UrgencyWords) && f.asks() && !f.vouched() {
 		f.add(FirstContactLure, f.from.Addr)
 	}
 }
+
+// asks reports whether the text asks for credentials or money.
+func (f *finder) asks() bool { return f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange) }
 
 // vouched reports whether the sender is a brand that the mail really comes from.
 func (f *finder) vouched() bool { return f.aligned() && f.lex.brands.known(f.domain, f.lex) }
