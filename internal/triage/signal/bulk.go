@@ -26,6 +26,9 @@ func (f *finder) bulk() {
 	if noReply(localOf(f.from.Addr)) {
 		f.add(NoReplySender, f.from.Addr)
 	}
+	if f.found.has(unsubscribe) {
+		f.add(UnsubscribeText, f.found[unsubscribe].evidence)
+	}
 	if f.m.Pixels > 0 {
 		f.add(TrackingPixel, "")
 	}

@@ -14,9 +14,6 @@ func (f *finder) kinds() {
 	if f.lex.social[f.domain] {
 		f.add(Social, f.domain)
 	}
-	if f.found.has(unsubscribe) {
-		f.add(UnsubscribeText, f.found[unsubscribe].evidence)
-	}
 	if code, near := f.code(); code != "" {
 		f.oneTimeCode = code
 		f.add(OneTimeCode, near)
