@@ -36,6 +36,9 @@ type Observation struct {
 	Permanent bool
 	// RetryAfter is how long the source asks to wait; 0 if it did not say.
 	RetryAfter time.Duration
+	// Held says that the adapter did not send the call, because others were before
+	// it. It does not count as an attempt.
+	Held bool
 
 	// Code is one of the Code constants; empty when there is nothing to report.
 	Code string
@@ -153,6 +156,8 @@ func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 	kind := Classify(effect, o)
 	return Outcome{
 		Kind:       kind,
+		Deferred:   kind == KindRetry && o.Held,
+		ToolHeld:   kind == KindRetry && o.Held,
 		Unsure:     kind == KindRetry && Classify(envelope.EffectOnce, o) == KindUnknown,
 		Code:       o.Code,
 		Message:    oneLine(message),

@@ -30,6 +30,10 @@ const (
 	MailMaildir = "maildir"
 )
 
+// mailCommands is how many IMAP commands a second an account is sent at most. A
+// call takes about ten.
+const mailCommands = 50
+
 // MailConfig is the configuration of a source of kind mail.
 type MailConfig struct {
 	// Accounts are the mailboxes by name.
@@ -153,11 +157,12 @@ func (a MailAccount) opener(secret rest.Secret, guard safehttp.Guard) func(conte
 	if security != imap.TLS {
 		port = 143
 	}
+	pace := imap.NewPace(mailCommands, 2*mailCommands)
 	return func(context.Context) (mailbox.Writer, error) {
 		return writerOrNil(imap.NewWriter(imap.Config{
 			Address: net.JoinHostPort(a.Host, strconv.Itoa(cmp.Or(a.Port, port))), Username: a.User,
 			Secret:   func(context.Context) (string, error) { return secret.Reveal(), nil },
-			Security: security, Login: login, Networks: guard.Networks,
+			Security: security, Login: login, Networks: guard.Networks, Pace: pace,
 			// The source opens the connection again where that is safe, and the worker
 			// tries again later.
 			Attempts: 1,

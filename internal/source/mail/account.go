@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -11,15 +12,26 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// idleTime is how long a connection without calls stays open.
-const idleTime = time.Minute
+const (
+	// idleTime is how long a connection without calls stays open.
+	idleTime = time.Minute
+	// maxWaiting bounds the calls that wait for their turn, since each holds a slot
+	// of the worker, and maxWait for how long, so that time is left for the call
+	// itself. Those beyond come again after comeAgain.
+	maxWaiting = 32
+	maxWait    = 10 * time.Second
+	comeAgain  = 2 * time.Second
+)
 
 // account is a mailbox with at most one connection, which one call at a time
 // uses.
 type account struct {
 	Account
 	// turn holds a token while a call uses the fields below.
-	turn   chan struct{}
+	turn chan struct{}
+	// waiting counts the calls that wait for it.
+	waiting atomic.Int32
+
 	writer mailbox.Writer // nil while there is no connection
 	idle   *time.Timer
 	closed bool
@@ -38,15 +50,14 @@ type session struct {
 
 // do runs a call when those before it have ended.
 func (a *account) do(ctx context.Context, s *Source, run func(*session) source.Observation) source.Observation {
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		o := source.Observation{Code: source.EndedCode(ctx)}
-		if o.Code == source.CodeTimeout {
-			// No failure of the mailbox: other calls took the time.
-			o.Code, o.Message = source.CodeRateLimited, s.name+": other calls of the account took too long"
+	if !a.takeTurn(ctx) {
+		if code := source.EndedCode(ctx); ctx.Err() != nil && code != source.CodeTimeout {
+			return source.Observation{Code: code}
 		}
-		return o
+		// No failure of the mailbox: other calls took the time.
+		return source.Observation{
+			Held: true, Code: source.CodeRateLimited, RetryAfter: comeAgain, Message: s.name + ": other calls of the account are before this one",
+		}
 	}
 	defer func() { <-a.turn }()
 	if a.closed {
@@ -59,6 +70,23 @@ func (a *account) do(ctx context.Context, s *Source, run func(*session) source.O
 			continue // the connection broke since the call before, and this one has changed nothing
 		}
 		return o
+	}
+}
+
+// takeTurn waits for the calls before this one, and reports false if that takes
+// too long or too many are waiting.
+func (a *account) takeTurn(ctx context.Context) bool {
+	defer a.waiting.Add(-1)
+	if a.waiting.Add(1) > maxWaiting {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	select {
+	case a.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -140,7 +168,7 @@ func (s *session) failed(err error, written bool) source.Observation {
 	case errors.Is(err, mailbox.ErrTooLarge):
 		return refuse(source.CodeOversized, "the message is larger than the account's limit")
 	case errors.Is(err, mailbox.ErrDenied):
-		return refuse(source.CodeUnauthorized, "the mailbox does not accept the credentials, denies this to them, or cannot be trusted by its certificate")
+		return refuse(source.CodeUnauthorized, "the mailbox denies this: check the credentials, their rights and the server's certificate; without TLS only the worker's machine is reached")
 	case errors.Is(err, mailbox.ErrBusy):
 		return source.Observation{Code: source.CodeRateLimited, RetryAfter: min(mailbox.RetryAfter(err), source.MaxRetryAfter)}
 	}

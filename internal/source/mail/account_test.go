@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,11 +138,26 @@ func TestACallThatWaitsForOthersTooLongIsNoFailure(t *testing.T) {
 	soon, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	out := f.source.Execute(soon, source.Call{Key: "other", Tool: mail.ToolDraft, Effect: envelope.EffectOnce, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)})
+	var held sync.WaitGroup
+	var deferred atomic.Int32
+	for range 100 {
+		held.Go(func() {
+			all, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer stop()
+			if f.source.Execute(all, source.Call{Key: "other", Tool: mail.ToolDraft, Args: []byte(`{"account":"work","to":[],"subject":"","text":""}`)}).Deferred {
+				deferred.Add(1)
+			}
+		})
+	}
+	held.Wait()
 	cancel()
 	first.Wait()
 
-	if out.Kind != source.KindRetry || out.Code != source.CodeRateLimited || out.SourceFailed() {
-		t.Errorf("outcome = %s %q (%s), want a retry that is no failure of the source", out.Kind, out.Code, out.Message)
+	if deferred.Load() != 100 {
+		t.Errorf("%d of 100 calls beyond the first are deferred, want all", deferred.Load())
+	}
+	if out.Kind != source.KindRetry || out.Code != source.CodeRateLimited || out.SourceFailed() || !out.Deferred {
+		t.Errorf("outcome = %s %q (%s), want a retry that counts neither as an attempt nor as a failure of the source", out.Kind, out.Code, out.Message)
 	}
 }
 

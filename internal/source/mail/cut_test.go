@@ -1,0 +1,133 @@
+package mail_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+)
+
+// cutter stands between a client and a server, and cuts the connection once: a
+// command goes to the server, and its answer does not come back.
+type cutter struct {
+	to      string
+	command []byte
+	armed   atomic.Bool
+}
+
+// serve passes on what comes to a listener, until that is closed.
+func (c *cutter) serve(listener net.Listener) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		running.Go(func() { c.pass(client) })
+	}
+}
+
+func (c *cutter) pass(client net.Conn) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	var deaf atomic.Bool
+	var back sync.WaitGroup
+	back.Go(func() {
+		defer func() { _ = client.Close() }()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil || deaf.Load() { // the answer to the command: it was executed
+				return
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			break
+		}
+		if bytes.Contains(buffer[:n], c.command) && c.armed.CompareAndSwap(true, false) {
+			deaf.Store(true)
+		}
+		if _, err := io.Copy(server, bytes.NewReader(buffer[:n])); err != nil {
+			break
+		}
+	}
+	_ = server.Close()
+	back.Wait()
+}
+
+// TestAnAnswerThatIsLost cuts the connection when the server has executed a
+// command: the call is tried again, finds what it did, and answers as the first
+// attempt would have.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	t.Parallel()
+	for command, tool := range map[string]string{"MOVE": mail.ToolArchive, "STORE": mail.ToolLabel, "APPEND": mail.ToolDraft} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			server, address := newMemoryServer(t)
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cut := &cutter{to: address, command: []byte(command)}
+			var running sync.WaitGroup
+			running.Go(func() { cut.serve(listener) })
+			through := overIMAP(listener.Addr().String(), "ada", memoryPassword)
+			f := newFixture(t, func(cfg *mail.Config) {
+				cfg.Accounts = map[string]mail.Account{"work": {From: owner, Open: func(context.Context) (mailbox.Writer, error) { return through.writer() }}}
+			})
+			t.Cleanup(func() { // before the source is closed, whose connections are cut off by then
+				_ = listener.Close()
+				_ = f.source.Close()
+				running.Wait()
+			})
+			args := draftArgs()
+			if tool != mail.ToolDraft {
+				args = server.message(t)
+				args["expected"] = object{"folder": "INBOX", "flags": []string{`\Seen`}}
+			}
+			if tool == mail.ToolLabel {
+				args["labels"] = object{"add": []string{"receipts"}}
+			}
+			cut.armed.Store(true)
+
+			lost := f.attempt(1, "key", tool, args)
+			result := f.answer(f.attempt(2, "key", tool, args), source.KindDone, "")
+
+			if lost.Kind != source.KindRetry || lost.Code != source.CodeLost || !lost.Unsure {
+				t.Errorf("the first attempt = %s %q, unsure %t; want one that is lost", lost.Kind, lost.Code, lost.Unsure)
+			}
+			if tool == mail.ToolDraft {
+				return
+			}
+			if got := stateOf(result, "before"); got != `INBOX [\Seen]` {
+				t.Errorf("the second attempt found %s, want what was before the first", got)
+			}
+			f.done(mail.ToolRestore, f.reversal(args, result))
+			all, _ := server.look(t)
+			if diff := cmp.Diff([]string{"INBOX", `\Seen`}, append([]string{all[0].Folder}, all[0].Flags...)); diff != "" || len(all) != 1 {
+				t.Errorf("restored (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
