@@ -27,14 +27,15 @@ func (f layer) String() string { return fmt.Sprintf("%d.%d", f.level, f.step) }
 // import.
 func layers() map[string]layer {
 	return map[string]layer{
-		"db":                 {1, 0},
-		"internal/fault":     {1, 0},
-		"internal/telemetry": {1, 1},
-		"internal/config":    {1, 1},
-		"internal/safehttp":  {1, 0},
-		"internal/slot":      {1, 0},
-		"internal/visible":   {1, 0},
-		"schemas":            {1, 0},
+		"db":                  {1, 0},
+		"internal/fault":      {1, 0},
+		"internal/telemetry":  {1, 1},
+		"internal/config":     {1, 1},
+		"internal/safehttp":   {1, 0},
+		"internal/slot":       {1, 0},
+		"internal/encryption": {1, 0},
+		"internal/visible":    {1, 0},
+		"schemas":             {1, 0},
 
 		"envelope/internal/...":      {2, 0},
 		"envelope":                   {2, 1},
@@ -99,7 +100,9 @@ func layers() map[string]layer {
 		"internal/triage/decide":   {4, 2},
 		"internal/triage/plan":     {4, 3},
 		"internal/triage/evaluate": {4, 4},
-		"internal/triage/...":      {7, 0},
+		"internal/triage/account":  {7, 0},
+		"internal/triage/inspect":  {7, 1},
+		"internal/triage/...":      {7, 2},
 
 		"internal/server/openapi":             {8, 0},
 		"internal/server/access":              {8, 0},

@@ -20,7 +20,7 @@ CREATE TABLE triage_accounts (
     connection   jsonb       NOT NULL DEFAULT '{}',
     settings     jsonb       NOT NULL DEFAULT '{}',
     proposals    jsonb       NOT NULL DEFAULT '{}',
-    secret_from  text        CONSTRAINT triage_accounts_secret_from_check CHECK (secret_from ~ '^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/.{1,1000})$'),
+    secret_from  text        CONSTRAINT triage_accounts_secret_from_check CHECK (secret_from ~ '^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/.+)$' AND length(secret_from) <= 1024),
     secret       bytea,
     enabled      boolean     NOT NULL DEFAULT true,
     every_seconds integer    NOT NULL DEFAULT 60 CONSTRAINT triage_accounts_every_check CHECK (every_seconds BETWEEN 5 AND 86400),

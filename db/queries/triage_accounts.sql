@@ -1,0 +1,30 @@
+-- name: TriageAccountDelete :execrows
+DELETE FROM triage_accounts WHERE tenant_id = @tenant_id AND name = @name;
+
+-- name: TriageAccountList :many
+-- All of a tenant, or those that are named.
+SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
+    a.every_seconds, a.backfill_days, a.version, a.created_at, a.updated_at
+FROM triage_accounts a
+WHERE a.tenant_id = @tenant_id AND (coalesce(cardinality(@names::text[]), 0) = 0 OR a.name = ANY (@names::text[]))
+ORDER BY a.name;
+
+-- name: TriageAccountPut :one
+-- Makes an account, or changes the one of that name, which keeps its id and kind.
+INSERT INTO triage_accounts AS a (
+    tenant_id, account_id, name, kind, connection, settings, proposals, secret_from, secret, enabled, every_seconds, backfill_days)
+VALUES (
+    @tenant_id, @account_id, @name, @kind, @connection, @settings, @proposals, nullif(@secret_from::text, ''), sqlc.narg(secret), @enabled,
+    @every_seconds, @backfill_days)
+ON CONFLICT (tenant_id, name) DO UPDATE
+SET connection = excluded.connection,
+    settings = excluded.settings,
+    proposals = excluded.proposals,
+    secret_from = excluded.secret_from,
+    secret = excluded.secret,
+    enabled = excluded.enabled,
+    every_seconds = excluded.every_seconds,
+    backfill_days = excluded.backfill_days,
+    version = a.version + 1,
+    updated_at = now()
+RETURNING a.account_id, a.kind;

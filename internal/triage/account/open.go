@@ -1,0 +1,81 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/countersign-dev/countersign/internal/mail/eml"
+	"github.com/countersign-dev/countersign/internal/mail/imap"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/maildir"
+	"github.com/countersign-dev/countersign/internal/mail/mbox"
+)
+
+// Access is what the triage process adds to an account to open it.
+type Access struct {
+	// Secret returns the password or the access token, for each connection anew; it
+	// is not called for accounts of files.
+	Secret func(context.Context) (string, error)
+	// Networks may be connected to besides the public internet.
+	Networks []netip.Prefix
+}
+
+// Open returns a reader of the account. Nothing is connected to yet.
+func (a Account) Open(with Access) (mailbox.Reader, error) {
+	c := a.Connection
+	switch a.Kind {
+	case IMAP:
+		return imap.NewReader(imap.Config{
+			Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port())), Username: c.User, Secret: with.Secret,
+			Security: securityOf(c.security()), Login: loginOf(c.auth()), Networks: with.Networks,
+			MaxSize: c.MaxMessageBytes, Interval: a.Every,
+		})
+	case Maildir:
+		return maildir.NewReader(c.Path, maildir.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
+	case Mbox:
+		return mbox.NewReader(c.Path, mbox.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
+	case EML:
+		return eml.NewReader(c.Path, eml.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
+	}
+	return nil, fmt.Errorf("the account %s has the unknown kind %q", a.Name, a.Kind)
+}
+
+func securityOf(s Security) imap.Security {
+	switch s {
+	case TLS:
+		return imap.TLS
+	case StartTLS:
+		return imap.StartTLS
+	case Plain:
+		return imap.Plain
+	}
+	return imap.Security(s) // imap refuses it
+}
+
+func loginOf(a Auth) imap.Login {
+	switch a {
+	case Password:
+		return imap.Password
+	case OAuthBearer:
+		return imap.OAuthBearer
+	case XOAuth2:
+		return imap.XOAuth2
+	}
+	return imap.Login(a) // imap refuses it
+}
+
+// Reads reports whether a folder of the account is one to read.
+func (c Connection) Reads(f mailbox.Folder) bool {
+	if len(c.Folders) == 0 {
+		return f.Use == mailbox.UseInbox || f.Use == mailbox.UseSent
+	}
+	for _, name := range c.Folders {
+		if name == f.Name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,89 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// List returns a tenant's accounts, or those of the names, in order of name. It
+// is for api and triage, like Get.
+func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Account, error) {
+	rows, err := dbsqlc.New().TriageAccountList(ctx, tx, &dbsqlc.TriageAccountListParams{TenantID: uuid.UUID(tenant), Names: names})
+	return postgres.TryMap(rows, err, func(r dbsqlc.TriageAccountListRow) (Account, error) {
+		a := Account{
+			Tenant: tenant, ID: r.AccountID, Name: r.Name, Kind: Kind(r.Kind), SecretFrom: r.SecretFrom, Secret: r.Secret, Enabled: r.Enabled,
+			Every: time.Duration(r.EverySeconds) * time.Second, BackfillDays: int(r.BackfillDays), Version: r.Version,
+			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		}
+		for _, column := range []struct {
+			raw  []byte
+			into any
+		}{{r.Connection, &a.Connection}, {r.Settings, &a.Settings}, {r.Proposals, &a.Proposals}} {
+			if err := json.Unmarshal(column.raw, column.into); err != nil {
+				return a, fmt.Errorf("account %s: %w", r.Name, err)
+			}
+		}
+		return a, nil
+	})
+}
+
+// Get returns an account by its name. An unknown account is fault.NotFound.
+func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Account, error) {
+	all, err := List(ctx, tx, tenant, name)
+	switch {
+	case err != nil:
+		return Account{}, err
+	case len(all) == 0:
+		return Account{}, errNone(name)
+	}
+	return all[0], nil
+}
+
+func errNone(name string) error { return fault.New(fault.NotFound, "no triage account %s", name) }
+
+// Put checks an account and makes it, or changes the account of its name, whose
+// id and kind it must have. It is for api alone, like Delete.
+func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	params := &dbsqlc.TriageAccountPutParams{
+		TenantID: uuid.UUID(tenant), AccountID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, Secret: a.Secret,
+		Enabled: a.Enabled, EverySeconds: int32(a.Every / time.Second), BackfillDays: int32(a.BackfillDays),
+	}
+	for _, column := range []struct {
+		from any
+		into *[]byte
+	}{{a.Connection, &params.Connection}, {a.Settings, &params.Settings}, {a.Proposals, &params.Proposals}} {
+		raw, err := json.Marshal(column.from)
+		if err != nil {
+			return fmt.Errorf("account %s: %w", a.Name, err)
+		}
+		*column.into = raw
+	}
+	stored, err := dbsqlc.New().TriageAccountPut(ctx, tx, params)
+	if err != nil {
+		return err
+	}
+	if stored.AccountID != a.ID || stored.Kind != string(a.Kind) {
+		return fault.New(fault.Conflict, "there is an account %s of the kind %s; delete it first, or choose another name", a.Name, stored.Kind)
+	}
+	return nil
+}
+
+// Delete deletes an account with everything that triage knows of its mail. An
+// unknown account is fault.NotFound.
+func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
+	n, err := dbsqlc.New().TriageAccountDelete(ctx, tx, &dbsqlc.TriageAccountDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
+	return postgres.Affected(n, err, errNone(name))
+}
