@@ -40,7 +40,11 @@ func TestParseLanguage(t *testing.T) {
 		"Pouvez-vous nous dire si la clôture est peinte et quand vous passerez pour la porte": "fr",
 		"La valla ya está pintada, y la puerta la haremos el viernes si usted tiene tiempo.":  "es",
 		"Здравствуйте! Забор уже покрашен, а ворота мы хотели бы сделать в эту пятницу, если у вас будет время. Что вы об этом думаете?": "ru",
-		"Il cancello è stato verniciato e la porta sarà pronta venerdì, se avete tempo.": "it",
+		"Płot jest już pomalowany, a bramę zrobimy w piątek, jeśli będzie pan miał na to czas.":                                          "pl",
+		"フェンスの塗装が終わりました。門は金曜日に行います。よろしくお願いします。":                                                                                          "ja",
+		"xqzt wvvb kkpl mmnr ttrw zzpl qwrt mnbv lkjh gfds poiu":                                                                         "",
+		"Hej! Stängslet är målat och grinden gör vi på fredag, om du har tid att komma till oss.":                                        "sv",
+		"Il cancello è stato verniciato e la porta sarà pronta venerdì, se avete tempo.":                                                 "it",
 	} {
 		if m := message.Parse([]byte("From: a@example.org\nContent-Type: text/plain; charset=utf-8\n\n" + text)); m.Language != want {
 			t.Errorf("the language of %q is %q, want %q", text, m.Language, want)

@@ -17,6 +17,13 @@ type Counts struct {
 	ZeroWidth, Bidi, Tags, Selectors, SoftHyphens, Other int
 }
 
+// A base has at most maxMarks combining marks; more of them cover other lines,
+// and take long to compose. The first mark of Unicode is firstMark.
+const (
+	maxMarks  = 10
+	firstMark = 0x300
+)
+
 // Total returns how many characters were removed.
 func (c Counts) Total() int {
 	return c.ZeroWidth + c.Bidi + c.Tags + c.Selectors + c.SoftHyphens + c.Other
@@ -26,19 +33,33 @@ func (c Counts) Total() int {
 // Spaces of every kind become spaces. The number of lines stays the same.
 func Clean(text string) (string, Counts) {
 	var counts Counts
+	clean := counts.remove(text)
+	// Composing changes what stands before a selector, once more at most.
+	for range 2 {
+		if norm.NFC.IsNormalString(clean) {
+			break
+		}
+		clean = counts.remove(norm.NFC.String(clean))
+	}
+	return clean, counts
+}
+
+// remove returns a text without what does not show, and counts that.
+func (c *Counts) remove(text string) string {
 	i := firstSpecial(text)
 	if i == len(text) {
-		return text, counts
+		return text
 	}
 	var b strings.Builder
 	b.Grow(len(text))
 	b.WriteString(text[:i])
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
+	marks := 0
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if r < 0x80 && r >= ' ' && r != 0x7f || r == '\n' || r == '\t' {
 			b.WriteByte(byte(r))
-			before = r
+			before, marks = r, 0
 			i += size
 			continue
 		}
@@ -46,34 +67,28 @@ func Clean(text string) (string, Counts) {
 		i += size
 		if r == utf8.RuneError && size == 1 {
 			b.WriteRune(utf8.RuneError)
+			before, marks = r, 0
 			continue
 		}
-		if counter := counts.of(r, before, after); counter != nil {
+		if counter := c.of(r, before, after); counter != nil {
 			*counter++
 			continue
 		}
-		if r != ' ' && space(r) {
+		if r >= firstMark && unicode.Is(unicode.M, r) {
+			if marks++; marks > maxMarks {
+				c.Other++
+				continue
+			}
+		} else {
+			marks = 0
+		}
+		if space(r) {
 			r = ' '
 		}
 		b.WriteRune(r)
 		before = r
 	}
-	clean := b.String()
-	if !norm.NFC.IsNormalString(clean) {
-		clean = norm.NFC.String(clean)
-		// A composed character may be no base for what follows it any more.
-		if again, more := Clean(clean); more.Total() > 0 {
-			return again, counts.plus(more)
-		}
-	}
-	return clean, counts
-}
-
-func (c Counts) plus(d Counts) Counts {
-	return Counts{
-		c.ZeroWidth + d.ZeroWidth, c.Bidi + d.Bidi, c.Tags + d.Tags, c.Selectors + d.Selectors,
-		c.SoftHyphens + d.SoftHyphens, c.Other + d.Other,
-	}
+	return b.String()
 }
 
 // firstSpecial returns where the first byte is that is no printable ASCII.
@@ -137,7 +152,7 @@ func (c *Counts) of(r, before, after rune) *int {
 // joins reports whether a joiner changes how its neighbours look: between
 // letters of the scripts that have such forms, and between emoji.
 func joins(r, before, after rune) bool {
-	if before < 0x80 || after < 0x80 && r == 0x200d {
+	if before < 0x80 {
 		return false
 	}
 	if r == 0x200d && emoji(after) && (emoji(before) || before == 0xfe0f) {

@@ -146,9 +146,12 @@ func (r *reading) headerBlock(i int, below bool) bool {
 
 // fieldOf returns the field that a line shows.
 func fieldOf(line string) (field, bool) {
-	const longest = 24
-	i := strings.IndexAny(line, ":：")
-	if i <= 0 || i > longest {
+	const longest = 40
+	i := strings.IndexByte(line[:min(len(line), longest)], ':')
+	if i < 0 && len(line) > 0 && line[0] >= 0x80 {
+		i = strings.Index(line[:min(len(line), longest)], "：")
+	}
+	if i <= 0 {
 		return 0, false
 	}
 	name := strings.Trim(line[:i], "* \t")
