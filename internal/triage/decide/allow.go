@@ -81,10 +81,14 @@ func (s *state) chooseLevel() {
 }
 
 // candidates returns the actions that the understanding of the message asks for,
-// before anything is asked about whether they may happen.
+// before anything is asked about whether they may happen. Labels sort what
+// machines send: mail of people has none, so that no words can ask for one.
 func (s *state) candidates() []Action {
 	d := s.decision
-	all := []Action{Label}
+	var all []Action
+	if g := groupOf(d.Cohort); g == groupBulk || g == groupTransactional {
+		all = append(all, Label)
+	}
 	if d.Bucket == Urgent {
 		all = append(all, Flag)
 	}
@@ -107,28 +111,39 @@ func (s *state) chooseActions() {
 			s.step("action", string(action), "not proposed", because)
 			continue
 		}
-		want := Want{Action: action, Confirm: s.row.confirm || d.Allowed < rowOf(action).alone}
-		d.Wants = append(d.Wants, want)
-		switch {
-		case AlwaysConfirmed(action):
-			s.step("action", string(action), "proposed; a person approves", "it is always confirmed by a person")
-		case d.Allowed < rowOf(action).alone:
-			s.step("action", string(action), "proposed; a person approves", fmt.Sprintf("by itself from %v, and %v is allowed", rowOf(action).alone, d.Allowed))
-		case want.Confirm:
-			s.step("action", string(action), "proposed; a person approves", "for this act and cohort nothing is automatic")
-		default:
+		because := s.confirmation(action)
+		d.Wants = append(d.Wants, Want{Action: action, Confirm: because != ""})
+		if because == "" {
 			s.step("action", string(action), "proposed; policy decides", fmt.Sprintf("%v is allowed", d.Allowed))
+			continue
 		}
+		s.step("action", string(action), "proposed; a person approves", because)
 	}
 	if len(d.Wants) == 0 {
 		s.step("result", "", "nothing is proposed", "no action is left; the message is only shown as "+string(d.Bucket))
 	}
 }
 
+// confirmation returns why a person has to approve an action; empty if policy
+// decides.
+func (s *state) confirmation(action Action) string {
+	alone, allowed := rowOf(action).alone, s.decision.Allowed
+	switch {
+	case alone == never:
+		return "it is always confirmed by a person"
+	case allowed < alone:
+		return fmt.Sprintf("by itself from %v, and %v is allowed", alone, allowed)
+	case s.row.confirm:
+		return "for this act and cohort nothing is automatic"
+	case s.decision.Question || action == Label && s.category < s.unsure():
+		return "it is not sure enough"
+	}
+	return ""
+}
+
 // refusal returns why an action is not proposed; empty if it is.
 func (s *state) refusal(action Action) string {
 	d, f, row := s.decision, s.facts, rowOf(action)
-	unsure := threshold(f.Settings.Unsure, defaultUnsure)
 	switch {
 	case f.Signals.Injection:
 		return "the message gives instructions to an assistant"
@@ -142,10 +157,8 @@ func (s *state) refusal(action Action) string {
 		return "a veto keeps it where it is: " + d.Vetoes[0]
 	case action == Quarantine && slices.Contains(d.Vetoes, "elsewhere"):
 		return "it does not lie in the inbox"
-	case d.Question:
+	case d.Question && action != Label:
 		return "its owner is asked first"
-	case action == Label && s.category < unsure:
-		return fmt.Sprintf("the category is sure to %.2f, under %.2f", s.category, unsure)
 	case f.Earlier.Touched:
 		return "its owner has moved or flagged it since"
 	case slices.Contains(f.Earlier.Undone, action):

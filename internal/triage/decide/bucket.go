@@ -76,7 +76,7 @@ func (s *state) fromTable() {
 func (s *state) fromPriority() {
 	p, priority, now := s.facts.Prediction, s.decision.Priority, s.decision.Bucket
 	alike := isBulk(s.facts) && s.facts.Signals.Sums[signal.Need] < bulkNeed
-	guess := s.act < threshold(s.facts.Settings.Unsure, defaultUnsure)
+	guess := s.act < s.unsure()
 	switch {
 	case (needsOwner(priority) && alike || priority == classify.Personal || p.NeedsAttention) && now == Archived:
 		s.put(Informational, "priority", "its words may ask for attention: it is not put away")
@@ -109,9 +109,11 @@ func threshold(set, standard float64) float64 {
 	return standard
 }
 
+func (s *state) unsure() float64 { return threshold(s.facts.Settings.Unsure, defaultUnsure) }
+
 // askOwner turns a decision that is a guess into a question.
 func (s *state) askOwner() {
-	unsure := threshold(s.facts.Settings.Unsure, defaultUnsure)
+	unsure := s.unsure()
 	if s.decision.Confidence >= unsure || !s.may(signal.Tools) {
 		return
 	}

@@ -65,7 +65,7 @@ func levels() []levelRow {
 	return []levelRow{
 		{L0, "manual", "the agent is silent", "–", "–"},
 		{L1, "query only", "answers when asked", "–", "–"},
-		{L2, "suggest per message", "label, flag, archive and draft are proposed", "each is approved by its owner", "–"},
+		{L2, "suggest per message", "label, archive and draft are proposed", "each is approved by its owner", "–"},
 		{L3, "batch suggest", "as L2, reviewed sorted", "approved in batches", "–"},
 		{L4, "act with undo", "as L3", "label, flag, snooze, draft, and archive of low priority, each with an undo", "–"},
 		{L5, "autonomous", "scheduled runs", "as L4, and trash with an undo", "authored templates only, each confirmed"},
@@ -90,7 +90,8 @@ const never = L6 + 1
 func actions() []actionRow {
 	return []actionRow{
 		{action: Label, propose: L2, alone: L4},
-		{action: Flag, propose: L2, alone: L4},
+		// Whoever would have to approve a flag has seen the message by then.
+		{action: Flag, propose: L4, alone: L4},
 		{action: Archive, propose: L2, alone: L4, moves: true},
 		{action: Snooze, propose: L2, alone: L4, moves: true},
 		{action: Draft, propose: L2, alone: L4},
