@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/schema"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
@@ -86,7 +88,28 @@ func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	if tool == mail.ToolDraft {
 		effect = envelope.EffectKeyed
 	}
-	return f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n})
+	out := f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n})
+	if out.Result != nil {
+		f.fits(tool, out.Result)
+	}
+	return out
+}
+
+// fits compares an answer with the tool's output schema.
+func (f *fixture) fits(tool string, result json.RawMessage) {
+	f.Helper()
+	tools, err := f.source.List(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	i := slices.IndexFunc(tools, func(t source.Tool) bool { return t.Name == tool })
+	output, err := schema.Compile(tools[i].OutputSchema)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if wrong, err := output.CheckObject(f.Context(), schema.NewBudget(0), result); err != nil || len(wrong) > 0 {
+		f.Errorf("%s answers %s, which does not fit its output schema: %v, %v", tool, result, wrong, err)
+	}
 }
 
 // done calls a tool and returns its answer.

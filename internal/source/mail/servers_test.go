@@ -125,17 +125,6 @@ func newMemoryServer(t *testing.T) (realMailbox, string) {
 	return overIMAP(listener.Addr().String(), "ada", memoryPassword), listener.Addr().String()
 }
 
-// newDovecot starts a server that has all extensions.
-func newDovecot(t *testing.T) realMailbox {
-	t.Helper()
-	server := dovecottest.New(t)
-	m := overIMAP(server.Address, "ada", dovecottest.Password)
-	if err := server.Deliver("ada", "Trash", mailOf("0@example.com", "an older one")); err != nil { // makes the folder
-		t.Fatal(err)
-	}
-	return m
-}
-
 // message stores a message in the INBOX and returns the arguments that name it.
 func (m realMailbox) message(t *testing.T) object {
 	t.Helper()
@@ -152,138 +141,150 @@ func (m realMailbox) message(t *testing.T) object {
 	return object{"account": "work", "message": ref(mailbox.State{Location: at}, "1@example.com", raw)}
 }
 
-// eachMailbox runs a test on every kind of mailbox, with a message in its INBOX.
-func eachMailbox(t *testing.T, test func(*testing.T, *fixture, realMailbox, object)) {
-	for name, open := range map[string]func(*testing.T) realMailbox{
-		"maildir": newMaildir, "dovecot": newDovecot,
-		"imap without CONDSTORE": func(t *testing.T) realMailbox {
+// TestMailboxes runs each test on every kind of mailbox, with a message in its
+// INBOX. The tests on Dovecot share a server, each as a user of its own.
+func TestMailboxes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*testing.T, *fixture, realMailbox, object){
+		"restored": mailboxesAreRestored, "touched": touchedStays, "forged": forgedStays, "drafts": draftsAreStored,
+	}
+	run := func(t *testing.T, open func(t *testing.T, user string) realMailbox) {
+		t.Parallel()
+		for name, test := range tests {
+			m := open(t, name)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				args := m.message(t)
+				f := newFixture(t, func(cfg *mail.Config) {
+					cfg.Accounts = map[string]mail.Account{"work": {From: owner, Open: func(context.Context) (mailbox.Writer, error) { return m.writer() }}}
+				})
+				test(t, f, m, args)
+			})
+		}
+	}
+	t.Run("Maildir", func(t *testing.T) {
+		run(t, func(t *testing.T, _ string) realMailbox { return newMaildir(t) })
+	})
+	t.Run("IMAP without CONDSTORE", func(t *testing.T) {
+		run(t, func(t *testing.T, _ string) realMailbox {
 			m, _ := newMemoryServer(t)
 			return m
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := open(t)
-			args := m.message(t)
-			f := newFixture(t, func(cfg *mail.Config) {
-				cfg.Accounts = map[string]mail.Account{"work": {From: owner, Open: func(context.Context) (mailbox.Writer, error) { return m.writer() }}}
-			})
-			test(t, f, m, args)
 		})
+	})
+	t.Run("Dovecot", func(t *testing.T) {
+		server := dovecottest.New(t)
+		run(t, func(t *testing.T, user string) realMailbox {
+			if err := server.Deliver(user, "Trash", mailOf("0@example.com", "an older one")); err != nil { // makes the folder
+				t.Fatal(err)
+			}
+			return overIMAP(server.Address, user, dovecottest.Password)
+		})
+	})
+}
+
+// mailboxesAreRestored makes changes of a message and reverts them, newest
+// first. Folder, flags, keywords, time of arrival and content are as before then.
+func mailboxesAreRestored(t *testing.T, f *fixture, m realMailbox, args object) {
+	t.Helper()
+	before, _ := m.look(t)
+	type step struct {
+		tool, name string
+		value      any
+	}
+	var reversals []object
+	for _, s := range []step{
+		{mail.ToolLabel, "labels", object{"add": []string{"receipts"}}},
+		{mail.ToolFlag, "flags", object{"add": []string{`\Flagged`}, "remove": []string{`\Seen`}}},
+		{mail.ToolArchive, "labels", object{"add": []string{"bulk"}, "remove": []string{"receipts"}}},
+		{mail.ToolMove, "folder", "Trash"},
+	} {
+		call := args2(args, "")
+		call[s.name] = s.value
+		if len(reversals) > 0 {
+			call["message"] = reversals[len(reversals)-1]["result"]
+		}
+		result := f.done(s.tool, call)
+		reversals = append(reversals, object{"args": f.reversal(call, result), "result": result["message"]})
+	}
+	changed, _ := m.look(t)
+	for i := len(reversals) - 1; i >= 0; i-- {
+		undo, _ := reversals[i]["args"].(object)
+		f.done(mail.ToolRestore, undo)
+	}
+	after, _ := m.look(t)
+
+	i := len(changed) - 1
+	if got, want := fmt.Sprint(changed[i].Folder, changed[i].Flags), `Trash[\Flagged bulk]`; got != want {
+		t.Errorf("after the calls the message is %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("reverted (-want +got):\n%s", diff)
 	}
 }
 
-// TestMailboxesAreRestored makes changes of a message and reverts them, newest
-// first. Folder, flags, keywords, time of arrival and content are as before then.
-func TestMailboxesAreRestored(t *testing.T) {
-	t.Parallel()
-	eachMailbox(t, func(t *testing.T, f *fixture, m realMailbox, args object) {
-		before, _ := m.look(t)
-		type step struct {
-			tool, name string
-			value      any
-		}
-		var reversals []object
-		for _, s := range []step{
-			{mail.ToolLabel, "labels", object{"add": []string{"receipts"}}},
-			{mail.ToolFlag, "flags", object{"add": []string{`\Flagged`}, "remove": []string{`\Seen`}}},
-			{mail.ToolArchive, "labels", object{"add": []string{"bulk"}, "remove": []string{"receipts"}}},
-			{mail.ToolMove, "folder", "Trash"},
-		} {
-			call := args2(args, "")
-			call[s.name] = s.value
-			if len(reversals) > 0 {
-				call["message"] = reversals[len(reversals)-1]["result"]
-			}
-			result := f.done(s.tool, call)
-			reversals = append(reversals, object{"args": f.reversal(call, result), "result": result["message"]})
-		}
-		changed, _ := m.look(t)
-		for i := len(reversals) - 1; i >= 0; i-- {
-			undo, _ := reversals[i]["args"].(object)
-			f.done(mail.ToolRestore, undo)
-		}
-		after, _ := m.look(t)
+func touchedStays(t *testing.T, f *fixture, m realMailbox, args object) {
+	t.Helper()
+	undo := f.reversal(args, f.done(mail.ToolArchive, args))
+	w, err := m.writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }() // nothing depends on it any more
+	_, states := m.look(t)
+	now := states[string(identify(mailOf("1@example.com", "hush body")))]
+	if _, err := w.Change(t.Context(), now, mailbox.Change{Add: []string{mailbox.FlagFlagged}}); err != nil {
+		t.Fatal(err)
+	}
+	touched, _ := m.look(t)
 
-		i := len(changed) - 1
-		if got, want := fmt.Sprint(changed[i].Folder, changed[i].Flags), `Trash[\Flagged bulk]`; got != want {
-			t.Errorf("after the calls the message is %s, want %s", got, want)
-		}
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("reverted (-want +got):\n%s", diff)
-		}
-	})
+	f.answer(f.call(mail.ToolRestore, undo), source.KindRefused, source.CodeChanged)
+
+	after, _ := m.look(t)
+	if diff := cmp.Diff(touched, after); diff != "" {
+		t.Errorf("what its owner made of it (-want +got):\n%s", diff)
+	}
 }
 
-func TestMailboxesThatTheirOwnersTouched(t *testing.T) {
-	t.Parallel()
-	eachMailbox(t, func(t *testing.T, f *fixture, m realMailbox, args object) {
-		undo := f.reversal(args, f.done(mail.ToolArchive, args))
-		w, err := m.writer()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = w.Close() }() // nothing depends on it any more
-		_, states := m.look(t)
-		now := states[string(identify(mailOf("1@example.com", "hush body")))]
-		if _, err := w.Change(t.Context(), now, mailbox.Change{Add: []string{mailbox.FlagFlagged}}); err != nil {
-			t.Fatal(err)
-		}
-		touched, _ := m.look(t)
-
-		f.answer(f.call(mail.ToolRestore, undo), source.KindRefused, source.CodeChanged)
-
-		after, _ := m.look(t)
-		if diff := cmp.Diff(touched, after); diff != "" {
-			t.Errorf("what its owner made of it (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// TestAForgedMessageStaysUntouched has another message with the same Message-ID
+// forgedStays has another message with the same Message-ID
 // where the call says, and none of the identity.
-func TestAForgedMessageStaysUntouched(t *testing.T) {
-	t.Parallel()
-	eachMailbox(t, func(t *testing.T, f *fixture, m realMailbox, args object) {
-		before, _ := m.look(t)
-		real := mailOf("1@example.com", "another body")
-		forged, _ := args["message"].(object)
-		forged["identity"] = ref(mailbox.State{}, "1@example.com", real)["identity"]
+func forgedStays(t *testing.T, f *fixture, m realMailbox, args object) {
+	t.Helper()
+	before, _ := m.look(t)
+	real := mailOf("1@example.com", "another body")
+	forged, _ := args["message"].(object)
+	forged["identity"] = ref(mailbox.State{}, "1@example.com", real)["identity"]
 
-		f.answer(f.call(mail.ToolArchive, args), source.KindRefused, source.CodeNotFound)
+	f.answer(f.call(mail.ToolArchive, args), source.KindRefused, source.CodeNotFound)
 
-		after, _ := m.look(t)
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("messages (-want +got):\n%s", diff)
-		}
-	})
+	after, _ := m.look(t)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
 }
 
-func TestDraftsInMailboxes(t *testing.T) {
-	t.Parallel()
-	eachMailbox(t, func(t *testing.T, f *fixture, m realMailbox, _ object) {
-		stored := f.answer(f.attempt(1, "key", mail.ToolDraft, draftArgs()), source.KindDone, "")
-		again := f.answer(f.attempt(2, "key", mail.ToolDraft, draftArgs()), source.KindDone, "")
-		all, _ := m.look(t)
-		f.done(mail.ToolDraftDelete, object{"account": "work", "message": stored["message"], "after": stored["after"]})
-		left, _ := m.look(t)
+func draftsAreStored(t *testing.T, f *fixture, m realMailbox, _ object) {
+	t.Helper()
+	stored := f.answer(f.attempt(1, "key", mail.ToolDraft, draftArgs()), source.KindDone, "")
+	again := f.answer(f.attempt(2, "key", mail.ToolDraft, draftArgs()), source.KindDone, "")
+	all, _ := m.look(t)
+	f.done(mail.ToolDraftDelete, object{"account": "work", "message": stored["message"], "after": stored["after"]})
+	left, _ := m.look(t)
 
-		count := func(all []seen, folder string) (n int) {
-			for _, s := range all {
-				if s.Folder == folder {
-					n++
-				}
+	count := func(all []seen, folder string) (n int) {
+		for _, s := range all {
+			if s.Folder == folder {
+				n++
 			}
-			return n
 		}
-		if diff := cmp.Diff(stored, again); diff != "" {
-			t.Errorf("the second attempt answers (-first +second):\n%s", diff)
-		}
-		if count(all, "Drafts") != 1 || count(left, "Drafts") != 0 || count(left, "Trash") != count(all, "Trash")+1 {
-			t.Errorf("stored %v, then deleted %v; want one draft, and then in the trash", all, left)
-		}
-		if bytes.Contains(fmt.Append(nil, stored), []byte("Hello")) {
-			t.Errorf("the answer has content: %v", stored)
-		}
-	})
+		return n
+	}
+	if diff := cmp.Diff(stored, again); diff != "" {
+		t.Errorf("the second attempt answers (-first +second):\n%s", diff)
+	}
+	if count(all, "Drafts") != 1 || count(left, "Drafts") != 0 || count(left, "Trash") != count(all, "Trash")+1 {
+		t.Errorf("stored %v, then deleted %v; want one draft, and then in the trash", all, left)
+	}
+	if bytes.Contains(fmt.Append(nil, stored), []byte("Hello")) {
+		t.Errorf("the answer has content: %v", stored)
+	}
 }
