@@ -6,7 +6,7 @@ package signal
 func (f *finder) authentication() {
 	a := f.about.Authentication
 	part := 1.0
-	if f.fields.listID != "" && f.about.List.Known() {
+	if f.knownList() {
 		part = 1.0 / 3
 	}
 	if a.DMARC == AuthFail {
@@ -33,6 +33,10 @@ func (f *finder) authentication() {
 	}
 }
 
+// knownList reports whether the message came by a list that the owner has had
+// mail of.
+func (f *finder) knownList() bool { return f.fields.listID != "" && f.about.List.Known() }
+
 // aligned reports whether a domain that passed is that of From.
 func (f *finder) aligned() bool {
 	a := f.about.Authentication
@@ -42,5 +46,5 @@ func (f *finder) aligned() bool {
 // knownBulk reports whether the message is bulk mail that the owner has had
 // before, or whose sender is who it claims to be. Anybody can write List-Id.
 func (f *finder) knownBulk() bool {
-	return f.sum(Bulk) >= 2 && (f.about.List.Known() || f.about.Sender.Known() || f.aligned())
+	return f.sum(Bulk) >= 2 && (f.about.List.Known() || f.known() || f.aligned())
 }

@@ -12,15 +12,15 @@ const maxEvidence = 200
 
 // finder collects the symbols of one message.
 type finder struct {
-	m       *message.Message
-	about   Context
-	rules   map[string]Rule
-	lex     *lexicon
-	known   []*targets
-	fields  fields
-	from    message.Address // zero without a From
-	domain  string          // registrable domain of from
-	symbols []Symbol
+	m        *message.Message
+	about    Context
+	rules    map[string]Rule
+	lex      *lexicon
+	imitable []*targets
+	fields   fields
+	from     message.Address // zero without a From
+	domain   string          // registrable domain of from
+	symbols  []Symbol
 	// found are the phrases of what is shown, written those of what the sender
 	// wrote, without quotes.
 	found, written hits

@@ -46,18 +46,18 @@ func (f *finder) typed(one target, label, domain string) bool {
 // targets returns what others may imitate: the owner's domains, those of
 // correspondents, and the brands'.
 func (f *finder) targets() []*targets {
-	if f.known == nil {
+	if f.imitable == nil {
 		own := &targets{}
 		for _, domain := range f.about.Domains {
 			domain = registrable(domain)
 			own.add(labelOf(domain), domain, false)
 		}
-		f.known = []*targets{own, &f.lex.brands.targets}
+		f.imitable = []*targets{own, &f.lex.brands.targets}
 		if f.about.Contacts != nil {
-			f.known = append(f.known, &f.about.Contacts.targets)
+			f.imitable = append(f.imitable, &f.about.Contacts.targets)
 		}
 	}
-	return f.known
+	return f.imitable
 }
 
 // token looks for a target among the parts of a label between hyphens, or
@@ -103,27 +103,28 @@ func (f *finder) joinedToken(t *targets, word string) (target, bool) {
 	return target{}, false
 }
 
-// prefixed looks for the domain of a brand, or its name beside a word of
-// deceiving domains, in the labels before a registrable domain.
+// prefixed looks for a domain that others imitate, or for the name of a brand
+// beside a word of deceiving domains, in the labels before a registrable domain.
 func (f *finder) prefixed(labels string) string {
 	if labels == "" {
 		return ""
 	}
-	brands := &f.lex.brands.targets
 	parts := strings.FieldsFunc(shown(labels), func(r rune) bool { return r == '.' || r == '-' })
 	for i, part := range parts {
-		one, ok := brands.token(part)
-		if !ok {
-			one, ok = brands.imitated(part)
-			ok = ok && len(part) > minNear && !f.lex.brands.innocent[part]
-		}
-		if !ok {
-			continue
-		}
-		ownTop := i+1 < len(parts) && parts[i+1] == topLevel(one.domain)
-		beside := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
-		if ownTop || !one.common && (beside(i-1) || beside(i+1)) {
-			return one.domain
+		for _, t := range f.targets() {
+			one, ok := t.token(part)
+			if !ok {
+				one, ok = t.imitated(part)
+				ok = ok && len(part) > minNear && !f.lex.brands.innocent[part]
+			}
+			if !ok {
+				continue
+			}
+			ownTop := i+1 < len(parts) && parts[i+1] == topLevel(one.domain)
+			beside := func(j int) bool { return j >= 0 && j < len(parts) && f.lex.lure[parts[j]] }
+			if ownTop || t == &f.lex.brands.targets && !one.common && (beside(i-1) || beside(i+1)) {
+				return one.domain
+			}
 		}
 	}
 	return ""

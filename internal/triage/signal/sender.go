@@ -13,13 +13,28 @@ func (f *finder) sender() {
 	case f.from.Addr == "":
 		f.add(MissingFrom, "")
 	}
-	if !f.about.Sender.Known() && !f.about.ReplyToMine && f.from.Addr != "" && !f.own(f.from.Addr) {
+	if !f.known() && !f.about.ReplyToMine && f.from.Addr != "" && !f.own(f.from.Addr) {
 		f.add(FirstContact, f.from.Addr)
+	}
+	if f.ownDomain(domainOf(f.from.Addr)) && f.forged() {
+		f.add(OwnDomainForged, f.from.Addr)
 	}
 	f.displayAddress()
 	f.displayName()
-	f.replyTo()
 }
+
+// forged reports whether the address in From is not the sender's, by what was
+// authenticated. Lists change mail, so that nothing follows from theirs.
+func (f *finder) forged() bool {
+	a := f.about.Authentication
+	return a.DMARC == AuthFail && !f.knownList()
+}
+
+// known reports whether the owner had mail with the sender before, and trusted
+// whether the owner wrote to them. What is known of an address says nothing of
+// somebody who forges it.
+func (f *finder) known() bool   { return f.about.Sender.Known() && !f.forged() }
+func (f *finder) trusted() bool { return f.about.Sender.trusted() && !f.forged() }
 
 // displayAddress notes a display name that is an address of another domain.
 func (f *finder) displayAddress() {
@@ -32,7 +47,7 @@ func (f *finder) displayAddress() {
 		written = written[:end]
 	}
 	written = strings.Trim(written, ".")
-	if publicTop(written) && registrable(written) != f.domain && f.fields.listID == "" {
+	if strings.Contains(written, ".") && registrable(written) != f.domain && f.fields.listID == "" {
 		f.add(DisplayIsOtherAddress, f.shownSender())
 	}
 }
@@ -46,8 +61,9 @@ func (f *finder) shownSender() string { return f.from.Name + " <" + f.from.Addr 
 // displayName notes a display name that is a contact's, a brand's or that of an
 // office, before an address that is not theirs.
 func (f *finder) displayName() {
-	name := plainWords(f.from.Name)
-	if f.from.Addr == "" || f.about.Sender.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+	written, _, _ := strings.Cut(f.from.Name, "<")
+	name := plainWords(written)
+	if f.from.Addr == "" || f.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
 		return
 	}
 	if addrs := f.about.Contacts.named(name); len(addrs) > 0 && !f.sameDomain(addrs) {
@@ -97,7 +113,8 @@ func (f *finder) brandOfName(name string) bool {
 	return !strings.HasSuffix(before, " at ") && !strings.HasSuffix(before, " from ")
 }
 
-// replyTo notes answers that go elsewhere.
+// replyTo notes answers that go elsewhere. The account of somebody whom the
+// owner trusts may be in other hands: where money is asked for, it counts.
 func (f *finder) replyTo() {
 	if len(f.m.ReplyTo) == 0 || f.domain == "" || f.fields.listID != "" {
 		return
@@ -111,7 +128,7 @@ func (f *finder) replyTo() {
 	evidence := f.from.Addr + ", answers to " + addr
 	claimed := f.ownDomain(domainOf(f.from.Addr)) || f.about.Contacts.has(f.domain) && !f.lex.freemail[f.domain]
 	switch {
-	case f.about.Sender.trusted() && f.aligned(), f.ownDomain(host), f.about.Contacts.has(domain) && !f.lex.freemail[domain]:
+	case f.trusted() && f.aligned() && !f.asks(), f.ownDomain(host), f.about.Contacts.has(domain) && !f.lex.freemail[domain]:
 	case claimed && !f.aligned() && f.fields.unsubscribe == "":
 		f.add(ReplyToSpoof, evidence)
 	case f.lex.freemail[domain]:

@@ -148,6 +148,7 @@ func Find(m *message.Message, about Context) Result {
 	f.bulk()
 	f.sender()
 	f.words()
+	f.replyTo()
 	f.links()
 	f.attachments()
 	f.injection()

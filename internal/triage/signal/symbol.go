@@ -13,6 +13,7 @@ const (
 	AuthenticationPass  = "AUTH_PASS"
 	ARCPass             = "ARC_PASS"
 	// Risk: names and addresses.
+	OwnDomainForged       = "OWN_DOMAIN_FORGED"
 	LookalikeDomain       = "LOOKALIKE_DOMAIN"
 	DisplayIsOtherAddress = "DISPLAY_IS_OTHER_ADDRESS"
 	DisplayIsContact      = "DISPLAY_IS_CONTACT"
@@ -114,6 +115,7 @@ func Rules() []Rule {
 		{DKIMFail, Risk, 1, false, "a signature does not fit the message"},
 		{AuthenticationPass, Risk, -0.5, false, "DMARC passed, with a domain aligned with From; takes no flag away"},
 		{ARCPass, Risk, -1, false, "the trusted host vouches for the chain of intermediaries; takes no flag away"},
+		{OwnDomainForged, Risk, 3, true, "From is of the owner's organisation, and authentication failed"},
 		{LookalikeDomain, Risk, 5, true, "a domain of the sender or of a link looks like that of a contact, the owner or a brand"},
 		{DisplayIsOtherAddress, Risk, 4, true, "the display name is an address of another domain"},
 		{DisplayIsContact, Risk, 5, true, "the display name is that of a contact, the address is of a foreign domain"},
@@ -153,7 +155,7 @@ func Rules() []Rule {
 		{Extortion, Risk, 5, false, "threatens to publish something unless it is paid for"},
 		{Secrecy, Risk, 1, false, "asks to keep a request from others, or not to call"},
 		{UrgencyWords, Risk, 0.5, false, "sets a short time limit or threatens a loss"},
-		{FirstContactLure, Risk, 3, false, "first contact, urgency, and credentials or payment asked for, together"},
+		{FirstContactLure, Risk, 3, false, "first contact, urgency or secrecy, and credentials or payment asked for, together"},
 		{ListID, Bulk, 2, false, "List-Id"},
 		{ListUnsubscribe, Bulk, 2, false, "List-Unsubscribe"},
 		{OneClick, Bulk, 1, false, "List-Unsubscribe has an https address and List-Unsubscribe-Post is complete (RFC 8058)"},

@@ -16,6 +16,10 @@ func (f *finder) texts() {
 	f.lex.phrases.find(f.m.Subject+"\n\n"+clipBytes(f.m.Body), &f.written)
 }
 
+// opening is how far into a text an ask counts: lures come to the point, and
+// long newsletters have every word somewhere.
+const opening = 4000
+
 // words notes what the text asks for. Order matters: later rules ask for
 // earlier ones.
 func (f *finder) words() {
@@ -32,7 +36,7 @@ func (f *finder) words() {
 		{extortion, Extortion},
 		{secrecy, Secrecy},
 	} {
-		if f.found.has(rule.of) {
+		if f.asked(rule.of) {
 			f.add(rule.name, f.found[rule.of].evidence)
 		}
 	}
@@ -40,10 +44,13 @@ func (f *finder) words() {
 	if f.asks() && f.foreignLink() {
 		f.add(LinkForeign, "")
 	}
-	if f.has(FirstContact) && f.has(UrgencyWords) && f.asks() && !f.vouched() {
+	if f.has(FirstContact) && f.has(UrgencyWords, Secrecy) && f.asks() && !f.vouched() {
 		f.add(FirstContactLure, f.from.Addr)
 	}
 }
+
+// asked reports whether a phrase of a list stands where a reader gets to.
+func (f *finder) asked(l list) bool { return f.found.begins(l, len(f.m.Subject)+opening) }
 
 // asks reports whether the text asks for credentials or money.
 func (f *finder) asks() bool { return f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange) }
@@ -54,15 +61,22 @@ func (f *finder) vouched() bool { return f.aligned() && f.lex.brands.known(f.dom
 // claims notes a text that speaks for a brand, or for the owner's own
 // organisation, from a sender that is not of it.
 func (f *finder) claims() {
-	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.about.Sender.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
+	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
 		return
 	}
-	if h := f.found[brandClaim]; h.first != 0 && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() && f.leadsAway(h) {
+	if h := f.found[brandClaim]; f.asked(brandClaim) && !f.lex.brands.known(f.domain, f.lex) && !f.speaksForItself() && f.leadsAway(h) {
 		f.add(BrandClaim, h.evidence)
 	}
-	if h := f.found[internal]; h.first != 0 && f.has(UrgencyWords) && (f.lex.freemail[f.domain] || f.foreignLink()) {
+	if h := f.found[internal]; f.asked(internal) && f.has(UrgencyWords) && f.outside() {
 		f.add(OfficeClaim, h.evidence)
 	}
+}
+
+// outside reports whether a mail that speaks for the owner's organisation comes
+// from elsewhere, or leads there.
+func (f *finder) outside() bool {
+	stranger := len(f.about.Domains) > 0 && f.has(FirstContact) && !f.speaksForItself()
+	return stranger || f.lex.freemail[f.domain] || f.foreignLink()
 }
 
 // leadsAway reports whether the message offers a way that is not the brand's: a
