@@ -124,16 +124,34 @@ func newOverlay(outputs int) *overlay {
 	}
 }
 
+// contentLength is the length to which the content of a message is scaled in
+// corrections, where each feature of the sender counts 1: what is corrected is
+// about the sender first, and about messages that look alike second.
+const contentLength = 0.7
+
+// correctable calls each with every feature that corrections use.
+func (f Features) correctable(each func(bucket uint32, value float64)) {
+	squares := 0.0
+	for _, e := range f.Content {
+		squares += float64(float64(e.Value) * float64(e.Value))
+	}
+	scale := contentLength / math.Sqrt(max(squares, 1e-9))
+	for _, e := range f.Content {
+		each(e.Bucket%overlayBuckets, float64(scale*float64(e.Value)))
+	}
+	for _, e := range f.Sender {
+		each(e.Bucket%overlayBuckets, float64(e.Value))
+	}
+}
+
 // addTo adds the corrections to the scores.
 func (o *overlay) addTo(f Features, scores []float64) {
-	for _, entries := range [][]Entry{f.Content, f.Sender} {
-		for _, e := range entries {
-			at := int(e.Bucket%overlayBuckets) * o.outputs
-			for i := range scores {
-				scores[i] += float64(float64(o.weights[at+i]) * float64(e.Value))
-			}
+	f.correctable(func(bucket uint32, value float64) {
+		at := int(bucket) * o.outputs
+		for i := range scores {
+			scores[i] += float64(float64(o.weights[at+i]) * value)
 		}
-	}
+	})
 }
 
 // step moves the weights of the features towards a class.
@@ -143,14 +161,11 @@ func (o *overlay) step(f Features, p []float64, class int) {
 			p[i]--
 		}
 	}
-	for _, entries := range [][]Entry{f.Content, f.Sender} {
-		for _, e := range entries {
-			at := int(e.Bucket%overlayBuckets) * o.outputs
-			for i, g := range p {
-				o.move(at+i, float64(g*float64(e.Value)))
-			}
+	f.correctable(func(bucket uint32, value float64) {
+		for i, g := range p {
+			o.move(int(bucket)*o.outputs+i, float64(g*value))
 		}
-	}
+	})
 }
 
 func (o *overlay) move(at int, gradient float64) {

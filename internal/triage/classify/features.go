@@ -3,6 +3,7 @@ package classify
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
@@ -46,7 +47,6 @@ const (
 	spaceSender
 	spaceSentence
 	spaceSentenceStart
-	spaceSentenceCharacters
 )
 
 // collector gathers hashes of one group, each once.
@@ -90,16 +90,13 @@ const (
 	maxStartWords     = 40
 	maxSubjectWords   = 40
 	maxCharacterWords = 90
+	maxSentenceWords  = 60
 )
 
-// Scale is how much each group of features weighs.
+// Scale is how much each group of features weighs. Characters of 0 leaves out the
+// runs of letters.
 type Scale struct {
 	Subject, Body, Both, Start, Characters, Fact float64
-}
-
-// defaultScale was chosen by cross-validation on the project's own corpus.
-func defaultScale() Scale {
-	return Scale{Subject: 0.7, Body: 0.8, Both: 0.8, Start: 0.5, Characters: 0.6, Fact: 0.25}
 }
 
 // content computes all features but those of requests.
@@ -117,9 +114,11 @@ func (v vocabulary) content(m *message.Message, about signal.Context, found sign
 	c.flush(scale.Both)
 	grams(c, spaceStart, body[:min(len(body), maxStartWords)])
 	c.flush(scale.Start)
-	characters(c, spaceCharacters, m.Subject, maxSubjectWords)
-	characters(c, spaceCharacters, m.Body, maxCharacterWords)
-	c.flush(scale.Characters)
+	if scale.Characters > 0 {
+		characters(c, spaceCharacters, m.Subject, maxSubjectWords)
+		characters(c, spaceCharacters, m.Body, maxCharacterWords)
+		c.flush(scale.Characters)
+	}
 	v.facts(c, subject, body, m, about, found)
 	c.flushEach(float32(scale.Fact))
 	return c
@@ -146,12 +145,13 @@ func pair(first, second uint64) uint64 { return mix(first*3 + second) }
 // sentence computes the features of one sentence for the head of requests.
 func (v vocabulary) sentence(c *collector, text string) []Entry {
 	c.out = c.out[:0]
-	words := v.words(text, 60)
+	words := v.words(text, maxSentenceWords)
 	grams(c, spaceSentence, words)
-	for i := 2; i < len(words); i++ {
-		c.add(spaceSentence, pair(pair(words[i-2].hash, words[i-1].hash), words[i].hash))
-	}
 	c.flush(1)
+	c.add(spaceSentenceStart, ending(text)+1<<32)
+	if len(words) > 0 {
+		c.add(spaceSentenceStart, pair(words[0].hash, ending(text)))
+	}
 	for i, w := range words[:min(len(words), 3)] {
 		c.add(spaceSentenceStart, w.hash+uint64(i))
 		if i > 0 {
@@ -161,13 +161,29 @@ func (v vocabulary) sentence(c *collector, text string) []Entry {
 	if len(words) > 2 {
 		c.add(spaceSentenceStart, pair(pair(words[0].hash, words[1].hash), words[2].hash))
 	}
-	c.add(spaceSentenceStart, ending(text)+1<<32)
+	v.clauses(c, text)
 	c.add(spaceSentenceStart, uint64(steps(len(words), 3, 6, 10, 16, 25, 40))+1<<33)
 	v.groups(c, spaceSentenceStart, words, 1)
 	c.flush(1)
-	characters(c, spaceSentenceCharacters, text, 60)
-	c.flush(0.7)
 	return c.out
+}
+
+// clauses adds the words with which the parts of a sentence begin: requests
+// often stand behind a comma.
+func (v vocabulary) clauses(c *collector, text string) {
+	const marks, before = ",;:-.", 9
+	for i := range len(text) {
+		if !strings.Contains(marks, text[i:i+1]) {
+			continue
+		}
+		words := v.words(text[i+1:], 2)
+		if len(words) > 0 {
+			c.add(spaceSentenceStart, words[0].hash+before)
+		}
+		if len(words) > 1 {
+			c.add(spaceSentenceStart, pair(words[0].hash, words[1].hash)+before)
+		}
+	}
 }
 
 // ending returns the last mark of a sentence.

@@ -9,8 +9,6 @@ type Descent struct {
 	Epochs      int
 }
 
-func defaultDescent() Descent { return Descent{Rate: 0.5, Decay: 1e-4, Epochs: 12} }
-
 // row is an example for one head.
 type row struct {
 	features []Entry

@@ -37,6 +37,8 @@ type Cuts struct {
 	// Urgent is for the probability of Urgent, Attention for that of attention.
 	Urgent    float64 `json:"urgent"`
 	Attention float64 `json:"attention"`
+	// Request is for the probability of a request in a sentence.
+	Request float64 `json:"request"`
 	// Near is the share with which neighbours on the ladder of priorities count.
 	Near float64 `json:"near"`
 }
@@ -63,13 +65,13 @@ func asking(highest float64, many int, scale Scale) []Entry {
 }
 
 // requests returns the highest probability of a request in any sentence, and how
-// many sentences have one that is more likely than not.
+// many sentences are over the cut.
 func (m *Model) requests(msg *message.Message) (highest float64, many int) {
 	c := &collector{}
 	for sentence := range sentences(msg.Body) {
 		p := m.requestOf(c, sentence)
 		highest = max(highest, p)
-		if p > 0.5 {
+		if p >= m.cuts.Request {
 			many++
 		}
 	}
@@ -85,6 +87,10 @@ func (m *Model) requestOf(c *collector, sentence string) float64 {
 // RequestIn returns the probability that a sentence asks for or proposes
 // something.
 func (m *Model) RequestIn(sentence string) float64 { return m.requestOf(&collector{}, sentence) }
+
+// Requests reports whether a sentence asks for or proposes something: whether
+// the probability is over the cut.
+func (m *Model) Requests(sentence string) bool { return m.RequestIn(sentence) >= m.cuts.Request }
 
 // identity returns the features of who sent a message: the address, the domain,
 // and the list.

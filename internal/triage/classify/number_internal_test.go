@@ -62,7 +62,7 @@ func TestSentences(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	t.Parallel()
-	v := newVocabulary(defaultScale())
+	v := newVocabulary(Defaults().Scale)
 	plain := func(s string) uint64 { return hashString(s) }
 	for text, want := range map[string][]uint64{
 		"Hello, World":             {plain("hello"), plain("world")},
@@ -110,7 +110,7 @@ func TestCutFor(t *testing.T) {
 
 func TestGroupsFit(t *testing.T) {
 	t.Parallel()
-	v := newVocabulary(defaultScale())
+	v := newVocabulary(Defaults().Scale)
 
 	counts := v.count(v.words("Please verify your account, and let me know", 20))
 

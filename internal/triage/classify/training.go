@@ -20,6 +20,8 @@ type result struct {
 	outcomes    []outcome
 	temperature float64
 	rows        int
+	// best is the cut of a head with one output at which F1 is highest.
+	best float64
 	// classes counts the examples by their label.
 	classes map[string]int
 }
@@ -73,6 +75,7 @@ func (t *training) head(h Head) *result {
 		}
 	}
 	out.temperature = calibrate(out.outcomes)
+	out.best = out.bestCut()
 	return out
 }
 
@@ -185,7 +188,7 @@ func (t *training) features(h Head, s *sample) []Entry {
 		p[0] /= request.temperature
 		softmax(p[:])
 		highest = max(highest, p[0])
-		if p[0] > 0.5 {
+		if p[0] >= request.best {
 			many++
 		}
 	}
@@ -239,6 +242,7 @@ func (t *training) cuts() Cuts {
 	return Cuts{
 		Urgent:    t.results[HeadPriority].cut(urgent, t.config.UrgentRecall),
 		Attention: t.results[HeadAttention].cut(1, t.config.AttentionRecall),
+		Request:   t.results[HeadRequest].best,
 		Near:      t.config.Near,
 	}
 }
@@ -255,4 +259,32 @@ func (r *result) cut(class int, recall float64) float64 {
 		}
 	}
 	return cutFor(positives, all, recall)
+}
+
+// bestCut returns the cut of a head with one output at which F1 is highest on
+// examples that were held out.
+func (r *result) bestCut() float64 {
+	best, highest := 0.5, 0.0
+	if r.linear.outputs > 1 {
+		return best
+	}
+	for step := range 13 {
+		cut := float64(30+step*3) / 100
+		var hit, said, is float64
+		var p [1]float64
+		for _, o := range r.outcomes {
+			yes := o.temper(r.temperature, p[:])[0] >= cut
+			if yes && o.class == 1 {
+				hit++
+			}
+			if yes {
+				said++
+			}
+			is += float64(o.class)
+		}
+		if said+is > 0 && 2*hit/(said+is) > highest {
+			best, highest = cut, 2*hit/(said+is)
+		}
+	}
+	return best
 }

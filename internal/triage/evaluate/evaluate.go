@@ -26,8 +26,9 @@ type Options struct {
 	// Corpus is a folder of labelled sets, SpamAssassin the npm package of that
 	// corpus. Either may be nil.
 	Corpus, SpamAssassin fs.FS
-	// Config is that of the training.
-	Config classify.Config
+	// Config is that of the models that are cross-validated, Cold that of the cold
+	// model, in which nothing may be chosen by what a labelled set showed.
+	Config, Cold classify.Config
 	// Folds and Seeds are those of cross-validation.
 	Folds, Seeds int
 }
@@ -67,7 +68,7 @@ type Report struct {
 // run is an evaluation on its way.
 type run struct {
 	Options
-	set       *classify.Set
+	sources   []corpus.Source
 	cold      *classify.Model
 	own       fixture
 	messages  corpus.Source
@@ -76,9 +77,6 @@ type run struct {
 	crossed   crossValidated
 	report    Report
 }
-
-// Names of sources that models are trained on.
-const ownTraining = "countersign/training"
 
 // Run evaluates.
 func Run(ctx context.Context, options Options) (Report, error) {
@@ -101,13 +99,13 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	return r.report, nil
 }
 
-// read reads all sets that are there, and computes their features.
+// read reads all sets that are there.
 func (r *run) read() error {
 	var err error
 	if r.own, err = readFixture(r.Fixture); err != nil {
 		return err
 	}
-	training, err := corpus.Own(r.Training, ownTraining)
+	training, err := corpus.Own(r.Training, classify.OwnSource)
 	if err != nil {
 		return err
 	}
@@ -137,8 +135,8 @@ func (r *run) read() error {
 			*labelled.keep = source
 		}
 	}
-	r.set, err = classify.Prepare(sources, r.Config)
-	return err
+	r.sources = sources
+	return nil
 }
 
 // labelled reports whether a source is one of the sets that are evaluated.
@@ -148,7 +146,13 @@ func (r *run) labelled(source string) bool {
 
 // trainCold trains on everything but the sets that are evaluated.
 func (r *run) trainCold(context.Context) error {
-	m, sheet, err := r.set.Train(func(source string, _ corpus.Example) bool { return !r.labelled(source) })
+	var sources []corpus.Source
+	for _, source := range r.sources {
+		if !r.labelled(source.Name) {
+			sources = append(sources, source)
+		}
+	}
+	m, sheet, err := classify.Train(sources, r.Cold)
 	if err != nil {
 		return fmt.Errorf("train the cold model: %w", err)
 	}

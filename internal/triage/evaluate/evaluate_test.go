@@ -62,7 +62,7 @@ func corpusFiles() fstest.MapFS {
 func options(t *testing.T) evaluate.Options {
 	t.Helper()
 	return evaluate.Options{
-		Fixture: fixtureFiles(t), Training: os.DirFS("../classify/testdata/small"), Config: quick(), Folds: 2, Seeds: 1,
+		Fixture: fixtureFiles(t), Training: os.DirFS("../classify/testdata/small"), Config: quick(), Cold: quick(), Folds: 2, Seeds: 1,
 	}
 }
 
