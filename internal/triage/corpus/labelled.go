@@ -30,7 +30,7 @@ type fields struct {
 // Messages reads mail-labelled/messages.jsonl of a folder: priorities, and
 // whether a message is unwanted.
 func Messages(files fs.FS) (Source, error) {
-	source := Source{Name: "mail-labelled/messages", Licence: "MIT"}
+	source := Source{Name: NameMessages, Licence: "MIT"}
 	data, err := readSet(files, "mail-labelled/messages.jsonl", &source)
 	if err != nil {
 		return source, err
@@ -59,7 +59,7 @@ func Messages(files fs.FS) (Source, error) {
 
 // Phishing reads mail-labelled/phishing.json of a folder.
 func Phishing(files fs.FS) (Source, error) {
-	source := Source{Name: "mail-labelled/phishing", Licence: "MIT"}
+	source := Source{Name: NamePhishing, Licence: "MIT"}
 	data, err := readSet(files, "mail-labelled/phishing.json", &source)
 	if err != nil {
 		return source, err
@@ -78,7 +78,7 @@ func Phishing(files fs.FS) (Source, error) {
 
 // Requests reads request-sentences/train.tsv of a folder.
 func Requests(files fs.FS) (Source, error) {
-	source := Source{Name: "request-sentences", Licence: "Apache-2.0"}
+	source := Source{Name: NameRequests, Licence: "Apache-2.0"}
 	data, err := readSet(files, "request-sentences/train.tsv", &source)
 	if err != nil {
 		return source, err

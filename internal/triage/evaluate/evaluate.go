@@ -10,7 +10,6 @@ package evaluate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 
@@ -105,38 +104,21 @@ func (r *run) read() error {
 	if r.own, err = readFixture(r.Fixture); err != nil {
 		return err
 	}
-	training, err := corpus.Own(r.Training, classify.OwnSource)
-	if err != nil {
-		return err
-	}
-	sources := []corpus.Source{training}
-	for _, labelled := range []struct {
-		read  func(fs.FS) (corpus.Source, error)
-		files fs.FS
-		keep  *corpus.Source
-	}{
-		{corpus.SpamAssassin, r.SpamAssassin, nil},
-		{corpus.Messages, r.Corpus, &r.messages}, {corpus.Phishing, r.Corpus, &r.phishing},
-		{corpus.Requests, r.Corpus, &r.sentences},
-	} {
-		if labelled.files == nil {
-			continue
-		}
-		source, err := labelled.read(labelled.files)
-		if errors.Is(err, corpus.ErrAbsent) {
-			r.report.Absent = append(r.report.Absent, source.Name)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		sources = append(sources, source)
-		if labelled.keep != nil {
-			*labelled.keep = source
+	r.sources, r.report.Absent, err = corpus.Folders{
+		Training: r.Training, Labelled: r.Corpus, SpamAssassin: r.SpamAssassin,
+	}.Sources()
+	r.messages, r.phishing, r.sentences = r.source(corpus.NameMessages), r.source(corpus.NamePhishing), r.source(corpus.NameRequests)
+	return err
+}
+
+// source returns the source of a name, without examples if it is not there.
+func (r *run) source(name string) corpus.Source {
+	for _, s := range r.sources {
+		if s.Name == name {
+			return s
 		}
 	}
-	r.sources = sources
-	return nil
+	return corpus.Source{Name: name}
 }
 
 // labelled reports whether a source is one of the sets that are evaluated.
