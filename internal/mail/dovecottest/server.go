@@ -256,19 +256,38 @@ func (s *Server) Stop() {
 func (s *Server) Kill() {
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.exited
+	// The other processes end a little later, and only then may another server
+	// take their sockets.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for tick := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+		if !answers(ctx, "tcp", s.Address) && !answers(ctx, "unix", filepath.Join(s.Dir, "run", "login", "login")) {
+			return
+		}
+	}
+}
+
+func answers(ctx context.Context, network, address string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // Deliver puts a message into a folder as a mail server does, "INBOX" or one
 // below.
 func (s *Server) Deliver(name, folder string, raw []byte) error {
 	home := s.folder(name, folder)
-	for _, part := range []string{"tmp", "new", "cur"} {
-		if err := os.MkdirAll(filepath.Join(home, part), 0o700); err != nil {
+	if _, err := os.Stat(filepath.Join(home, "new")); err != nil {
+		for _, part := range []string{"tmp", "new", "cur"} {
+			if err := os.MkdirAll(filepath.Join(home, part), 0o700); err != nil {
+				return err
+			}
+		}
+		if err := s.own(filepath.Join(s.Dir, "mail", name)); err != nil {
 			return err
 		}
-	}
-	if err := s.own(filepath.Join(s.Dir, "mail", name)); err != nil {
-		return err
 	}
 	base := fmt.Sprintf("%d.R%s.test", time.Now().UnixNano(), rand.Text())
 	tmp := filepath.Join(home, "tmp", base)

@@ -70,6 +70,9 @@ type Config struct {
 	// IdleRenewal is after how long a waiting connection proves that it is alive; 4
 	// minutes if it is 0, and never more than 29 minutes.
 	IdleRenewal time.Duration
+	// Timeout is how long the server may say nothing while a command runs; 2 minutes
+	// if it is 0.
+	Timeout time.Duration
 	// Pace limits the commands of all readers and writers that share it. Without it
 	// there is one for each, of 10 commands a second.
 	Pace *Pace
@@ -106,6 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Interval = cmp.Or(max(c.Interval, 0), time.Minute)
 	c.Idle = cmp.Or(c.Idle, 2)
 	c.IdleRenewal = min(cmp.Or(max(c.IdleRenewal, 0), 4*time.Minute), 29*time.Minute)
+	c.Timeout = cmp.Or(max(c.Timeout, 0), 2*time.Minute)
 	c.Attempts = cmp.Or(max(c.Attempts, 0), 5)
 	c.Backoff = cmp.Or(max(c.Backoff, 0), 500*time.Millisecond)
 	if c.Pace == nil {

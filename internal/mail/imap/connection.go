@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -18,10 +20,52 @@ import (
 // loginTimeout bounds all of connecting and logging in.
 const loginTimeout = time.Minute
 
+// socket counts the reads that brought something.
+type socket struct {
+	net.Conn
+	reads atomic.Int64
+}
+
+// Read implements net.Conn.
+func (s *socket) Read(buffer []byte) (int, error) {
+	n, err := s.Conn.Read(buffer)
+	if n > 0 {
+		s.reads.Add(1)
+	}
+	return n, err
+}
+
+// closeWhenSilent closes the socket when nothing comes for a while, until stop
+// is called. The library waits for an answer without end.
+func (s *socket) closeWhenSilent(patience time.Duration) (stop func()) {
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(patience)
+		defer tick.Stop()
+		for before := s.reads.Load(); ; {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			now := s.reads.Load()
+			if now == before {
+				s.Close()
+			}
+			before = now
+		}
+	})
+	return func() {
+		close(done)
+		watching.Wait()
+	}
+}
+
 // connection is an authenticated connection.
 type connection struct {
 	config Config
-	socket net.Conn
+	socket *socket
 	client *imapclient.Client
 	caps   imap.CapSet
 }
@@ -34,10 +78,11 @@ func (c Config) connect(ctx context.Context, handler *imapclient.UnilateralDataH
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, loginTimeout)
 	defer cancel()
-	socket, err := c.dial(ctx)
+	dialed, err := c.dial(ctx)
 	if err != nil {
 		return nil, cmp.Or(caller.Err(), err)
 	}
+	socket := &socket{Conn: dialed}
 	// No call of the library takes a context: the end of ctx closes the socket.
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
@@ -111,6 +156,7 @@ func (conn *connection) do(ctx context.Context, doing string, command func() err
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.socket.Close() })
+	defer conn.socket.closeWhenSilent(conn.config.Timeout)()
 	err := command()
 	if !stop() && ctx.Err() != nil {
 		return ctx.Err() // the socket is closed

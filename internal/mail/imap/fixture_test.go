@@ -137,9 +137,10 @@ func (s *server) writer(t *testing.T, c Config) *Writer {
 	return w
 }
 
-// account is an account with one user for the tests of the contract.
-func (s *server) account(t *testing.T) mailboxtest.Account {
-	user := s.newUser(t)
+// account is an account with a new user for the tests of the contract.
+func (s *server) account(t *testing.T) mailboxtest.Account { return s.accountOf(s.newUser(t)) }
+
+func (s *server) accountOf(user string) mailboxtest.Account {
 	return mailboxtest.Account{
 		Inbox: "INBOX", Other: "Archive", Keywords: true,
 		Reader:  func(t *testing.T) mailbox.Reader { return s.reader(t, s.config(user)) },

@@ -3,6 +3,7 @@ package imap
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -171,6 +172,10 @@ func (p *pass) gone(ctx context.Context) ([]mailbox.Location, uint64, error) {
 	return gone, count(there), nil
 }
 
+// maxRounds is how often messages that were found may all be gone before they
+// are listed.
+const maxRounds = 5
+
 // older returns the messages before a cursor, newest first.
 func (conn *connection) older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
 	at, err := parseOlder(before)
@@ -184,7 +189,10 @@ func (conn *connection) older(ctx context.Context, folder string, before mailbox
 	if at.Validity != data.UIDValidity {
 		at = olderCursor{Validity: data.UIDValidity}
 	}
-	for data.NumMessages > 0 && at.Before != 1 {
+	for range maxRounds {
+		if data.NumMessages == 0 || at.Before == 1 {
+			return nil, before, nil
+		}
 		last := imap.UID(0) // the end
 		if at.Before > 1 {
 			last = at.Before - 1
@@ -195,7 +203,7 @@ func (conn *connection) older(ctx context.Context, folder string, before mailbox
 		}
 		chosen := highest(there, limit)
 		if len(chosen) == 0 {
-			break
+			return nil, before, nil
 		}
 		at.Before = chosen[len(chosen)-1]
 		items, err := conn.list(ctx, folder, data.UIDValidity, imap.UIDSetNum(chosen...), 0)
@@ -208,5 +216,5 @@ func (conn *connection) older(ctx context.Context, folder string, before mailbox
 			return items, next, err
 		}
 	}
-	return nil, before, nil
+	return nil, nil, fmt.Errorf("IMAP server %s finds messages and does not list them: %w", conn.config.Address, errConnection)
 }

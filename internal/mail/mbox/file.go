@@ -22,8 +22,10 @@ import (
 
 const (
 	separator = "From "
-	// window is how much of a file is searched at a time.
-	window = 64 << 10
+	// firstWindow and window are how much of a file is searched at a time, growing
+	// from the one to the other: most messages are small.
+	firstWindow = 4 << 10
+	window      = 64 << 10
 	// checked is how many bytes before an offset the cursor's digest is over.
 	checked = 256
 	// maxLine is the longest separator line.
@@ -104,9 +106,9 @@ func (f *file) isStart(offset int64) (bool, error) {
 // next returns the first start at or after an offset; the size of the file if
 // there is none.
 func (f *file) next(offset int64) (int64, error) {
-	for at := offset; at < f.size; at += window {
+	for at, size := offset, int64(firstWindow); at < f.size; at, size = at+size, min(2*size, window) {
 		// The overlap finds separators on the border of two windows.
-		text, err := f.part(at, window+int64(len(separator)))
+		text, err := f.part(at, size+int64(len(separator)))
 		if err != nil {
 			return 0, err
 		}
@@ -126,8 +128,8 @@ func (f *file) next(offset int64) (int64, error) {
 
 // previous returns the last start before an offset; -1 if there is none.
 func (f *file) previous(offset int64) (int64, error) {
-	for end := offset; end > 0; end -= window {
-		from := max(end-window, 0)
+	for end, size := offset, int64(firstWindow); end > 0; end, size = end-size, min(2*size, window) {
+		from := max(end-size, 0)
 		text, err := f.part(from, min(end-from+int64(len(separator)), offset-from))
 		if err != nil {
 			return 0, err

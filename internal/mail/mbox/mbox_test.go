@@ -182,7 +182,10 @@ func TestWindows(t *testing.T) {
 	t.Parallel()
 
 	for shift := -12; shift <= 12; shift++ {
-		size := window + shift - len(line)
+		size := firstWindow + shift - len(line)
+		if shift%2 == 0 {
+			size += 2 * firstWindow // the border after the second window
+		}
 		text := line + strings.Repeat("x", size-2) + "\n\n" + line + "B: 1\n\ny\n"
 		f := newFixture(t)
 		f.write(t, text)
