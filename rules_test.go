@@ -102,7 +102,8 @@ func layers() map[string]layer {
 		"internal/triage/evaluate": {4, 4},
 		"internal/triage/account":  {7, 0},
 		"internal/triage/inspect":  {7, 1},
-		"internal/triage/...":      {7, 2},
+		"internal/triage/engine":   {7, 1},
+		"internal/triage/...":      {7, 3},
 
 		"internal/server/openapi":             {8, 0},
 		"internal/server/access":              {8, 0},

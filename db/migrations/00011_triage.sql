@@ -99,6 +99,8 @@ CREATE TABLE triage_messages (
     header_id    text        NOT NULL DEFAULT '',
     refs         text[]      NOT NULL DEFAULT '{}',
     thread_id    uuid        NOT NULL,
+    thread_subject text      NOT NULL DEFAULT '',
+    participants text[]      NOT NULL DEFAULT '{}',
     outgoing     boolean     NOT NULL,
     sender       text        NOT NULL DEFAULT '',
     sender_name  text        NOT NULL DEFAULT '',
@@ -116,6 +118,9 @@ CREATE TABLE triage_messages (
 );
 CREATE UNIQUE INDEX triage_messages_identity_key ON triage_messages (tenant_id, account_id, identity);
 CREATE INDEX triage_messages_header_idx ON triage_messages (tenant_id, account_id, header_id) WHERE header_id <> '';
+CREATE INDEX triage_messages_refs_idx ON triage_messages USING gin (refs) WHERE refs <> '{}';
+CREATE INDEX triage_messages_subject_idx ON triage_messages (tenant_id, account_id, thread_subject, received_at) WHERE thread_subject <> '';
+CREATE INDEX triage_messages_thread_idx ON triage_messages (tenant_id, thread_id);
 CREATE INDEX triage_messages_received_idx ON triage_messages (tenant_id, account_id, received_at DESC, message_id DESC);
 COMMENT ON COLUMN triage_messages.header_id IS 'Message-ID, which its sender chose: it finds threads and never suppresses a message.';
 COMMENT ON COLUMN triage_messages.body IS 'The text that was judged, without quotes and signature, at most 64 kB. The original stays in the mailbox.';

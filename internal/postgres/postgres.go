@@ -142,6 +142,10 @@ func Authenticator() Scope { return Scope{role: "countersign_api"} }
 // Worker acts with the rights of a worker, across tenants.
 func Worker() Scope { return Scope{role: "countersign_worker"} }
 
+// Triage acts with the rights of triage, for the tenant that the connection's
+// login is bound to.
+func Triage() Scope { return Scope{role: "countersign_triage"} }
+
 // Admin acts as the connection's own user: for migrations and for setting up
 // tenants from the command line.
 func Admin() Scope { return Scope{} }

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// mail is a message that was read.
+type mail struct {
+	item           mailbox.Item
+	message        *message.Message
+	raw            []byte
+	authentication authenticate.Result
+	id             uuid.UUID
+	// header names what the message is called, and what it names.
+	header string
+	named  []string
+}
+
+// chunk is a set of messages that are decided and committed together.
+type chunk struct {
+	*pass
+	folder  mailbox.Folder
+	mails   []mail
+	skipped int
+
+	known   map[string]knownMessage
+	threads *threads
+	senders *senders
+
+	messages  []messageRow
+	decisions []decisionRow
+	locations []locationRow
+	proposals []proposalRow
+	touched   []touchedRow
+	proposed  int
+}
+
+// knownMessage is a message that was met before.
+type knownMessage struct {
+	id uuid.UUID
+	// copies counts the locations where it lies, and moved are the actions that were
+	// proposed to move it away.
+	copies int
+	moved  []string
+}
+
+// store decides about the messages that were never met, and writes all of it.
+func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
+	// A transaction that is run again begins anew.
+	c.messages, c.decisions, c.locations, c.proposals, c.touched = nil, nil, nil, nil, nil
+	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
+	for i := range c.mails {
+		m := &c.mails[i]
+		m.header = identifier(m.message.MessageID)
+		m.named = nil
+		for _, id := range slices.Concat(m.message.InReplyTo, m.message.References) {
+			if id = identifier(id); id != "" && !slices.Contains(m.named, id) && len(m.named) < maxNamed {
+				m.named = append(m.named, id)
+			}
+		}
+	}
+	if err := c.load(ctx, tx); err != nil {
+		return err
+	}
+	for i := range c.mails {
+		if err := c.take(&c.mails[i]); err != nil {
+			return err
+		}
+	}
+	return c.write(ctx, tx)
+}
+
+const (
+	// maxNamed bounds the messages that one names, and maxIdentifier a Message-ID.
+	maxNamed      = 50
+	maxIdentifier = 500
+	// maxBody bounds what is kept of the text of a message.
+	maxBody = 64 << 10
+)
+
+// identifier returns a Message-ID that can be stored; empty for one that is too
+// long to be one.
+func identifier(id string) string {
+	if len(id) > maxIdentifier {
+		return ""
+	}
+	return plainText(id)
+}
+
+// take adds a message: its location, and if it was never met, the message and
+// what is decided about it.
+func (c *chunk) take(m *mail) error {
+	identity := string(m.message.Identity[:])
+	if known, ok := c.known[identity]; ok {
+		c.met(m, known)
+		return nil
+	}
+	m.id = uuid.Must(uuid.NewV7())
+	c.known[identity] = knownMessage{id: m.id, copies: 1}
+	outgoing := c.folder.Use == mailbox.UseSent
+	thread := c.threads.find(m, c.account.Settings.Addresses)
+	row := messageRowOf(m, thread.id, outgoing)
+	c.messages = append(c.messages, row)
+	c.locate(m)
+	if outgoing {
+		c.senders.wrote(m, thread)
+	} else if err := c.decide(m, row, thread); err != nil {
+		return err
+	}
+	c.threads.add(row)
+	return nil
+}
+
+// met adds the location of a message that is known. One that lies again in a
+// folder that is read, after it was gone from all of them, was brought back.
+func (c *chunk) met(m *mail, known knownMessage) {
+	m.id = known.id
+	if known.copies == 0 {
+		c.touched = append(c.touched, touchedRow{Message: known.id, Undone: append([]string{}, known.moved...)})
+		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id, copies: 1}
+	}
+	c.locate(m)
+}
+
+func (c *chunk) locate(m *mail) {
+	c.locations = append(c.locations, locationRow{Key: m.item.Key, Message: m.id, Flags: append([]string{}, m.item.Flags...)})
+}
+
+// decide judges a message that came in, and adds the decision and its proposals.
+func (c *chunk) decide(m *mail, row messageRow, t thread) error {
+	about := signal.Context{
+		Addresses: c.account.Settings.Addresses, Domains: c.account.Settings.Domains, Contacts: c.contacts,
+		Authentication: m.authentication, ReplyToMine: t.replyToMine, OwnerReplied: t.ownerReplied, Now: time.Now(),
+	}
+	about.Sender, about.List = c.senders.of(row, c.account.Settings)
+	found := signal.Find(m.message, about)
+	features := c.engine.cfg.Model.Features(m.message, about, found)
+	prediction := c.model.Predict(features)
+	d := decide.Decide(decide.Facts{
+		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
+		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: t.ownerReplied,
+		Amends: t.amends, Settings: c.account.Settings,
+	})
+	var proposals []plan.Proposal
+	var skips []plan.Skip
+	if c.account.Proposes() {
+		proposals, skips = plan.Plan(d, plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message}, c.account.Proposals)
+	}
+	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
+	if err != nil {
+		return err
+	}
+	c.decisions = append(c.decisions, decision)
+	for _, p := range proposals {
+		proposal, err := proposalRowOf(m, p)
+		if err != nil {
+			return err
+		}
+		c.proposals = append(c.proposals, proposal)
+	}
+	c.senders.received(row, t)
+	return nil
+}
+
+// messageRowOf returns a message as it is stored.
+func messageRowOf(m *mail, thread uuid.UUID, outgoing bool) messageRow {
+	row := messageRow{
+		Message: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Header: m.header, Refs: append([]string{}, m.named...),
+		Thread: thread, ThreadSubject: threadSubject(m.message.Subject), Participants: participants(m.message), Outgoing: outgoing,
+		Subject: clip(m.message.Subject, 2000), Body: clip(m.message.Body, maxBody), Received: m.item.Received, Size: m.item.Size,
+	}
+	if len(m.message.From) > 0 {
+		row.Sender, row.SenderName = address(m.message.From[0]), clip(m.message.From[0].Name, 200)
+	}
+	row.List = list(m.message)
+	// PostgreSQL has no dates after the year 294276; mail has no honest ones before
+	// 1970.
+	if y := m.message.Date.Year(); y > 1969 && y < 10000 {
+		row.Sent = &m.message.Date
+	}
+	return row
+}
+
+// list returns the id of the list that a message came by; empty for none.
+func list(m *message.Message) string {
+	for _, f := range m.Fields {
+		if strings.EqualFold(f.Name, "List-Id") {
+			id := f.Value[strings.LastIndexByte(f.Value, '<')+1:]
+			id, _, _ = strings.Cut(id, ">")
+			return clip(strings.ToLower(strings.TrimSpace(id)), 300)
+		}
+	}
+	return ""
+}
+
+func address(a message.Address) string { return clip(a.Addr, 320) }
+
+// participants returns the addresses of a message, each once.
+func participants(m *message.Message) []string {
+	all := []string{}
+	for _, a := range slices.Concat(m.From, m.To, m.Cc) {
+		if addr := address(a); addr != "" && !slices.Contains(all, addr) && len(all) < maxNamed {
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// clip returns text that PostgreSQL can store, of at most a number of bytes.
+func clip(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+	}
+	return plainText(text)
+}
+
+// plainText returns a text without the zero bytes and the broken characters that
+// PostgreSQL does not store.
+func plainText(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+}

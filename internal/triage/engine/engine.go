@@ -1,0 +1,188 @@
+// Package engine reads mail accounts and decides about each message once: it
+// claims the accounts that are due, reads what is new and what is older, has each
+// message parsed, judged and decided by the packages below, and stores the
+// decision together with what it proposes. It changes no mailbox: its only way
+// to act is a row of triage_proposals, which the database proposes in the same
+// transaction. It has no rules of its own about mail.
+//
+// Any number of processes may run it. One run at a time holds an account, and
+// every transaction that writes requires that it still does.
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+)
+
+// Config configures an Engine. Its zero fields have the defaults below, save Open
+// and Model, which are required.
+type Config struct {
+	// Open opens an account for reading.
+	Open func(ctx context.Context, a account.Account) (mailbox.Reader, error)
+	// Model is the embedded tier.
+	Model *classify.Model
+	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
+	Resolver authenticate.Resolver
+	// Accounts is how many accounts are read at once: 20.
+	Accounts int
+	// Lease is how long a run holds an account without renewing that: 1 minute.
+	Lease time.Duration
+	// Look is how often due accounts are looked for: 2 seconds.
+	Look  time.Duration
+	Meter metric.Meter
+	Log   *slog.Logger
+}
+
+func (c *Config) fill() {
+	c.Accounts = cmp.Or(c.Accounts, 20)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.Look = cmp.Or(c.Look, 2*time.Second)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Engine reads the accounts of one tenant, the one that the database login is
+// bound to.
+type Engine struct {
+	db      *pgxpool.Pool
+	cfg     Config
+	tenant  envelope.TenantID
+	metrics *metrics
+}
+
+// New returns an Engine for the tenant of the pool's login. An unbound login is
+// fault.Denied.
+func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
+	cfg.fill()
+	m, err := newMetrics(cfg.Meter)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{db: db, cfg: cfg, metrics: m}
+	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
+		e.tenant, err = tenantOf(ctx, tx)
+		return err
+	})
+	if err == nil && e.tenant == (envelope.TenantID{}) {
+		err = fault.New(fault.Denied, "the database login %s is bound to no tenant; an administrator binds it with countersign db-login bind", db.Config().ConnConfig.User)
+	}
+	return e, err
+}
+
+func (e *Engine) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return postgres.InTx(ctx, e.db, postgres.Triage(), fn)
+}
+
+// Run reads accounts as they become due, until ctx ends. It returns when every run
+// has given back its account.
+func (e *Engine) Run(ctx context.Context) error {
+	var runs sync.WaitGroup
+	defer runs.Wait()
+	free := make(chan struct{}, e.cfg.Accounts)
+	tick := time.NewTicker(e.cfg.Look)
+	defer tick.Stop()
+	for {
+		claimed, holder, err := e.claim(ctx, cap(free)-len(free), false)
+		if err != nil && ctx.Err() == nil {
+			e.cfg.Log.ErrorContext(ctx, "triage waits for the database", slog.Any("error", err))
+		}
+		for _, id := range claimed {
+			free <- struct{}{}
+			runs.Go(func() {
+				defer func() { <-free }()
+				e.hold(ctx, id, holder, false)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Once reads every account to its end, once: what is new, and what backfill has
+// left. Accounts that another process holds are left to it. The error names the
+// accounts that could not be read.
+func (e *Engine) Once(ctx context.Context) error {
+	claimed, holder, err := e.claim(ctx, 1000, true)
+	if err != nil {
+		return err
+	}
+	var runs sync.WaitGroup
+	errs := make([]error, len(claimed))
+	free := make(chan struct{}, e.cfg.Accounts)
+	for i, id := range claimed {
+		free <- struct{}{}
+		runs.Go(func() {
+			defer func() { <-free }()
+			errs[i] = e.hold(ctx, id, holder, true)
+		})
+	}
+	runs.Wait()
+	return errors.Join(errs...)
+}
+
+// claim takes accounts for runs of one holder.
+func (e *Engine) claim(ctx context.Context, most int, all bool) (ids []uuid.UUID, holder uuid.UUID, err error) {
+	if most <= 0 {
+		return nil, holder, nil
+	}
+	if holder, err = uuid.NewV7(); err != nil {
+		return nil, holder, err
+	}
+	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
+		if err := fillSchedules(ctx, tx, e.tenant); err != nil {
+			return err
+		}
+		ids, err = claim(ctx, tx, e.tenant, holder, e.cfg.Lease, most, all)
+		return err
+	})
+	return ids, holder, err
+}
+
+// hold reads a claimed account and gives it back.
+func (e *Engine) hold(ctx context.Context, id, holder uuid.UUID, once bool) error {
+	var a account.Account
+	err := e.tx(ctx, func(tx pgx.Tx) error {
+		all, err := account.List(ctx, tx, e.tenant)
+		for _, one := range all {
+			if one.ID == id {
+				a = one
+				return nil
+			}
+		}
+		return errors.Join(err, errLost)
+	})
+	if err != nil {
+		return err // its claim ends with the lease
+	}
+	r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name))}
+	pause, err := r.read(ctx, once)
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	released := e.tx(clean, func(tx pgx.Tx) error { return release(clean, tx, e.tenant, id, holder, pause) })
+	if err != nil {
+		err = fmt.Errorf("account %s: %w", a.Name, err)
+	}
+	return errors.Join(err, released)
+}

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
+
+const (
+	// pageItems is how many messages are listed at once, and chunkItems and
+	// chunkBytes how many are read, decided and committed together: what a process
+	// that dies has to read again.
+	pageItems  = 200
+	chunkItems = 50
+	chunkBytes = 8 << 20
+)
+
+type kind string
+
+const (
+	kindChanges  kind = "changes"
+	kindBackfill kind = "backfill"
+)
+
+// pass is a reading of the account's folders. It has a row of triage_runs once it
+// found something.
+type pass struct {
+	*run
+	id   uuid.UUID
+	kind kind
+	// counted says that the pass has a row.
+	counted bool
+	err     error
+}
+
+func newPass(r *run, k kind) *pass { return &pass{run: r, id: uuid.Must(uuid.NewV7()), kind: k} }
+
+// end records the end of a pass that has a row.
+func (p *pass) end(ctx context.Context) {
+	if !p.counted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := p.engine.tx(ctx, func(tx pgx.Tx) error { return endRun(ctx, tx, p, problem(p.err)) }); err != nil {
+		p.log.WarnContext(ctx, "end of a run not recorded", slog.Any("error", err))
+	}
+}
+
+// newer reads what happened in a folder since the last time. The first time it
+// notes where the folder ends: what was before is backfill's.
+func (p *pass) newer(ctx context.Context, f mailbox.Folder) error {
+	at, err := p.position(ctx, f)
+	if err != nil {
+		return err
+	}
+	for more := true; more; {
+		known := func(ctx context.Context) ([]mailbox.Location, error) { return p.known(ctx, f.Name) }
+		changes, err := p.reader.Changes(ctx, f.Name, at.cursor, pageItems, known)
+		if err != nil {
+			return err
+		}
+		if changes.Reset || len(changes.Flagged)+len(changes.Gone) > 0 {
+			if err := p.moved(ctx, f, changes); err != nil {
+				return err
+			}
+		}
+		for _, chunk := range chunks(changes.New) {
+			if err := p.chunk(ctx, f, chunk, nil); err != nil {
+				return err
+			}
+		}
+		if string(changes.Next) != string(at.cursor) {
+			at.cursor = changes.Next
+			if err := p.write(ctx, func(tx pgx.Tx) error { return putPosition(ctx, tx, p.run, f, at) }); err != nil {
+				return err
+			}
+		}
+		more = changes.More
+	}
+	return nil
+}
+
+// page reads a page of what is older in the first folder that is not done, newest
+// first. It reports whether there may be more.
+func (p *pass) page(ctx context.Context, folders []mailbox.Folder) (more bool, err error) {
+	oldest := time.Now().AddDate(0, 0, -p.account.BackfillDays)
+	for _, f := range folders {
+		at, err := p.position(ctx, f)
+		if err != nil {
+			return false, err
+		}
+		if at.olderDone {
+			continue
+		}
+		items, next, err := p.reader.Older(ctx, f.Name, at.older, pageItems)
+		if err != nil {
+			return false, err
+		}
+		var wanted []mailbox.Item
+		for _, it := range items {
+			if it.Received.After(oldest) {
+				wanted = append(wanted, it)
+			}
+		}
+		at.older, at.olderDone = next, len(wanted) == 0
+		done := func(tx pgx.Tx) error { return putPosition(ctx, tx, p.run, f, at) }
+		all := chunks(wanted)
+		for i, chunk := range all {
+			var with func(pgx.Tx) error
+			if i == len(all)-1 {
+				with = done
+			}
+			if err := p.chunk(ctx, f, chunk, with); err != nil {
+				return false, err
+			}
+		}
+		if len(all) == 0 {
+			return true, p.write(ctx, done)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// position is how far a folder was read.
+type position struct {
+	cursor, older mailbox.Cursor
+	olderDone     bool
+}
+
+func (p *pass) position(ctx context.Context, f mailbox.Folder) (position, error) {
+	var at position
+	err := p.engine.tx(ctx, func(tx pgx.Tx) (err error) {
+		at, err = positionOf(ctx, tx, p.run, f.Name)
+		return err
+	})
+	if err != nil || len(at.cursor) > 0 {
+		return at, err
+	}
+	if at.cursor, err = p.reader.End(ctx, f.Name); err != nil {
+		return at, err
+	}
+	at.olderDone = p.account.BackfillDays == 0
+	return at, p.write(ctx, func(tx pgx.Tx) error { return putPosition(ctx, tx, p.run, f, at) })
+}
+
+func (p *pass) known(ctx context.Context, folder string) (all []mailbox.Location, err error) {
+	err = p.engine.tx(ctx, func(tx pgx.Tx) (err error) {
+		all, err = knownLocations(ctx, tx, p.run, folder)
+		return err
+	})
+	return all, err
+}
+
+// write runs fn in a transaction that requires that the run still holds the
+// account.
+func (p *pass) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return p.engine.tx(ctx, func(tx pgx.Tx) error {
+		if err := require(ctx, tx, p.run); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// chunk reads messages, decides about those that are new, and commits all of it in
+// one transaction, with what with adds.
+func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) error {
+	began := time.Now()
+	c := &chunk{pass: p, folder: f}
+	err := p.reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
+		switch {
+		case errors.Is(err, mailbox.ErrGone):
+		case errors.Is(err, mailbox.ErrTooLarge):
+			c.skipped++
+		case err != nil:
+			return err
+		default:
+			c.mails = append(c.mails, mail{item: it, message: message.Parse(raw), raw: raw})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range c.mails {
+		m := &c.mails[i]
+		m.authentication = authenticate.Check(ctx, m.raw, m.message, authenticate.Config{
+			TrustedHost: p.account.Connection.TrustedHost, Resolver: p.engine.cfg.Resolver, Now: began,
+		})
+		m.raw = nil
+	}
+	err = p.write(ctx, func(tx pgx.Tx) error {
+		if err := c.store(ctx, tx); err != nil || with == nil {
+			return err
+		}
+		return with(tx)
+	})
+	if err == nil {
+		p.counted = true
+		p.engine.metrics.chunk(ctx, c, time.Since(began))
+		p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
+			slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", c.skipped))
+	}
+	return err
+}
+
+// chunks divides items into what is read and committed together.
+func chunks(items []mailbox.Item) (all [][]mailbox.Item) {
+	var size int64
+	from := 0
+	for i, it := range items {
+		if i > from && (i-from == chunkItems || size+it.Size > chunkBytes) {
+			all = append(all, items[from:i])
+			from, size = i, 0
+		}
+		size += it.Size
+	}
+	if from < len(items) {
+		all = append(all, items[from:])
+	}
+	return all
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// The rows below are passed to the database as JSON, whole sets at once.
+
+type messageRow struct {
+	Message       uuid.UUID  `json:"message_id"`
+	Identity      string     `json:"identity"`
+	Header        string     `json:"header_id"`
+	Refs          []string   `json:"refs"`
+	Thread        uuid.UUID  `json:"thread_id"`
+	ThreadSubject string     `json:"thread_subject"`
+	Participants  []string   `json:"participants"`
+	Outgoing      bool       `json:"outgoing"`
+	Sender        string     `json:"sender"`
+	SenderName    string     `json:"sender_name"`
+	List          string     `json:"list"`
+	Subject       string     `json:"subject"`
+	Body          string     `json:"body"`
+	Sent          *time.Time `json:"sent_at"`
+	Received      time.Time  `json:"received_at"`
+	Size          int64      `json:"size"`
+}
+
+type locationRow struct {
+	Key     string    `json:"key"`
+	Message uuid.UUID `json:"message_id"`
+	Flags   []string  `json:"flags"`
+}
+
+type senderRow struct {
+	Address  string    `json:"address"`
+	Name     string    `json:"name"`
+	First    time.Time `json:"first_seen"`
+	Last     time.Time `json:"last_seen"`
+	Received int       `json:"received"`
+	Sent     int       `json:"sent"`
+	Replied  int       `json:"replied"`
+}
+
+type touchedRow struct {
+	Message uuid.UUID `json:"message_id"`
+	Undone  []string  `json:"undone"`
+}
+
+type decisionRow struct {
+	Message    uuid.UUID           `json:"message_id"`
+	Act        classify.Act        `json:"act"`
+	Category   classify.Category   `json:"category"`
+	Priority   classify.Priority   `json:"priority"`
+	Bucket     decide.Bucket       `json:"bucket"`
+	Cohort     decide.Cohort       `json:"cohort"`
+	Level      int                 `json:"level"`
+	Confidence float64             `json:"confidence"`
+	Question   bool                `json:"question"`
+	Decision   decide.Decision     `json:"decision"`
+	Signals    signals             `json:"signals"`
+	Prediction classify.Prediction `json:"prediction"`
+	Features   []byte              `json:"features"`
+	Notes      notes               `json:"notes"`
+	Skipped    []plan.Skip         `json:"skipped"`
+	Model      string              `json:"model"`
+}
+
+// signals is what the rules found, as it is stored. Evidence is text of the mail.
+type signals struct {
+	Symbols        []signal.Symbol         `json:"symbols"`
+	Sums           map[signal.Axis]float64 `json:"sums"`
+	Suspicious     bool                    `json:"suspicious"`
+	Phishing       bool                    `json:"phishing"`
+	Injection      bool                    `json:"injection"`
+	SecurityAlert  bool                    `json:"security_alert"`
+	Code           string                  `json:"code,omitempty"`
+	Authentication signal.Authentication   `json:"authentication"`
+}
+
+// notes says what reading took away from a message, and what was broken.
+type notes struct {
+	Removed     []message.Note       `json:"removed,omitempty"`
+	Warnings    []string             `json:"warnings,omitempty"`
+	Attachments []message.Attachment `json:"attachments,omitempty"`
+	Language    string               `json:"language,omitempty"`
+}
+
+func decisionRowOf(m *mail, d decide.Decision, found signal.Result, p classify.Prediction, f classify.Features, skips []plan.Skip) (decisionRow, error) {
+	features, err := f.MarshalBinary()
+	if err != nil {
+		return decisionRow{}, err
+	}
+	return decisionRow{
+		Message: m.id, Act: d.Act, Category: d.Category, Priority: d.Priority, Bucket: d.Bucket, Cohort: d.Cohort, Level: int(d.Allowed),
+		Confidence: d.Confidence, Question: d.Question, Decision: d, Prediction: p, Features: features, Model: p.Model,
+		Signals: signals{
+			Symbols: found.Symbols, Sums: found.Sums, Suspicious: found.Suspicious, Phishing: found.Phishing, Injection: found.Injection,
+			SecurityAlert: found.SecurityAlert, Code: found.Code, Authentication: m.authentication,
+		},
+		Notes: notes{
+			Removed: m.message.Notes, Warnings: m.message.Warnings, Attachments: m.message.Attachments, Language: m.message.Language,
+		},
+		Skipped: append([]plan.Skip{}, skips...),
+	}, nil
+}
+
+type proposalRow struct {
+	External string          `json:"external_id"`
+	Message  uuid.UUID       `json:"message_id"`
+	Action   decide.Action   `json:"action"`
+	Fields   []plan.Row      `json:"fields"`
+	Envelope json.RawMessage `json:"envelope"`
+}
+
+func proposalRowOf(m *mail, p plan.Proposal) (proposalRow, error) {
+	e, err := p.Envelope()
+	if err != nil {
+		return proposalRow{}, err
+	}
+	raw, err := json.Marshal(e)
+	return proposalRow{External: p.ExternalID, Message: m.id, Action: p.Action, Fields: p.Rows(), Envelope: raw}, err
+}
+
+// rowsOf encodes rows for PostgreSQL, whose jsonb has no zero characters.
+func rowsOf[T any](rows []T) ([]byte, error) {
+	raw, err := json.Marshal(rows)
+	if err != nil {
+		return nil, err
+	}
+	out := raw[:0]
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		if i+6 <= len(raw) && string(raw[i:i+6]) == `\u0000` {
+			i += 5
+			continue
+		}
+		out = append(out, raw[i], raw[i+1]) // a backslash is never the last character
+		i++
+	}
+	return out, nil
+}

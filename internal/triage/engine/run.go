@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// errLost says that another run holds the account, or that it was deleted.
+var errLost = errors.New("another run holds the account")
+
+// errChanged says that the account was changed, and is to be opened again.
+var errChanged = errors.New("the account was changed")
+
+// run is the reading of one account, from its claim until it is given back.
+type run struct {
+	engine  *Engine
+	account account.Account
+	holder  uuid.UUID
+	log     *slog.Logger
+
+	reader   mailbox.Reader
+	folders  []mailbox.Folder
+	contacts *signal.Contacts
+	model    *classify.Corrected
+	// corrections is the version of those in model.
+	corrections correctionsVersion
+	// asked is signalled when somebody asks for a run.
+	asked chan struct{}
+}
+
+// read reads the account until ctx ends, the account is lost or changed, or an
+// error comes; with once, until there is nothing left to read. It returns after
+// how long the account is due again.
+func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.asked = make(chan struct{}, 1)
+	renewed := make(chan struct{})
+	go func() { // ends with ctx, and read waits for it
+		defer close(renewed)
+		r.renew(ctx, cancel)
+	}()
+	defer func() {
+		cancel(nil)
+		<-renewed
+		if r.reader != nil {
+			_ = r.reader.Close()
+		}
+	}()
+	for {
+		err := r.cycle(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			if errors.Is(cause, errLost) {
+				r.log.WarnContext(ctx, "triage lost an account", slog.Any("error", cause))
+			}
+			return 0, nil
+		}
+		pause = r.account.Every
+		if err != nil {
+			pause = r.pauseAfter(err)
+			r.log.WarnContext(ctx, "mail account not read", slog.Duration("retry_in", pause), slog.String("error", problem(err)))
+		}
+		if ended := r.ended(ctx, err, pause); ended != nil && err == nil {
+			err = ended
+		}
+		if once || err != nil {
+			return pause, err
+		}
+		r.wait(ctx, pause)
+	}
+}
+
+// cycle reads what is new in every folder and then a page of what is older, until
+// nothing older is left.
+func (r *run) cycle(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	changes, backfill := newPass(r, kindChanges), newPass(r, kindBackfill)
+	defer changes.end(ctx)
+	defer backfill.end(ctx)
+	for {
+		for _, f := range r.folders {
+			if err := changes.newer(ctx, f); err != nil {
+				changes.err = err
+				return err
+			}
+		}
+		more, err := backfill.page(ctx, r.folders)
+		if err != nil {
+			backfill.err = err
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// start opens the account unless it is open, and loads what decisions depend on.
+func (r *run) start(ctx context.Context) error {
+	err := r.engine.tx(ctx, func(tx pgx.Tx) error {
+		if err := startSchedule(ctx, tx, r); err != nil {
+			return err
+		}
+		return r.load(ctx, tx)
+	})
+	if err != nil || r.reader != nil {
+		return err
+	}
+	reader, err := r.engine.cfg.Open(ctx, r.account)
+	if err != nil {
+		return err
+	}
+	all, err := reader.Folders(ctx)
+	r.folders = r.folders[:0]
+	for _, f := range all {
+		if r.account.Connection.Reads(f) {
+			r.folders = append(r.folders, f)
+		}
+	}
+	if err == nil && len(r.folders) == 0 {
+		err = fmt.Errorf("the account has none of the folders that are to be read")
+	}
+	if err != nil {
+		return errors.Join(err, reader.Close())
+	}
+	r.reader = reader
+	return nil
+}
+
+// load reads the owner's correspondents, and the corrections if they changed.
+func (r *run) load(ctx context.Context, tx pgx.Tx) error {
+	list, err := contacts(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	r.contacts = signal.NewContacts(list)
+	version, err := correctionsOf(ctx, tx, r)
+	if err != nil || r.model != nil && version == r.corrections {
+		return err
+	}
+	made, err := corrections(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	if r.model, err = r.engine.cfg.Model.Corrected(made); err == nil {
+		r.corrections = version
+	}
+	return err
+}
+
+// ended records how a cycle ended. After an error the account is opened again.
+func (r *run) ended(ctx context.Context, err error, pause time.Duration) error {
+	if err != nil && r.reader != nil {
+		_ = r.reader.Close()
+		r.reader = nil
+	}
+	r.engine.metrics.cycle(ctx, err)
+	return r.engine.tx(ctx, func(tx pgx.Tx) error { return endSchedule(ctx, tx, r, problem(err), pause) })
+}
+
+// wait returns when a folder may have changed, when somebody asks for a run, or
+// after a while. An error of waiting shows in the next cycle.
+func (r *run) wait(ctx context.Context, longest time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	stop := make(chan struct{})
+	go func() { // ends when stop is closed
+		select {
+		case <-r.asked:
+			cancel()
+		case <-stop:
+		}
+	}()
+	defer close(stop)
+	names := make([]string, len(r.folders))
+	for i, f := range r.folders {
+		names[i] = f.Name
+	}
+	_ = r.reader.Wait(ctx, names)
+}
+
+// renew extends the lease until ctx ends, and cancels it when the account is lost
+// or changed.
+func (r *run) renew(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(min(r.engine.cfg.Lease/4, 2*time.Second))
+	defer tick.Stop()
+	for until := time.Now().Add(r.engine.cfg.Lease); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var now renewal
+		began := time.Now()
+		err := r.engine.tx(ctx, func(tx pgx.Tx) (err error) {
+			now, err = renew(ctx, tx, r)
+			return err
+		})
+		switch {
+		case errors.Is(err, fault.NotFound), err != nil && time.Now().After(until):
+			cancel(errLost)
+		case err != nil:
+		case !now.enabled || now.version != r.account.Version:
+			cancel(errChanged)
+		default:
+			until = began.Add(r.engine.cfg.Lease)
+			if now.asked {
+				select {
+				case r.asked <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}
+}
+
+// pauseAfter returns how long to wait after an error: what the server asks for,
+// else longer with each failure.
+func (r *run) pauseAfter(err error) time.Duration {
+	if asked := mailbox.RetryAfter(err); asked > 0 {
+		return asked
+	}
+	return time.Duration((0.75 + rand.Float64()/2) * float64(max(r.account.Every, 10*time.Second)))
+}
+
+// problem returns what is stored and logged of an error; empty for none.
+func problem(err error) string {
+	const most = 300
+	if err == nil {
+		return ""
+	}
+	text := []rune(err.Error())
+	return string(text[:min(len(text), most)])
+}

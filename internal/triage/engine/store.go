@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+func tenantOf(ctx context.Context, tx pgx.Tx) (envelope.TenantID, error) {
+	id, err := dbsqlc.New().TriageTenant(ctx, tx)
+	return envelope.TenantID(id), err
+}
+
+func fillSchedules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
+	return dbsqlc.New().TriageScheduleFill(ctx, tx, uuid.UUID(tenant))
+}
+
+func claim(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, holder uuid.UUID, lease time.Duration, most int, all bool) ([]uuid.UUID, error) {
+	return dbsqlc.New().TriageClaim(ctx, tx, &dbsqlc.TriageClaimParams{
+		TenantID: uuid.UUID(tenant), Holder: &holder, LeaseSeconds: lease.Seconds(), Most: int64(most), AllAccounts: all,
+	})
+}
+
+func release(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account, holder uuid.UUID, pause time.Duration) error {
+	return dbsqlc.New().TriageRelease(ctx, tx, &dbsqlc.TriageReleaseParams{
+		TenantID: uuid.UUID(tenant), AccountID: account, Holder: &holder, PauseSeconds: pause.Seconds(),
+	})
+}
+
+// require fails with errLost unless the run still holds its account, and keeps
+// others from taking it until the transaction ends.
+func require(ctx context.Context, tx pgx.Tx, r *run) error {
+	n, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, LeaseSeconds: r.engine.cfg.Lease.Seconds(),
+	})
+	return postgres.Affected(n, err, errLost)
+}
+
+// renewal is what a run learns when it renews its lease.
+type renewal struct {
+	asked, enabled bool
+	version        int64
+}
+
+func renew(ctx context.Context, tx pgx.Tx, r *run) (renewal, error) {
+	row, err := dbsqlc.New().TriageRenew(ctx, tx, &dbsqlc.TriageRenewParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, LeaseSeconds: r.engine.cfg.Lease.Seconds(),
+	})
+	return renewal{row.Asked, row.Enabled, row.Version}, err
+}
+
+func startSchedule(ctx context.Context, tx pgx.Tx, r *run) error {
+	return dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder})
+}
+
+func endSchedule(ctx context.Context, tx pgx.Tx, r *run, problem string, pause time.Duration) error {
+	return dbsqlc.New().TriageScheduleEnd(ctx, tx, &dbsqlc.TriageScheduleEndParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Error: problem, PauseSeconds: pause.Seconds(),
+	})
+}
+
+func endRun(ctx context.Context, tx pgx.Tx, p *pass, problem string) error {
+	return dbsqlc.New().TriageRunEnd(ctx, tx, &dbsqlc.TriageRunEndParams{TenantID: p.tenant(), RunID: p.id, Error: problem})
+}
+
+func contacts(ctx context.Context, tx pgx.Tx, r *run) ([]signal.Contact, error) {
+	const most = 1000
+	rows, err := dbsqlc.New().TriageContacts(ctx, tx, &dbsqlc.TriageContactsParams{TenantID: r.tenant(), AccountID: r.account.ID, Most: most})
+	return postgres.Map(rows, err, func(c dbsqlc.TriageContactsRow) signal.Contact { return signal.Contact{Name: c.Name, Addr: c.Address} })
+}
+
+// correctionsVersion changes whenever a correction is made or taken back.
+type correctionsVersion struct{ made, newest int64 }
+
+func correctionsOf(ctx context.Context, tx pgx.Tx, r *run) (correctionsVersion, error) {
+	row, err := dbsqlc.New().TriageCorrectionsVersion(ctx, tx, &dbsqlc.TriageCorrectionsVersionParams{TenantID: r.tenant(), AccountID: r.account.ID})
+	return correctionsVersion{row.Made, row.Newest}, err
+}
+
+// corrections returns those that can be replayed: features of another version of
+// the program cannot.
+func corrections(ctx context.Context, tx pgx.Tx, r *run) (made []classify.Correction, err error) {
+	rows, err := dbsqlc.New().TriageCorrectionsOf(ctx, tx, &dbsqlc.TriageCorrectionsOfParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Most: classify.MaxCorrections,
+	})
+	for _, row := range rows {
+		c := classify.Correction{Sequence: row.CorrectionNo, Head: classify.Head(row.Head), Label: row.Label}
+		if c.Features.UnmarshalBinary(row.Features) == nil {
+			made = append(made, c)
+		}
+	}
+	return made, err
+}
+
+func positionOf(ctx context.Context, tx pgx.Tx, r *run, folder string) (position, error) {
+	row, err := dbsqlc.New().TriageFolder(ctx, tx, &dbsqlc.TriageFolderParams{TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return position{}, nil
+	}
+	return position{cursor: mailbox.Cursor(row.Cursor), older: mailbox.Cursor(row.Older), olderDone: row.OlderDone}, err
+}
+
+func putPosition(ctx context.Context, tx pgx.Tx, r *run, f mailbox.Folder, at position) error {
+	return dbsqlc.New().TriageFolderPut(ctx, tx, &dbsqlc.TriageFolderPutParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Folder: f.Name, Use: string(f.Use),
+		Cursor: string(at.cursor), Older: string(at.older), OlderDone: at.olderDone,
+	})
+}
+
+func knownLocations(ctx context.Context, tx pgx.Tx, r *run, folder string) ([]mailbox.Location, error) {
+	keys, err := dbsqlc.New().TriageLocationsKnown(ctx, tx, &dbsqlc.TriageLocationsKnownParams{TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder})
+	return postgres.Map(keys, err, func(key string) mailbox.Location { return mailbox.Location{Folder: folder, Key: key} })
+}
+
+// tenant is that of the account, as queries take it.
+func (r *run) tenant() uuid.UUID { return uuid.UUID(r.engine.tenant) }
+
+// load reads what deciding about the chunk's messages depends on.
+func (c *chunk) load(ctx context.Context, tx pgx.Tx) error {
+	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx))
+}
+
+func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
+	identities := make([][]byte, len(c.mails))
+	for i, m := range c.mails {
+		identities[i] = m.message.Identity[:]
+	}
+	rows, err := dbsqlc.New().TriageMessagesKnown(ctx, tx, &dbsqlc.TriageMessagesKnownParams{TenantID: c.tenant(), AccountID: c.account.ID, Identities: identities})
+	c.known = make(map[string]knownMessage, len(rows))
+	for _, r := range rows {
+		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, copies: int(r.Copies), moved: r.Moved}
+	}
+	return err
+}
+
+func (c *chunk) loadThreads(ctx context.Context, tx pgx.Tx) error {
+	p := &dbsqlc.TriageMessagesRelatedParams{TenantID: c.tenant(), AccountID: c.account.ID, Named: []string{}, HeaderIds: []string{}, Subjects: []string{}}
+	for _, m := range c.mails {
+		p.Named = append(p.Named, m.named...)
+		if m.header != "" {
+			p.HeaderIds = append(p.HeaderIds, m.header)
+		}
+		if subject := threadSubject(m.message.Subject); subject != "" && len(m.named) == 0 && !slices.Contains(p.Subjects, subject) {
+			p.Subjects = append(p.Subjects, subject)
+		}
+	}
+	rows, err := dbsqlc.New().TriageMessagesRelated(ctx, tx, p)
+	c.threads = newThreads()
+	for _, r := range rows {
+		c.threads.put(&related{
+			header: r.HeaderID, subject: r.ThreadSubject, sender: r.Sender, participants: r.Participants, thread: r.ThreadID,
+			outgoing: r.Outgoing, received: r.ReceivedAt, bucket: bucketOf(r.Bucket),
+		}, r.Refs)
+	}
+	return err
+}
+
+func (c *chunk) loadSenders(ctx context.Context, tx pgx.Tx) error {
+	addresses := []string{}
+	for _, m := range c.mails {
+		addresses = append(addresses, participants(m.message)...)
+		if id := list(m.message); id != "" {
+			addresses = append(addresses, listAddress(id))
+		}
+	}
+	rows, err := dbsqlc.New().TriageSenders(ctx, tx, &dbsqlc.TriageSendersParams{TenantID: c.tenant(), AccountID: c.account.ID, Addresses: addresses})
+	c.senders = newSenders()
+	for _, r := range rows {
+		c.senders.known[r.Address] = signal.Sender{
+			FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Received: int(r.Received), Sent: int(r.Sent), Replied: int(r.Replied), Corrected: int(r.Corrected),
+		}
+	}
+	return err
+}

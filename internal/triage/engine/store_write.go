@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+)
+
+func bucketOf(text string) decide.Bucket { return decide.Bucket(text) }
+
+// write stores what was decided, and proposes.
+func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
+	q, tenant, account := dbsqlc.New(), c.tenant(), c.account.ID
+	steps := []func() error{
+		func() error {
+			return inserted(c.messages, func(rows []byte) error {
+				return q.TriageMessagesInsert(ctx, tx, &dbsqlc.TriageMessagesInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
+			})
+		},
+		func() error { return c.joinThreads(ctx, tx) },
+		func() error {
+			return inserted(c.senders.rows(), func(rows []byte) error {
+				return q.TriageSendersAdd(ctx, tx, &dbsqlc.TriageSendersAddParams{TenantID: tenant, AccountID: account, Rows: rows})
+			})
+		},
+		func() error {
+			return inserted(c.locations, func(rows []byte) error {
+				return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: tenant, AccountID: account, Folder: c.folder.Name, Rows: rows})
+			})
+		},
+		func() error { return touch(ctx, tx, c.run, c.touched) },
+		func() error {
+			return inserted(c.decisions, func(rows []byte) error {
+				return q.TriageDecisionsInsert(ctx, tx, &dbsqlc.TriageDecisionsInsertParams{TenantID: tenant, AccountID: account, RunID: c.id, Rows: rows})
+			})
+		},
+		func() error { return c.propose(ctx, tx) },
+		func() error {
+			return q.TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{
+				TenantID: tenant, AccountID: account, RunID: c.id, Kind: string(c.kind), Read: int32(len(c.mails)),
+				Decided: int32(len(c.decisions)), Proposed: int32(c.proposed), Skipped: int32(c.skipped),
+			})
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inserted passes rows to a statement; none are not passed.
+func inserted[T any](rows []T, insert func([]byte) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	raw, err := rowsOf(rows)
+	if err != nil {
+		return err
+	}
+	return insert(raw)
+}
+
+// rows returns what was added, in one order, so that two transactions never wait
+// for each other.
+func (s *senders) rows() []senderRow {
+	var all []senderRow
+	for _, r := range s.added {
+		all = append(all, *r)
+	}
+	slices.SortFunc(all, func(a, b senderRow) int {
+		if a.Address < b.Address {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// joinThreads makes one of the threads that a message of the chunk belongs to.
+func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
+	into := map[uuid.UUID][]uuid.UUID{}
+	for other := range c.threads.joined {
+		id := c.threads.now(other)
+		into[id] = append(into[id], other)
+	}
+	for id, others := range into {
+		err := dbsqlc.New().TriageThreadsJoin(ctx, tx, &dbsqlc.TriageThreadsJoinParams{TenantID: c.tenant(), ThreadID: id, Others: others})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// propose stores proposals with the origin of every value, and proposes those that
+// no run proposed before.
+func (c *chunk) propose(ctx context.Context, tx pgx.Tx) error {
+	c.proposed = 0
+	if len(c.proposals) == 0 {
+		return nil
+	}
+	raw, err := rowsOf(c.proposals)
+	if err != nil {
+		return err
+	}
+	q := dbsqlc.New()
+	rows, err := q.TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: c.tenant(), AccountID: c.account.ID, Rows: raw})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	envelopes, external := make([][]byte, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		envelopes[i], external[i] = r.Envelope, r.ExternalID
+	}
+	ids, err := q.TriageProposalsPropose(ctx, tx, envelopes)
+	if err != nil {
+		return err
+	}
+	c.proposed = len(ids)
+	return q.TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: c.tenant(), ExternalIds: external, ProposalIds: ids})
+}
+
+func touch(ctx context.Context, tx pgx.Tx, r *run, rows []touchedRow) error {
+	return inserted(rows, func(raw []byte) error {
+		return dbsqlc.New().TriageTouched(ctx, tx, &dbsqlc.TriageTouchedParams{TenantID: r.tenant(), Rows: raw})
+	})
+}
+
+// moved records in one transaction what happened to messages that were there:
+// flags that changed, locations that went.
+func (p *pass) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Changes) error {
+	return p.write(ctx, func(tx pgx.Tx) error {
+		q, at := dbsqlc.New(), &dbsqlc.TriageLocationsDeleteParams{
+			TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, AllKeys: changes.Reset, Keys: []string{},
+		}
+		for _, l := range changes.Gone {
+			at.Keys = append(at.Keys, l.Key)
+		}
+		if len(changes.Flagged) > 0 && !changes.Reset {
+			if err := p.flagged(ctx, tx, f, changes.Flagged); err != nil {
+				return err
+			}
+		}
+		if !changes.Reset && len(at.Keys) == 0 {
+			return nil
+		}
+		return q.TriageLocationsDelete(ctx, tx, at)
+	})
+}
+
+// flagged stores flags that changed, and what the owner did to the message by
+// changing them.
+func (p *pass) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items []mailbox.Item) error {
+	now := make(map[string][]string, len(items))
+	keys := make([]string, len(items))
+	for i, it := range items {
+		now[it.Key], keys[i] = it.Flags, it.Key
+	}
+	q := dbsqlc.New()
+	rows, err := q.TriageLocations(ctx, tx, &dbsqlc.TriageLocationsParams{TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, Keys: keys})
+	if err != nil {
+		return err
+	}
+	var locations []locationRow
+	var touched []touchedRow
+	for _, r := range rows {
+		locations = append(locations, locationRow{Key: r.Key, Message: r.MessageID, Flags: append([]string{}, now[r.Key]...)})
+		if t, ok := touchedBy(r.Flags, now[r.Key], r.Proposed); ok {
+			t.Message = r.MessageID
+			touched = append(touched, t)
+		}
+	}
+	err = inserted(locations, func(raw []byte) error {
+		return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, Rows: raw})
+	})
+	if err != nil {
+		return err
+	}
+	return touch(ctx, tx, p.run, touched)
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+)
+
+// threadAge is how far apart messages of one subject may be to be one thread.
+const threadAge = 30 * 24 * time.Hour
+
+// threads are the messages that those of a chunk may belong to: the stored ones,
+// and those of the chunk itself.
+type threads struct {
+	byHeader  map[string][]*related
+	byRef     map[string][]*related
+	bySubject map[string][]*related
+	// joined has the threads that turned out to be another one.
+	joined map[uuid.UUID]uuid.UUID
+}
+
+// related is a message that others may belong to.
+type related struct {
+	header, subject, sender string
+	participants            []string
+	thread                  uuid.UUID
+	outgoing                bool
+	received                time.Time
+	bucket                  decide.Bucket
+}
+
+// thread is what a message belongs to.
+type thread struct {
+	id uuid.UUID
+	// replyToMine says that the message names one of the owner, and ownerReplied that
+	// the owner answered it.
+	replyToMine, ownerReplied bool
+	// amends is the bucket of the message that this one names; senders are those of
+	// the messages that it names and that came in.
+	amends  decide.Bucket
+	senders []string
+}
+
+func newThreads() *threads {
+	return &threads{
+		byHeader: map[string][]*related{}, byRef: map[string][]*related{}, bySubject: map[string][]*related{}, joined: map[uuid.UUID]uuid.UUID{},
+	}
+}
+
+func (t *threads) put(r *related, refs []string) {
+	if r.header != "" {
+		t.byHeader[r.header] = append(t.byHeader[r.header], r)
+	}
+	for _, ref := range refs {
+		t.byRef[ref] = append(t.byRef[ref], r)
+	}
+	if r.subject != "" {
+		t.bySubject[r.subject] = append(t.bySubject[r.subject], r)
+	}
+}
+
+// add makes a message of the chunk one that later ones may belong to.
+func (t *threads) add(m messageRow) {
+	t.put(&related{
+		header: m.Header, subject: m.ThreadSubject, sender: m.Sender, participants: m.Participants, thread: m.Thread,
+		outgoing: m.Outgoing, received: m.Received,
+	}, m.Refs)
+}
+
+// find returns the thread of a message. A message that belongs to several makes
+// them one.
+func (t *threads) find(m *mail, own []string) thread {
+	var is thread
+	var with []*related
+	for _, id := range m.named {
+		for _, r := range t.byHeader[id] {
+			with = append(with, r)
+			if r.outgoing {
+				is.replyToMine = true
+			} else if is.amends == "" {
+				is.amends = r.bucket
+			}
+			if !r.outgoing && r.sender != "" && !slices.Contains(is.senders, r.sender) {
+				is.senders = append(is.senders, r.sender)
+			}
+		}
+	}
+	if m.header != "" {
+		for _, r := range t.byRef[m.header] {
+			with = append(with, r)
+			is.ownerReplied = is.ownerReplied || r.outgoing
+		}
+	}
+	if len(with) == 0 {
+		with = t.sameSubject(m, own)
+	}
+	for _, r := range with {
+		id := t.now(r.thread)
+		if is.id == (uuid.UUID{}) {
+			is.id = id
+		} else if id != is.id {
+			t.joined[id] = is.id
+		}
+	}
+	if is.id == (uuid.UUID{}) {
+		is.id = uuid.Must(uuid.NewV7())
+	}
+	return is
+}
+
+// sameSubject returns messages of the same subject within some time that share a
+// participant, for an answer that names no message.
+func (t *threads) sameSubject(m *mail, own []string) (with []*related) {
+	subject := threadSubject(m.message.Subject)
+	if subject == "" || len(m.named) > 0 || subject == message.Fold(m.message.Subject) {
+		return nil // it is no answer
+	}
+	ours := participants(m.message)
+	for _, r := range t.bySubject[subject] {
+		shared := slices.ContainsFunc(r.participants, func(a string) bool { return slices.Contains(ours, a) && !slices.Contains(own, a) })
+		if shared && m.item.Received.Sub(r.received).Abs() <= threadAge {
+			with = append(with, r)
+		}
+	}
+	return with
+}
+
+// now returns what a thread is by now.
+func (t *threads) now(id uuid.UUID) uuid.UUID {
+	for {
+		next, ok := t.joined[id]
+		if !ok {
+			return id
+		}
+		id = next
+	}
+}
+
+func threadSubject(subject string) string { return clip(message.ThreadSubject(subject), 500) }
