@@ -49,6 +49,9 @@ const usage = `bench measures Countersign against the River library in the same 
   slowtool    submit to the tool's being called, of another tenant and of another
               source, beside thousands of due calls that take 30 s each, against the
               same without them (not among the default runs)
+  mail        messages a second that a core understands, against what go-message
+              alone needs to decode them (not among the default runs; needs no
+              server)
   hostile     what one tenant notices of another that attacks the API with
               -bodies generated bodies and those that are known to be costly, in
               -rounds of a quiet time and an attack; it fails if the p99 is, in the
@@ -92,11 +95,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	srv, err := openServer(ctx, o.url)
-	if err != nil {
-		return err
+	srv := &server{}
+	if !slices.Equal(o.run, []string{"mail"}) {
+		if srv, err = openServer(ctx, o.url); err != nil {
+			return err
+		}
+		defer srv.close()
 	}
-	defer srv.close()
 	rep, err := newReport(o.results, srv)
 	if err != nil {
 		return err
@@ -118,6 +123,7 @@ func measures() map[string]measure {
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
+		"mail": measureMail,
 	}
 }
 

@@ -40,7 +40,7 @@ func newReport(path string, srv *server) (*report, error) {
 	v := machine.Versions(riverModule)
 	r := &report{
 		path: path, machine: machine.Describe(),
-		versions: fmt.Sprintf("PostgreSQL %s, %s, River %s", srv.version, v["go"], cmp.Or(v[riverModule], "unknown")),
+		versions: fmt.Sprintf("PostgreSQL %s, %s, River %s", cmp.Or(srv.version, "none"), v["go"], cmp.Or(v[riverModule], "unknown")),
 	}
 	fmt.Printf("machine   %s\nversions  %s\n\n", r.machine, r.versions)
 	return r, os.MkdirAll(filepath.Dir(path), 0o755)
@@ -48,6 +48,11 @@ func newReport(path string, srv *server) (*report, error) {
 
 // pair reports rounds of River and of Countersign, measured in turn.
 func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]float64) {
+	r.against("river", name, unit, ours, peer, extra)
+}
+
+// against reports rounds of another library and of Countersign, measured in turn.
+func (r *report) against(library, name, unit string, ours, peer []float64, extra map[string]float64) {
 	ratios := make([]float64, len(ours))
 	worst := ours[0] / peer[0]
 	for i := range ours {
@@ -57,7 +62,7 @@ func (r *report) pair(name, unit string, ours, peer []float64, extra map[string]
 	res := result{
 		Name: name, Ours: median(ours), Peer: median(peer), Ratio: median(ratios), Worst: worst, Unit: unit, Rounds: len(ours), Extra: extra,
 	}
-	fmt.Printf("%-28s ours %9.0f   river %9.0f %s   ratio %.2f   worst round %.2f\n", name, res.Ours, res.Peer, unit, res.Ratio, res.Worst)
+	fmt.Printf("%-28s ours %9.0f   %s %9.0f %s   ratio %.2f   worst round %.2f\n", name, res.Ours, library, res.Peer, unit, res.Ratio, res.Worst)
 	r.write(res)
 }
 

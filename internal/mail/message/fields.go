@@ -76,16 +76,18 @@ func fieldName(line []byte) ([]byte, bool) {
 // unfold returns a value on one line, as valid UTF-8: bytes that are none are
 // read as Windows-1252, which is what senders of such fields mean most often.
 func unfold(value []byte) string {
-	value = bytes.TrimSpace(value)
-	if bytes.ContainsAny(value, "\r\n\x00") {
-		value = bytes.Map(func(r rune) rune {
-			if r == '\r' || r == '\n' || r == 0 {
-				return -1
-			}
-			return r
-		}, decode8Bit(value))
+	value = decode8Bit(bytes.TrimSpace(value))
+	if !bytes.ContainsAny(value, "\r\n\x00") {
+		return string(value)
 	}
-	return string(decode8Bit(value))
+	var b strings.Builder
+	b.Grow(len(value))
+	for _, c := range value {
+		if c != '\r' && c != '\n' && c != 0 {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 func decode8Bit(text []byte) []byte {

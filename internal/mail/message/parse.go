@@ -34,12 +34,15 @@ func (m *Message) clean(text string) string {
 	m.Invisible.Selectors += counts.Selectors
 	m.Invisible.SoftHyphens += counts.SoftHyphens
 	m.Invisible.Other += counts.Other
-	for kind, n := range map[string]int{
-		"zero_width": counts.ZeroWidth, "bidi": counts.Bidi, "tags": counts.Tags, "selectors": counts.Selectors,
-		"soft_hyphens": counts.SoftHyphens, "other": counts.Other,
+	for _, removed := range []struct {
+		kind  string
+		count int
+	}{
+		{"zero_width", counts.ZeroWidth}, {"bidi", counts.Bidi}, {"tags", counts.Tags}, {"selectors", counts.Selectors},
+		{"soft_hyphens", counts.SoftHyphens}, {"other", counts.Other},
 	} {
-		if n > 0 {
-			m.note("unicode", kind, n, n)
+		if removed.count > 0 {
+			m.note("unicode", removed.kind, removed.count, removed.count)
 		}
 	}
 	return text

@@ -213,10 +213,26 @@ func (t *tree) fill(l *leaf, content io.Reader) error {
 	return err
 }
 
+// plainLeaf returns the one part of a message whose body is text as it stands.
+func plainLeaf(header partHeader, body []byte) (leaf, bool) {
+	l := leaf{
+		mediaType: header.mediaType, charset: header.charset, disposition: header.disposition, name: header.name,
+		content: body, size: int64(len(body)),
+	}
+	switch header.encoding {
+	case "", "7bit", "8bit", "binary":
+		return l, l.text() && !l.attached() && len(body) <= maxTextBytes
+	}
+	return l, false
+}
+
 // readParts returns the leaves of a message.
 func (m *Message) readParts(raw, body []byte) []leaf {
 	t := tree{m: m}
 	header := readPartHeader(m.Get)
+	if l, ok := plainLeaf(header, body); ok {
+		return []leaf{l}
+	}
 	err := t.read(header, bytes.NewReader(body), 0, nil)
 	if t.cut {
 		m.warn("the message is cut off")

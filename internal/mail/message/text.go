@@ -9,9 +9,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message/quote"
 )
 
+// between stands between the texts of two parts.
+const between = "\n\n"
+
 // texts collects the texts that are shown.
 type texts struct {
-	text    strings.Builder
+	shown   []string
 	lines   int
 	regions []quote.Region
 }
@@ -21,16 +24,15 @@ func (t *texts) add(text string, marks []markup.Mark) {
 	if text == "" {
 		return
 	}
-	if t.text.Len() > 0 {
-		t.text.WriteString("\n\n")
-		t.lines += 2
+	if len(t.shown) > 0 {
+		t.lines += strings.Count(between, "\n")
 	}
 	for _, mark := range marks {
 		t.regions = append(t.regions, quote.Region{
 			Signature: mark.Kind == markup.MarkSignature, From: t.lines + mark.From, To: t.lines + mark.To,
 		})
 	}
-	t.text.WriteString(text)
+	t.shown = append(t.shown, text)
 	t.lines += strings.Count(text, "\n")
 }
 
@@ -56,7 +58,7 @@ func (m *Message) readTexts(leaves []leaf) {
 		}
 	}
 	m.attachments(leaves, shown)
-	m.Text = all.text.String()
+	m.Text = strings.Join(all.shown, between)
 	body, removed := quote.Strip(m.Text, all.regions)
 	m.Body = body
 	for _, r := range removed {

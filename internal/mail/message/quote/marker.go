@@ -1,9 +1,6 @@
 package quote
 
-import (
-	"bytes"
-	"strings"
-)
+import "strings"
 
 // withoutMarkers returns a text without the tokens by which conversations with
 // language models are divided, and how many there were. A mail has no use for
@@ -24,12 +21,14 @@ var tokens = []string{
 // withoutTokens removes tokens where they end, so that what is left of two is no
 // third one.
 func withoutTokens(text string) (string, int) {
-	if !strings.ContainsAny(text, "<[") {
+	first := firstToken(text)
+	if first < 0 {
 		return text, 0
 	}
 	out := make([]byte, 0, len(text))
+	out = append(out, text[:first]...)
 	count := 0
-	for i := range len(text) {
+	for i := first; i < len(text); i++ {
 		out = append(out, text[i])
 		if text[i] == '>' || text[i] == ']' {
 			if n := tokenBefore(out); n > 0 {
@@ -41,17 +40,27 @@ func withoutTokens(text string) (string, int) {
 	return string(out), count
 }
 
+// firstToken returns where the first token ends, less one, or -1.
+func firstToken(text string) int {
+	for i := range len(text) {
+		if (text[i] == '>' || text[i] == ']') && tokenBefore(text[:i+1]) > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // tokenBefore returns the length of a token at the end of a text.
-func tokenBefore(text []byte) int {
+func tokenBefore[T string | []byte](text T) int {
 	const longest = 40
-	if bytes.HasSuffix(text, []byte("|>")) {
-		tail := text[max(0, len(text)-longest):]
-		if start := bytes.LastIndex(tail[:len(tail)-1], []byte("<|")); start >= 0 {
+	tail := string(text[max(0, len(text)-longest):])
+	if strings.HasSuffix(tail, "|>") {
+		if start := strings.LastIndex(tail[:len(tail)-1], "<|"); start >= 0 {
 			return len(tail) - start
 		}
 	}
 	for _, token := range tokens {
-		if len(text) >= len(token) && text[len(text)-len(token)] == token[0] && strings.EqualFold(string(text[len(text)-len(token):]), token) {
+		if len(tail) >= len(token) && tail[len(tail)-len(token)] == token[0] && strings.EqualFold(tail[len(tail)-len(token):], token) {
 			return len(token)
 		}
 	}

@@ -48,8 +48,11 @@ func Strip(text string, regions []Region) (string, []Removed) {
 	if !r.left(0, len(r.lines)) {
 		r.gone, r.removed = afterQuotes, notes
 	}
-	body := r.join()
-	if body == "" {
+	body := text
+	if len(r.removed) > 0 {
+		body = r.join()
+	}
+	if strings.TrimSpace(body) == "" {
 		return text, nil
 	}
 	without, count := withoutMarkers(body)
