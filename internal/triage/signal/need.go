@@ -21,10 +21,10 @@ func (f *finder) need() {
 	if strings.EqualFold(f.m.Calendar, "REQUEST") {
 		f.add(ICSRequest, f.m.Subject)
 	}
-	if f.about.Sender.VIP {
+	if f.about.Sender.VIP && !f.forged() {
 		f.add(VIP, f.from.Addr)
 	}
-	if f.about.Sender.Sent > 0 {
+	if f.about.Sender.Sent > 0 && !f.forged() {
 		f.add(KnownCorrespondent, f.from.Addr)
 	}
 }
