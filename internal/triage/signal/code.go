@@ -11,6 +11,8 @@ const (
 	codeBefore = 60
 	minCode    = 4
 	maxCode    = 8
+	// Of a mail that names codes more often, only the first places are looked at.
+	maxPlaces = 50
 )
 
 // code returns the one-time code of the message, and the words beside it.
@@ -18,28 +20,21 @@ func (f *finder) code() (code, beside string) {
 	if !f.found.has(oneTimeCode) {
 		return "", ""
 	}
-	text := composed(f.m.Subject + "\n\n" + beginningOf(f.m.Text, 4000))
+	text := composed(f.subject + "\n\n" + beginningOf(f.m.Text, opening))
 	p := codePlace{text: text}
 	f.lex.phrases.each(text, oneTimeCode, p.look)
 	return p.code, p.beside
 }
 
-func beginningOf(text string, length int) string {
-	if len(text) <= length {
-		return text
-	}
-	return text[:length]
-}
-
 // codePlace finds the code that stands best beside the words for it.
 type codePlace struct {
 	text, code, beside string
-	rank               int
+	rank, looked       int
 }
 
 // look ranks the candidates around the words at start to end.
 func (p *codePlace) look(start, end int) {
-	if excluded(p.text[max(0, start-24):start], p.text[start:end]) {
+	if p.looked++; p.looked > maxPlaces || excluded(p.text[max(0, start-24):start], p.text[start:end]) {
 		return
 	}
 	from, to := max(0, start-codeBefore), min(len(p.text), end+codeAfter)
@@ -150,12 +145,10 @@ func joined(between string) bool {
 
 // alone reports whether a code has a line to itself.
 func alone(text string, at, next int) bool {
-	begin := strings.LastIndexByte(text[:at], '\n') + 1
-	end := len(text)
-	if i := strings.IndexByte(text[next:], '\n'); i >= 0 {
-		end = next + i
-	}
-	rest := text[begin:at] + text[next:end]
+	before, after := text[max(0, at-codeBefore):at], text[next:min(len(text), next+codeBefore)]
+	before = before[strings.LastIndexByte(before, '\n')+1:]
+	after, _, _ = strings.Cut(after, "\n")
+	rest := before + after
 	return strings.Trim(rest, " \t\r*_|>-.:") == ""
 }
 

@@ -8,7 +8,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-const maxEvidence = 200
+const (
+	maxEvidence = 200
+	// What is read of a subject and of a display name, in bytes.
+	maxSubject = 2000
+	maxName    = 500
+)
 
 // finder collects the symbols of one message.
 type finder struct {
@@ -20,6 +25,7 @@ type finder struct {
 	fields   fields
 	from     message.Address // zero without a From
 	domain   string          // registrable domain of from
+	subject  string          // its beginning
 	symbols  []Symbol
 	// found are the phrases of what is shown, written those of what the sender
 	// wrote, without quotes.
@@ -36,12 +42,12 @@ type fields struct {
 }
 
 func newFinder(m *message.Message, about Context) *finder {
-	f := &finder{m: m, about: about, rules: ruleByName(), lex: loaded(), symbols: make([]Symbol, 0, 16)}
+	f := &finder{m: m, about: about, rules: ruleByName(), lex: loaded(), symbols: make([]Symbol, 0, 16), subject: beginningOf(m.Subject, maxSubject)}
 	for _, field := range m.Fields {
 		f.fields.read(field)
 	}
 	if len(m.From) > 0 {
-		f.from = m.From[0]
+		f.from = message.Address{Name: beginningOf(m.From[0].Name, maxName), Addr: m.From[0].Addr}
 		f.domain = registrable(domainOf(f.from.Addr))
 	}
 	return f
@@ -107,6 +113,14 @@ func (f *finder) sum(axis Axis) float64 {
 		}
 	}
 	return total
+}
+
+// beginningOf returns at most a number of bytes of a text.
+func beginningOf(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	return text[:length]
 }
 
 // clip returns at most maxEvidence characters of a text, as valid UTF-8.

@@ -21,7 +21,7 @@ func (f *finder) kinds() {
 	if f.has(OneTimeCode) {
 		return
 	}
-	begins := func(l list) bool { return f.written.begins(l, len(f.m.Subject)+beginning) }
+	begins := func(l list) bool { return f.written.begins(l, len(f.subject)+beginning) }
 	if begins(security) && f.aligned() && f.sum(Risk) < suspiciousFrom {
 		f.add(SecurityAlert, f.written[security].evidence)
 	}

@@ -16,10 +16,10 @@ func (f *finder) need() {
 		f.add(CcOnly, "")
 	}
 	if f.about.ReplyToMine {
-		f.add(ReplyToMine, f.m.Subject)
+		f.add(ReplyToMine, f.subject)
 	}
 	if strings.EqualFold(f.m.Calendar, "REQUEST") {
-		f.add(ICSRequest, f.m.Subject)
+		f.add(ICSRequest, f.subject)
 	}
 	if f.about.Sender.VIP && !f.forged() {
 		f.add(VIP, f.from.Addr)

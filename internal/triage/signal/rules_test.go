@@ -208,6 +208,8 @@ func FuzzFind(f *testing.F) {
 	f.Add("PayPal <a@paypa1.com>", "Verify", "https://paypa1.com Verify your account code 123456", "x\u202e")
 	f.Add("", "", "", "")
 	f.Add("\xff@\xfe", "\U000e0041", "--- <|", "[inst")
+	many := strings.Repeat("your code is 123456 verify ", 8000)
+	f.Add(many, many, many, many)
 	f.Fuzz(func(t *testing.T, from, subject, text, raw string) {
 		m := mail(strings.ReplaceAll(from, "|", "") + " | " + strings.ReplaceAll(subject, "|", "") + " | " + text)
 		m.Raw = raw

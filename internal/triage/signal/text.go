@@ -8,12 +8,12 @@ import (
 // texts looks for all phrases: in what is shown, and in what is left of it
 // without quotes.
 func (f *finder) texts() {
-	f.lex.phrases.find(f.m.Subject+"\n\n"+clipBytes(f.m.Text), &f.found)
+	f.lex.phrases.find(f.subject+"\n\n"+clipBytes(f.m.Text), &f.found)
 	if f.m.Body == f.m.Text || f.m.Body == "" {
 		f.written = f.found
 		return
 	}
-	f.lex.phrases.find(f.m.Subject+"\n\n"+clipBytes(f.m.Body), &f.written)
+	f.lex.phrases.find(f.subject+"\n\n"+clipBytes(f.m.Body), &f.written)
 }
 
 // opening is how far into a text an ask counts: lures come to the point, and
@@ -50,7 +50,7 @@ func (f *finder) words() {
 }
 
 // asked reports whether a phrase of a list stands where a reader gets to.
-func (f *finder) asked(l list) bool { return f.found.begins(l, len(f.m.Subject)+opening) }
+func (f *finder) asked(l list) bool { return f.found.begins(l, len(f.subject)+opening) }
 
 // asks reports whether the text asks for credentials or money.
 func (f *finder) asks() bool { return f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange) }
