@@ -107,6 +107,9 @@ type Call struct {
 	Effect envelope.Effect
 	// Attempt counts from 1.
 	Attempt int
+	// Unsure says that an earlier attempt may have had its effect: it was sent and
+	// got no usable answer, or its worker died.
+	Unsure bool
 	// Timeout is how long the call may go without an answer or progress; 0 leaves it to
 	// the source. No call takes longer than MaxTimeout.
 	Timeout time.Duration

@@ -127,7 +127,7 @@ func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 	}()
 	return a.source.Execute(ctx, source.Call{
 		Key: it.Key(), Tool: it.Tool, Args: it.Args, Effect: it.Effect, Attempt: it.Attempt + 1,
-		Timeout: a.timeout,
+		Unsure: it.MayHaveHappened(), Timeout: a.timeout,
 	})
 }
 

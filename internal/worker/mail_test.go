@@ -9,7 +9,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -126,6 +129,13 @@ func (f *mailFixture) lies() string {
 // act proposes a call on the message and has it executed.
 func (f *mailFixture) act(tool string, more map[string]any) envelope.ActionID {
 	f.t.Helper()
+	id := f.propose(tool, more)
+	f.work()
+	return id
+}
+
+func (f *mailFixture) propose(tool string, more map[string]any) envelope.ActionID {
+	f.t.Helper()
 	digest := message.Identify([]byte(aMail))
 	args := map[string]any{"account": "home"}
 	if tool != mail.ToolDraft {
@@ -140,9 +150,8 @@ func (f *mailFixture) act(tool string, more map[string]any) envelope.ActionID {
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: "mailbox"}, Args: raw,
 	}})
 	if err != nil || answers[0].Err != nil {
-		f.t.Fatal(err, answers[0].Err)
+		f.t.Fatal(err, answers)
 	}
-	f.work()
 	return answers[0].Action
 }
 
@@ -233,6 +242,91 @@ func TestMailThatItsOwnerTouchedIsNotReverted(t *testing.T) {
 	})
 	if len(said) != 1 || !strings.HasPrefix(said[0], "changed_since: mailbox: someone has changed the message since") {
 		t.Errorf("the attempts say %q, want the reason", said)
+	}
+}
+
+// losesOne is a source whose first answer is lost: at once, or when it is let go.
+type losesOne struct {
+	source.Source
+	called, release chan struct{}
+	lost            atomic.Bool
+}
+
+// Execute implements source.Source.
+func (l *losesOne) Execute(ctx context.Context, call source.Call) source.Outcome {
+	out := l.Source.Execute(ctx, call)
+	if l.lost.Swap(true) {
+		return out
+	}
+	close(l.called)
+	<-l.release
+	return source.Observation{Written: true, Code: source.CodeLost}.Outcome("mailbox", call.Effect)
+}
+
+// losing returns a pool whose source of mail loses its first answer.
+func (f *mailFixture) losing() (pool *connect.Pool, called, release chan struct{}) {
+	called, release = make(chan struct{}), make(chan struct{})
+	identify := func(raw []byte) []byte {
+		digest := message.Identify(raw)
+		return digest[:]
+	}
+	open := func(context.Context) (mailbox.Writer, error) {
+		return maildir.NewWriter(f.dir, identify, maildir.Config{})
+	}
+	pool = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
+		src, err := mail.New(mail.Config{Name: "mailbox", Accounts: map[string]mail.Account{"home": {Open: open}}})
+		return &losesOne{Source: src, called: called, release: release}, err
+	}})
+	f.t.Cleanup(pool.Close)
+	return pool, called, release
+}
+
+// TestMailWhoseAnswerIsLost archives a message with an answer that is lost. The
+// next attempt finds the message archived, takes that for the call's own effect,
+// and the action can be reverted.
+func TestMailWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	before := f.stored()
+	lost, _, release := f.losing()
+	close(release)
+	f.mail = lost
+
+	id := f.act(mail.ToolArchive, nil)
+	archived := f.lies()
+	f.revert(id)
+
+	if got, want := f.history(id), []string{"1 pending lost", "2 sent"}; !slices.Equal(got, want) || archived != `Archive[\Seen]` {
+		t.Errorf("attempts = %q, want %q; the message is %s", got, want, archived)
+	}
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("reverted (-want +got):\n%s", diff)
+	}
+}
+
+// TestMailWhoseWorkerIsGone has a worker archive a message and get no further. Its
+// lease runs out, and another worker finds the message archived.
+func TestMailWhoseWorkerIsGone(t *testing.T) {
+	t.Parallel()
+	f := newMailFixture(t)
+	before := f.stored()
+	pool, called, release := f.losing()
+	id := f.propose(mail.ToolArchive, nil)
+	stop := f.run(worker.NewPipeline(f.db, settings.NewCache(), pool, config("gone")))
+	<-called
+	archived := f.lies()
+
+	f.exec("UPDATE outbox SET lease_until = now() - interval '1 second'")
+	f.work()
+	close(release)
+	stop()
+	f.revert(id)
+
+	if v := f.view(id); v.Phase != envelope.PhaseCompleted || v.Envelope.Result.Status != envelope.StatusSent || archived != `Archive[\Seen]` {
+		t.Errorf("the action is %s, %s; the message was %s", v.Phase, v.Envelope.Result.Status, archived)
+	}
+	if diff := cmp.Diff(before, f.stored()); diff != "" {
+		t.Errorf("reverted (-want +got):\n%s", diff)
 	}
 }
 

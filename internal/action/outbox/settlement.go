@@ -62,7 +62,7 @@ func (it *Item) settle(from envelope.Status, ev envelope.Event) Settlement {
 // giveUp returns the settlement of an item whose call failed for good: failed
 // or, if an earlier attempt may have had its effect, unknown.
 func (it *Item) giveUp(from envelope.Status, why Reason) Settlement {
-	if it.mayHaveHappened() {
+	if it.MayHaveHappened() {
 		return it.settle(from, envelope.EventLose)
 	}
 	s := it.settle(from, envelope.EventFail)
@@ -134,10 +134,10 @@ func (it *Item) afterCall(out source.Outcome, retry Retry) (s Settlement) {
 	return s
 }
 
-// mayHaveHappened reports whether an earlier attempt may have had its effect,
+// MayHaveHappened reports whether an earlier attempt may have had its effect,
 // so that failed or skipped could be wrong. Calls of class once are marked
 // before they start, and reads have no effect.
-func (it *Item) mayHaveHappened() bool {
+func (it *Item) MayHaveHappened() bool {
 	switch it.Effect {
 	case envelope.EffectIdempotent, envelope.EffectKeyed:
 		return it.Unsure || it.LeasesLost > 0
@@ -168,7 +168,7 @@ func Defer(it Item, waitsFor string, delay time.Duration) Settlement {
 // effect, as unknown.
 func Skip(it Item, code, message string) Settlement {
 	event := envelope.EventSkip
-	if it.mayHaveHappened() {
+	if it.MayHaveHappened() {
 		event, message = envelope.EventLose, message+"; an earlier attempt may have had its effect"
 	}
 	s := it.settle(it.status(), event)

@@ -174,19 +174,16 @@ func (s *session) change(call source.Call, in changeArgs, want mailbox.Change) s
 // decide says what a change comes to in the present state: the state from which
 // it is made, or the observation of a call that makes none.
 func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, now mailbox.State) (before mailbox.State, _ *source.Observation) {
-	expected := now
-	if in.Expected != nil {
-		expected = mailbox.State{Location: mailbox.Location{Folder: in.Expected.Folder, Key: in.Message.Key}, Flags: in.Expected.Flags}
-	}
+	expected := in.expects(call, want, now)
 	done := now.Equal(made(want, now))
 	switch {
-	case done && call.Attempt > 1 && !now.Equal(expected) && now.Equal(made(want, expected)):
+	case done && call.Unsure && !now.Equal(expected) && now.Equal(made(want, expected)):
 		// An earlier attempt made the change and its answer was lost.
 		return expected, new(changed(in.Message, expected, now))
 	case done:
 		return now, new(changed(in.Message, now, now).AlreadyDone())
 	case now.Equal(expected):
-	case call.Attempt > 1 && between(now, expected, made(want, expected)):
+	case call.Unsure && between(now, expected, made(want, expected)):
 		return expected, nil
 	default:
 		return now, new(s.source.refuse(source.CodeChanged, "the message is not in the state that the call expects; its "+difference(now, expected)+" differs"))
@@ -195,6 +192,21 @@ func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, n
 		return now, new(s.source.refuse(source.CodeChanged, "the message is no longer in the folder where it was seen"))
 	}
 	return now, nil
+}
+
+// expects returns the state in which a call expects a message: the one that it
+// names; else where an earlier attempt only moved the message, the folder where
+// it was seen; else the present one.
+func (in changeArgs) expects(call source.Call, want mailbox.Change, now mailbox.State) mailbox.State {
+	seen := mailbox.State{Location: in.Message.Location, Flags: now.Flags}
+	switch {
+	case in.Expected != nil:
+		seen.Folder, seen.Flags = in.Expected.Folder, in.Expected.Flags
+		return seen
+	case call.Unsure && now.Folder == want.MoveTo && len(want.Add)+len(want.Remove) == 0:
+		return seen
+	}
+	return now
 }
 
 // made returns the state that a change makes of another, at the key of before.

@@ -78,6 +78,7 @@ func (f *fixture) call(tool string, args object) source.Outcome {
 	return f.attempt(1, fmt.Sprintf("key %d", f.calls), tool, args)
 }
 
+// attempt makes an attempt of a call. All attempts before it are lost.
 func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	f.Helper()
 	raw, err := json.Marshal(args)
@@ -88,7 +89,7 @@ func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	if tool == mail.ToolDraft {
 		effect = envelope.EffectKeyed
 	}
-	out := f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n})
+	out := f.source.Execute(f.Context(), source.Call{Key: key, Tool: tool, Args: raw, Effect: effect, Attempt: n, Unsure: n > 1})
 	if out.Result != nil {
 		f.fits(tool, out.Result)
 	}

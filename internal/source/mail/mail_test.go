@@ -245,6 +245,24 @@ func TestACallExpectsAState(t *testing.T) {
 	}
 }
 
+// TestAMoveThatWasLostIsItsOwn repeats a call that says where it saw the message,
+// and nothing else of what it expects.
+func TestAMoveThatWasLostIsItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := mailOf("1@example.com", "hush body")
+	args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw, "x"), "1@example.com", raw)}
+	f.account.Fail("Change", mailboxtest.Fault{Err: mailboxtest.ErrDown, After: true})
+
+	f.attempt(1, "key", mail.ToolArchive, args)
+	result := f.answer(f.attempt(2, "key", mail.ToolArchive, args), source.KindDone, "")
+	f.done(mail.ToolRestore, f.reversal(args, result))
+
+	if diff := cmp.Diff([]string{"INBOX [x]"}, f.lies("INBOX", "Archive")); diff != "" || stateOf(result, "before") != "INBOX [x]" {
+		t.Errorf("messages (-want +got):\n%s; before = %s", diff, stateOf(result, "before"))
+	}
+}
+
 func TestARestoreThatWasCutOffIsFinished(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -40,7 +40,7 @@ func (s *session) restore(call source.Call, in restoreArgs) source.Observation {
 		return s.source.refuse(source.CodeChanged, "someone has changed the message since; its "+touched+" differs from what the call left")
 	case toDo == none:
 		return changed(in.Message, now, now).AlreadyDone()
-	case toDo == some && call.Attempt == 1:
+	case toDo == some && !call.Unsure:
 		return s.source.refuse(source.CodeChanged, "someone has changed the message since; a part of what the call did is taken back already")
 	}
 	return s.apply(in.Message, now, change)
