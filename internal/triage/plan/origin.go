@@ -45,7 +45,7 @@ type Value struct {
 	ref    string
 }
 
-// Text returns what the field holds, in at most 1000 bytes unless a model wrote it.
+// Text returns what the field holds, in at most 998 bytes unless a model wrote it.
 func (v Value) Text() string { return v.text }
 
 // Origin returns where the text comes from.
@@ -187,7 +187,8 @@ func FromModel(text string) (Value, error) {
 	return printable(Value{text, ModelText, ""}, "\n\t")
 }
 
-const maxLine = 1000
+// maxLine is what the source of mail takes of a Message-ID, in bytes here.
+const maxLine = 998
 
 // line accepts a value that is one line of text.
 func line(v Value) (Value, error) {

@@ -40,8 +40,8 @@ var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 
 // Check returns an error that says what is wrong with the configuration.
 func (c Config) Check() error {
-	if c.Source == "" || c.Account == "" {
-		return fmt.Errorf("a configuration for proposals names a source and an account")
+	if c.Source == "" || c.Account == "" || len(c.Account) > 100 {
+		return fmt.Errorf("a configuration for proposals names a source, and an account in 1 to 100 characters")
 	}
 	for category, label := range c.Labels {
 		switch {

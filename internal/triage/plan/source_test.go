@@ -1,0 +1,104 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/schema"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+)
+
+// sourceTools returns the schemas of what the source of mail takes, by the name
+// of the tool.
+func sourceTools(t *testing.T) map[plan.Tool]json.RawMessage {
+	t.Helper()
+	raw, err := os.ReadFile("../../source/mail/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools []struct {
+		Name  plan.Tool       `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	if err := json.Unmarshal(raw, &tools); err != nil {
+		t.Fatal(err)
+	}
+	byName := map[plan.Tool]json.RawMessage{}
+	for _, tool := range tools {
+		byName[tool.Name] = tool.Input
+	}
+	return byName
+}
+
+// TestTheSourceTakesWhatIsPlanned checks the arguments of every tool against the
+// schema that the source of mail declares.
+func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
+	t.Parallel()
+	tools := sourceTools(t)
+	long := strings.Repeat("x", 998)
+	plain, extreme := target(), target()
+	extreme.At.Location = mailbox.Location{Folder: long, Key: long}
+	extreme.Message.MessageID = strings.Repeat("x", 999)
+
+	for _, on := range []plan.Target{plain, extreme} {
+		proposals, skips := plan.Plan(wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Flag},
+			decide.Want{Action: decide.Archive}, decide.Want{Action: decide.Quarantine}), on, config())
+		if len(proposals) != 4 {
+			t.Fatalf("Plan() = %d proposals, and %v", len(proposals), skips)
+		}
+		for _, p := range proposals {
+			compiled, err := schema.Compile(tools[p.Tool])
+			if err != nil {
+				t.Fatalf("%s: %v", p.Tool, err)
+			}
+			args, err := p.Args()
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, err := schema.Decode(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problems, err := compiled.Check(t.Context(), value); err != nil || len(problems) > 0 {
+				t.Errorf("%s refuses %s: %v, %v", p.Tool, args, problems, err)
+			}
+		}
+	}
+}
+
+// TestEveryPlaceIsOneOfTheSource compares the rules of origins with what the
+// source of mail takes: a place that no rule names could be filled from
+// anywhere.
+func TestEveryPlaceIsOneOfTheSource(t *testing.T) {
+	t.Parallel()
+
+	type object struct {
+		Properties map[string]struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"properties"`
+	}
+	for tool, raw := range sourceTools(t) {
+		var input object
+		if err := json.Unmarshal(raw, &input); err != nil {
+			t.Fatal(err)
+		}
+		places := map[string]bool{}
+		for name, property := range input.Properties {
+			places["/"+name] = true
+			for inner := range property.Properties {
+				places["/"+name+"/"+inner] = true
+			}
+		}
+		for _, rule := range plan.Rules() {
+			if slices.Contains(rule.Tools, tool) && !places[strings.TrimSuffix(rule.Pattern, "/*")] {
+				t.Errorf("%s has no place %s", tool, rule.Pattern)
+			}
+		}
+	}
+}
