@@ -58,8 +58,9 @@ type Prediction struct {
 	// Urgent says that the probability of Urgent is over the cut at which nine in
 	// ten urgent messages are found. It holds more often than Priority is Urgent.
 	Urgent bool
-	// Attention is the probability that the message is urgent or needs a response,
-	// and NeedsAttention that it is over the cut at which nearly all are found.
+	// Attention is the probability that the message is urgent or needs a response.
+	// NeedsAttention says that it is over the cut at which nearly all are found, or
+	// that Urgent or Priority says so.
 	Attention      float64
 	NeedsAttention bool
 	// Request is the highest probability of any sentence to ask for or propose

@@ -162,7 +162,7 @@ func (m *Model) predict(f Features, more *Corrected) Prediction {
 	out.Priority = Priority(classes[decide(priorities, m.cuts.Near)])
 	out.Urgent = out.Priorities[Urgent] >= m.cuts.Urgent
 	out.Attention = answers(HeadAttention)[0]
-	out.NeedsAttention = out.Attention >= m.cuts.Attention
+	out.NeedsAttention = out.Attention >= m.cuts.Attention || out.Urgent || out.Priority == Urgent || out.Priority == NeedsResponse
 	out.Unwanted = answers(HeadUnwanted)[0]
 	out.Phishing = answers(HeadPhishing)[0]
 	return out

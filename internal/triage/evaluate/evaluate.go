@@ -39,6 +39,8 @@ type Mode string
 const (
 	Cold           Mode = "cold"
 	CrossValidated Mode = "cross-validated"
+	// Tuned are figures of rules that were changed after a look at the set.
+	Tuned Mode = "tuned"
 	// Rules are figures of rules without any training.
 	Rules Mode = "rules"
 	// Measured are figures that are no comparison with labels.

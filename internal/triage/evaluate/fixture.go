@@ -204,6 +204,7 @@ func (r *run) evaluateFixture(context.Context) error {
 		Set: "fixture", Mode: Cold, Examples: len(all), Figures: append(figures, agreement(r.own.source)...),
 		Note: "messages written for this project, labelled by rules that were written first; agreement is between two labellings",
 	})
+	r.addFlags("fixture", all)
 	return nil
 }
 
