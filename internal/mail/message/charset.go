@@ -2,6 +2,8 @@ package message
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,15 +51,28 @@ func (m *Message) decodeText(l *leaf) string {
 		return valid(content)
 	}
 	if highBytes(sample)*fewHigh > len(sample) {
-		guess, err := chardet.NewTextDetector().DetectBest(sample)
-		if err == nil && guess.Charset != "UTF-8" {
-			if text, ok := convert(guess.Charset, content); ok {
-				return text
-			}
+		if text, ok := convert(guess(sample), content); ok {
+			return text
 		}
 	}
 	text, _ := convert("windows-1252", content)
 	return text
+}
+
+// guess returns the character set that a sample is most probably in. Of equally
+// probable ones it is the first by name: chardet returns them in any order.
+func guess(sample []byte) string {
+	all, err := chardet.NewTextDetector().DetectAll(sample)
+	if err != nil {
+		return ""
+	}
+	all = slices.DeleteFunc(all, func(r chardet.Result) bool { return r.Charset == "UTF-8" })
+	if len(all) == 0 {
+		return ""
+	}
+	return slices.MinFunc(all, func(a, b chardet.Result) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Charset, b.Charset))
+	}).Charset
 }
 
 // sevenBit reports whether a character set writes other letters with ASCII

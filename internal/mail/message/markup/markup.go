@@ -223,6 +223,11 @@ func (w *walk) start(tokens *html.Tokenizer) {
 		e.link = w.link("", a.href)
 		e.linkFrom = w.out.length()
 	}
+	// Without a sign that it is one, a quotation is an indented paragraph.
+	if kind == atom.Blockquote && (a.cite || w.out.introduced()) {
+		e.quoted = true
+		w.out.quotes++
+	}
 	if a.mark != "" && len(w.result.Marks) < maxLinks {
 		e.mark = w.out.mark(a.mark)
 	}

@@ -82,10 +82,11 @@ func TestReadShows(t *testing.T) {
 	for source, want := range map[string]string{
 		`<p>One
 			two</p><p>three<br>four`: "One two\n\nthree\nfour",
-		`<div>a</div><div><div>b</div></div>c`:                                "a\nb\nc",
-		`<ul><li>a<li>b<ul><li>c</ul></ul><ol><li><p>d</li><li>e</ol>`:        "- a\n- b\n- c\n\n1. d\n\n2. e",
-		`<table><tr><td>Total<td>5&nbsp;&euro;<tr><td>Tax</td> <td>1</table>`: "Total 5 €\nTax 1",
-		`a<blockquote>b<br>c<blockquote>d</blockquote></blockquote>e`:         "a\n>\n> b\n> c\n> >\n> > d\n\ne",
+		`<div>a</div><div><div>b</div></div>c`:                                                    "a\nb\nc",
+		`<ul><li>a<li>b<ul><li>c</ul></ul><ol><li><p>d</li><li>e</ol>`:                            "- a\n- b\n- c\n\n1. d\n\n2. e",
+		`<table><tr><td>Total<td>5&nbsp;&euro;<tr><td>Tax</td> <td>1</table>`:                     "Total 5 €\nTax 1",
+		`a<blockquote type=cite>b<br>c<blockquote class=gmail_quote>d</blockquote></blockquote>e`: "a\n>\n> b\n> c\n> >\n> > d\n\ne",
+		`a<blockquote>b</blockquote>c wrote:<blockquote>d</blockquote>`:                           "a\n\nb\n\nc wrote:\n>\n> d",
 		`<pre>a
 b
 

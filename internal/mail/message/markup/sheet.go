@@ -145,7 +145,7 @@ type attributes struct {
 	declarations      *declarations
 	href, src, action string
 	width, height     float32 // -1 if there is none
-	alt               bool
+	alt, cite         bool
 	mark              MarkKind
 }
 
@@ -176,6 +176,7 @@ func (w *walk) attributes(tokens *html.Tokenizer, more bool, kind atom.Atom) att
 	if class != "" || id != "" {
 		a.mark = markOf(class, id)
 	}
+	a.cite = a.cite || a.mark == MarkQuote || strings.Contains(inline, "border-left")
 	if w.sheet.rules == nil && !used {
 		a.declarations = w.inlineDeclarations(inline)
 		return a
@@ -255,6 +256,8 @@ func (a *attributes) set(own *declarations, kind atom.Atom, key, value []byte) b
 		a.action = string(value)
 	case "alt":
 		a.alt = len(bytes.TrimSpace(value)) > 0
+	case "type", "cite":
+		a.cite = a.cite || kind == atom.Blockquote
 	case "data-signatureblock":
 		a.mark = MarkSignature
 	case "width":

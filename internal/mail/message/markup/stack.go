@@ -16,6 +16,8 @@ type element struct {
 	// mark is the number of its mark, link that of its link, or -1.
 	mark, link int
 	linkFrom   int
+	// quoted says that the lines inside begin with "> ".
+	quoted bool
 }
 
 // identify returns the atom of a name. Names that HTML does not know have a
@@ -191,6 +193,9 @@ func (w *walk) pop(i int) {
 // close ends what began with an element.
 func (w *walk) close(e *element) {
 	w.out.close(e.kind)
+	if e.quoted {
+		w.out.quotes--
+	}
 	if e.link >= 0 {
 		link := &w.result.Links[e.link]
 		link.Text = w.out.since(e.linkFrom)

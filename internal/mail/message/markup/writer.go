@@ -43,7 +43,6 @@ func (o *writer) open(kind atom.Atom) {
 	switch kind {
 	case atom.Blockquote:
 		o.block(2)
-		o.quotes++
 	case atom.Ul, atom.Ol, atom.Menu, atom.Dir:
 		o.block(1)
 		number := 0
@@ -71,7 +70,6 @@ func (o *writer) open(kind atom.Atom) {
 func (o *writer) close(kind atom.Atom) {
 	switch kind {
 	case atom.Blockquote:
-		o.quotes--
 		o.block(2)
 	case atom.Ul, atom.Ol, atom.Menu, atom.Dir:
 		if len(o.lists) > 0 {
@@ -203,6 +201,11 @@ func spaceAt(text []byte) int {
 // link's text is still due.
 func (o *writer) bracket(domain string) {
 	o.text = append(append(append(o.text, " ["...), domain...), ']')
+}
+
+// introduced reports whether the text ends in a colon, as before a quotation.
+func (o *writer) introduced() bool {
+	return len(o.text) > 0 && o.text[len(o.text)-1] == ':'
 }
 
 func (o *writer) length() int { return len(o.text) }
