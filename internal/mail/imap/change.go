@@ -121,6 +121,8 @@ func (s *step) current(ctx context.Context, modSeq bool) (mailbox.State, error) 
 }
 
 func (s *step) run(ctx context.Context) (mailbox.State, error) {
+	s.begun = true
+	defer func() { s.begun = false }()
 	before := s.state
 	if err := s.store(ctx, s.change); err != nil || s.change.MoveTo == "" {
 		return s.state, err
@@ -128,7 +130,9 @@ func (s *step) run(ctx context.Context) (mailbox.State, error) {
 	err := s.move(ctx)
 	if err != nil && !errors.Is(err, errConnection) && ctx.Err() == nil {
 		// The server refused the move: take back the flags.
-		err = errors.Join(err, s.store(ctx, s.state.ChangeTo(before)))
+		if undone := s.store(ctx, s.state.ChangeTo(before)); undone != nil {
+			err = s.halfDone("the message has its new flags and was not moved", errors.Join(err, undone))
+		}
 	}
 	if err != nil {
 		return mailbox.State{}, err
@@ -224,12 +228,18 @@ func (s *step) move(ctx context.Context) error {
 	}
 	if !s.caps.Has(imap.CapMove) {
 		if err := s.expunge(ctx, set); err != nil {
-			return err
+			return s.halfDone("the message was copied and not deleted", err)
 		}
 	}
 	s.state.Location = mailbox.Location{Folder: s.change.MoveTo, Key: keyOf(validity, lowest(uids, 1)[0])}
 	s.uid = lowest(uids, 1)[0]
 	return nil
+}
+
+// halfDone returns an error that is no kind of the package mailbox, since those
+// say that nothing was changed.
+func (s *step) halfDone(what string, err error) error {
+	return fmt.Errorf("IMAP server %s: %s: %v: %w", s.config.Address, what, err, errConnection)
 }
 
 // expunge deletes the copied message, and no other.

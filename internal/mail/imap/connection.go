@@ -68,6 +68,8 @@ type connection struct {
 	socket *socket
 	client *imapclient.Client
 	caps   imap.CapSet
+	// begun says that a change has begun, which is brought to its end at any pace.
+	begun bool
 }
 
 // connect makes a connection and logs in.
@@ -152,8 +154,10 @@ func (conn *connection) close() {
 
 // do sends one command and waits for its end, or the end of ctx.
 func (conn *connection) do(ctx context.Context, doing string, command func() error) error {
-	if err := conn.config.Pace.wait(ctx); err != nil {
-		return err
+	if !conn.begun {
+		if err := conn.config.Pace.wait(ctx); err != nil {
+			return err
+		}
 	}
 	stop := context.AfterFunc(ctx, func() { conn.socket.Close() })
 	defer conn.socket.closeWhenSilent(conn.config.Timeout)()

@@ -106,6 +106,9 @@ func (conn *connection) open(ctx context.Context, folder, command string, option
 		}
 		return err
 	})
+	if err == nil && data.UIDValidity == 0 {
+		err = conn.unsupported("UIDVALIDITY, so that nobody could find a message again")
+	}
 	return data, err
 }
 

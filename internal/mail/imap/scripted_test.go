@@ -271,59 +271,6 @@ func TestNoIdle(t *testing.T) {
 	}
 }
 
-// TestWithoutMove checks the way by COPY and UID EXPUNGE, and that there is none
-// without UIDPLUS.
-func TestWithoutMove(t *testing.T) {
-	t.Parallel()
-
-	s := newMemory(t, imap.CapUIDPlus, imap.CapIdle)
-	t.Run("writer", func(t *testing.T) { mailboxtest.TestWriter(t, s.account) })
-
-	bare := newMemory(t, imap.CapMove)
-	a := bare.account(t)
-	a.Deliver(t, "INBOX", mailboxtest.Message(1, "hello"))
-	w := a.Writer(t)
-	state, err := w.Find(t.Context(), mailbox.Location{Folder: "INBOX"}, mailboxtest.ID(1), mailboxtest.Identify(mailboxtest.Message(1, "hello")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Change(t.Context(), state, mailbox.Change{MoveTo: "Archive", Add: []string{mailbox.FlagSeen}}); !errors.Is(err, mailbox.ErrUnsupported) {
-		t.Errorf("move without UIDPLUS: %v, want ErrUnsupported", err)
-	}
-	if _, err := w.Append(t.Context(), "Archive", nil, mailboxtest.Message(2, "hello")); !errors.Is(err, mailbox.ErrUnsupported) {
-		t.Errorf("append without UIDPLUS: %v, want ErrUnsupported", err)
-	}
-	after, err := w.Change(t.Context(), state, mailbox.Change{Add: []string{mailbox.FlagSeen}})
-	if err != nil || !mailbox.HasFlag(after.Flags, mailbox.FlagSeen) || after.Folder != "INBOX" {
-		t.Errorf("flags without UIDPLUS: %+v, %v", after, err)
-	}
-}
-
-// TestNoKeywords checks that a server that keeps no new keywords is told of
-// before anything changes.
-func TestNoKeywords(t *testing.T) {
-	t.Parallel()
-
-	s := script(t, "UIDPLUS", func(command, _ string) string {
-		switch command {
-		case "SELECT":
-			return "* 1 EXISTS\r\n* OK [PERMANENTFLAGS (\\Seen $Known)] p\r\n* OK [UIDVALIDITY 7] v\r\n{tag} OK\r\n"
-		case "UID FETCH":
-			return "* 1 FETCH (UID 1 FLAGS ($Known))\r\n{tag} OK\r\n"
-		case "UID STORE":
-			t.Error("flags were stored")
-		}
-		return ""
-	})
-	w := s.writer(t, s.config("alice"))
-	state := mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "7:1"}, Flags: []string{"$Known"}}
-	for _, flag := range []string{"Countersign_receipts", mailbox.FlagFlagged} {
-		if _, err := w.Change(t.Context(), state, mailbox.Change{Add: []string{flag}}); !errors.Is(err, mailbox.ErrUnsupported) {
-			t.Errorf("add %s: %v, want ErrUnsupported", flag, err)
-		}
-	}
-}
-
 // TestConfig checks what a configuration must have.
 func TestConfig(t *testing.T) {
 	t.Parallel()

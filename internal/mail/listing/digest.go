@@ -9,7 +9,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
@@ -56,19 +58,8 @@ func (d *Digest) UnmarshalText(text []byte) error {
 
 func bucket(key string) int { return int(keyHash(key) % buckets) }
 
-func keyHash(key string) uint64 { return hash(key, "") }
+func keyHash(key string) uint64 { return xxhash.Sum64String(key) }
 
 func hash(key, flags string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(key))
-	h.Write([]byte{0})
-	h.Write([]byte(flags))
-	// FNV leaves neighbouring names in neighbouring values; the sums of a bucket
-	// need hashes that are independent.
-	x := h.Sum64()
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	x *= 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
+	return keyHash(key) ^ bits.RotateLeft64(xxhash.Sum64String(flags), 31)
 }
