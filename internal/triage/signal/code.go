@@ -81,31 +81,50 @@ func (p *codePlace) offer(token string, at, next, start, end int) {
 }
 
 // candidate reads a code at a place: 4 to 8 digits or capital letters, in one
-// piece, in two halves (123-456, 123 456), or behind a letter (G-123456).
+// piece, in equal groups (123-456, 12 34 56), or behind a letter (G-123456).
 func candidate(text string, at int) (token string, next int) {
-	end := at
-	for end < len(text) && codeByte(text[end]) {
-		end++
-	}
+	end := codeEnd(text, at)
 	first := text[at:end]
 	if len(first) == 1 && first != strings.ToLower(first) && end+1 < len(text) && text[end] == '-' {
 		return candidate(text, end+1)
 	}
-	if len(first) == 3 && end+3 < len(text) && (text[end] == '-' || text[end] == ' ') {
-		rest := end + 1
-		for rest < len(text) && codeByte(text[rest]) {
-			rest++
-		}
-		second := text[end+1 : rest]
-		whole := first + second
-		if len(second) == 3 && (number(whole) || text[end] == '-' && codeForm(whole)) {
-			return whole, rest
-		}
+	if whole, next := grouped(text, at, end); whole != "" {
+		return whole, next
 	}
 	if codeForm(first) {
 		return first, end
 	}
 	return "", end
+}
+
+func codeEnd(text string, at int) int {
+	for at < len(text) && codeByte(text[at]) {
+		at++
+	}
+	return at
+}
+
+// grouped reads groups of one length, with the same hyphen or space between
+// them. Groups between spaces are digits: words are everywhere.
+func grouped(text string, at, end int) (whole string, next int) {
+	size := end - at
+	if size < 2 || size > 4 || end >= len(text) || text[end] != '-' && text[end] != ' ' {
+		return "", end
+	}
+	separator := text[end]
+	whole, next = text[at:end], end
+	for next+1 < len(text) && text[next] == separator && len(whole)+size <= maxCode {
+		stop := codeEnd(text, next+1)
+		group := text[next+1 : stop]
+		if len(group) != size || separator == ' ' && !number(group) {
+			break
+		}
+		whole, next = whole+group, stop
+	}
+	if len(whole) == size || separator == ' ' && !number(whole) || !codeForm(whole) {
+		return "", end
+	}
+	return whole, next
 }
 
 // codeForm reports whether a word has the form of a code: digits, or capital
@@ -135,7 +154,7 @@ func joined(between string) bool {
 	}
 	for _, w := range words {
 		switch w {
-		case "is", "ist", "lautet", "est", "es", "è", "code", "below", "number", "this", "für", "for", "of", "the", "pin", "der":
+		case "is", "ist", "lautet", "est", "es", "è", "le", "el", "il", "code", "below", "number", "this", "für", "for", "of", "the", "pin", "der":
 		default:
 			return false
 		}

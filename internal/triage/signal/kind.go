@@ -43,7 +43,8 @@ func (f *finder) machine() bool {
 	switch local, _, _ := strings.Cut(localOf(f.from.Addr), "+"); local {
 	case "billing", "orders", "order", "receipts", "receipt", "invoice", "invoices", "shipping", "notifications", "notification",
 		"notify", "alerts", "alert", "service", "services", "support", "info", "news", "auto-confirm", "shipment-tracking", "tracking",
-		"delivery", "payments", "payment", "bestellung", "rechnung", "versand", "facturation", "commande", "pedidos", "hello", "team", "store", "shop", "sales":
+		"delivery", "payments", "payment", "bestellung", "rechnung", "versand", "facturation", "commande", "pedidos", "hello", "team", "statements", "accounts", "accounting", "reservation", "reservations", "bookings", "commandes", "compta",
+		"comptabilite", "buchhaltung", "rechnungen", "bestellungen", "kundenservice", "avisos", "facturacion", "reservas", "store", "shop", "sales":
 		return true
 	}
 	return false
