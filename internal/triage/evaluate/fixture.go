@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/emersion/go-msgauth/authres"
-
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
@@ -87,8 +85,10 @@ func (c contexts) owner(address string) account {
 // about returns what the rules know of a message of the fixture.
 func (c contexts) about(m *message.Message, a account) signal.Context {
 	about := signal.Context{
-		Addresses: a.Addresses, Domains: a.Domains, Authentication: authentication(m, c.Authserv), Now: m.Date,
-		ReplyToMine: slices.ContainsFunc(m.InReplyTo, func(id string) bool { return slices.Contains(a.Sent, id) }),
+		Addresses: a.Addresses, Domains: a.Domains, Now: m.Date,
+		// Without a resolver the trusted host's header is all that is read.
+		Authentication: authenticate.Check(context.Background(), nil, m, authenticate.Config{TrustedHost: c.Authserv, Now: m.Date}),
+		ReplyToMine:    slices.ContainsFunc(m.InReplyTo, func(id string) bool { return slices.Contains(a.Sent, id) }),
 	}
 	var known []signal.Contact
 	for _, k := range a.Known {
@@ -105,53 +105,6 @@ func (c contexts) about(m *message.Message, a account) signal.Context {
 		}
 	}
 	return about
-}
-
-// authentication reads the topmost Authentication-Results, if the trusted host
-// wrote it.
-func authentication(m *message.Message, host string) signal.Authentication {
-	out := signal.Authentication{
-		SPF: signal.AuthUnknown, DKIM: signal.AuthUnknown, DMARC: signal.AuthUnknown, Source: authenticate.FromNone,
-	}
-	at := slices.IndexFunc(m.Fields, func(f message.Field) bool { return strings.EqualFold(f.Name, "Authentication-Results") })
-	if at < 0 {
-		return out
-	}
-	id, results, err := authres.Parse(m.Fields[at].Value)
-	if err != nil || id != host {
-		return out
-	}
-	out.Source = authenticate.FromHeader
-	for _, result := range results {
-		switch r := result.(type) {
-		case *authres.SPFResult:
-			out.SPF = status(r.Value)
-		case *authres.DKIMResult:
-			out.DKIM = status(r.Value)
-		case *authres.DMARCResult:
-			out.DMARC = status(r.Value)
-			out.Aligned = out.DMARC == signal.AuthPass
-		}
-	}
-	if value := m.Fields[at].Value; out.DMARC == signal.AuthFail {
-		for _, policy := range []string{"reject", "quarantine", "none"} {
-			if strings.Contains(value, "p="+policy) {
-				out.Policy = policy
-				break
-			}
-		}
-	}
-	return out
-}
-
-func status(v authres.ResultValue) signal.Auth {
-	switch v {
-	case authres.ResultPass:
-		return signal.AuthPass
-	case authres.ResultFail, authres.ResultHardFail:
-		return signal.AuthFail
-	}
-	return signal.AuthUnknown
 }
 
 // judge asks the whole of triage about a message of the fixture, with what its
