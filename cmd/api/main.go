@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -68,6 +69,10 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
 	}
+	mails, err := account.NewCipher(cfg.TriageKey)
+	if err != nil {
+		return err
+	}
 	vault, err := connect.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
@@ -82,7 +87,7 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
+	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
 	if err != nil {
 		return err
 	}

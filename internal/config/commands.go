@@ -58,7 +58,9 @@ func (c *Shared) variables(conns string, least int32) []variable {
 type API struct {
 	logged
 	Shared
-	Listen       string
+	Listen string
+	// TriageKey is empty, or 32 bytes in base64.
+	TriageKey    string
 	ApprovalWait time.Duration
 	MCPWait      time.Duration
 	// TokenStreams and TokenWaits bound what one token has open at once.
@@ -79,6 +81,8 @@ func (c *API) usage() string { return apiUsage }
 func (c *API) variables() []variable {
 	return slices.Concat(c.Shared.variables("10", 1), []variable{
 		{name: prefix + "LISTEN", standard: "127.0.0.1:8080", parse: address(&c.Listen), about: "the address to listen on"},
+		{name: prefix + "TRIAGE_KEY", parse: secretKey(&c.TriageKey), shown: isSet,
+			about: "encrypts the passwords with which mail is read: 32 bytes in base64, the same for api and triage, and another than COUNTERSIGN_SECRET_KEY"},
 		{name: prefix + "APPROVAL_WAIT", standard: "5m", parse: duration(&c.ApprovalWait, time.Second, maxApprovalWait),
 			about: "how long an action waits for a decision, unless a review rule says otherwise"},
 		{name: prefix + "MCP_WAIT", standard: "45s", parse: duration(&c.MCPWait, time.Second, MaxMCPWait),

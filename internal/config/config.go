@@ -144,7 +144,7 @@ func unknown(values map[string]string) []error {
 	known := names()
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_")
+		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_") && !strings.HasPrefix(name, prefix+"TRIAGE_SECRET_")
 		if !ours || slices.Contains(known, name) || serviceLink.MatchString(strings.TrimPrefix(name, strings.TrimSuffix(prefix, "_"))) {
 			continue
 		}

@@ -249,7 +249,7 @@ func toolRoutes() map[string]string {
 		"deleteReconcileRule": configures, "describeTool": configures, "putSource": configures, "acceptSource": configures, "deleteSource": configures,
 		"putPolicy": configures, "putMode": configures, "deleteMode": configures, "putRule": configures, "makeGrant": configures,
 		"putSessionMode": configures, "deleteSessionMode": configures, "putPreference": configures, "deletePreference": configures,
-		"putSubscription": configures, "putLimits": configures, "pause": configures,
+		"putSubscription": configures, "putTriageAccount": configures, "putLimits": configures, "pause": configures,
 		// Where an entry comes from is its source.
 		"addDoNotContact": reads,
 		// What is proposed or decided, policy and approvals hold to the token.

@@ -33,6 +33,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 // marker stands in payloads; no error and no log line may hold it.
@@ -78,6 +79,9 @@ func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
 	var err error
 	if cfg.Vault, err = connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.MailCipher, err = account.NewCipher(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))); err != nil {
 		t.Fatal(err)
 	}
 	cache := settings.NewCache()

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/policies"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/server/rest/tools"
+	"github.com/countersign-dev/countersign/internal/server/rest/triage"
 	"github.com/countersign-dev/countersign/internal/server/rest/workflows"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -195,6 +196,20 @@ func routes() []route {
 		{Route: access.Route{Pattern: "PUT /api/v1/retention/{kind}", Operation: "putRetention", Roles: admin, Scope: identity.AuditWrite}, maxBody: one, handle: request.WithBody(audit.PutRetention)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/overview", Operation: "getOverview", Roles: readers, Scope: identity.ActionsRead}, handle: insight.Overview},
+
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts", Operation: "listTriageAccounts", Roles: readers, Scope: identity.TriageRead}, handle: triage.Accounts},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}", Operation: "getTriageAccount", Roles: readers, Scope: identity.TriageRead}, handle: triage.Account},
+		{Route: access.Route{Pattern: "PUT /api/v1/triage/accounts/{name}", Operation: "putTriageAccount", Roles: admin, Scope: identity.TriageManage}, maxBody: one, handle: triage.ForAllTools(request.WithBody(triage.PutAccount))},
+		{Route: access.Route{Pattern: "DELETE /api/v1/triage/accounts/{name}", Operation: "deleteTriageAccount", Roles: admin, Scope: identity.TriageManage}, handle: triage.ForAllTools(triage.DeleteAccount)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/runs", Operation: "listTriageRuns", Roles: readers, Scope: identity.TriageRead}, handle: triage.Runs},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/runs", Operation: "askTriageRun", Roles: people, Scope: identity.TriageManage}, handle: triage.AskRun},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/status", Operation: "getTriageStatus", Roles: readers, Scope: identity.TriageRead}, handle: triage.Status},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/messages", Operation: "listTriageMessages", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Messages)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}", Operation: "getTriageMessage", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Message)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}/why", Operation: "explainTriageMessage", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Why)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}/corrections", Operation: "listTriageCorrections", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Corrections)},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/messages/{id}/corrections", Operation: "correctTriageMessage", Roles: people, Scope: identity.MailRead}, maxBody: one, handle: triage.ForAllTools(request.WithBody(triage.Correct))},
+		{Route: access.Route{Pattern: "DELETE /api/v1/triage/messages/{id}/corrections/{correction_no}", Operation: "retractTriageCorrection", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Retract)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.yaml", Operation: "getOpenAPI"}, handle: getOpenAPI},
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.json", Operation: "getOpenAPIAsJSON"}, handle: getOpenAPIAsJSON},

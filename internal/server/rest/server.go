@@ -31,6 +31,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 // Core is what a Server calls. All of it is required.
@@ -46,6 +47,9 @@ type Core struct {
 type Config struct {
 	// Vault encrypts the credentials of sources. Without a key none are taken.
 	Vault connect.Cipher
+	// MailCipher encrypts the passwords of mail accounts. Without a key none are
+	// taken.
+	MailCipher account.Cipher
 	// Wake is called after a commit that put something on the schedule. It
 	// must not block.
 	Wake func()
@@ -122,7 +126,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),
-		Vault: cfg.Vault, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
+		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()

@@ -214,14 +214,20 @@ const (
 	TokensManage Scope = "tokens:manage"
 	// OperatorsManage sets up people, and where they log in.
 	OperatorsManage Scope = "operators:manage"
+	// TriageRead sees which mail accounts triage reads, and when.
+	TriageRead Scope = "triage:read"
+	// TriageManage sets accounts up and asks for runs.
+	TriageManage Scope = "triage:manage"
+	// MailRead sees text of mails, and corrects what was decided about them.
+	MailRead Scope = "mail:read"
 )
 
 // Scopes returns all scopes, in the order of their names.
 func Scopes() []Scope {
 	return []Scope{
 		ActionsPropose, ActionsRead, ApprovalsDecide, AuditRead, AuditWrite, CatalogRead, CatalogWrite,
-		ContactsRead, ContactsWrite, DeadLettersManage, DeadLettersRead, LimitsRead, LimitsWrite, OperatorsManage,
-		PausesWrite, PolicyRead, PolicyWrite, SubscriptionsRead, SubscriptionsWrite, TokensManage,
+		ContactsRead, ContactsWrite, DeadLettersManage, DeadLettersRead, LimitsRead, LimitsWrite, MailRead, OperatorsManage,
+		PausesWrite, PolicyRead, PolicyWrite, SubscriptionsRead, SubscriptionsWrite, TokensManage, TriageManage, TriageRead,
 	}
 }
 

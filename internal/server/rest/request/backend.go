@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 const (
@@ -40,6 +41,9 @@ type Backend struct {
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.
 	Vault connect.Cipher
+	// MailCipher encrypts the passwords of mail accounts. Without a key none are
+	// taken.
+	MailCipher account.Cipher
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.
 	Wake func()

@@ -1,0 +1,285 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/google/uuid"
+)
+
+// TriageConnection is where a mail account is: host to security of an account of
+// kind imap, path of the other kinds.
+type TriageConnection struct {
+	Host     string `json:"host,omitzero"`
+	Port     int    `json:"port,omitzero"`
+	User     string `json:"user,omitzero"`
+	Auth     string `json:"auth,omitzero"`
+	Security string `json:"security,omitzero"`
+	// Path is on the machine that triage runs on.
+	Path    string   `json:"path,omitzero"`
+	Folders []string `json:"folders,omitempty"`
+	// TrustedHost is the authserv-id whose Authentication-Results are believed.
+	TrustedHost     string `json:"trusted_host,omitzero"`
+	MaxMessageBytes int64  `json:"max_message_bytes,omitzero"`
+}
+
+// TriageSettings are what decisions about an account's mail depend on.
+type TriageSettings struct {
+	Addresses   []string          `json:"addresses,omitempty"`
+	Domains     []string          `json:"domains,omitempty"`
+	Levels      map[string]string `json:"levels,omitempty"`
+	VIP         []string          `json:"vip,omitempty"`
+	Muted       []string          `json:"muted,omitempty"`
+	Newsletters []string          `json:"newsletters,omitempty"`
+	Social      []string          `json:"social,omitempty"`
+	TaskLabels  []string          `json:"task_labels,omitempty"`
+	ObserveOnly bool              `json:"observe_only,omitempty"`
+	Quarantine  bool              `json:"quarantine,omitempty"`
+	Confident   float64           `json:"confident,omitempty"`
+	Unsure      float64           `json:"unsure,omitempty"`
+}
+
+// TriageProposals are what proposals about an account's mail take from its
+// configuration.
+type TriageProposals struct {
+	Source      string            `json:"source,omitempty"`
+	Account     string            `json:"account,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	LabelPrefix string            `json:"label_prefix,omitempty"`
+	Junk        string            `json:"junk,omitempty"`
+}
+
+// TriageAccount is a mail account that triage reads.
+type TriageAccount struct {
+	ID         uuid.UUID        `json:"account_id"`
+	Name       string           `json:"name"`
+	Kind       string           `json:"kind"`
+	Connection TriageConnection `json:"connection"`
+	Settings   TriageSettings   `json:"settings"`
+	Proposals  TriageProposals  `json:"proposals"`
+	// SecretFrom says where the triage process finds the password. HasSecret says
+	// that the password is stored instead, encrypted.
+	SecretFrom   string            `json:"secret_from,omitempty"`
+	HasSecret    bool              `json:"has_secret"`
+	Enabled      bool              `json:"enabled"`
+	Every        envelope.Duration `json:"every"`
+	BackfillDays int               `json:"backfill_days"`
+	CreatedAt    time.Time         `json:"created_at"`
+	UpdatedAt    time.Time         `json:"updated_at"`
+	ETag         string            `json:"etag"`
+}
+
+// TriageAccountInput is an account to store. What is left out has its default,
+// except the password, which is kept for the same server.
+type TriageAccountInput struct {
+	Kind         string             `json:"kind"`
+	Connection   TriageConnection   `json:"connection"`
+	Settings     *TriageSettings    `json:"settings,omitempty"`
+	Proposals    *TriageProposals   `json:"proposals,omitempty"`
+	SecretFrom   string             `json:"secret_from,omitempty"`
+	Secret       string             `json:"secret,omitempty"`
+	Enabled      *bool              `json:"enabled,omitempty"`
+	Every        *envelope.Duration `json:"every,omitempty"`
+	BackfillDays *int               `json:"backfill_days,omitempty"`
+}
+
+// TriageStatus is whether, when and why not an account is read.
+type TriageStatus struct {
+	Account string `json:"account"`
+	Kind    string `json:"kind"`
+	Enabled bool   `json:"enabled"`
+	// State is one of disabled, unseen, running, watching, asked, failing, overdue and
+	// waiting;
+	// Reason says it in a sentence.
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	// RunID is the run that reads the account now.
+	RunID         *uuid.UUID `json:"run_id"`
+	NextRunAt     *time.Time `json:"next_run_at"`
+	AskedAt       *time.Time `json:"asked_at"`
+	LastStartedAt *time.Time `json:"last_started_at"`
+	LastEndedAt   *time.Time `json:"last_ended_at"`
+	LastError     string     `json:"last_error,omitempty"`
+	// Failures counts runs that failed in a row.
+	Failures int `json:"failures"`
+	// Folders counts the folders that were read, Backfilled those of which all older
+	// mail was read too.
+	Folders    int `json:"folders"`
+	Backfilled int `json:"backfilled"`
+}
+
+// TriageRun is one reading of an account.
+type TriageRun struct {
+	ID        uuid.UUID  `json:"run_id"`
+	Kind      string     `json:"kind"`
+	StartedAt time.Time  `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at"`
+	Error     string     `json:"error,omitempty"`
+	Read      int        `json:"read"`
+	Decided   int        `json:"decided"`
+	Proposed  int        `json:"proposed"`
+	Skipped   int        `json:"skipped"`
+}
+
+// TriageMessage is a message and what was decided about it. Subject and sender
+// are text of the mail.
+type TriageMessage struct {
+	ID         uuid.UUID `json:"message_id"`
+	Account    string    `json:"account"`
+	Sender     string    `json:"sender"`
+	SenderName string    `json:"sender_name"`
+	Subject    string    `json:"subject"`
+	Outgoing   bool      `json:"outgoing"`
+	ReceivedAt time.Time `json:"received_at"`
+	// DecidedAt is null for a message that was not decided; the members after it are
+	// then empty.
+	DecidedAt  *time.Time `json:"decided_at"`
+	Act        string     `json:"act"`
+	Category   string     `json:"category"`
+	Priority   string     `json:"priority"`
+	Bucket     string     `json:"bucket"`
+	Cohort     string     `json:"cohort"`
+	Level      string     `json:"level"`
+	Confidence float64    `json:"confidence"`
+	// Question says that its owner is asked what the message is.
+	Question bool `json:"question"`
+	// Proposed counts the proposals about it.
+	Proposed int `json:"proposed"`
+}
+
+// TriageMessageDetail is a message with everything that is known of it.
+type TriageMessageDetail struct {
+	TriageMessage
+
+	// HeaderID is the Message-ID that its sender chose.
+	HeaderID  string           `json:"header_id"`
+	ThreadID  uuid.UUID        `json:"thread_id"`
+	List      string           `json:"list,omitempty"`
+	SentAt    *time.Time       `json:"sent_at"`
+	Size      int64            `json:"size"`
+	Body      string           `json:"body"`
+	Locations []TriageLocation `json:"locations"`
+	// Decision is the whole decision with its trace, null if there is none.
+	Decision json.RawMessage `json:"decision"`
+	Signals  []TriageSignal  `json:"signals"`
+	// Notes say what reading took away from the text, Warnings what was broken.
+	Notes       []TriageNote       `json:"notes"`
+	Warnings    []string           `json:"warnings"`
+	Attachments []TriageAttachment `json:"attachments"`
+	// Skips are the actions that were wanted and not proposed.
+	Skips       []TriageSkip       `json:"skips"`
+	Proposals   []TriageProposal   `json:"proposals"`
+	Corrections []TriageCorrection `json:"corrections"`
+	// TouchedAt is when its owner moved or flagged the message; Undone are the
+	// actions of triage that were taken back.
+	TouchedAt *time.Time `json:"touched_at"`
+	Undone    []string   `json:"undone"`
+	// RunID and Model say which run decided, with which models.
+	RunID *uuid.UUID `json:"run_id"`
+	Model string     `json:"model,omitempty"`
+}
+
+// TriageLocation is where a copy of a message lies.
+type TriageLocation struct {
+	Folder string   `json:"folder"`
+	Flags  []string `json:"flags"`
+}
+
+// TriageSignal is a rule that matched. Evidence is text of the mail.
+type TriageSignal struct {
+	Name     string  `json:"name"`
+	Axis     string  `json:"axis"`
+	Weight   float64 `json:"weight"`
+	Identity bool    `json:"identity,omitempty"`
+	Evidence string  `json:"evidence,omitempty"`
+}
+
+// TriageNote is what a step of reading removed.
+type TriageNote struct {
+	Step       string `json:"step"`
+	Kind       string `json:"kind"`
+	Count      int    `json:"count"`
+	Characters int    `json:"characters"`
+}
+
+// TriageAttachment is an attachment as its sender named it.
+type TriageAttachment struct {
+	Name string `json:"name"`
+	// Declared is the media type as sent, Detected the one by content.
+	Declared string `json:"declared"`
+	Detected string `json:"detected"`
+	Size     int64  `json:"size"`
+	// Encrypted says that it is an archive whose entries are encrypted.
+	Encrypted bool `json:"encrypted,omitempty"`
+	Inline    bool `json:"inline,omitempty"`
+}
+
+// TriageSkip is an action that was wanted and not proposed.
+type TriageSkip struct {
+	Action  string `json:"action"`
+	Because string `json:"because"`
+}
+
+// TriageProposal is what was proposed about a message, and what became of it.
+type TriageProposal struct {
+	ExternalID string    `json:"external_id"`
+	Action     string    `json:"action"`
+	Tool       string    `json:"tool"`
+	ProposedAt time.Time `json:"proposed_at"`
+	// Fields are the values of the arguments with their origins.
+	Fields []TriageField `json:"fields"`
+	// ActionID is the action, with its phase; null while the proposal waits for a
+	// worker, and if it was refused. Problem says why it was.
+	ActionID *envelope.ActionID `json:"action_id"`
+	Phase    string             `json:"phase,omitempty"`
+	Problem  string             `json:"problem,omitempty"`
+	// Reversals are the actions that took it back.
+	Reversals []envelope.ActionID `json:"reversals"`
+}
+
+// TriageField is a value of an argument and where it comes from.
+type TriageField struct {
+	Pointer string `json:"pointer"`
+	Value   string `json:"value"`
+	// Origin is header, config, template, enum or model_text; Ref says where exactly.
+	Origin string `json:"origin"`
+	Ref    string `json:"ref"`
+}
+
+// TriageCorrection is what a person said of a message.
+type TriageCorrection struct {
+	Number int64 `json:"correction_no"`
+	// Head is act, category, priority or unwanted; Label is the right answer.
+	Head        string         `json:"head"`
+	Label       string         `json:"label"`
+	MadeBy      envelope.Actor `json:"made_by"`
+	MadeAt      time.Time      `json:"made_at"`
+	RetractedAt *time.Time     `json:"retracted_at"`
+}
+
+// TriageCorrectionInput is a correction to make.
+type TriageCorrectionInput struct {
+	Head  string `json:"head"`
+	Label string `json:"label"`
+}
+
+// TriageWhy tells why a message was treated as it was.
+type TriageWhy struct {
+	ID      uuid.UUID `json:"message_id"`
+	Account string    `json:"account"`
+	// Summary is one sentence, also where nothing happened.
+	Summary string          `json:"summary"`
+	Steps   []TriageWhyStep `json:"steps"`
+}
+
+// TriageWhyStep is a step on the way from the mail to what happened.
+type TriageWhyStep struct {
+	// Stage is reading, signal, rule, skip, proposal, value, outcome, owner or
+	// correction.
+	Stage string `json:"stage"`
+	Text  string `json:"text"`
+	// ActionID is the action that the step is about, whose decision says what policy
+	// said.
+	ActionID *envelope.ActionID `json:"action_id,omitempty"`
+}

@@ -1,0 +1,114 @@
+-- What people read and set of triage, over the API.
+
+-- name: TriageCorrectionAdd :many
+-- Adds a correction with the features that the decision rested on; no row if the
+-- message was never decided.
+INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by)
+SELECT d.tenant_id, d.account_id, d.message_id, @head, @label, d.features, @made_by
+FROM triage_decisions d
+WHERE d.tenant_id = @tenant_id AND d.message_id = @message_id AND d.features IS NOT NULL
+RETURNING correction_no, made_at;
+
+-- name: TriageCorrectionList :many
+SELECT c.correction_no, c.head, c.label, c.made_by, c.made_at, c.retracted_at
+FROM triage_corrections c
+WHERE c.tenant_id = @tenant_id AND c.message_id = @message_id
+ORDER BY c.correction_no;
+
+-- name: TriageCorrectionRetract :execrows
+UPDATE triage_corrections
+SET retracted_at = now()
+WHERE tenant_id = @tenant_id AND message_id = @message_id AND correction_no = @correction_no AND retracted_at IS NULL;
+
+-- name: TriageLocationList :many
+SELECT l.folder, l.flags
+FROM triage_locations l
+WHERE l.tenant_id = @tenant_id AND l.message_id = @message_id
+ORDER BY l.folder, l.key;
+
+-- name: TriageMessageGet :one
+SELECT m.header_id, m.thread_id, m.list, m.body, m.sent_at, m.size, m.touched_at, m.undone, d.decision, d.signals, d.notes, d.skipped,
+    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model
+FROM triage_messages m
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
+
+-- name: TriageMessageList :many
+-- A page of the messages that came in, newest first, or one by its id. Each
+-- account gives as many as the page has, so that its index is read from the top.
+SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
+    m.cohort, m.level, m.confidence, m.question, m.proposals
+FROM triage_accounts a
+CROSS JOIN LATERAL (
+    SELECT i.message_id, i.sender, i.sender_name, i.subject, i.outgoing, i.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
+        coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
+        coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
+        coalesce(d.question, false)::boolean AS question,
+        (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = i.tenant_id AND p.message_id = i.message_id)::bigint AS proposals
+    FROM triage_messages i
+    LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
+    WHERE i.tenant_id = a.tenant_id
+        AND i.account_id = a.account_id
+        AND (sqlc.narg(message_id)::uuid IS NULL AND NOT i.outgoing OR i.message_id = sqlc.narg(message_id)::uuid)
+        AND (sqlc.narg(before_at)::timestamptz IS NULL OR (i.received_at, i.message_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))
+        AND (sqlc.narg(since)::timestamptz IS NULL OR i.received_at >= sqlc.narg(since)::timestamptz)
+        AND (@header_id::text = '' OR i.header_id = @header_id::text)
+        AND (@sender::text = '' OR i.sender = @sender::text OR right(i.sender, length(@sender::text) + 1) = '@' || @sender::text)
+        AND (@bucket::text = '' OR d.bucket = @bucket::text)
+        AND (@category::text = '' OR d.category = @category::text)
+        AND (@cohort::text = '' OR d.cohort = @cohort::text)
+        AND (sqlc.narg(question)::boolean IS NULL OR d.question = sqlc.narg(question)::boolean)
+    ORDER BY i.received_at DESC, i.message_id DESC
+    LIMIT @most::bigint
+) m
+WHERE a.tenant_id = @tenant_id AND (@account::text = '' OR a.name = @account::text)
+ORDER BY m.received_at DESC, m.message_id DESC
+LIMIT @most::bigint;
+
+-- name: TriageProposalList :many
+-- What was proposed about a message, with what became of it: the action, or why
+-- there is none, and the actions that took it back.
+SELECT p.action, p.external_id, p.fields, p.envelope, p.proposed_at, p.proposal_id, e.action_id, coalesce(e.phase, '')::text AS phase,
+    coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,
+    ARRAY(
+        SELECT r.action_id FROM envelopes r
+        WHERE r.tenant_id = p.tenant_id
+            AND r.external_id BETWEEN 'revert:' || e.action_id || ':000' AND 'revert:' || e.action_id || ':999'
+        ORDER BY r.external_id
+    )::uuid[] AS reversals
+FROM triage_proposals p
+LEFT JOIN proposals q ON q.tenant_id = p.tenant_id AND q.proposal_id = p.proposal_id
+LEFT JOIN envelopes e ON e.tenant_id = p.tenant_id AND e.action_id = coalesce(q.action_id, p.proposal_id)
+WHERE p.tenant_id = @tenant_id AND p.message_id = @message_id
+ORDER BY p.proposed_at, p.external_id;
+
+-- name: TriageRunAsk :exec
+-- Asks for a run of an account now, whether or not a triage process has seen it.
+INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
+VALUES (@tenant_id, @account_id, clock_timestamp())
+ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = clock_timestamp();
+
+-- name: TriageRunList :many
+-- A page of the runs of an account, newest first.
+SELECT r.run_id, r.kind, r.started_at, r.ended_at, coalesce(r.error, '')::text AS error, r.read, r.decided, r.proposed, r.skipped
+FROM triage_runs r
+WHERE r.tenant_id = @tenant_id
+    AND r.account_id = @account_id
+    AND (sqlc.narg(before_at)::timestamptz IS NULL OR (r.started_at, r.run_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))
+ORDER BY r.started_at DESC, r.run_id DESC
+LIMIT @most::bigint;
+
+-- name: TriageStatusList :many
+-- Every account with its schedule and how far its folders were read.
+SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
+    s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
+    f.folders, f.backfilled
+FROM triage_accounts a
+LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
+CROSS JOIN LATERAL (
+    SELECT count(1)::bigint AS folders, count(o.older_done_at)::bigint AS backfilled
+    FROM triage_folders o
+    WHERE o.tenant_id = a.tenant_id AND o.account_id = a.account_id
+) f
+WHERE a.tenant_id = @tenant_id AND (@account::text = '' OR a.name = @account::text)
+ORDER BY a.name;

@@ -1,0 +1,149 @@
+// Package triage handles requests about the mail that triage reads: accounts,
+// runs, messages, and corrections.
+package triage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+)
+
+// ForAllTools refuses tokens that are for some tools: mail belongs to no tool,
+// and an account says for which triage proposes.
+func ForAllTools(handle request.Handler) request.Handler {
+	return func(c *request.Call) error {
+		if c.By.Tools != nil {
+			return fault.New(fault.Denied, "the token is not for all tools; mail and its accounts need one that is")
+		}
+		return handle(c)
+	}
+}
+
+// view is an account as people see it.
+type view struct {
+	wire.TriageAccount
+	version int64
+}
+
+// accounts is the collection of mail accounts.
+var accounts = request.Collection[view]{
+	Name: "triage-accounts", Noun: "triage account",
+	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]view, error) {
+		all, err := account.List(ctx, tx, c.By.Tenant, c.Named("name")...)
+		if err != nil {
+			return nil, err
+		}
+		views := make([]view, len(all))
+		for i, a := range all {
+			if views[i], err = viewOf(a); err != nil {
+				return nil, err
+			}
+		}
+		return views, nil
+	},
+	Key:     func(v view) string { return v.Name },
+	ETag:    func(v *view) *string { return &v.ETag },
+	Version: func(v view) any { return []any{v.ID, v.version} },
+}
+
+// viewOf returns an account without its password.
+func viewOf(a account.Account) (view, error) {
+	v := view{version: a.Version, TriageAccount: wire.TriageAccount{
+		ID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, HasSecret: len(a.Secret) > 0, Enabled: a.Enabled,
+		Every: envelope.Duration(a.Every), BackfillDays: a.BackfillDays, CreatedAt: a.CreatedAt.UTC(), UpdatedAt: a.UpdatedAt.UTC(),
+	}}
+	return v, errors.Join(convert(a.Connection, &v.Connection), convert(a.Settings, &v.Settings), convert(a.Proposals, &v.Proposals))
+}
+
+// convert copies between two types that have the same JSON.
+func convert(from, into any) error {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// GET /api/v1/triage/accounts lists the mail accounts.
+func Accounts(c *request.Call) error { return accounts.List(c) }
+
+// GET /api/v1/triage/accounts/{name} shows a mail account.
+func Account(c *request.Call) error { return accounts.Show(c, c.R.PathValue("name")) }
+
+// PUT /api/v1/triage/accounts/{name} makes or changes a mail account.
+func PutAccount(c *request.Call, in wire.TriageAccountInput) error {
+	name := c.R.PathValue("name")
+	return accounts.Put(c, name, "triage account "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
+		old, err := account.Get(ctx, tx, c.By.Tenant, name)
+		if err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+		a, err := accountOf(in, name, old.ID)
+		if err != nil {
+			return err
+		}
+		word, err := setSecret(c, &a, old, in.Secret)
+		if err != nil {
+			return err
+		}
+		c.Detail = map[string]any{"kind": a.Kind, "enabled": a.Enabled, "observe_only": a.Settings.ObserveOnly, "source": request.NilIfZero(a.Proposals.Source), "secret": word}
+		return account.Put(ctx, tx, c.By.Tenant, a)
+	})
+}
+
+// accountOf returns the account of a body, with a new id where there is none.
+func accountOf(in wire.TriageAccountInput, name string, id uuid.UUID) (account.Account, error) {
+	if id == uuid.Nil {
+		id = uuid.Must(uuid.NewV7())
+	}
+	a := account.Account{
+		ID: id, Name: name, Kind: account.Kind(in.Kind), SecretFrom: in.SecretFrom, Enabled: in.Enabled == nil || *in.Enabled,
+		Every: account.DefaultEvery, BackfillDays: account.DefaultBackfillDays,
+	}
+	if in.Every != nil {
+		a.Every = time.Duration(*in.Every)
+	}
+	if in.BackfillDays != nil {
+		a.BackfillDays = *in.BackfillDays
+	}
+	settings, proposals := cmp.Or(in.Settings, &wire.TriageSettings{}), cmp.Or(in.Proposals, &wire.TriageProposals{})
+	err := errors.Join(convert(in.Connection, &a.Connection), convert(settings, &a.Settings), convert(proposals, &a.Proposals))
+	return a, err
+}
+
+// setSecret sets the password that is given, or keeps the stored one, and
+// returns which. A stored password is sent to no other server.
+func setSecret(c *request.Call, a *account.Account, old account.Account, given string) (word string, err error) {
+	switch {
+	case given != "":
+		a.Secret, err = c.MailCipher.Encrypt(c.By.Tenant, a.ID, given)
+		return "given", err
+	case a.SecretFrom != "":
+		return "from elsewhere", nil
+	case len(old.Secret) == 0:
+		return "none", nil
+	case a.Kind != old.Kind || !a.Connection.SameServer(old.Connection):
+		return "", request.Invalid("/secret", envelope.RuleRequired, "the server, the user or the protection of the connection changes: give the password again")
+	}
+	a.Secret = old.Secret
+	return "kept", nil
+}
+
+// DELETE /api/v1/triage/accounts/{name} deletes a mail account.
+func DeleteAccount(c *request.Call) error {
+	name := c.R.PathValue("name")
+	return accounts.Delete(c, name, "triage account "+name+" deleted", func(ctx context.Context, tx pgx.Tx) error {
+		return account.Delete(ctx, tx, c.By.Tenant, name)
+	})
+}

@@ -1,0 +1,215 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/inspect"
+)
+
+// GET /api/v1/triage/status tells whether, when, and why not, accounts are read.
+func Status(c *request.Call) error {
+	all, err := statuses(c, c.Query.Get("account"))
+	if err != nil {
+		return err
+	}
+	return request.Items(c, all)
+}
+
+func statuses(c *request.Call, name string) ([]wire.TriageStatus, error) {
+	return request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageStatus, error) {
+		return inspect.Status(ctx, tx, c.By.Tenant, name, time.Now())
+	})
+}
+
+// POST /api/v1/triage/accounts/{name}/runs asks for a run now.
+func AskRun(c *request.Call) error {
+	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageStatus, error) {
+		name := c.R.PathValue("name")
+		a, err := account.Get(ctx, tx, c.By.Tenant, name)
+		if err != nil {
+			return wire.TriageStatus{}, err
+		}
+		if !a.Enabled {
+			return wire.TriageStatus{}, fault.New(fault.Conflict, "the account %s is disabled; enable it first", name)
+		}
+		if err := inspect.AskRun(ctx, tx, c.By.Tenant, a.ID); err != nil {
+			return wire.TriageStatus{}, err
+		}
+		all, err := inspect.Status(ctx, tx, c.By.Tenant, name, time.Now())
+		if err != nil || len(all) == 0 {
+			return wire.TriageStatus{}, err
+		}
+		return all[0], nil
+	})
+}
+
+// GET /api/v1/triage/accounts/{name}/runs lists the runs of an account.
+func Runs(c *request.Call) error {
+	return page(c, "triage-runs", func(ctx context.Context, tx pgx.Tx, before inspect.Place, most int) ([]wire.TriageRun, error) {
+		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil {
+			return nil, err
+		}
+		return inspect.Runs(ctx, tx, c.By.Tenant, a.ID, before, most)
+	}, func(r wire.TriageRun) inspect.Place { return inspect.Place{At: r.StartedAt, ID: r.ID} })
+}
+
+// GET /api/v1/triage/messages lists the messages that came in.
+func Messages(c *request.Call) error {
+	q := c.Query
+	since, err := c.QueryTime("since")
+	if err != nil {
+		return err
+	}
+	f := inspect.Filter{
+		Account: q.Get("account"), Bucket: q.Get("bucket"), Category: q.Get("category"), Cohort: q.Get("cohort"),
+		Sender: strings.ToLower(q.Get("from")), HeaderID: strings.Trim(q.Get("header_id"), "<>"), Since: since,
+	}
+	if text := q.Get("question"); text != "" {
+		f.Question = new(text == "true")
+	}
+	return page(c, "triage-messages", func(ctx context.Context, tx pgx.Tx, before inspect.Place, most int) ([]wire.TriageMessage, error) {
+		f.Before, f.Most = before, most
+		return inspect.Messages(ctx, tx, c.By.Tenant, f)
+	}, func(m wire.TriageMessage) inspect.Place { return inspect.Place{At: m.ReceivedAt, ID: m.ID} })
+}
+
+// page answers with a page of a list in order of time, newest first.
+func page[T any](c *request.Call, list string, read func(context.Context, pgx.Tx, inspect.Place, int) ([]T, error), place func(T) inspect.Place) error {
+	limit, err := c.Limit()
+	if err != nil {
+		return err
+	}
+	before, err := parsePlace(list, c.Query.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]T, error) { return read(ctx, tx, before, limit+1) })
+	if err != nil {
+		return err
+	}
+	p := wire.Page[T]{Items: rows}
+	if len(rows) > limit {
+		p.Items = rows[:limit]
+		last := place(rows[limit-1])
+		p.NextCursor = new(request.WriteTextCursor(list, fmt.Sprintf("%d/%s", last.At.UnixMicro(), last.ID)))
+	}
+	return c.JSON(http.StatusOK, p)
+}
+
+// parsePlace returns the place of a cursor; "" is the beginning.
+func parsePlace(list, cursor string) (inspect.Place, error) {
+	if cursor == "" {
+		return inspect.Place{}, nil
+	}
+	text, err := request.ParseTextCursor(list, cursor, "/query/cursor")
+	if err != nil {
+		return inspect.Place{}, err
+	}
+	micros, id, _ := strings.Cut(text, "/")
+	at, numberErr := strconv.ParseInt(micros, 10, 64)
+	message, idErr := uuid.Parse(id)
+	if numberErr != nil || idErr != nil {
+		return inspect.Place{}, request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+	}
+	return inspect.Place{At: time.UnixMicro(at), ID: message}, nil
+}
+
+// detail reads the message of the path.
+func detail(c *request.Call) (wire.TriageMessageDetail, error) {
+	id, err := c.UUID()
+	if err != nil {
+		return wire.TriageMessageDetail{}, err
+	}
+	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageMessageDetail, error) {
+		return inspect.Message(ctx, tx, c.By.Tenant, id)
+	})
+}
+
+// GET /api/v1/triage/messages/{id} shows a message with what was decided.
+func Message(c *request.Call) error {
+	m, err := detail(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, m)
+}
+
+// GET /api/v1/triage/messages/{id}/why tells why a message was treated as it was.
+func Why(c *request.Call) error {
+	m, err := detail(c)
+	if err != nil {
+		return err
+	}
+	why, err := inspect.Explain(m)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, why)
+}
+
+// GET /api/v1/triage/messages/{id}/corrections lists what people said of a
+// message.
+func Corrections(c *request.Call) error {
+	m, err := detail(c)
+	if err != nil {
+		return err
+	}
+	return request.Items(c, m.Corrections)
+}
+
+// POST /api/v1/triage/messages/{id}/corrections says what a message is.
+func Correct(c *request.Call, in wire.TriageCorrectionInput) error {
+	id, err := c.UUID()
+	if err != nil {
+		return err
+	}
+	made, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageCorrection, error) {
+		made, err := inspect.Correct(ctx, tx, c.By.Tenant, id, in, c.By.Actor())
+		if err != nil {
+			return made, err
+		}
+		c.Detail = map[string]any{"correction_no": made.Number, "head": in.Head, "label": in.Label}
+		return made, c.RecordChange(ctx, tx, "triage message "+id.String()+" corrected")
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, made)
+}
+
+// DELETE /api/v1/triage/messages/{id}/corrections/{correction_no} takes a
+// correction back.
+func Retract(c *request.Call) error {
+	id, err := c.UUID()
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseInt(c.R.PathValue("correction_no"), 10, 64)
+	if err != nil {
+		return request.Invalid("/path/correction_no", envelope.RuleType, "must be an integer")
+	}
+	if err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := inspect.Retract(ctx, tx, c.By.Tenant, id, number); err != nil {
+			return err
+		}
+		c.Detail = map[string]any{"correction_no": number}
+		return c.RecordChange(ctx, tx, "triage message "+id.String()+" correction taken back")
+	}); err != nil {
+		return err
+	}
+	return c.NoContent()
+}

@@ -1,0 +1,315 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// mailMarker stands in every text of mails; only mail:read shows it.
+const mailMarker = "MAIL-TEXT-77b0"
+
+// write runs statements as the database's owner, each with the tenant as $1.
+func (f *tenantFixture) write(statement string, args ...any) {
+	f.t.Helper()
+	err := postgres.InTx(f.t.Context(), f.db, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(f.t.Context(), statement, append([]any{f.id.String()}, args...)...)
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// mailbox makes an account with one message that was judged and led to nothing.
+func (f *tenantFixture) mailbox(name, message string) {
+	f.t.Helper()
+	f.admin.send("PUT", "/api/v1/triage/accounts/"+name, object{
+		"kind": "imap", "connection": object{"host": "imap.example.org", "user": "ann@example.org"}, "secret": marker + "-password",
+	}).wants(f.t, 200)
+	f.message(name, message, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	f.write(`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
+			decision, signals, prediction, features, notes, skipped, model)
+		SELECT m.tenant_id, m.message_id, m.account_id, m.message_id, 'request', 'primary', 'urgent', 'urgent', 'default', 2, 0.9, false,
+			'{"act":"request","category":"primary","priority":"urgent","bucket":"urgent","cohort":"default","asked":"L3","allowed":"L2","confidence":0.9,
+				"vetoes":["starred"],"trace":[{"rule":"level unproven","from":"L3","to":"L2","because":"nothing proves the sender"},
+				{"rule":"result","to":"nothing is proposed","because":"no action is left"}]}',
+			jsonb_build_object('symbols', jsonb_build_array(jsonb_build_object('name', 'URGENT_WORDS', 'axis', 'urgency', 'weight', 1.5, 'evidence', $3::text))),
+			'{}', '\x01', '{"removed":[{"step":"quote","kind":"reply","count":1,"characters":90}],"warnings":["no date"]}', '[{"action":"label","because":"the message has the label already"}]', 'digest'
+		FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, mailMarker)
+}
+
+// message stores a message of an account as triage does.
+func (f *tenantFixture) message(account, id string, received time.Time) {
+	f.t.Helper()
+	f.write(`INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, thread_id, outgoing, sender, sender_name, subject, body, received_at, size)
+		SELECT a.tenant_id, $3::uuid, a.account_id, sha256($3::text::bytea), $3::text || '@example.org', $3::uuid, false, 'bob@example.org', $4::text, $4::text, $4::text, $5::timestamptz, 100
+		FROM triage_accounts a WHERE a.tenant_id = $1 AND a.name = $2`, account, id, mailMarker, received)
+}
+
+func TestTextOfMailIsShownUnderItsScopeAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailtext")
+	visits := f.visits()
+	shown := 0
+	for _, role := range []identity.Role{identity.RoleViewer, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner} {
+		var others []identity.Scope
+		for _, s := range identity.Scopes() {
+			if s != identity.MailRead {
+				others = append(others, s)
+			}
+		}
+		for _, rt := range rest.Routes() {
+			if rt.Roles == nil || rt.Operation == "streamEvents" || !strings.HasPrefix(rt.Pattern, "GET ") {
+				continue
+			}
+			v := visits[rt.Operation]
+			without := f.holder(identity.Grant{Name: "without", Role: role, Scopes: others})
+			if a := without.send(v.method, v.path, v.body); strings.Contains(string(a.body), mailMarker) {
+				t.Errorf("%s shows text of mail to %s without mail:read: %s", rt.Operation, role, a.body)
+			}
+			if a := f.admin.send(v.method, v.path, v.body); strings.Contains(string(a.body), mailMarker) {
+				shown++
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no answer shows text of mail, so that nothing was compared")
+	}
+
+	agent := f.holder(identity.Grant{Name: "agent", Role: identity.RoleAgent, Session: "s", Scopes: identity.Scopes()})
+	some := f.holder(identity.Grant{Name: "some tools", Role: identity.RoleOwner, Tools: []string{"mail:*"}})
+	for _, path := range []string{visits["listTriageMessages"].path, visits["getTriageMessage"].path, visits["explainTriageMessage"].path} {
+		agent.send("GET", path, nil).wants(t, http.StatusForbidden)
+		some.send("GET", path, nil).wants(t, http.StatusForbidden)
+	}
+	if strings.Contains(f.logs.String(), mailMarker) {
+		t.Error("the log holds text of mail")
+	}
+	var leaked int
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT count(1) FROM events e WHERE to_jsonb(e)::text LIKE '%' || $1 || '%'", mailMarker).Scan(&leaked)
+	})
+	if leaked > 0 {
+		t.Errorf("%d events hold text of mail", leaked)
+	}
+}
+
+func TestPasswordsOfMailAccountsAreNeverShown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailsecret")
+	const secret = marker + "-of-ann"
+	at := "/api/v1/triage/accounts/ann"
+	body := func(host string, more object) object {
+		o := object{"kind": "imap", "connection": object{"host": host, "user": "ann"}}
+		for k, v := range more {
+			o[k] = v
+		}
+		return o
+	}
+	var got struct {
+		HasSecret bool `json:"has_secret"`
+	}
+
+	f.admin.send("PUT", at, body("imap.example.org", object{"secret": secret})).wants(t, 200).into(t, &got)
+	if !got.HasSecret {
+		t.Error("the password was not stored")
+	}
+	f.admin.send("PUT", at, body("imap.example.org", object{"every": "5m"})).wants(t, 200).into(t, &got)
+	if !got.HasSecret {
+		t.Error("a change of something else dropped the password")
+	}
+	moved := f.admin.send("PUT", at, body("imap.example.net", nil)).wants(t, 400)
+	if !strings.Contains(string(moved.body), "/secret") {
+		t.Errorf("another server without the password again = %s, want a pointer to /secret", moved.body)
+	}
+	f.admin.send("PUT", at, body("imap.example.net", object{"secret_from": "env:COUNTERSIGN_TRIAGE_SECRET_ANN"})).wants(t, 200).into(t, &got)
+	if got.HasSecret {
+		t.Error("the stored password stayed beside secret_from")
+	}
+	f.admin.send("PUT", at, body("imap.example.net", object{"secret": secret})).wants(t, 200)
+
+	for _, path := range []string{at, "/api/v1/triage/accounts", "/api/v1/triage/status", "/api/v1/audit/events"} {
+		if a := f.admin.send("GET", path, nil).wants(t, 200); strings.Contains(string(a.body), secret) {
+			t.Errorf("%s shows the password", path)
+		}
+	}
+	if strings.Contains(f.logs.String(), secret) {
+		t.Error("the log holds the password")
+	}
+	var plain int
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT (SELECT count(1) FROM events e WHERE to_jsonb(e)::text LIKE '%' || $1 || '%')
+			+ (SELECT count(1) FROM triage_accounts a WHERE position($1::bytea IN a.secret) > 0)`, secret).Scan(&plain)
+	})
+	if plain > 0 {
+		t.Error("the password is stored in clear, or is in an event")
+	}
+}
+
+func TestBodiesOfMailAccountsAreCheckedStrictly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailstrict")
+	files := func(more object) object {
+		o := object{"kind": "maildir", "connection": object{"path": "/srv/mail"}}
+		for k, v := range more {
+			o[k] = v
+		}
+		return o
+	}
+	for pointer, body := range map[string]object{
+		"/passwort":            files(object{"passwort": "x"}),
+		"/connection/hots":     files(object{"connection": object{"path": "/srv/mail", "hots": "x"}}),
+		"/settings/adresses":   files(object{"settings": object{"adresses": []string{}}}),
+		"/settings/levels/vip": files(object{"settings": object{"levels": object{"vip": "L6"}}}),
+		"/settings/levels/who": files(object{"settings": object{"levels": object{"who": "L1"}}}),
+		"/settings/domains/0":  files(object{"settings": object{"domains": []string{"no domain"}}}),
+		"/proposals/folder":    files(object{"proposals": object{"folder": "x"}}),
+		"/connection/path":     files(object{"connection": object{"path": "relative"}}),
+		"/every":               files(object{"every": "1s"}),
+		"/secret_from":         files(object{"kind": "imap", "connection": object{"host": "h", "user": "u"}, "secret_from": "env:PATH"}),
+	} {
+		a := f.admin.send("PUT", "/api/v1/triage/accounts/files", body).wants(t, 400)
+		if !strings.Contains(string(a.body), `"`+pointer+`"`) {
+			t.Errorf("%s: the problem does not name it: %s", pointer, a.body)
+		}
+	}
+	f.admin.send("PUT", "/api/v1/triage/accounts/files", files(nil)).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/triage/accounts/files", files(object{"kind": "mbox"})).wants(t, 409)
+	f.admin.send("PUT", "/api/v1/triage/accounts/files", files(nil), "If-Match", `"other"`).wants(t, 412)
+}
+
+func TestPagesOfMessagesMissNothingAndRepeatNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailpages")
+	for _, name := range []string{"one", "two"} {
+		f.admin.send("PUT", "/api/v1/triage/accounts/"+name, object{"kind": "maildir", "connection": object{"path": "/srv/" + name}}).wants(t, 200)
+	}
+	want := map[string]bool{}
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 25 {
+		id := uuid.NewString()
+		want[id] = true
+		// Several have the same time, so that ids decide.
+		f.message([]string{"one", "two"}[i%2], id, start.Add(time.Duration(i/4)*time.Hour))
+	}
+	var last time.Time
+	cursor := ""
+	for range 10 {
+		var page struct {
+			Items []struct {
+				ID         string    `json:"message_id"`
+				ReceivedAt time.Time `json:"received_at"`
+			}
+			NextCursor *string `json:"next_cursor"`
+		}
+		f.admin.send("GET", "/api/v1/triage/messages?limit=4"+cursor, nil).wants(t, 200).into(t, &page)
+		for _, m := range page.Items {
+			if !want[m.ID] {
+				t.Errorf("message %s comes twice", m.ID)
+			}
+			if !last.IsZero() && m.ReceivedAt.After(last) {
+				t.Errorf("message %s is newer than the one before", m.ID)
+			}
+			delete(want, m.ID)
+			last = m.ReceivedAt
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		// What arrives meanwhile is newer, and changes no later page.
+		f.message("one", uuid.NewString(), start.Add(1000*time.Hour))
+		cursor = "&cursor=" + *page.NextCursor
+	}
+	if len(want) > 0 {
+		t.Errorf("%d messages never came", len(want))
+	}
+	f.admin.send("GET", "/api/v1/triage/messages?cursor=x", nil).wants(t, 400)
+}
+
+func TestWhyTellsWhyNothingHappened(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailwhy")
+	id := uuid.NewString()
+	f.mailbox("ann", id)
+	var why struct {
+		Summary string
+		Steps   []struct{ Stage, Text string }
+	}
+
+	f.operator.send("GET", "/api/v1/triage/messages/"+id+"/why", nil).wants(t, 200).into(t, &why)
+
+	if !strings.Contains(why.Summary, "nothing is proposed, because label could not be") {
+		t.Errorf("summary = %q, want that nothing is proposed and why", why.Summary)
+	}
+	told := fmt.Sprint(why.Steps)
+	for _, want := range []string{"quote: reply removed", "URGENT_WORDS", "L3 → L2, because nothing proves the sender", "label is not proposed"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the steps do not tell %q: %s", want, told)
+		}
+	}
+	var found struct{ Items []object }
+	f.operator.send("GET", "/api/v1/triage/messages?header_id=%3C"+id+"@example.org%3E", nil).wants(t, 200).into(t, &found)
+	if len(found.Items) != 1 {
+		t.Errorf("%d messages have the Message-ID, want 1", len(found.Items))
+	}
+
+	bare := uuid.NewString()
+	f.message("ann", bare, time.Now())
+	f.operator.send("GET", "/api/v1/triage/messages/"+bare+"/why", nil).wants(t, 200).into(t, &why)
+	if !strings.Contains(why.Summary, "not judged yet") {
+		t.Errorf("summary of a message without decision = %q", why.Summary)
+	}
+	f.operator.send("POST", "/api/v1/triage/messages/"+bare+"/corrections", object{"head": "act", "label": "fyi"}).wants(t, 409)
+	f.operator.send("GET", "/api/v1/triage/messages/"+uuid.NewString()+"/why", nil).wants(t, 404)
+}
+
+func TestCorrectionsAreMadeAndTakenBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailfix")
+	id := uuid.NewString()
+	f.mailbox("ann", id)
+	at := "/api/v1/triage/messages/" + id + "/corrections"
+	var made struct {
+		Number int    `json:"correction_no"`
+		MadeBy string `json:"made_by"`
+	}
+
+	f.operator.send("POST", at, object{"head": "category", "label": "receipts"}).wants(t, 201).into(t, &made)
+	f.operator.send("POST", at, object{"head": "category", "label": "invoices"}).wants(t, 400)
+	f.operator.send("POST", at, object{"head": "phishing", "label": "yes"}).wants(t, 400)
+
+	one := fmt.Sprintf("%s/%d", at, made.Number)
+	f.operator.send("DELETE", one, nil).wants(t, 204)
+	f.operator.send("DELETE", one, nil).wants(t, 404)
+	var all struct {
+		Items []struct {
+			RetractedAt *time.Time `json:"retracted_at"`
+			MadeBy      string     `json:"made_by"`
+		}
+	}
+	f.operator.send("GET", at, nil).wants(t, 200).into(t, &all)
+	if len(all.Items) != 1 || all.Items[0].RetractedAt == nil || all.Items[0].MadeBy == "" || all.Items[0].MadeBy != made.MadeBy {
+		t.Errorf("corrections = %+v, want the one that was taken back, with who made it", all.Items)
+	}
+	var features []byte
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT features FROM triage_corrections WHERE tenant_id = $1", f.id.String()).Scan(&features)
+	})
+	if string(features) != "\x01" {
+		t.Errorf("features = %x, want those of the decision", features)
+	}
+	if events := string(f.admin.send("GET", "/api/v1/audit/events", nil).wants(t, 200).body); !strings.Contains(events, "triage message "+id+" corrected") {
+		t.Error("no event says that the message was corrected")
+	}
+}

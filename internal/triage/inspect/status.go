@@ -1,0 +1,81 @@
+// Package inspect reads for people what triage knows: the state of accounts, the
+// messages with what was decided and proposed, and why. It also stores what
+// people say: requests for runs, and corrections. It reads no mail and decides
+// nothing.
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/client/wire"
+)
+
+// The states of an account.
+const (
+	stateDisabled = "disabled"
+	stateUnseen   = "unseen"
+	stateRunning  = "running"
+	stateWatching = "watching"
+	stateAsked    = "asked"
+	stateFailing  = "failing"
+	stateOverdue  = "overdue"
+	stateWaiting  = "waiting"
+)
+
+// overdueAfter is how late a run is before that is said: longer than a process
+// takes to look for what is due.
+const overdueAfter = time.Minute
+
+// schedule is what is stored of when an account is read.
+type schedule struct {
+	status wire.TriageStatus
+	// scheduled says that a triage process has seen the account or a run was asked
+	// for.
+	scheduled bool
+	// holder is the process that has the account until its lease ends, lastRun the
+	// run that began last.
+	holder, lastRun *uuid.UUID
+	lease           *time.Time
+}
+
+// at returns the status at a time.
+func (s schedule) at(now time.Time) wire.TriageStatus {
+	v := s.status
+	held := s.holder != nil && s.lease != nil && s.lease.After(now)
+	asked := v.AskedAt != nil
+	reading := held && v.LastStartedAt != nil && (v.LastEndedAt == nil || v.LastEndedAt.Before(*v.LastStartedAt))
+	switch {
+	case !v.Enabled && !held:
+		v.State, v.Reason = stateDisabled, "the account is disabled, so that it is not read"
+	case reading:
+		v.State, v.RunID = stateRunning, s.lastRun
+		v.Reason = "a run reads the account now; another process may take over after " + stamp(*s.lease)
+	case asked && now.Sub(*v.AskedAt) <= overdueAfter:
+		v.State, v.Reason = stateAsked, "a run was asked for and begins as soon as a triage process looks"
+	case !held && (!s.scheduled || asked && v.LastStartedAt == nil):
+		v.State, v.Reason = stateUnseen, "no triage process has read the account yet: check that one runs with a login that is bound to this tenant"
+	case held && v.Failures == 0:
+		v.State, v.Reason = stateWatching, "a triage process watches the account and reads what comes"
+	case asked:
+		v.State, v.Reason = stateOverdue, fmt.Sprintf("a run was asked for at %s and did not begin: check that a triage process runs", stamp(*v.AskedAt))
+	case v.NextRunAt != nil && now.Sub(*v.NextRunAt) > overdueAfter:
+		v.State, v.Reason = stateOverdue, fmt.Sprintf("a run is due since %s and did not begin: check that a triage process runs", stamp(*v.NextRunAt))
+	case v.Failures > 0:
+		v.State, v.Reason = stateFailing, fmt.Sprintf("the last %d runs failed; the next one is at %s", v.Failures, stampOf(v.NextRunAt))
+	default:
+		v.State, v.Reason = stateWaiting, "the next run is at "+stampOf(v.NextRunAt)
+	}
+	return v
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func stampOf(t *time.Time) string {
+	if t == nil {
+		return "no set time"
+	}
+	return stamp(*t)
+}

@@ -1,0 +1,236 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+)
+
+// Status returns the status of every account of a tenant, or of one.
+func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account string, now time.Time) ([]wire.TriageStatus, error) {
+	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: uuid.UUID(tenant), Account: account})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageStatusListRow) wire.TriageStatus {
+		return schedule{
+			status: wire.TriageStatus{
+				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
+				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastError: r.LastError,
+				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled),
+			},
+			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
+		}.at(now)
+	})
+}
+
+// AskRun asks for a run of an account now.
+func AskRun(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
+	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: uuid.UUID(tenant), AccountID: account})
+}
+
+// Place is a place in a list that is in order of time, newest first. The zero
+// value is its beginning.
+type Place struct {
+	At time.Time
+	ID uuid.UUID
+}
+
+// Runs returns the runs of an account before a place.
+func Runs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, before Place, most int) ([]wire.TriageRun, error) {
+	rows, err := dbsqlc.New().TriageRunList(ctx, tx, &dbsqlc.TriageRunListParams{
+		TenantID: uuid.UUID(tenant), AccountID: account, BeforeAt: postgres.OrNull(before.At), BeforeID: postgres.OrNull(before.ID), Most: int64(most),
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageRunListRow) wire.TriageRun {
+		return wire.TriageRun{
+			ID: r.RunID, Kind: r.Kind, StartedAt: r.StartedAt.UTC(), EndedAt: postgres.UTC(r.EndedAt), Error: r.Error,
+			Read: int(r.Read), Decided: int(r.Decided), Proposed: int(r.Proposed), Skipped: int(r.Skipped),
+		}
+	})
+}
+
+// Filter selects messages that came in; its zero fields do not narrow.
+type Filter struct {
+	Account, Bucket, Category, Cohort string
+	// Sender is an address or a domain, in lower case.
+	Sender string
+	// HeaderID is a Message-ID without angle brackets.
+	HeaderID string
+	Question *bool
+	Since    time.Time
+	Before   Place
+	Most     int
+}
+
+// Messages returns the messages of a filter, newest first.
+func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
+	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
+		TenantID: uuid.UUID(tenant), Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
+		HeaderID: f.HeaderID, Question: f.Question, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
+		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
+	})
+	return postgres.Map(rows, err, message)
+}
+
+func message(r dbsqlc.TriageMessageListRow) wire.TriageMessage {
+	m := wire.TriageMessage{
+		ID: r.MessageID, Account: r.Account, Sender: r.Sender, SenderName: r.SenderName, Subject: r.Subject, Outgoing: r.Outgoing,
+		ReceivedAt: r.ReceivedAt.UTC(), DecidedAt: postgres.UTC(r.DecidedAt), Act: r.Act, Category: r.Category, Priority: r.Priority,
+		Bucket: r.Bucket, Cohort: r.Cohort, Confidence: r.Confidence, Question: r.Question, Proposed: int(r.Proposals),
+	}
+	if r.DecidedAt != nil {
+		m.Level = decide.Level(r.Level).String()
+	}
+	return m
+}
+
+// Message returns a message with everything that is known of it. An unknown one
+// is fault.NotFound.
+func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (wire.TriageMessageDetail, error) {
+	q, of := dbsqlc.New(), uuid.UUID(tenant)
+	var m wire.TriageMessageDetail
+	rows, err := q.TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{TenantID: of, MessageID: &id, Most: 1})
+	if err != nil {
+		return m, err
+	}
+	if len(rows) == 0 {
+		return m, errNoMessage(id)
+	}
+	m.TriageMessage = message(rows[0])
+	r, err := q.TriageMessageGet(ctx, tx, &dbsqlc.TriageMessageGetParams{TenantID: of, MessageID: id})
+	if err != nil {
+		return m, postgres.Found(err, errNoMessage(id))
+	}
+	m.HeaderID, m.ThreadID, m.List, m.SentAt, m.Size, m.Body = r.HeaderID, r.ThreadID, r.List, postgres.UTC(r.SentAt), r.Size, r.Body
+	m.TouchedAt, m.Undone, m.Model, m.RunID = postgres.UTC(r.TouchedAt), r.Undone, r.Model, postgres.OrNull(r.RunID)
+	if err := decided(&m, r.Decision, r.Signals, r.Notes, r.Skipped); err != nil {
+		return m, fmt.Errorf("message %s: %w", id, err)
+	}
+	locations, err := q.TriageLocationList(ctx, tx, &dbsqlc.TriageLocationListParams{TenantID: of, MessageID: id})
+	if m.Locations, err = postgres.Map(locations, err, func(r dbsqlc.TriageLocationListRow) wire.TriageLocation {
+		return wire.TriageLocation{Folder: r.Folder, Flags: r.Flags}
+	}); err != nil {
+		return m, err
+	}
+	if m.Proposals, err = proposals(ctx, tx, tenant, id); err != nil {
+		return m, err
+	}
+	m.Corrections, err = Corrections(ctx, tx, tenant, id)
+	return m, err
+}
+
+// decided sets what the columns of a decision hold. Lists are never nil.
+func decided(m *wire.TriageMessageDetail, decision, signals, notes, skips []byte) error {
+	var found struct{ Symbols []wire.TriageSignal }
+	var read struct {
+		Removed     []wire.TriageNote
+		Warnings    []string
+		Attachments []wire.TriageAttachment
+	}
+	m.Decision, m.Skips = decision, []wire.TriageSkip{}
+	if decision == nil {
+		m.Decision = json.RawMessage("null")
+	}
+	for _, column := range []struct {
+		raw  []byte
+		into any
+	}{{signals, &found}, {notes, &read}, {skips, &m.Skips}} {
+		if column.raw == nil {
+			continue
+		}
+		if err := json.Unmarshal(column.raw, column.into); err != nil {
+			return err
+		}
+	}
+	m.Signals = append([]wire.TriageSignal{}, found.Symbols...)
+	m.Notes, m.Warnings = append([]wire.TriageNote{}, read.Removed...), append([]string{}, read.Warnings...)
+	m.Attachments = append([]wire.TriageAttachment{}, read.Attachments...)
+	return nil
+}
+
+func proposals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageProposal, error) {
+	rows, err := dbsqlc.New().TriageProposalList(ctx, tx, &dbsqlc.TriageProposalListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	return postgres.TryMap(rows, err, func(r dbsqlc.TriageProposalListRow) (wire.TriageProposal, error) {
+		p := wire.TriageProposal{
+			ExternalID: r.ExternalID, Action: r.Action, ProposedAt: r.ProposedAt.UTC(), Phase: r.Phase, Problem: r.Problem,
+			Fields: []wire.TriageField{}, Reversals: make([]envelope.ActionID, len(r.Reversals)),
+		}
+		for i, id := range r.Reversals {
+			p.Reversals[i] = envelope.ActionID(id)
+		}
+		if r.ActionID != nil {
+			p.ActionID = new(envelope.ActionID(*r.ActionID))
+		}
+		var proposed struct{ Tool envelope.Tool }
+		if err := errors.Join(json.Unmarshal(r.Fields, &p.Fields), json.Unmarshal(r.Envelope, &proposed)); err != nil {
+			return p, fmt.Errorf("proposal %s: %w", r.ExternalID, err)
+		}
+		p.Tool = proposed.Tool.Source + ":" + proposed.Tool.Name
+		return p, nil
+	})
+}
+
+// Corrections returns what people said of a message, in its order.
+func Corrections(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageCorrection, error) {
+	rows, err := dbsqlc.New().TriageCorrectionList(ctx, tx, &dbsqlc.TriageCorrectionListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageCorrectionListRow) wire.TriageCorrection {
+		return wire.TriageCorrection{
+			Number: r.CorrectionNo, Head: r.Head, Label: r.Label, MadeBy: envelope.Actor(r.MadeBy), MadeAt: r.MadeAt.UTC(), RetractedAt: postgres.UTC(r.RetractedAt),
+		}
+	})
+}
+
+// correctable returns the heads that people can correct.
+func correctable() []classify.Head {
+	return []classify.Head{classify.HeadAct, classify.HeadCategory, classify.HeadPriority, classify.HeadUnwanted}
+}
+
+// Correct stores what a person says of a message. A message that was not decided
+// is fault.Conflict.
+func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, in wire.TriageCorrectionInput, by envelope.Actor) (wire.TriageCorrection, error) {
+	made := wire.TriageCorrection{Head: in.Head, Label: in.Label, MadeBy: by}
+	head := classify.Head(in.Head)
+	if !slices.Contains(correctable(), head) {
+		return made, check.Invalid("/head", envelope.RuleEnum, "must be act, category, priority or unwanted")
+	}
+	if !slices.Contains(head.Classes(), in.Label) {
+		return made, check.Invalid("/label", envelope.RuleEnum, "must be one of %v", head.Classes())
+	}
+	if _, err := Message(ctx, tx, tenant, message); err != nil {
+		return made, err
+	}
+	rows, err := dbsqlc.New().TriageCorrectionAdd(ctx, tx, &dbsqlc.TriageCorrectionAddParams{
+		TenantID: uuid.UUID(tenant), MessageID: message, Head: in.Head, Label: in.Label, MadeBy: string(by),
+	})
+	if err != nil {
+		return made, err
+	}
+	if len(rows) == 0 {
+		return made, fault.New(fault.Conflict, "the message was not judged, so that there is nothing to correct")
+	}
+	made.Number, made.MadeAt = rows[0].CorrectionNo, rows[0].MadeAt.UTC()
+	return made, nil
+}
+
+// Retract takes a correction back. One that is unknown or was taken back before
+// is fault.NotFound.
+func Retract(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, number int64) error {
+	n, err := dbsqlc.New().TriageCorrectionRetract(ctx, tx, &dbsqlc.TriageCorrectionRetractParams{
+		TenantID: uuid.UUID(tenant), MessageID: message, CorrectionNo: number,
+	})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "the message has no correction %d that holds", number))
+}
+
+func errNoMessage(id uuid.UUID) error { return fault.New(fault.NotFound, "no message %s", id) }

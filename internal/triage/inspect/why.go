@@ -1,0 +1,127 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+)
+
+// Explain tells from everything that is known of a message why it was treated as
+// it was, in the order in which that happened. It is pure.
+func Explain(m wire.TriageMessageDetail) (wire.TriageWhy, error) {
+	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Steps: []wire.TriageWhyStep{}}
+	say := func(stage, format string, args ...any) {
+		w.Steps = append(w.Steps, wire.TriageWhyStep{Stage: stage, Text: fmt.Sprintf(format, args...)})
+	}
+	for _, n := range m.Notes {
+		say("reading", "%s: %s removed %d times, %d characters", n.Step, n.Kind, n.Count, n.Characters)
+	}
+	for _, text := range m.Warnings {
+		say("reading", "warning: %s", text)
+	}
+	if m.DecidedAt == nil {
+		w.Summary = "Nothing was decided: " + undecided(m)
+		return w, nil
+	}
+	for _, s := range m.Signals {
+		text := fmt.Sprintf("%s (%s, %+.2f)", s.Name, s.Axis, s.Weight)
+		if s.Evidence != "" {
+			text += ": " + s.Evidence
+		}
+		say("signal", "%s", text)
+	}
+	var d decide.Decision
+	if err := json.Unmarshal(m.Decision, &d); err != nil {
+		return w, fmt.Errorf("decision about message %s: %w", m.ID, err)
+	}
+	for _, s := range d.Trace {
+		if s.From == "" {
+			say("rule", "%s: %s, because %s", s.Rule, s.To, s.Because)
+		} else {
+			say("rule", "%s: %s → %s, because %s", s.Rule, s.From, s.To, s.Because)
+		}
+	}
+	for _, s := range m.Skips {
+		say("skip", "%s is not proposed: %s", s.Action, s.Because)
+	}
+	for _, p := range m.Proposals {
+		w.Steps = append(w.Steps, proposalSteps(p)...)
+	}
+	if m.TouchedAt != nil {
+		say("owner", "its owner moved or flagged the message, seen at %s; nothing more is proposed", stamp(*m.TouchedAt))
+	}
+	if len(m.Undone) > 0 {
+		say("owner", "taken back, and not proposed again: %s", strings.Join(m.Undone, ", "))
+	}
+	for _, c := range m.Corrections {
+		if c.RetractedAt == nil {
+			say("correction", "%s: %s is %s, said at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt))
+		} else {
+			say("correction", "%s: %s is %s, said at %s and taken back at %s", c.MadeBy, c.Head, c.Label, stamp(c.MadeAt), stamp(*c.RetractedAt))
+		}
+	}
+	w.Summary = summary(m, d)
+	return w, nil
+}
+
+func undecided(m wire.TriageMessageDetail) string {
+	if m.Outgoing {
+		return "the message is one that its owner sent."
+	}
+	return "the message was read and not judged yet."
+}
+
+// proposalSteps tells what was proposed, from where every value comes, and what
+// became of it.
+func proposalSteps(p wire.TriageProposal) []wire.TriageWhyStep {
+	steps := []wire.TriageWhyStep{{
+		Stage: "proposal", Text: fmt.Sprintf("%s is proposed as %s, under the name %s", p.Action, p.Tool, p.ExternalID), ActionID: p.ActionID,
+	}}
+	for _, f := range p.Fields {
+		steps = append(steps, wire.TriageWhyStep{
+			Stage: "value", Text: fmt.Sprintf("%s = %q from %s", f.Pointer, f.Value, strings.TrimSpace(f.Origin+" "+f.Ref)), ActionID: p.ActionID,
+		})
+	}
+	outcome := wire.TriageWhyStep{Stage: "outcome", Text: p.Action + " " + outcomeOf(p), ActionID: p.ActionID}
+	steps = append(steps, outcome)
+	for _, id := range p.Reversals {
+		steps = append(steps, wire.TriageWhyStep{Stage: "outcome", Text: p.Action + " was to be taken back by " + id.String(), ActionID: &id})
+	}
+	return steps
+}
+
+func outcomeOf(p wire.TriageProposal) string {
+	switch {
+	case p.Problem != "":
+		return "was refused: " + p.Problem
+	case p.ActionID == nil:
+		return "waits for a worker to take the proposal"
+	}
+	return fmt.Sprintf("is %s; the decision of policy is part of the action %s", p.Phase, p.ActionID)
+}
+
+// summary says in a sentence what the message is taken for and what happened.
+func summary(m wire.TriageMessageDetail, d decide.Decision) string {
+	text := fmt.Sprintf("Taken for %s (%s) of the cohort %s, at level %v with confidence %.2f: ", d.Bucket, d.Category, d.Cohort, d.Allowed, d.Confidence)
+	if len(m.Proposals) > 0 {
+		parts := make([]string, len(m.Proposals))
+		for i, p := range m.Proposals {
+			parts[i] = p.Action + " " + outcomeOf(p)
+		}
+		return text + strings.Join(parts, "; ") + "."
+	}
+	switch {
+	case d.Question:
+		text += "nothing is proposed, because its owner is asked first what it is"
+	case len(m.Skips) > 0:
+		text += fmt.Sprintf("nothing is proposed, because %s could not be: %s", m.Skips[0].Action, m.Skips[0].Because)
+	case len(d.Vetoes) > 0:
+		text += "nothing is proposed, and it stays where it is: " + strings.Join(d.Vetoes, ", ")
+	default:
+		text += "nothing is proposed"
+	}
+	return text + "."
+}
