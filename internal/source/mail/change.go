@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -131,6 +132,16 @@ func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) s
 
 func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
+		if name, special := strings.CutPrefix(in.Folder, `\`); special {
+			folder, err := on.folder(mailbox.Use(strings.ToLower(name)))
+			if name == "" { // which other folders have
+				err = mailbox.ErrNoFolder
+			}
+			if err != nil {
+				return on.failed(err, false)
+			}
+			in.Folder = folder
+		}
 		return on.moveTo(call, in)
 	})
 }

@@ -75,7 +75,7 @@ func TestACallAndItsReversal(t *testing.T) {
 			was := fmt.Sprint("INBOX ", before.Flags)
 
 			result := f.done(test.tool, args)
-			left := f.lies("INBOX", "Archive", "Projects")
+			left := f.lies("INBOX", "Archive", "Projects", "Junk")
 			restored := f.done(mail.ToolRestore, f.reversal(args, result))
 
 			if stateOf(result, "before") != was || stateOf(result, "after") != test.want || len(left) != 1 || left[0] != test.want {
@@ -278,6 +278,18 @@ func TestARestoreThatWasCutOffIsFinished(t *testing.T) {
 
 	if diff := cmp.Diff([]string{"INBOX [a]"}, f.lies("INBOX", "Archive")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFolderThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.account.RemoveFolder("Junk")
+	raw := mailOf("1@example.com", "hush body")
+	args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw), "1@example.com", raw)}
+	for _, folder := range []string{"Nowhere", `\Junk`, `\Nothing`, `\`} {
+		args["folder"] = folder
+		f.answer(f.call(mail.ToolMove, args), source.KindRefused, source.CodeNotFound)
 	}
 }
 
