@@ -2,6 +2,7 @@ package message
 
 import (
 	"net/netip"
+	neturl "net/url"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -21,14 +22,18 @@ func newLink(text, url string) Link {
 // find it: behind the last @ of what is between the slashes, which may be
 // backslashes. Other addresses have none.
 func hostOf(url string) string {
-	scheme, rest, ok := strings.Cut(url, ":")
-	if !ok {
-		return ""
-	}
-	switch strings.ToLower(strings.TrimSpace(scheme)) {
-	case "http", "https", "ftp":
-	default:
-		return ""
+	rest := url
+	if !strings.HasPrefix(url, "//") && !strings.HasPrefix(url, `\\`) {
+		scheme, after, ok := strings.Cut(url, ":")
+		if !ok {
+			return ""
+		}
+		switch strings.ToLower(strings.TrimSpace(scheme)) {
+		case "http", "https", "ftp":
+		default:
+			return ""
+		}
+		rest = after
 	}
 	rest = strings.TrimLeft(rest, `/\`)
 	if i := strings.IndexAny(rest, `/\?#`); i >= 0 {
@@ -38,7 +43,13 @@ func hostOf(url string) string {
 	if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.HasSuffix(rest, "]") {
 		rest = rest[:i]
 	}
-	host := strings.ToLower(strings.Trim(rest, "[]. \t"))
+	if decoded, err := neturl.PathUnescape(rest); err == nil {
+		rest = decoded
+	}
+	host := strings.ToLower(strings.Trim(strings.ToValidUTF8(rest, ""), "[]. \t"))
+	if strings.ContainsAny(host, "\x00/\\@ ") {
+		return ""
+	}
 	if isASCII(host) {
 		return host
 	}

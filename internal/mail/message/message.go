@@ -37,7 +37,9 @@ type Message struct {
 	// invisible characters are gone, quotes and signature are there. A link is
 	// followed by the registrable domain of its target in brackets.
 	Text string
-	// Body is Text without quotes, signature and banners. It is what is judged.
+	// Body is Text without quotes, signature, banners and forged markers of a
+	// conversation with a model. It is what is judged, and empty only if Text is: a
+	// text that is nothing but a quote is not shortened.
 	Body string
 	// Raw is the text of all parts with hidden content and invisible characters,
 	// for detectors alone.
@@ -69,7 +71,10 @@ type Link struct {
 
 // Hidden is content that a reader does not see.
 type Hidden struct {
-	// Reason is the rule, such as "display:none" or "color".
+	// Reason is the rule: "display:none", "visibility", "hidden", "opacity",
+	// "font-size", "size", "position", "indent", "clip", "mso-hide", "transform" or
+	// "color" for styles that hide, and "comment", "title" or the name of an element
+	// such as "noscript" for what no program shows.
 	Reason string
 	Text   string
 }

@@ -97,3 +97,31 @@ func TestParseParts(t *testing.T) {
 		t.Errorf("Warnings = %q", m.Warnings)
 	}
 }
+
+func TestParsePictureAlone(t *testing.T) {
+	t.Parallel()
+
+	m := message.Parse(lines("From: a@example.org", "Content-Type: multipart/alternative; boundary=b", "",
+		"--b", "", "The sale is on.", "--b", "Content-Type: text/html", "", "<img src=https://a.example/x.png>", "--b--"))
+
+	if m.Text != "The sale is on." || m.Body != m.Text || m.Raw != m.Text+"\n" {
+		t.Errorf("Text = %q, Body = %q, Raw = %q", m.Text, m.Body, m.Raw)
+	}
+}
+
+func TestParseCutOff(t *testing.T) {
+	t.Parallel()
+
+	for name, raw := range map[string][]byte{
+		"in a part": lines("From: a@example.org", "Content-Type: multipart/mixed; boundary=b", "", "--b", "", "The text goes"),
+		"in base64": lines("From: a@example.org", "Content-Transfer-Encoding: base64", "", "VGhlIHRleHQgZ29lcyBvb"),
+	} {
+		if m := message.Parse(raw); !strings.HasPrefix(m.Text, "The text goes") || len(m.Warnings) != 1 {
+			t.Errorf("%s: Text = %q, warnings %q", name, m.Text, m.Warnings)
+		}
+	}
+	m := message.Parse(lines("From: a@example.org", "Content-Type: multipart/mixed; boundary=c", "", "--b", "", "The text"))
+	if m.Text == "" || len(m.Warnings) == 0 {
+		t.Errorf("with another boundary, Text = %q, warnings %q", m.Text, m.Warnings)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"slices"
 	"strings"
 
 	gomessage "github.com/emersion/go-message"
@@ -226,6 +227,11 @@ func plainLeaf(header partHeader, body []byte) (leaf, bool) {
 	return l, false
 }
 
+// hollow reports whether no part has any content.
+func hollow(leaves []leaf) bool {
+	return !slices.ContainsFunc(leaves, func(l leaf) bool { return l.size > 0 })
+}
+
 // readParts returns the leaves of a message.
 func (m *Message) readParts(raw, body []byte) []leaf {
 	t := tree{m: m}
@@ -237,14 +243,14 @@ func (m *Message) readParts(raw, body []byte) []leaf {
 	if t.cut {
 		m.warn("the message is cut off")
 	}
-	if err == nil || errors.Is(err, errLimit) {
+	if errors.Is(err, errLimit) || err == nil && (!hollow(t.leaves) || len(bytes.TrimSpace(body)) == 0) {
 		return t.leaves
 	}
 	m.warn("the MIME structure is broken")
-	if leaves := m.readBroken(raw); len(leaves) > 0 {
+	if leaves := m.readBroken(raw); !hollow(leaves) {
 		return leaves
 	}
-	if len(t.leaves) > 0 {
+	if !hollow(t.leaves) {
 		return t.leaves
 	}
 	return []leaf{{mediaType: "text/plain", content: body[:min(len(body), maxTextBytes)], size: int64(len(body))}}

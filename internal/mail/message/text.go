@@ -57,12 +57,27 @@ func (m *Message) readTexts(leaves []leaf) {
 			all.add(trimLines(m.clean(text)), nil)
 		}
 	}
+	if len(all.shown) == 0 {
+		m.otherAlternatives(leaves, shown, &all)
+	}
 	m.attachments(leaves, shown)
 	m.Text = strings.Join(all.shown, between)
 	body, removed := quote.Strip(m.Text, all.regions)
 	m.Body = body
 	for _, r := range removed {
 		m.note(r.Step, r.Kind, r.Count, r.Characters)
+	}
+}
+
+// otherAlternatives adds the plain texts beside HTML that has no text, such as
+// one picture: they say what it shows.
+func (m *Message) otherAlternatives(leaves []leaf, shown []int, all *texts) {
+	for i := range leaves {
+		if l := &leaves[i]; l.text() && !l.html() && !l.attached() && !slices.Contains(shown, i) {
+			text := m.decodeText(l)
+			m.Links = plainLinks(m.Links, text)
+			all.add(trimLines(m.clean(text)), nil)
+		}
 	}
 }
 
