@@ -92,6 +92,15 @@ func aligned(domain, from string, strict bool) bool {
 	return domain == from || !strict && organisation(domain) == organisation(from)
 }
 
+// listDomain returns the host that List-Id names.
+func listDomain(m *message.Message) string {
+	id := strings.TrimSpace(m.Get("List-Id"))
+	if start := strings.LastIndexByte(id, '<'); start >= 0 {
+		id, _, _ = strings.Cut(id[start+1:], ">")
+	}
+	return strings.ToLower(strings.TrimSpace(id))
+}
+
 // unsubscribeSigned reports whether the header keys of a valid signature cover
 // both fields of RFC 8058. With a second field of that name, what is covered and
 // what is read may differ.

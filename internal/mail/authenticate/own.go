@@ -32,10 +32,13 @@ func (o *own) check(ctx context.Context, raw []byte) Result {
 	r.DKIM = o.dkim(ctx, raw, &r)
 	r.SPF = o.spf(ctx)
 	strict := o.dmarc(ctx, &r)
+	list := listDomain(o.m)
 	for _, domain := range o.signers {
 		r.Aligned = r.Aligned || aligned(domain, o.from, strict.dkim)
+		r.ListAligned = r.ListAligned || aligned(domain, list, false)
 	}
 	r.Aligned = r.Aligned || aligned(o.mailer, o.from, strict.spf)
+	r.ListAligned = r.ListAligned || aligned(o.mailer, list, false)
 	switch {
 	case r.Policy == "" || o.from == "":
 		r.DMARC = Unknown

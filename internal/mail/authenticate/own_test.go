@@ -138,6 +138,26 @@ func TestUnsubscribeIsSigned(t *testing.T) {
 	}
 }
 
+func TestListIsAligned(t *testing.T) {
+	t.Parallel()
+	lists := newSigner("lists.example", 2)
+	name, records := lists.record(t)
+	mail := func(id string) string {
+		return letter("From: a@shop.example", "List-Id: The club <"+id+">", "Subject: x")
+	}
+	for id, want := range map[string]bool{"club.lists.example": true, "club.other.example": false, "": false, "example": false} {
+		signed := lists.sign(t, mail(id), "From")
+		believed := "Authentication-Results: mx.example.com; dkim=pass header.d=lists.example\r\n" + mail(id)
+
+		own := check(&zone{txt: map[string][]string{name: records}}, signed, authenticate.Config{})
+		header := check(nil, believed, authenticate.Config{TrustedHost: "mx.example.com"})
+
+		if own.ListAligned != want || header.ListAligned != want {
+			t.Errorf("List-Id %q: aligned %t by own check and %t by header, want %t", id, own.ListAligned, header.ListAligned, want)
+		}
+	}
+}
+
 func TestSPF(t *testing.T) {
 	t.Parallel()
 	z := func() *zone {

@@ -42,6 +42,9 @@ type Result struct {
 	Policy string
 	// Aligned says that a domain which passed is that of From.
 	Aligned bool
+	// ListAligned says that a domain which passed is that of List-Id: anybody can
+	// write the name of a list.
+	ListAligned bool
 	// UnsubscribeSigned says that a valid DKIM signature covers List-Unsubscribe
 	// and List-Unsubscribe-Post.
 	UnsubscribeSigned bool

@@ -62,6 +62,7 @@ func fromResults(m *message.Message, results []authres.Result, policy, from stri
 			if r.SPF == Unknown {
 				r.SPF = statusOf(one.Value)
 				r.Aligned = r.Aligned || r.SPF == Pass && aligned(mailDomain(one.From), from, false)
+				r.ListAligned = r.ListAligned || r.SPF == Pass && aligned(mailDomain(one.From), listDomain(m), false)
 			}
 		case *authres.DKIMResult:
 			readDKIM(&r, m, one, from)
@@ -89,6 +90,7 @@ func readDKIM(r *Result, m *message.Message, one *authres.DKIMResult, from strin
 	status := statusOf(one.Value)
 	if status == Pass {
 		r.Aligned = r.Aligned || aligned(domain, from, false)
+		r.ListAligned = r.ListAligned || aligned(domain, listDomain(m), false)
 		r.UnsubscribeSigned = r.UnsubscribeSigned || unsubscribeSigned(m, signedKeys(m, domain))
 	}
 	if r.DKIM != Pass && status != Unknown {

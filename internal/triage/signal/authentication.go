@@ -1,5 +1,7 @@
 package signal
 
+import "github.com/countersign-dev/countersign/internal/mail/authenticate"
+
 // authentication notes what is known of who sent the message. What failed for a
 // message of a list that the owner knows weighs a third: lists change messages
 // and send them from their own hosts.
@@ -34,8 +36,13 @@ func (f *finder) authentication() {
 }
 
 // knownList reports whether the message came by a list that the owner has had
-// mail of.
-func (f *finder) knownList() bool { return f.fields.listID != "" && f.about.List.Known() }
+// mail of. Anybody can write its name: where something is known of who sent the
+// message, the list's domain has to be what passed.
+func (f *finder) knownList() bool {
+	a := f.about.Authentication
+	asked := a.Source != "" && a.Source != authenticate.FromNone
+	return f.fields.listID != "" && f.about.List.Known() && (a.ListAligned || !asked)
+}
 
 // aligned reports whether a domain that passed is that of From.
 func (f *finder) aligned() bool {
@@ -46,5 +53,5 @@ func (f *finder) aligned() bool {
 // knownBulk reports whether the message is bulk mail that the owner has had
 // before, or whose sender is who it claims to be. Anybody can write List-Id.
 func (f *finder) knownBulk() bool {
-	return f.sum(Bulk) >= 2 && (f.about.List.Known() || f.known() || f.aligned())
+	return f.sum(Bulk) >= 2 && (f.knownList() || f.known() || f.aligned())
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
@@ -95,6 +96,14 @@ func TestAuthenticationWeighsLessOnKnownLists(t *testing.T) {
 	alone := signal.Find(&m, signal.Context{Authentication: failed})
 	known := signal.Find(&m, signal.Context{Authentication: failed, List: signal.Sender{Received: 3}})
 
+	failed.Source = authenticate.FromHeader
+	forged := signal.Find(&m, signal.Context{Authentication: failed, List: signal.Sender{Received: 3}})
+	failed.ListAligned = true
+	passed := signal.Find(&m, signal.Context{Authentication: failed, List: signal.Sender{Received: 3}})
+
+	if !forged.Suspicious || passed.Suspicious {
+		t.Errorf("risk %v where the list did not pass, %v where it did", forged.Sums, passed.Sums)
+	}
 	if !alone.Suspicious {
 		t.Errorf("risk %v is not suspicious", alone.Sums)
 	}
