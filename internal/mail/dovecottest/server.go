@@ -29,6 +29,10 @@ import (
 // Password is the password of every user.
 const Password = "secret-of-the-tests"
 
+// ErrNotInstalled says that there is no Dovecot 2.3; 2.4 reads other
+// configuration files.
+var ErrNotInstalled = errors.New("no Dovecot 2.3 is installed: scripts/dovecot.sh installs it")
+
 // Server is a Dovecot that runs until it is stopped.
 type Server struct {
 	// Address is without TLS, TLSAddress with a certificate for 127.0.0.1 that
@@ -48,8 +52,8 @@ type Server struct {
 func New(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start()
-	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip("Dovecot is not installed: scripts/dovecot.sh installs it")
+	if errors.Is(err, ErrNotInstalled) {
+		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -103,10 +107,14 @@ func program() (string, error) {
 }
 
 func (s *Server) configure() error {
-	if _, err := program(); err != nil {
-		return exec.ErrNotFound
+	path, err := program()
+	if err != nil {
+		return ErrNotInstalled
 	}
-	var err error
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil || !strings.HasPrefix(string(version), "2.3.") {
+		return fmt.Errorf("%w (found version %q)", ErrNotInstalled, strings.TrimSpace(string(version)))
+	}
 	if s.owner, err = user.Current(); err == nil && s.owner.Uid == "0" {
 		s.owner, err = user.Lookup("nobody") // Dovecot serves no mail as root
 	}
@@ -234,10 +242,10 @@ func (s *Server) ready() error {
 		select {
 		case <-tick.C:
 		case <-s.exited:
-			return fmt.Errorf("Dovecot ended at its start: %s", s.complaints())
+			return fmt.Errorf("start of Dovecot: %s", s.complaints())
 		case <-ctx.Done():
 			s.Kill()
-			return errors.New("Dovecot did not greet within 30 s")
+			return errors.New("no greeting of Dovecot within 30 s")
 		}
 	}
 }

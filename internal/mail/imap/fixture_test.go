@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"strings"
 	"sync"
@@ -48,7 +50,7 @@ func newMemory(t *testing.T, caps ...imap.Cap) *server {
 		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
 			return memory.NewSession(), nil, nil
 		},
-		Caps: set, InsecureAuth: true,
+		Caps: set, InsecureAuth: true, Logger: log.New(io.Discard, "", 0),
 	})
 	var running sync.WaitGroup
 	running.Go(func() { _ = served.Serve(listener) })
