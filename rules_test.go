@@ -103,6 +103,7 @@ func layers() map[string]layer {
 		"internal/triage/account":  {7, 0},
 		"internal/triage/inspect":  {7, 1},
 		"internal/triage/engine":   {7, 1},
+		"internal/triage/process":  {7, 2},
 		"internal/triage/...":      {7, 3},
 
 		"internal/server/openapi":             {8, 0},

@@ -18,6 +18,8 @@ var (
 	apiUsage string
 	//go:embed worker.txt
 	workerUsage string
+	//go:embed triage.txt
+	triageUsage string
 )
 
 const databaseForm = "postgres://user:password@host:5432/database"
@@ -135,6 +137,61 @@ func (c *Worker) variables() []variable {
 			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
 		{name: prefix + "MAILDIRS", parse: folders(&c.Maildirs),
 			about: "folders, separated by commas, in which sources of kind mail may change Maildirs; who sets up sources can then change any mailbox in them"},
+	})
+}
+
+// Triage is the configuration of the command triage.
+type Triage struct {
+	logged
+	// DatabaseURL may hold a password. Its login is bound to a tenant.
+	DatabaseURL string
+	MaxConns    int32
+	Pooled      bool
+	// Key is empty, or 32 bytes in base64, and decrypts the passwords of accounts.
+	Key      string
+	LogLevel slog.Level
+	// MetricsListen is the address of a listener for metrics and probes, or
+	// empty.
+	MetricsListen string
+	// OTLP is the base URL of a collector, or empty.
+	OTLP     string
+	Accounts int
+	Lease    time.Duration
+	// DNS says whether the keys and policies of senders are looked up.
+	DNS bool
+	// Networks may be connected to besides the public internet.
+	Networks []netip.Prefix
+}
+
+// SecretPrefix is how the names of the variables begin from which accounts may
+// take their passwords.
+const SecretPrefix = prefix + "TRIAGE_SECRET_"
+
+func (c *Triage) name() string { return "triage" }
+
+func (c *Triage) usage() string { return triageUsage }
+
+func (c *Triage) variables() []variable {
+	// Without the key of sources' credentials, which triage does not know.
+	shared := &Shared{}
+	all := slices.DeleteFunc(shared.variables("10", 4), func(v variable) bool { return v.name == prefix+"SECRET_KEY" })
+	for i, bound := range map[string]func(string) error{
+		"DATABASE_URL": database(&c.DatabaseURL), prefix + "DB_MAX_CONNS": number(&c.MaxConns, 4, 1000), prefix + "DB_POOLED": boolean(&c.Pooled),
+		prefix + "LOG_LEVEL": level(&c.LogLevel), prefix + "METRICS_LISTEN": address(&c.MetricsListen), "OTEL_EXPORTER_OTLP_ENDPOINT": collector(&c.OTLP),
+	} {
+		at := slices.IndexFunc(all, func(v variable) bool { return v.name == i })
+		all[at].parse = bound
+	}
+	return slices.Concat(all, []variable{
+		{name: prefix + "TRIAGE_KEY", parse: secretKey(&c.Key), shown: isSet,
+			about: "decrypts the passwords of mail accounts: 32 bytes in base64, the same for api and triage (openssl rand -base64 32)"},
+		{name: prefix + "TRIAGE_ACCOUNTS", standard: "20", parse: number(&c.Accounts, 1, 1000), about: "accounts that are read at once, 1 to 1000"},
+		{name: prefix + "TRIAGE_LEASE", standard: "1m", parse: duration(&c.Lease, 5*time.Second, time.Hour),
+			about: "how long a process holds an account without being heard of, 5s to 1h; after that others take it up"},
+		{name: prefix + "TRIAGE_DNS", standard: "true", parse: boolean(&c.DNS),
+			about: "false looks up no keys and policies of senders, and believes the trusted host of each account alone"},
+		{name: prefix + "TRIAGE_NETWORKS", parse: networks(&c.Networks),
+			about: "addresses and networks, such as 10.1.0.0/16, where mail servers may be besides the public internet"},
 	})
 }
 

@@ -144,7 +144,7 @@ func unknown(values map[string]string) []error {
 	known := names()
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_") && !strings.HasPrefix(name, prefix+"TRIAGE_SECRET_")
+		ours := strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, prefix+"TEST_") && !strings.HasPrefix(name, SecretPrefix)
 		if !ours || slices.Contains(known, name) || serviceLink.MatchString(strings.TrimPrefix(name, strings.TrimSuffix(prefix, "_"))) {
 			continue
 		}
@@ -161,7 +161,7 @@ func names() []string {
 	for i := range all {
 		all[i] = prefix + all[i]
 	}
-	for _, c := range []Command{&API{}, &Worker{}} {
+	for _, c := range []Command{&API{}, &Worker{}, &Triage{}} {
 		for _, v := range c.variables() {
 			all = append(all, v.name)
 		}

@@ -1,0 +1,73 @@
+// Command triage reads mail accounts, decides about each message once and
+// proposes what to do about it, until SIGTERM, or with --once until all is read.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/countersign-dev/countersign/internal/config"
+	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/triage/process"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks to stop; a second one has its usual effect.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
+}
+
+// run works until ctx ends or, with --once, until all is read, and returns the
+// exit code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "run" {
+		args = args[1:]
+	}
+	once := slices.Equal(args, []string{"--once"})
+	if once {
+		args = nil
+	}
+	var cfg config.Triage
+	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
+		return exit
+	}
+	err := work(ctx, cfg, once, environ, stdout)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // stopped before it had begun to work
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "triage:", err)
+		return config.ExitFailed
+	}
+	return config.ExitOK
+}
+
+// work builds the process and runs it.
+func work(ctx context.Context, cfg config.Triage, once bool, environ []string, out io.Writer) (err error) {
+	tel, err := telemetry.Setup(ctx, telemetry.Config{Service: "countersign-triage", Level: cfg.LogLevel, Log: out, Endpoint: cfg.OTLP})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tel.Flush(ctx)) }()
+	tel.Log.InfoContext(ctx, "triage starting", slog.String("version", telemetry.Version()), slog.Any("config", cfg))
+	p, err := process.Open(ctx, process.Config{
+		DatabaseURL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Key: cfg.Key, Accounts: cfg.Accounts, Lease: cfg.Lease,
+		DNS: cfg.DNS, Networks: cfg.Networks, Lookup: config.Lookup(environ), Meter: tel.Meter(), Log: tel.Log,
+	})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if once {
+		return p.Once(ctx)
+	}
+	return tel.RunWithProbes(ctx, cfg.MetricsListen, p.Ready, p.Run)
+}

@@ -1,0 +1,108 @@
+// Package process puts a triage process together: the database login, the
+// embedded models, DNS, and the passwords of accounts. The commands triage and
+// countersign dev run it.
+package process
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/engine"
+)
+
+// Config configures a Process.
+type Config struct {
+	DatabaseURL string
+	MaxConns    int32
+	Pooled      bool
+	// Key decrypts the passwords of accounts; empty without.
+	Key string
+	// Accounts and Lease are those of engine.Config.
+	Accounts int
+	Lease    time.Duration
+	// DNS says whether the keys and policies of senders are looked up.
+	DNS bool
+	// Networks may be connected to besides the public internet.
+	Networks []netip.Prefix
+	// Lookup returns a variable of the environment, for the passwords that accounts
+	// take from there.
+	Lookup func(name string) string
+	Meter  metric.Meter
+	Log    *slog.Logger
+}
+
+// Process is a triage process.
+type Process struct {
+	db     *pgxpool.Pool
+	engine *engine.Engine
+}
+
+// Open connects to the database. A login that is not bound to a tenant is
+// fault.Denied.
+func Open(ctx context.Context, cfg Config) (*Process, error) {
+	cipher, err := account.NewCipher(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	model, err := classify.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Name: "countersign-triage"})
+	if err != nil {
+		return nil, err
+	}
+	lookup := func(name string) (string, bool) {
+		text := cfg.Lookup(name)
+		return text, text != ""
+	}
+	open := func(_ context.Context, a account.Account) (mailbox.Reader, error) {
+		return a.Open(account.Access{
+			Networks: cfg.Networks,
+			Secret:   func(context.Context) (string, error) { return a.Password(cipher, lookup, os.ReadFile) },
+		})
+	}
+	var resolver authenticate.Resolver
+	if cfg.DNS {
+		const names, lifetime = 10_000, 10 * time.Minute
+		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
+	}
+	e, err := engine.New(ctx, db, engine.Config{
+		Open: open, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Log: cfg.Log,
+	})
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return &Process{db, e}, nil
+}
+
+// Run reads accounts as they become due until ctx ends.
+func (p *Process) Run(ctx context.Context) error { return p.engine.Run(ctx) }
+
+// Once reads every account to its end.
+func (p *Process) Once(ctx context.Context) error { return p.engine.Once(ctx) }
+
+// Ready reports whether the database answers.
+func (p *Process) Ready(ctx context.Context) error {
+	return postgres.InTx(ctx, p.db, postgres.Triage(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT 1")
+		return err
+	})
+}
+
+// Close closes the connections to the database.
+func (p *Process) Close() { p.db.Close() }
