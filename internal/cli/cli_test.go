@@ -394,7 +394,7 @@ func setsUp(d *fixture) {
 
 func runsDev(d *fixture) {
 	d.database = dbtest.URL(d.t)
-	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 actions ended as expected.")
+	s := d.want(d.agent("dev", "--once"), command.ExitOK, "postgres", "All 8 actions and 5 mails ended as expected.")
 	if strings.Contains(s.out, "cs_") {
 		d.t.Errorf("tokens that are good for nothing show:\n%s", s.out)
 	}

@@ -60,7 +60,14 @@ func (e *Environment) Demonstrate(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return d.report(before, after), nil
+	r := d.report(before, after)
+	mail, wrong, err := e.demonstrateMail(ctx, own, d.runID)
+	if err != nil {
+		return Report{}, fmt.Errorf("demonstration: mail: %w", err)
+	}
+	r.Mail, r.Problems = mail, append(r.Problems, wrong...)
+	r.OK = len(r.Problems) == 0
+	return r, nil
 }
 
 // run proposes the action of a step, decides, and reads the result.

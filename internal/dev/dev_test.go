@@ -54,7 +54,7 @@ func TestDemonstrationTwice(t *testing.T) {
 
 	text := demonstrate(t, h)
 
-	for _, want := range []string{"REQUEST", "sent twice", "undone", "All 8 actions ended as expected."} {
+	for _, want := range []string{"REQUEST", "sent twice", "undone", "All 8 actions and 5 mails ended as expected."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("report has no %q:\n%s", want, text)
 		}
@@ -199,7 +199,7 @@ func TestTheUsersSettingsDoNotReachTheDemonstration(t *testing.T) {
 
 	second := open(t, database, dir)
 
-	if text := demonstrate(t, second); !strings.Contains(text, "All 8 actions ended as expected.") {
+	if text := demonstrate(t, second); !strings.Contains(text, "All 8 actions and 5 mails ended as expected.") {
 		t.Errorf("the demonstration ended otherwise:\n%s", text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -36,8 +37,10 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	// that were added for others start no programs.
 	e.live = connect.NewPool(connect.Config{
 		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
-		Maildir: func(of envelope.TenantID, _ string) bool { return of == e.demo.id },
-		Notes:   notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
+		Maildir: func(of envelope.TenantID, path string) bool {
+			return of == e.demo.id || path == filepath.Join(e.mailDir(), of.String())
+		},
+		Notes: notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
 	})
 	e.onStop(e.live.Close)
 	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Pipeline: worker.PipelineConfig{

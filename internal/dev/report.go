@@ -29,6 +29,7 @@ type Report struct {
 	// Problems lists what did not end as expected; empty means success.
 	Problems []string     `json:"problems"`
 	Steps    []StepReport `json:"steps"`
+	Mail     MailReport   `json:"mail"`
 	NotesDir string       `json:"notes_dir"`
 	Files    []string     `json:"files"`
 }
@@ -96,8 +97,12 @@ func (r Report) Write(w io.Writer) error {
 		writeHead(out, r.NotesDir, name)
 	}
 	fmt.Fprintln(out)
+	if err := r.Mail.write(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
 	if r.OK {
-		fmt.Fprintf(out, "All %d actions ended as expected.\n", len(r.Steps))
+		fmt.Fprintf(out, "All %d actions and %d mails ended as expected.\n", len(r.Steps), len(r.Mail.Messages))
 	} else {
 		fmt.Fprintf(out, "Not as expected:\n  ✗ %s\n", strings.Join(r.Problems, "\n  ✗ "))
 	}

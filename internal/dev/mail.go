@@ -1,0 +1,179 @@
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+	"github.com/countersign-dev/countersign/internal/triage/process"
+)
+
+const (
+	// MailSource is the source that changes the sample mailbox, and mailAccount what
+	// both it and triage call the mailbox.
+	MailSource  = "mail"
+	mailAccount = "sample"
+	// trustedHost is whose Authentication-Results the sample mailbox believes.
+	trustedHost = "mx.sample.example"
+	// labelPrefix begins the labels that triage sets, which are of no concern when
+	// another change is taken back.
+	labelPrefix = "Countersign_"
+	mailOwner   = "ada@brightwater.example"
+)
+
+// mailTools are the tools that policy allows in a demonstration: what they do can
+// be reverted.
+func mailTools() []string {
+	return []string{"message.label", "message.archive", "message.restore"}
+}
+
+// mailbox is a sample mailbox of a tenant, and the triage process that reads it.
+type mailbox struct {
+	dir    string
+	triage *process.Process
+	login  string
+}
+
+// newMailbox makes a Maildir for a tenant, the source that may change it, an
+// account of triage, and a database login that may do what triage does.
+func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, error) {
+	m := &mailbox{dir: filepath.Join(e.mailDir(), of.id.String())}
+	for _, folder := range []string{"", ".Archive", ".Sent", ".Drafts", ".Junk"} {
+		for _, part := range []string{"cur", "new", "tmp"} {
+			if err := os.MkdirAll(filepath.Join(m.dir, folder, part), 0o700); err != nil {
+				return nil, fmt.Errorf("make the sample mailbox: %w", err)
+			}
+		}
+	}
+	if err := e.registerMail(ctx, of, m.dir); err != nil {
+		return nil, fmt.Errorf("set up the source of the sample mailbox: %w", err)
+	}
+	err := postgres.InTx(ctx, e.pool, postgres.API(of.id), func(tx pgx.Tx) error {
+		return account.Put(ctx, tx, of.id, account.Account{
+			ID: uuid.Must(uuid.NewV7()), Name: mailAccount, Kind: account.Maildir, Enabled: true, Every: 5 * time.Second, BackfillDays: 30,
+			Connection: account.Connection{Path: m.dir, TrustedHost: trustedHost},
+			// Newsletters are done without a person unless their owner says otherwise.
+			Settings: decide.Settings{
+				Addresses: []string{mailOwner}, Domains: []string{"brightwater.example"}, Levels: map[decide.Cohort]decide.Level{decide.Newsletters: decide.L2},
+			},
+			Proposals: plan.Config{Source: MailSource, Account: mailAccount, LabelPrefix: labelPrefix},
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the account of the sample mailbox: %w", err)
+	}
+	address, err := e.newTriageLogin(ctx, of, m)
+	if err != nil {
+		return nil, fmt.Errorf("make the database login of triage: %w", err)
+	}
+	m.triage, err = process.Open(ctx, process.Config{
+		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Log: e.cfg.Log,
+	})
+	return m, err
+}
+
+// mailDir is where the sample mailboxes are.
+func (e *Environment) mailDir() string { return filepath.Join(e.dir, "mail") }
+
+// registerMail makes the mailbox a source of a tenant, and allows what can be
+// reverted, as an administrator does.
+func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) error {
+	admin, err := e.Client(of.tokens.Admin)
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{"accounts": map[string]any{mailAccount: map[string]any{
+		"kind": "maildir", "path": dir, "from": mailOwner, "label_prefix": labelPrefix,
+	}}})
+	if err != nil {
+		return err
+	}
+	if err := admin.PutSource(ctx, MailSource, wire.SourceInput{Kind: catalog.KindMail, Config: config}); err != nil {
+		return err
+	}
+	if err := connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, MailSource); err != nil {
+		return err
+	}
+	for _, tool := range mailTools() {
+		if err := admin.PutMode(ctx, wire.Mode{Tool: MailSource + ":" + tool, Mode: envelope.ModeAllow}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newTriageLogin makes a database login with the rights of triage and binds it to
+// a tenant. It is dropped when the environment closes.
+func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox) (address string, err error) {
+	m.login = "countersign_dev_" + strings.ReplaceAll(of.id.String(), "-", "")
+	password := rand.Text()
+	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "CREATE ROLE "+m.login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage")
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	e.onClose(func(ctx context.Context) error {
+		_, err := e.pool.Exec(ctx, "DROP ROLE IF EXISTS "+m.login)
+		return err
+	})
+	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
+		_, err := identity.BindDBLogin(ctx, tx, of.id, identity.DBLogin{Login: m.login, Tools: []string{MailSource + ":*"}, MaxWaiting: identity.DefaultMaxWaiting})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(e.database)
+	if err != nil {
+		return "", err
+	}
+	u.User = url.UserPassword(m.login, password)
+	return u.String(), nil
+}
+
+// deliver puts a mail into the inbox, as another program does, and returns its
+// path.
+func (m *mailbox) deliver(name, raw string) (string, error) {
+	tmp, path := filepath.Join(m.dir, "tmp", name), filepath.Join(m.dir, "new", name)
+	if err := os.WriteFile(tmp, []byte(raw), 0o600); err != nil {
+		return "", err
+	}
+	return path, os.Rename(tmp, path)
+}
+
+// contains reports whether a folder has a mail of the given Message-ID.
+func (m *mailbox) contains(folder, messageID string) bool {
+	for _, part := range []string{"cur", "new"} {
+		files, err := os.ReadDir(filepath.Join(m.dir, folder, part))
+		if err != nil {
+			return false
+		}
+		for _, f := range files {
+			raw, err := os.ReadFile(filepath.Join(m.dir, folder, part, f.Name()))
+			if err == nil && strings.Contains(string(raw), "Message-ID: <"+messageID+">") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package dev
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+)
+
+// shared is a buffer that several goroutines write to.
+type shared struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func TestTextOfMailIsInTheTablesOfTriageAlone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	log := &shared{}
+	e, err := Open(ctx, Config{
+		DatabaseURL: dbtest.URL(t), Dir: t.TempDir(), Listen: "127.0.0.1:0",
+		Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	report, err := e.Demonstrate(ctx)
+	if err != nil || report.Err() != nil {
+		t.Fatal(err, report.Err())
+	}
+
+	rows, err := e.pool.Query(ctx, `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname !~ '^pg_|^information_schema$'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTriage := 0
+	for _, table := range tables {
+		var n int
+		if err := e.pool.QueryRow(ctx, "SELECT count(1) FROM "+table+" t WHERE t::text ILIKE '%"+mailWord+"%'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(table, "public.triage_") {
+			inTriage += n
+		} else if n > 0 {
+			t.Errorf("%d rows of %s have text of mail", n, table)
+		}
+	}
+	if inTriage == 0 || len(tables) < 40 {
+		t.Errorf("%d rows of triage have text of mail, of %d tables, want some: the word is not looked for", inTriage, len(tables))
+	}
+	metrics := httptest.NewRecorder()
+	e.watched.Handler().ServeHTTP(metrics, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	for name, text := range map[string]string{"log": log.text.String(), "metrics": metrics.Body.String()} {
+		if strings.Contains(strings.ToLower(text), mailWord) {
+			t.Errorf("the %s has text of mail", name)
+		}
+	}
+	if !strings.Contains(log.text.String(), `"mail read"`) {
+		t.Error("the log has no line of triage")
+	}
+}
