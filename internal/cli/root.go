@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/subscriptions"
 	"github.com/countersign-dev/countersign/internal/cli/tools"
 	"github.com/countersign-dev/countersign/internal/cli/top"
+	"github.com/countersign-dev/countersign/internal/cli/triage"
 	"github.com/countersign-dev/countersign/internal/cli/workflows"
 )
 
@@ -55,7 +56,7 @@ func root(a *command.App) *cobra.Command {
 			contacts.Command(a), limits.Employees(a), limits.Breakers(a), limits.Command(a),
 		}},
 		{"setup", "Set up:", []*cobra.Command{
-			tools.Sources(a), tools.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a),
+			tools.Sources(a), tools.Command(a), triage.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a),
 			setup.Migrate(a), setup.Doctor(a), setup.Tenant(a), policy.Command(a),
 			identity.Tokens(a), identity.DBLogins(a), identity.Operators(a), identity.Providers(a),
 			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), setup.Version(a),

@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/client/wire"
+)
+
+const triagePath = "/api/v1/triage"
+
+// TriageAccounts lists the mail accounts that triage reads.
+func (c *Client) TriageAccounts(ctx context.Context) ([]wire.TriageAccount, error) {
+	return list[wire.TriageAccount](ctx, c, triagePath+"/accounts", nil)
+}
+
+// TriageAccount reads a mail account.
+func (c *Client) TriageAccount(ctx context.Context, name string) (wire.TriageAccount, error) {
+	return read[wire.TriageAccount](ctx, c, triageAccountPath(name), nil)
+}
+
+// PutTriageAccount makes or changes a mail account. With a tag, that of a
+// TriageAccount, it fails if somebody changed the account since.
+func (c *Client) PutTriageAccount(ctx context.Context, name string, in wire.TriageAccountInput, tag string) (wire.TriageAccount, error) {
+	var out wire.TriageAccount
+	_, err := c.do(ctx, request{method: http.MethodPut, path: triageAccountPath(name), in: in, header: ifMatch(tag)}, &out)
+	return out, err
+}
+
+// DeleteTriageAccount deletes a mail account with everything that triage knows of
+// its mail.
+func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
+	return c.tell(ctx, http.MethodDelete, triageAccountPath(name), nil, nil)
+}
+
+// TriageRuns lists a page of the runs of an account, newest first.
+func (c *Client) TriageRuns(ctx context.Context, account string, limit int, cursor string) (wire.Page[wire.TriageRun], error) {
+	return read[wire.Page[wire.TriageRun]](ctx, c, triageAccountPath(account)+"/runs", given("limit", number(limit), "cursor", cursor))
+}
+
+// AskTriageRun asks for a run of an account now.
+func (c *Client) AskTriageRun(ctx context.Context, account string) (wire.TriageStatus, error) {
+	return post[wire.TriageStatus](ctx, c, triageAccountPath(account)+"/runs", nil)
+}
+
+// TriageStatus says of every account, or of one, whether, when, and why not, it
+// is read.
+func (c *Client) TriageStatus(ctx context.Context, account string) ([]wire.TriageStatus, error) {
+	answer, err := read[struct{ Items []wire.TriageStatus }](ctx, c, triagePath+"/status", given("account", account))
+	return answer.Items, err
+}
+
+// TriageMessageFilter selects messages; its zero fields do not narrow.
+type TriageMessageFilter struct {
+	Account, Bucket, Category, Cohort string
+	// From is an address or a domain.
+	From string
+	// HeaderID is a Message-ID, with or without angle brackets.
+	HeaderID string
+	// Question selects messages whose owner is asked, or is not.
+	Question *bool
+	Since    time.Time
+	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor of
+	// the page before.
+	Limit  int
+	Cursor string
+}
+
+// TriageMessages lists a page of the messages that came in, newest first.
+func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wire.Page[wire.TriageMessage], error) {
+	question := ""
+	if f.Question != nil {
+		question = strconv.FormatBool(*f.Question)
+	}
+	return read[wire.Page[wire.TriageMessage]](ctx, c, triagePath+"/messages", given(
+		"account", f.Account, "bucket", f.Bucket, "category", f.Category, "cohort", f.Cohort, "from", f.From, "header_id", f.HeaderID,
+		"question", question, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
+	))
+}
+
+// TriageMessage reads a message with what was decided and proposed.
+func (c *Client) TriageMessage(ctx context.Context, id uuid.UUID) (wire.TriageMessageDetail, error) {
+	return read[wire.TriageMessageDetail](ctx, c, triageMessagePath(id), nil)
+}
+
+// TriageWhy tells why a message was treated as it was.
+func (c *Client) TriageWhy(ctx context.Context, id uuid.UUID) (wire.TriageWhy, error) {
+	return read[wire.TriageWhy](ctx, c, triageMessagePath(id)+"/why", nil)
+}
+
+// TriageCorrections lists what people said of a message.
+func (c *Client) TriageCorrections(ctx context.Context, id uuid.UUID) ([]wire.TriageCorrection, error) {
+	answer, err := read[struct{ Items []wire.TriageCorrection }](ctx, c, triageMessagePath(id)+"/corrections", nil)
+	return answer.Items, err
+}
+
+// CorrectTriageMessage says what a message is.
+func (c *Client) CorrectTriageMessage(ctx context.Context, id uuid.UUID, in wire.TriageCorrectionInput) (wire.TriageCorrection, error) {
+	return post[wire.TriageCorrection](ctx, c, triageMessagePath(id)+"/corrections", in)
+}
+
+// RetractTriageCorrection takes a correction back.
+func (c *Client) RetractTriageCorrection(ctx context.Context, id uuid.UUID, correction int64) error {
+	return c.tell(ctx, http.MethodDelete, triageMessagePath(id)+"/corrections/"+strconv.FormatInt(correction, 10), nil, nil)
+}
+
+func triageAccountPath(name string) string  { return triagePath + "/accounts/" + url.PathEscape(name) }
+func triageMessagePath(id uuid.UUID) string { return triagePath + "/messages/" + id.String() }

@@ -1,0 +1,299 @@
+// Package triage has the commands for the mail that triage reads: its accounts,
+// runs and messages, why a message was treated as it was, and corrections.
+package triage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+// Command returns the command triage.
+func Command(a *command.App) *cobra.Command {
+	return command.NewGroup("triage", accounts(a), sync(a), status(a), list(a), show(a), why(a), correct(a))
+}
+
+func status(a *command.App) *cobra.Command {
+	return command.New(a, "status [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		return statusView().Show(a)(c.TriageStatus(ctx, command.Argument(args, 0)))
+	})
+}
+
+func statusView() command.View[wire.TriageStatus] {
+	return command.View[wire.TriageStatus]{
+		Empty: "There are no accounts; `countersign triage accounts set` makes one.",
+		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "WHY"},
+		Row: func(s wire.TriageStatus) []string {
+			return []string{s.Account, s.State, command.Local(s.LastEndedAt), command.Local(s.NextRunAt), fmt.Sprintf("%d of %d folders", s.Backfilled, s.Folders), because(s)}
+		},
+	}
+}
+
+func because(s wire.TriageStatus) string {
+	if s.LastError == "" {
+		return s.Reason
+	}
+	return fmt.Sprintf("%s; last error (%d in a row): %s", s.Reason, s.Failures, s.LastError)
+}
+
+// lookEvery is how often sync looks whether a run has ended.
+const lookEvery = 500 * time.Millisecond
+
+func sync(a *command.App) *cobra.Command {
+	var noWait bool
+	var wait time.Duration
+	cmd := command.New(a, "sync [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		asked, err := ask(ctx, c, command.Argument(args, 0))
+		if err != nil || noWait {
+			return statusView().Show(a)(asked, err)
+		}
+		ended := make([]wire.TriageStatus, len(asked))
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		for i, s := range asked {
+			if ended[i], err = await(ctx, c, s); err != nil {
+				return err
+			}
+		}
+		if err := statusView().Show(a)(ended, nil); err != nil {
+			return err
+		}
+		for _, s := range ended {
+			if s.LastError != "" {
+				return fmt.Errorf("the run of %s failed: %s", s.Account, command.Safe(s.LastError))
+			}
+		}
+		return nil
+	})
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the runs have ended")
+	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "wait this `long` at most")
+	return cmd
+}
+
+// ask asks for a run of an account, or of all that are enabled.
+func ask(ctx context.Context, c *client.Client, account string) ([]wire.TriageStatus, error) {
+	names := []string{account}
+	if account == "" {
+		all, err := c.TriageStatus(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		names = nil
+		for _, s := range all {
+			if s.Enabled {
+				names = append(names, s.Account)
+			}
+		}
+	}
+	var asked []wire.TriageStatus
+	for _, name := range names {
+		s, err := c.AskTriageRun(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		asked = append(asked, s)
+	}
+	return asked, nil
+}
+
+// await waits until a run that began after the question has ended.
+func await(ctx context.Context, c *client.Client, asked wire.TriageStatus) (wire.TriageStatus, error) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	last := asked
+	for {
+		select {
+		case <-ctx.Done():
+			return last, fmt.Errorf("the run of %s has not ended: %s", asked.Account, command.Safe(last.Reason))
+		case <-ticker.C:
+		}
+		all, err := c.TriageStatus(ctx, asked.Account)
+		switch {
+		case ctx.Err() != nil:
+			continue
+		case err != nil:
+			return last, err
+		case len(all) == 0:
+			return last, fmt.Errorf("the account %s was deleted meanwhile", asked.Account)
+		}
+		last = all[0]
+		if !last.Enabled {
+			return last, fmt.Errorf("the account %s was disabled meanwhile", asked.Account)
+		}
+		if ended(last, asked.AskedAt) {
+			return last, nil
+		}
+	}
+}
+
+// ended reports whether a run that began at a time or later has ended.
+func ended(s wire.TriageStatus, since *time.Time) bool {
+	begun := s.AskedAt == nil && s.LastStartedAt != nil && (since == nil || !s.LastStartedAt.Before(*since))
+	return begun && s.LastEndedAt != nil && !s.LastEndedAt.Before(*s.LastStartedAt)
+}
+
+func list(a *command.App) *cobra.Command {
+	var f client.TriageMessageFilter
+	var question bool
+	view := command.View[wire.TriageMessage]{
+		Empty: "There are no such messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT"},
+		Row: func(m wire.TriageMessage) []string {
+			bucket := m.Bucket
+			if m.Question {
+				bucket += " ?"
+			}
+			return []string{m.ID.String(), command.Local(&m.ReceivedAt), bucket, m.Category, m.Cohort, m.Level, fmt.Sprint(m.Proposed), m.Sender, m.Subject}
+		},
+	}
+	cmd := command.New(a, "list [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
+		if f.Account = command.Argument(args, 0); question {
+			f.Question = new(true)
+		}
+		return view.ShowPage(a)(c.TriageMessages(ctx, f))
+	})
+	command.EnumFlag(cmd, &f.Bucket, "bucket", "only of this `bucket`: urgent, actionable, informational or archived", "urgent", "actionable", "informational", "archived")
+	command.EnumFlag(cmd, &f.Category, "category", "only of this `category`: primary, newsletters, notifications, promotions, receipts or social",
+		"primary", "newsletters", "notifications", "promotions", "receipts", "social")
+	command.EnumFlag(cmd, &f.Cohort, "cohort", "only of this `cohort`, such as vip or first_contact",
+		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
+	cmd.Flags().StringVar(&f.From, "from", "", "only from this `address`, or from addresses of this domain")
+	cmd.Flags().BoolVar(&question, "question", false, "only those whose owner is asked what they are")
+	command.PastFlag(cmd, &f.Since, "since", "only those received since this `time`, or so long ago")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	return cmd
+}
+
+// find returns the id of a message that is named by its id or its Message-ID.
+func find(ctx context.Context, c *client.Client, name string) (uuid.UUID, error) {
+	if id, err := uuid.Parse(name); err == nil {
+		return id, nil
+	}
+	page, err := c.TriageMessages(ctx, client.TriageMessageFilter{HeaderID: name})
+	if err != nil {
+		return uuid.Nil, err
+	}
+	switch len(page.Items) {
+	case 0:
+		return uuid.Nil, errors.New("no message that came in has this id or Message-ID")
+	case 1:
+		return page.Items[0].ID, nil
+	}
+	var ids []string
+	for _, m := range page.Items {
+		ids = append(ids, m.ID.String())
+	}
+	return uuid.Nil, fmt.Errorf("several messages have this Message-ID, which senders choose; name one of %s", strings.Join(ids, ", "))
+}
+
+// aboutMessage returns a command about one message.
+func aboutMessage(a *command.App, use string, run func(ctx context.Context, c *client.Client, id uuid.UUID) error) *cobra.Command {
+	return command.New(a, use, command.Arguments(1, 1, "a message's id or its Message-ID"), func(ctx context.Context, c *client.Client, args []string) error {
+		id, err := find(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		return run(ctx, c, id)
+	})
+}
+
+func show(a *command.App) *cobra.Command {
+	return aboutMessage(a, "show MESSAGE", func(ctx context.Context, c *client.Client, id uuid.UUID) error {
+		return command.Show(a, showMessage)(c.TriageMessage(ctx, id))
+	})
+}
+
+func showMessage(a *command.App, m wire.TriageMessageDetail) error {
+	var folders []string
+	for _, l := range m.Locations {
+		folders = append(folders, strings.TrimSpace(l.Folder+" "+strings.Join(l.Flags, " ")))
+	}
+	pairs := []string{
+		"id", m.ID.String(), "account", m.Account, "Message-ID", m.HeaderID, "from", strings.TrimSpace(m.SenderName + " <" + m.Sender + ">"), "list", m.List,
+		"subject", m.Subject, "received", command.Local(&m.ReceivedAt), "lies in", strings.Join(folders, "; "),
+		"bucket", m.Bucket, "category", m.Category, "act", m.Act, "cohort", m.Cohort, "level", m.Level,
+	}
+	if m.DecidedAt != nil {
+		pairs = append(pairs, "confidence", fmt.Sprintf("%.2f", m.Confidence), "decided", command.Local(m.DecidedAt))
+	}
+	for _, t := range m.Attachments {
+		pairs = append(pairs, "attachment", fmt.Sprintf("%s (%s, %d bytes)", t.Name, t.Detected, t.Size))
+	}
+	for _, p := range m.Proposals {
+		id := ""
+		if p.ActionID != nil {
+			id = " " + p.ActionID.String()
+		}
+		pairs = append(pairs, "proposed", strings.TrimSpace(p.Action+" "+p.Phase+id+" "+p.Problem))
+	}
+	for _, s := range m.Skips {
+		pairs = append(pairs, "not proposed", s.Action+": "+s.Because)
+	}
+	for _, k := range m.Corrections {
+		pairs = append(pairs, "correction", fmt.Sprintf("%d: %s is %s, by %s, taken back %s", k.Number, k.Head, k.Label, k.MadeBy, orNever(k.RetractedAt)))
+	}
+	if err := a.Fields(pairs...); err != nil {
+		return err
+	}
+	for line := range strings.SplitSeq("\n"+m.Body, "\n") {
+		if err := a.Print("%s\n", command.Safe(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orNever(t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return command.Local(t)
+}
+
+func why(a *command.App) *cobra.Command {
+	return aboutMessage(a, "why MESSAGE", func(ctx context.Context, c *client.Client, id uuid.UUID) error {
+		return command.Show(a, showWhy)(c.TriageWhy(ctx, id))
+	})
+}
+
+func showWhy(a *command.App, w wire.TriageWhy) error {
+	if err := a.Print("%s\n", command.Safe(w.Summary)); err != nil {
+		return err
+	}
+	for _, s := range w.Steps {
+		if err := a.Print("  %-10s  %s\n", s.Stage, command.Safe(s.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func correct(a *command.App) *cobra.Command {
+	var in wire.TriageCorrectionInput
+	var retract int64
+	cmd := aboutMessage(a, "correct MESSAGE", func(ctx context.Context, c *client.Client, id uuid.UUID) error {
+		switch {
+		case retract != 0 && in != (wire.TriageCorrectionInput{}):
+			return command.Misuse("--retract goes without --head and --label")
+		case retract != 0:
+			return a.Done(c.RetractTriageCorrection(ctx, id, retract), "correction %d is taken back", retract)
+		case in.Head == "" || in.Label == "":
+			return command.Misuse("--head says which question was answered wrongly, and --label the right answer; both are required")
+		}
+		return command.Show(a, func(a *command.App, k wire.TriageCorrection) error {
+			return a.Print("stored correction %d: %s is %s; it counts from the next run on\n", k.Number, k.Head, k.Label)
+		})(c.CorrectTriageMessage(ctx, id, in))
+	})
+	command.EnumFlag(cmd, &in.Head, "head", "the `question`: act, category, priority or unwanted", "act", "category", "priority", "unwanted")
+	cmd.Flags().StringVar(&in.Label, "label", "", "the right `answer`, such as receipts for category")
+	cmd.Flags().Int64Var(&retract, "retract", 0, "take back the correction of this `number` instead")
+	return cmd
+}

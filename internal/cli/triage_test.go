@@ -1,0 +1,101 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+// TestTriage goes through the commands about mail: accounts, a run, and a message
+// whose subject would control the terminal.
+func TestTriage(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	conn, err := pgx.Connect(t.Context(), d.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name, text string) string {
+		path := filepath.Join(d.dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good.yaml", "kind: maildir\nconnection:\n  path: /srv/mail\nsettings:\n  addresses: [ann@example.com]\n")
+
+	d.want(d.admin("triage", "accounts", "list"), command.ExitOK, "There are none")
+	d.want(d.admin("triage", "status"), command.ExitOK, "There are no accounts")
+	d.want(d.admin("triage", "accounts", "set", "work"), command.ExitUsage, "-f says which file")
+	d.want(d.admin("triage", "accounts", "set", "work", "-f", file("unknown.yaml", "kind: maildir\nconnexion: {}\n")), command.ExitFailed, `unknown field "connexion"`)
+	bad := d.want(d.admin("triage", "accounts", "set", "work", "-f", file("bad.yaml", "kind: maildir\nconnection:\n  path: mail\n")), command.ExitFailed, "bad.yaml:3:")
+	if !strings.Contains(bad.err, "absolute path") {
+		t.Errorf("the error does not say what is wrong: %s", bad.err)
+	}
+	d.want(d.admin("triage", "accounts", "set", "work", "-f", good, "--password", file("empty", "\n")), command.ExitUsage, "is empty")
+	d.want(d.operator("triage", "accounts", "set", "work", "-f", good), command.ExitFailed, "role operator")
+	d.want(d.admin("triage", "accounts", "set", "work", "-f", good), command.ExitOK, "stored account work")
+	d.want(d.admin("triage", "accounts", "list"), command.ExitOK, "work", "maildir", "/srv/mail", "on")
+	d.want(d.admin("triage", "accounts", "show", "work"), command.ExitOK, "ann@example.com")
+	account := decode[wire.TriageAccount](t, d.want(d.admin("triage", "accounts", "show", "work", "--json"), command.ExitOK).out)
+	d.want(d.admin("triage", "accounts", "put", "work", "-f", good, "--if-match", "other"), command.ExitFailed)
+	d.want(d.operator("triage", "status"), command.ExitOK, "work", "unseen", "no triage process")
+
+	d.want(d.operator("triage", "sync", "work", "--wait", "1ms"), command.ExitFailed, "has not ended")
+	d.want(d.operator("triage", "sync", "--no-wait"), command.ExitOK, "asked")
+	// A process of triage that runs at once, and fails the second time.
+	exec(`CREATE FUNCTION run_at_once() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			NEW.last_error := CASE WHEN OLD.last_ended_at IS NULL THEN NULL ELSE 'the mailbox denies this' END;
+			NEW.asked_at := NULL; NEW.last_started_at := clock_timestamp(); NEW.last_ended_at := clock_timestamp();
+			RETURN NEW;
+		END $$`)
+	exec("CREATE TRIGGER run_at_once BEFORE UPDATE OF asked_at ON triage_schedules FOR EACH ROW EXECUTE FUNCTION run_at_once()")
+	d.want(d.operator("triage", "sync"), command.ExitOK, "work", "waiting")
+	d.want(d.operator("triage", "sync", "work"), command.ExitFailed, "the run of work failed: the mailbox denies this")
+
+	id := uuid.Must(uuid.NewV7())
+	const message = `INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, thread_id, outgoing, sender, subject, body, received_at, size)
+		SELECT tenant_id, $1, account_id, sha256(convert_to($1::uuid::text, 'UTF8')), '4711@example.com', $1, false, 'bob@example.com', $2, $2, now(), 10 FROM triage_accounts WHERE account_id = $3`
+	exec(message, id, "pay \x1b[2J now", account.ID)
+	for _, args := range [][]string{{"list", "work"}, {"show", id.String()}, {"show", "<4711@example.com>"}} {
+		got := d.want(d.operator(append([]string{"triage"}, args...)...), command.ExitOK, "bob@example.com", `pay \u{001B}[2J now`)
+		if strings.Contains(got.out, "\x1b") {
+			t.Errorf("%q prints what controls the terminal", args)
+		}
+	}
+	d.want(d.operator("triage", "list", "--bucket", "urgent"), command.ExitOK, "There are no such messages")
+	d.want(d.operator("triage", "why", "4711@example.com"), command.ExitOK, "not judged yet")
+	d.want(d.operator("triage", "why", "none@example.com"), command.ExitFailed, "no message")
+	d.want(d.agent("triage", "why", id.String()), command.ExitFailed, "role agent")
+	d.want(d.operator("triage", "correct", id.String(), "--head", "act"), command.ExitUsage, "both are required")
+	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "fyi"), command.ExitFailed, "nothing to correct")
+	exec(`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
+			decision, signals, prediction, features, notes, model)
+		SELECT tenant_id, message_id, account_id, message_id, 'fyi', 'primary', 'fyi', 'informational', 'default', 1, 0.4, true,
+			'{"bucket":"informational","category":"primary","cohort":"default","asked":"L3","allowed":"L1","confidence":0.4,"question":true,"trace":[]}', '{}', '{}', '\x00', '{}', 'd'
+		FROM triage_messages WHERE message_id = $1`, id)
+	d.want(d.operator("triage", "list", "--question"), command.ExitOK, "informational ?")
+	d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "invoice"), command.ExitUsage, "must be one of")
+	made := decode[wire.TriageCorrection](t, d.want(d.operator("triage", "correct", id.String(), "--head", "act", "--label", "request", "--json"), command.ExitOK).out)
+	d.want(d.operator("triage", "why", id.String()), command.ExitOK, "its owner is asked first", "act is request")
+	d.want(d.operator("triage", "correct", id.String(), "--retract", strconv.FormatInt(made.Number, 10)), command.ExitOK, "is taken back")
+	exec(message, uuid.Must(uuid.NewV7()), "again", account.ID)
+	d.want(d.operator("triage", "show", "4711@example.com"), command.ExitFailed, "several messages", id.String())
+	d.want(d.admin("triage", "accounts", "delete", "work"), command.ExitOK, "deleted account work")
+}
