@@ -60,7 +60,8 @@ type TriageMessageFilter struct {
 	Account, Bucket, Category, Cohort string
 	// From is an address or a domain.
 	From string
-	// HeaderID is a Message-ID, with or without angle brackets.
+	// HeaderID is a Message-ID, with or without angle brackets. No other field goes
+	// with it.
 	HeaderID string
 	// Question selects messages whose owner is asked, or is not.
 	Question *bool

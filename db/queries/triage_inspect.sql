@@ -34,8 +34,8 @@ LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.m
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 
 -- name: TriageMessageList :many
--- A page of the messages that came in, newest first, or one by its id. Each
--- account gives as many as the page has, so that its index is read from the top.
+-- A page of the messages that came in, newest first. Each account gives as many as
+-- the page has, so that its index is read from the top.
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
     m.cohort, m.level, m.confidence, m.question, m.proposals
 FROM triage_accounts a
@@ -49,10 +49,9 @@ CROSS JOIN LATERAL (
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
         AND i.account_id = a.account_id
-        AND (sqlc.narg(message_id)::uuid IS NULL AND NOT i.outgoing OR i.message_id = sqlc.narg(message_id)::uuid)
+        AND NOT i.outgoing
         AND (sqlc.narg(before_at)::timestamptz IS NULL OR (i.received_at, i.message_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))
         AND (sqlc.narg(since)::timestamptz IS NULL OR i.received_at >= sqlc.narg(since)::timestamptz)
-        AND (@header_id::text = '' OR i.header_id = @header_id::text)
         AND (@sender::text = '' OR i.sender = @sender::text OR right(i.sender, length(@sender::text) + 1) = '@' || @sender::text)
         AND (@bucket::text = '' OR d.bucket = @bucket::text)
         AND (@category::text = '' OR d.category = @category::text)
@@ -64,6 +63,28 @@ CROSS JOIN LATERAL (
 WHERE a.tenant_id = @tenant_id AND (@account::text = '' OR a.name = @account::text)
 ORDER BY m.received_at DESC, m.message_id DESC
 LIMIT @most::bigint;
+
+-- name: TriageMessageNamed :many
+-- The messages that have a Message-ID, at most so many.
+SELECT m.message_id
+FROM triage_accounts a
+JOIN triage_messages m ON m.tenant_id = a.tenant_id AND m.account_id = a.account_id AND m.header_id = @header_id::text AND m.header_id <> ''
+WHERE a.tenant_id = @tenant_id
+ORDER BY m.message_id
+LIMIT @most::bigint;
+
+-- name: TriageMessagePick :many
+-- Messages by their ids, newest first.
+SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
+    coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
+    coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
+    coalesce(d.question, false)::boolean AS question,
+    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals
+FROM triage_messages m
+JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[])
+ORDER BY m.received_at DESC, m.message_id DESC;
 
 -- name: TriageProposalList :many
 -- What was proposed about a message, with what became of it: the action, or why

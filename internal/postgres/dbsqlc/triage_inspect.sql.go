@@ -234,37 +234,34 @@ CROSS JOIN LATERAL (
     LEFT JOIN triage_decisions d ON d.tenant_id = i.tenant_id AND d.message_id = i.message_id
     WHERE i.tenant_id = a.tenant_id
         AND i.account_id = a.account_id
-        AND ($1::uuid IS NULL AND NOT i.outgoing OR i.message_id = $1::uuid)
-        AND ($2::timestamptz IS NULL OR (i.received_at, i.message_id) < ($2::timestamptz, $3::uuid))
-        AND ($4::timestamptz IS NULL OR i.received_at >= $4::timestamptz)
-        AND ($5::text = '' OR i.header_id = $5::text)
-        AND ($6::text = '' OR i.sender = $6::text OR right(i.sender, length($6::text) + 1) = '@' || $6::text)
-        AND ($7::text = '' OR d.bucket = $7::text)
-        AND ($8::text = '' OR d.category = $8::text)
-        AND ($9::text = '' OR d.cohort = $9::text)
-        AND ($10::boolean IS NULL OR d.question = $10::boolean)
+        AND NOT i.outgoing
+        AND ($1::timestamptz IS NULL OR (i.received_at, i.message_id) < ($1::timestamptz, $2::uuid))
+        AND ($3::timestamptz IS NULL OR i.received_at >= $3::timestamptz)
+        AND ($4::text = '' OR i.sender = $4::text OR right(i.sender, length($4::text) + 1) = '@' || $4::text)
+        AND ($5::text = '' OR d.bucket = $5::text)
+        AND ($6::text = '' OR d.category = $6::text)
+        AND ($7::text = '' OR d.cohort = $7::text)
+        AND ($8::boolean IS NULL OR d.question = $8::boolean)
     ORDER BY i.received_at DESC, i.message_id DESC
-    LIMIT $11::bigint
+    LIMIT $9::bigint
 ) m
-WHERE a.tenant_id = $12 AND ($13::text = '' OR a.name = $13::text)
+WHERE a.tenant_id = $10 AND ($11::text = '' OR a.name = $11::text)
 ORDER BY m.received_at DESC, m.message_id DESC
-LIMIT $11::bigint
+LIMIT $9::bigint
 `
 
 type TriageMessageListParams struct {
-	MessageID *uuid.UUID
-	BeforeAt  *time.Time
-	BeforeID  *uuid.UUID
-	Since     *time.Time
-	HeaderID  string
-	Sender    string
-	Bucket    string
-	Category  string
-	Cohort    string
-	Question  *bool
-	Most      int64
-	TenantID  uuid.UUID
-	Account   string
+	BeforeAt *time.Time
+	BeforeID *uuid.UUID
+	Since    *time.Time
+	Sender   string
+	Bucket   string
+	Category string
+	Cohort   string
+	Question *bool
+	Most     int64
+	TenantID uuid.UUID
+	Account  string
 }
 
 type TriageMessageListRow struct {
@@ -287,15 +284,13 @@ type TriageMessageListRow struct {
 	Proposals  int64
 }
 
-// A page of the messages that came in, newest first, or one by its id. Each
-// account gives as many as the page has, so that its index is read from the top.
+// A page of the messages that came in, newest first. Each account gives as many as
+// the page has, so that its index is read from the top.
 func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMessageListParams) ([]TriageMessageListRow, error) {
 	rows, err := db.Query(ctx, triageMessageList,
-		arg.MessageID,
 		arg.BeforeAt,
 		arg.BeforeID,
 		arg.Since,
-		arg.HeaderID,
 		arg.Sender,
 		arg.Bucket,
 		arg.Category,
@@ -312,6 +307,119 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 	items := []TriageMessageListRow{}
 	for rows.Next() {
 		var i TriageMessageListRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Account,
+			&i.Sender,
+			&i.SenderName,
+			&i.Subject,
+			&i.Outgoing,
+			&i.ReceivedAt,
+			&i.DecidedAt,
+			&i.Act,
+			&i.Category,
+			&i.Priority,
+			&i.Bucket,
+			&i.Cohort,
+			&i.Level,
+			&i.Confidence,
+			&i.Question,
+			&i.Proposals,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageMessageNamed = `-- name: TriageMessageNamed :many
+SELECT m.message_id
+FROM triage_accounts a
+JOIN triage_messages m ON m.tenant_id = a.tenant_id AND m.account_id = a.account_id AND m.header_id = $1::text AND m.header_id <> ''
+WHERE a.tenant_id = $2
+ORDER BY m.message_id
+LIMIT $3::bigint
+`
+
+type TriageMessageNamedParams struct {
+	HeaderID string
+	TenantID uuid.UUID
+	Most     int64
+}
+
+// The messages that have a Message-ID, at most so many.
+func (q *Queries) TriageMessageNamed(ctx context.Context, db DBTX, arg *TriageMessageNamedParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageMessageNamed, arg.HeaderID, arg.TenantID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageMessagePick = `-- name: TriageMessagePick :many
+SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, d.decided_at, coalesce(d.act, '')::text AS act,
+    coalesce(d.category, '')::text AS category, coalesce(d.priority, '')::text AS priority, coalesce(d.bucket, '')::text AS bucket,
+    coalesce(d.cohort, '')::text AS cohort, coalesce(d.level, 0)::smallint AS level, coalesce(d.confidence, 0)::double precision AS confidence,
+    coalesce(d.question, false)::boolean AS question,
+    (SELECT count(1) FROM triage_proposals p WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id)::bigint AS proposals
+FROM triage_messages m
+JOIN triage_accounts a ON a.tenant_id = m.tenant_id AND a.account_id = m.account_id
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
+WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[])
+ORDER BY m.received_at DESC, m.message_id DESC
+`
+
+type TriageMessagePickParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+type TriageMessagePickRow struct {
+	MessageID  uuid.UUID
+	Account    string
+	Sender     string
+	SenderName string
+	Subject    string
+	Outgoing   bool
+	ReceivedAt time.Time
+	DecidedAt  *time.Time
+	Act        string
+	Category   string
+	Priority   string
+	Bucket     string
+	Cohort     string
+	Level      int16
+	Confidence float64
+	Question   bool
+	Proposals  int64
+}
+
+// Messages by their ids, newest first.
+func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMessagePickParams) ([]TriageMessagePickRow, error) {
+	rows, err := db.Query(ctx, triageMessagePick, arg.TenantID, arg.MessageIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageMessagePickRow{}
+	for rows.Next() {
+		var i TriageMessagePickRow
 		if err := rows.Scan(
 			&i.MessageID,
 			&i.Account,

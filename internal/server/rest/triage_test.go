@@ -264,6 +264,8 @@ func TestWhyTellsWhyNothingHappened(t *testing.T) {
 		t.Errorf("%d messages have the Message-ID, want 1", len(found.Items))
 	}
 
+	f.operator.send("GET", "/api/v1/triage/messages?header_id=x@y&account=ann", nil).wants(t, 400)
+
 	bare := uuid.NewString()
 	f.message("ann", bare, time.Now())
 	f.operator.send("GET", "/api/v1/triage/messages/"+bare+"/why", nil).wants(t, 200).into(t, &why)

@@ -65,9 +65,7 @@ func Runs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid
 type Filter struct {
 	Account, Bucket, Category, Cohort string
 	// Sender is an address or a domain, in lower case.
-	Sender string
-	// HeaderID is a Message-ID without angle brackets.
-	HeaderID string
+	Sender   string
 	Question *bool
 	Since    time.Time
 	Before   Place
@@ -78,7 +76,7 @@ type Filter struct {
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
 		TenantID: uuid.UUID(tenant), Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
-		HeaderID: f.HeaderID, Question: f.Question, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
+		Question: f.Question, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
 	return postgres.Map(rows, err, message)
@@ -96,19 +94,37 @@ func message(r dbsqlc.TriageMessageListRow) wire.TriageMessage {
 	return m
 }
 
+// maxNamed bounds the messages of one Message-ID, since senders choose it.
+const maxNamed = 100
+
+// Named returns the messages that have a Message-ID, which is without angle
+// brackets, newest first and at most 100.
+func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID string) ([]wire.TriageMessage, error) {
+	ids, err := dbsqlc.New().TriageMessageNamed(ctx, tx, &dbsqlc.TriageMessageNamedParams{TenantID: uuid.UUID(tenant), HeaderID: headerID, Most: maxNamed})
+	if err != nil {
+		return nil, err
+	}
+	return pick(ctx, tx, tenant, ids...)
+}
+
+func pick(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]wire.TriageMessage, error) {
+	rows, err := dbsqlc.New().TriageMessagePick(ctx, tx, &dbsqlc.TriageMessagePickParams{TenantID: uuid.UUID(tenant), MessageIds: ids})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageMessagePickRow) wire.TriageMessage { return message(dbsqlc.TriageMessageListRow(r)) })
+}
+
 // Message returns a message with everything that is known of it. An unknown one
 // is fault.NotFound.
 func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (wire.TriageMessageDetail, error) {
 	q, of := dbsqlc.New(), uuid.UUID(tenant)
 	var m wire.TriageMessageDetail
-	rows, err := q.TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{TenantID: of, MessageID: &id, Most: 1})
+	all, err := pick(ctx, tx, tenant, id)
 	if err != nil {
 		return m, err
 	}
-	if len(rows) == 0 {
+	if len(all) == 0 {
 		return m, errNoMessage(id)
 	}
-	m.TriageMessage = message(rows[0])
+	m.TriageMessage = all[0]
 	r, err := q.TriageMessageGet(ctx, tx, &dbsqlc.TriageMessageGetParams{TenantID: of, MessageID: id})
 	if err != nil {
 		return m, postgres.Found(err, errNoMessage(id))

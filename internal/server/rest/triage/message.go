@@ -76,7 +76,10 @@ func Messages(c *request.Call) error {
 	}
 	f := inspect.Filter{
 		Account: q.Get("account"), Bucket: q.Get("bucket"), Category: q.Get("category"), Cohort: q.Get("cohort"),
-		Sender: strings.ToLower(q.Get("from")), HeaderID: strings.Trim(q.Get("header_id"), "<>"), Since: since,
+		Sender: strings.ToLower(q.Get("from")), Since: since,
+	}
+	if name := strings.Trim(q.Get("header_id"), "<>"); name != "" {
+		return named(c, name)
 	}
 	if text := q.Get("question"); text != "" {
 		f.Question = new(text == "true")
@@ -85,6 +88,20 @@ func Messages(c *request.Call) error {
 		f.Before, f.Most = before, most
 		return inspect.Messages(ctx, tx, c.By.Tenant, f)
 	}, func(m wire.TriageMessage) inspect.Place { return inspect.Place{At: m.ReceivedAt, ID: m.ID} })
+}
+
+// named answers with the messages that have a Message-ID.
+func named(c *request.Call, name string) error {
+	if len(c.Query) > 1 {
+		return request.Invalid("/query/header_id", "alone", "goes with no other parameter")
+	}
+	all, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageMessage, error) {
+		return inspect.Named(ctx, tx, c.By.Tenant, name)
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.Page[wire.TriageMessage]{Items: all})
 }
 
 // page answers with a page of a list in order of time, newest first.
