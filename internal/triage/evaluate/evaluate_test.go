@@ -131,7 +131,7 @@ func TestRunWithACorpus(t *testing.T) {
 		examples int
 	}{
 		{"mail-labelled/messages", evaluate.Cold, 10}, {"mail-labelled/messages", evaluate.CrossValidated, 10},
-		{"mail-labelled/phishing", evaluate.Cold, 2}, {"request-sentences", evaluate.CrossValidated, 20},
+		{"mail-labelled/phishing", evaluate.Tuned, 2}, {"request-sentences", evaluate.CrossValidated, 20},
 		{"replies/talon", evaluate.Rules, 3}, {"injection with injected instructions", evaluate.Rules, 6},
 	} {
 		if s, ok := section(got, want.set, want.mode); !ok || s.Examples != want.examples {
