@@ -88,6 +88,8 @@ func writers(t *testing.T) map[string]string {
 	}
 	delete(found, "OutboxRenew")         // renews a lease
 	delete(found, "SubscriptionMatches") // another table's status
+	delete(found, "TriageHold")          // another table's lease
+	delete(found, "TriageRenew")
 	return found
 }
 

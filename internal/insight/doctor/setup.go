@@ -113,7 +113,8 @@ func rowSecurityFindings(t guarded) (wrong []Finding) {
 	for _, name := range t.Open {
 		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s; then look who made it.", name, t.Name)))
 	}
-	if !slices.Contains(t.For, "countersign_worker") {
+	// The tables of triage are of no concern to workers.
+	if !slices.Contains(t.For, "countersign_worker") && !slices.Contains(t.For, "countersign_triage") {
 		wrong = append(wrong, fail("no policy lets the workers see "+t.Name, migrateFirst+" If the versions are right already, restore the policy from the migrations."))
 	}
 	return wrong
