@@ -161,6 +161,9 @@ type Triage struct {
 	DNS bool
 	// Networks may be connected to besides the public internet.
 	Networks []netip.Prefix
+	// Mailboxes are the folders in which accounts of files may be, and Passwords
+	// those with the files that accounts may take their passwords from.
+	Mailboxes, Passwords []string
 }
 
 // SecretPrefix is how the names of the variables begin from which accounts may
@@ -192,6 +195,10 @@ func (c *Triage) variables() []variable {
 			about: "false looks up no keys and policies of senders, and believes the trusted host of each account alone"},
 		{name: prefix + "TRIAGE_NETWORKS", parse: networks(&c.Networks),
 			about: "addresses and networks, such as 10.1.0.0/16, where mail servers may be besides the public internet"},
+		{name: prefix + "MAILDIRS", parse: folders(&c.Mailboxes),
+			about: "folders, separated by commas, in which Maildirs, mboxes and .eml files of accounts may be; who sets up accounts can then read all mail in them"},
+		{name: prefix + "TRIAGE_PASSWORDS", standard: "/run/secrets", parse: folders(&c.Passwords),
+			about: "folders, separated by commas, with the files that accounts may take their passwords from"},
 	})
 }
 

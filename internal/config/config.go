@@ -112,6 +112,16 @@ func Read(c Command, environ []string) error {
 	return errors.Join(wrong...)
 }
 
+// ReadVariables is Read with a function that reads a variable, for a command that
+// shares its environment with others: unknown variables are their concern.
+func ReadVariables(c Command, lookup func(name string) string) error {
+	var environ []string
+	for _, v := range c.variables() {
+		environ = append(environ, v.name+"="+lookup(v.name))
+	}
+	return Read(c, environ)
+}
+
 // writeHelp writes a command's help. A writer that fails has no reader.
 func writeHelp(w io.Writer, c Command) {
 	before, after, _ := strings.Cut(c.usage(), "{variables}")

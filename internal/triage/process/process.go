@@ -5,10 +5,13 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +40,10 @@ type Config struct {
 	DNS bool
 	// Networks may be connected to besides the public internet.
 	Networks []netip.Prefix
+	// Mailboxes are the folders in which accounts of files may be, and Passwords
+	// those with the files that accounts may take their passwords from: whoever sets
+	// up accounts must not read other files with the rights of this process.
+	Mailboxes, Passwords []string
 	// Lookup returns a variable of the environment, for the passwords that accounts
 	// take from there.
 	Lookup func(name string) string
@@ -70,9 +77,12 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		return text, text != ""
 	}
 	open := func(_ context.Context, a account.Account) (mailbox.Reader, error) {
+		if a.Connection.Path != "" && !below(cfg.Mailboxes, a.Connection.Path) {
+			return nil, fmt.Errorf("the path of the account is in none of the folders that COUNTERSIGN_MAILDIRS names for triage")
+		}
 		return a.Open(account.Access{
 			Networks: cfg.Networks,
-			Secret:   func(context.Context) (string, error) { return a.Password(cipher, lookup, os.ReadFile) },
+			Secret:   func(context.Context) (string, error) { return a.Password(cipher, lookup, cfg.readPassword) },
 		})
 	}
 	var resolver authenticate.Resolver
@@ -88,6 +98,28 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		return nil, err
 	}
 	return &Process{db, e}, nil
+}
+
+// below reports whether a path, with its symbolic links followed, is one of the
+// folders or in one of them.
+func below(folders []string, path string) bool {
+	actual, err := filepath.EvalSymlinks(path)
+	return err == nil && slices.ContainsFunc(folders, func(folder string) bool {
+		folder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			return false
+		}
+		rest, err := filepath.Rel(folder, actual)
+		return err == nil && filepath.IsLocal(rest)
+	})
+}
+
+// readPassword reads a file in one of the folders with passwords.
+func (c Config) readPassword(path string) ([]byte, error) {
+	if !below(c.Passwords, path) {
+		return nil, fmt.Errorf("there is no such file in the folders that COUNTERSIGN_TRIAGE_PASSWORDS names")
+	}
+	return os.ReadFile(path)
 }
 
 // Run reads accounts as they become due until ctx ends.
