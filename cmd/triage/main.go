@@ -60,7 +60,8 @@ func work(ctx context.Context, cfg config.Triage, once bool, environ []string, o
 	tel.Log.InfoContext(ctx, "triage starting", slog.String("version", telemetry.Version()), slog.Any("config", cfg))
 	p, err := process.Open(ctx, process.Config{
 		DatabaseURL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Key: cfg.Key, Accounts: cfg.Accounts, Lease: cfg.Lease,
-		DNS: cfg.DNS, Networks: cfg.Networks, Mailboxes: cfg.Mailboxes, Passwords: cfg.Passwords, Lookup: config.Lookup(environ), Meter: tel.Meter(), Log: tel.Log,
+		DNS: cfg.DNS, Networks: cfg.Networks, Mailboxes: cfg.Mailboxes, Passwords: cfg.Passwords, Lookup: config.Lookup(environ),
+		Meter: tel.Meter(), Tracer: tel.Tracer(), Log: tel.Log,
 	})
 	if err != nil {
 		return err

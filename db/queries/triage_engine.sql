@@ -1,3 +1,15 @@
+-- name: TriageAccountStates :one
+-- How the enabled accounts stand. An account is late if no run has it long after
+-- one was due.
+SELECT count(1) FILTER (WHERE NOT late AND failures = 0) AS ok, count(1) FILTER (WHERE NOT late AND failures > 0) AS failing,
+    count(1) FILTER (WHERE late) AS late
+FROM (
+    SELECT s.failures, (s.next_run_at < now() - interval '10 minutes' AND (s.holder IS NULL OR s.lease_until < now())) AS late
+    FROM triage_schedules s
+    JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
+    WHERE s.tenant_id = @tenant_id AND a.enabled
+) t;
+
 -- name: TriageClaim :many
 -- Takes accounts that are due or that somebody asked for, or all, that no other run
 -- has. Rows that another process is claiming are skipped.
@@ -47,8 +59,19 @@ SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, @run_id, r ->> 'act'
     decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model'
 FROM jsonb_array_elements(@rows::jsonb) r;
 
+-- name: TriageDue :one
+-- How many accounts are due that no run has.
+SELECT count(1)
+FROM triage_schedules s
+JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
+WHERE s.tenant_id = @tenant_id AND a.enabled AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+    AND (s.holder IS NULL OR s.lease_until < now());
+
 -- name: TriageFolder :one
-SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done
+SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done, EXISTS (
+        SELECT 1 FROM triage_locations l
+        WHERE l.tenant_id = f.tenant_id AND l.account_id = f.account_id AND l.folder = '' AND starts_with(l.key, f.folder || E'\n')
+    ) AS voided
 FROM triage_folders f
 WHERE f.tenant_id = @tenant_id AND f.account_id = @account_id AND f.folder = @folder;
 
@@ -82,7 +105,7 @@ WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @fo
 
 -- name: TriageLocationsDelete :exec
 DELETE FROM triage_locations l
-WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder AND (@all_keys::boolean OR l.key = ANY (@keys::text[]));
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder AND l.key = ANY (@keys::text[]);
 
 -- name: TriageLocationsKnown :many
 SELECT l.key FROM triage_locations l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
@@ -92,6 +115,18 @@ INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, fl
 SELECT @tenant_id, @account_id, @folder, r ->> 'key', (r ->> 'message_id')::uuid, ARRAY(SELECT jsonb_array_elements_text(r -> 'flags'))
 FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags;
+
+-- name: TriageLocationsVoid :exec
+-- Keeps the locations of a folder, all of which are void, under a name that no
+-- folder has: until the folder was read again they say that the messages were
+-- there.
+UPDATE triage_locations l
+SET folder = '', key = l.folder || E'\n' || l.key
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
+
+-- name: TriageLocationsVoidedDelete :exec
+DELETE FROM triage_locations l
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = '' AND starts_with(l.key, @folder::text || E'\n');
 
 -- name: TriageMessagesInsert :exec
 INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, refs, thread_id, thread_subject, participants, outgoing,
@@ -171,15 +206,27 @@ WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @ho
 RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled;
 
 -- name: TriageRunCount :exec
-INSERT INTO triage_runs (tenant_id, run_id, account_id, kind, read, decided, proposed, skipped)
-VALUES (@tenant_id, @run_id, @account_id, @kind, @read, @decided, @proposed, @skipped)
-ON CONFLICT (tenant_id, run_id) DO UPDATE
-SET read = triage_runs.read + excluded.read, decided = triage_runs.decided + excluded.decided,
-    proposed = triage_runs.proposed + excluded.proposed, skipped = triage_runs.skipped + excluded.skipped;
+WITH counted AS (
+    INSERT INTO triage_runs (tenant_id, run_id, account_id, kind, read, decided, proposed, skipped)
+    VALUES (@tenant_id, @run_id, @account_id, @kind, @read, @decided, @proposed, @skipped)
+    ON CONFLICT (tenant_id, run_id) DO UPDATE
+    SET read = triage_runs.read + excluded.read, decided = triage_runs.decided + excluded.decided,
+        proposed = triage_runs.proposed + excluded.proposed, skipped = triage_runs.skipped + excluded.skipped
+    RETURNING tenant_id, account_id, run_id
+)
+UPDATE triage_schedules s
+SET last_run_id = counted.run_id
+FROM counted
+WHERE s.tenant_id = counted.tenant_id AND s.account_id = counted.account_id;
 
 -- name: TriageRunEnd :exec
 UPDATE triage_runs r SET ended_at = now(), error = nullif(@error::text, '')
 WHERE r.tenant_id = @tenant_id AND r.run_id = @run_id;
+
+-- name: TriageRunsInterrupted :exec
+-- Ends the runs of an account whose processes did not.
+UPDATE triage_runs r SET ended_at = now(), error = 'interrupted'
+WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.ended_at IS NULL;
 
 -- name: TriageScheduleEnd :exec
 -- Records how a run ended, and when the next one is.
@@ -196,10 +243,12 @@ SELECT a.tenant_id, a.account_id FROM triage_accounts a
 WHERE a.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.tenant_id = a.tenant_id AND s.account_id = a.account_id)
 ON CONFLICT DO NOTHING;
 
--- name: TriageScheduleStart :exec
+-- name: TriageScheduleStart :one
+-- Returns how many runs failed one after the other.
 UPDATE triage_schedules s
-SET last_started_at = now(), last_run_id = @run_id, asked_at = NULL
-WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
+SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
+WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder
+RETURNING s.failures;
 
 -- name: TriageSenders :many
 SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.corrected

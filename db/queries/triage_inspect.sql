@@ -23,7 +23,7 @@ WHERE tenant_id = @tenant_id AND message_id = @message_id AND correction_no = @c
 -- name: TriageLocationList :many
 SELECT l.folder, l.flags
 FROM triage_locations l
-WHERE l.tenant_id = @tenant_id AND l.message_id = @message_id
+WHERE l.tenant_id = @tenant_id AND l.message_id = @message_id AND l.folder <> ''
 ORDER BY l.folder, l.key;
 
 -- name: TriageMessageGet :one

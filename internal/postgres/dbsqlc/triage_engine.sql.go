@@ -12,6 +12,32 @@ import (
 	"github.com/google/uuid"
 )
 
+const triageAccountStates = `-- name: TriageAccountStates :one
+SELECT count(1) FILTER (WHERE NOT late AND failures = 0) AS ok, count(1) FILTER (WHERE NOT late AND failures > 0) AS failing,
+    count(1) FILTER (WHERE late) AS late
+FROM (
+    SELECT s.failures, (s.next_run_at < now() - interval '10 minutes' AND (s.holder IS NULL OR s.lease_until < now())) AS late
+    FROM triage_schedules s
+    JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
+    WHERE s.tenant_id = $1 AND a.enabled
+) t
+`
+
+type TriageAccountStatesRow struct {
+	Ok      int64
+	Failing int64
+	Late    int64
+}
+
+// How the enabled accounts stand. An account is late if no run has it long after
+// one was due.
+func (q *Queries) TriageAccountStates(ctx context.Context, db DBTX, tenantID uuid.UUID) (TriageAccountStatesRow, error) {
+	row := db.QueryRow(ctx, triageAccountStates, tenantID)
+	var i TriageAccountStatesRow
+	err := row.Scan(&i.Ok, &i.Failing, &i.Late)
+	return i, err
+}
+
 const triageClaim = `-- name: TriageClaim :many
 WITH due AS (
     SELECT s.account_id
@@ -203,8 +229,27 @@ func (q *Queries) TriageDecisionsInsert(ctx context.Context, db DBTX, arg *Triag
 	return err
 }
 
+const triageDue = `-- name: TriageDue :one
+SELECT count(1)
+FROM triage_schedules s
+JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
+WHERE s.tenant_id = $1 AND a.enabled AND (s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+    AND (s.holder IS NULL OR s.lease_until < now())
+`
+
+// How many accounts are due that no run has.
+func (q *Queries) TriageDue(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
+	row := db.QueryRow(ctx, triageDue, tenantID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const triageFolder = `-- name: TriageFolder :one
-SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done
+SELECT f.cursor, f.older, (f.older_done_at IS NOT NULL)::boolean AS older_done, EXISTS (
+        SELECT 1 FROM triage_locations l
+        WHERE l.tenant_id = f.tenant_id AND l.account_id = f.account_id AND l.folder = '' AND starts_with(l.key, f.folder || E'\n')
+    ) AS voided
 FROM triage_folders f
 WHERE f.tenant_id = $1 AND f.account_id = $2 AND f.folder = $3
 `
@@ -219,12 +264,18 @@ type TriageFolderRow struct {
 	Cursor    string
 	Older     string
 	OlderDone bool
+	Voided    bool
 }
 
 func (q *Queries) TriageFolder(ctx context.Context, db DBTX, arg *TriageFolderParams) (TriageFolderRow, error) {
 	row := db.QueryRow(ctx, triageFolder, arg.TenantID, arg.AccountID, arg.Folder)
 	var i TriageFolderRow
-	err := row.Scan(&i.Cursor, &i.Older, &i.OlderDone)
+	err := row.Scan(
+		&i.Cursor,
+		&i.Older,
+		&i.OlderDone,
+		&i.Voided,
+	)
 	return i, err
 }
 
@@ -348,14 +399,13 @@ func (q *Queries) TriageLocations(ctx context.Context, db DBTX, arg *TriageLocat
 
 const triageLocationsDelete = `-- name: TriageLocationsDelete :exec
 DELETE FROM triage_locations l
-WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3 AND ($4::boolean OR l.key = ANY ($5::text[]))
+WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3 AND l.key = ANY ($4::text[])
 `
 
 type TriageLocationsDeleteParams struct {
 	TenantID  uuid.UUID
 	AccountID uuid.UUID
 	Folder    string
-	AllKeys   bool
 	Keys      []string
 }
 
@@ -364,7 +414,6 @@ func (q *Queries) TriageLocationsDelete(ctx context.Context, db DBTX, arg *Triag
 		arg.TenantID,
 		arg.AccountID,
 		arg.Folder,
-		arg.AllKeys,
 		arg.Keys,
 	)
 	return err
@@ -421,6 +470,42 @@ func (q *Queries) TriageLocationsPut(ctx context.Context, db DBTX, arg *TriageLo
 		arg.Folder,
 		arg.Rows,
 	)
+	return err
+}
+
+const triageLocationsVoid = `-- name: TriageLocationsVoid :exec
+UPDATE triage_locations l
+SET folder = '', key = l.folder || E'\n' || l.key
+WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3
+`
+
+type TriageLocationsVoidParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Folder    string
+}
+
+// Keeps the locations of a folder, all of which are void, under a name that no
+// folder has: until the folder was read again they say that the messages were
+// there.
+func (q *Queries) TriageLocationsVoid(ctx context.Context, db DBTX, arg *TriageLocationsVoidParams) error {
+	_, err := db.Exec(ctx, triageLocationsVoid, arg.TenantID, arg.AccountID, arg.Folder)
+	return err
+}
+
+const triageLocationsVoidedDelete = `-- name: TriageLocationsVoidedDelete :exec
+DELETE FROM triage_locations l
+WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = '' AND starts_with(l.key, $3::text || E'\n')
+`
+
+type TriageLocationsVoidedDeleteParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Folder    string
+}
+
+func (q *Queries) TriageLocationsVoidedDelete(ctx context.Context, db DBTX, arg *TriageLocationsVoidedDeleteParams) error {
+	_, err := db.Exec(ctx, triageLocationsVoidedDelete, arg.TenantID, arg.AccountID, arg.Folder)
 	return err
 }
 
@@ -721,11 +806,18 @@ func (q *Queries) TriageRenew(ctx context.Context, db DBTX, arg *TriageRenewPara
 }
 
 const triageRunCount = `-- name: TriageRunCount :exec
-INSERT INTO triage_runs (tenant_id, run_id, account_id, kind, read, decided, proposed, skipped)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (tenant_id, run_id) DO UPDATE
-SET read = triage_runs.read + excluded.read, decided = triage_runs.decided + excluded.decided,
-    proposed = triage_runs.proposed + excluded.proposed, skipped = triage_runs.skipped + excluded.skipped
+WITH counted AS (
+    INSERT INTO triage_runs (tenant_id, run_id, account_id, kind, read, decided, proposed, skipped)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (tenant_id, run_id) DO UPDATE
+    SET read = triage_runs.read + excluded.read, decided = triage_runs.decided + excluded.decided,
+        proposed = triage_runs.proposed + excluded.proposed, skipped = triage_runs.skipped + excluded.skipped
+    RETURNING tenant_id, account_id, run_id
+)
+UPDATE triage_schedules s
+SET last_run_id = counted.run_id
+FROM counted
+WHERE s.tenant_id = counted.tenant_id AND s.account_id = counted.account_id
 `
 
 type TriageRunCountParams struct {
@@ -766,6 +858,22 @@ type TriageRunEndParams struct {
 
 func (q *Queries) TriageRunEnd(ctx context.Context, db DBTX, arg *TriageRunEndParams) error {
 	_, err := db.Exec(ctx, triageRunEnd, arg.Error, arg.TenantID, arg.RunID)
+	return err
+}
+
+const triageRunsInterrupted = `-- name: TriageRunsInterrupted :exec
+UPDATE triage_runs r SET ended_at = now(), error = 'interrupted'
+WHERE r.tenant_id = $1 AND r.account_id = $2 AND r.ended_at IS NULL
+`
+
+type TriageRunsInterruptedParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+}
+
+// Ends the runs of an account whose processes did not.
+func (q *Queries) TriageRunsInterrupted(ctx context.Context, db DBTX, arg *TriageRunsInterruptedParams) error {
+	_, err := db.Exec(ctx, triageRunsInterrupted, arg.TenantID, arg.AccountID)
 	return err
 }
 
@@ -810,27 +918,25 @@ func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID uuid
 	return err
 }
 
-const triageScheduleStart = `-- name: TriageScheduleStart :exec
+const triageScheduleStart = `-- name: TriageScheduleStart :one
 UPDATE triage_schedules s
-SET last_started_at = now(), last_run_id = $1, asked_at = NULL
-WHERE s.tenant_id = $2 AND s.account_id = $3 AND s.holder = $4
+SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
+WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.holder = $3
+RETURNING s.failures
 `
 
 type TriageScheduleStartParams struct {
-	RunID     *uuid.UUID
 	TenantID  uuid.UUID
 	AccountID uuid.UUID
 	Holder    *uuid.UUID
 }
 
-func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageScheduleStartParams) error {
-	_, err := db.Exec(ctx, triageScheduleStart,
-		arg.RunID,
-		arg.TenantID,
-		arg.AccountID,
-		arg.Holder,
-	)
-	return err
+// Returns how many runs failed one after the other.
+func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageScheduleStartParams) (int32, error) {
+	row := db.QueryRow(ctx, triageScheduleStart, arg.TenantID, arg.AccountID, arg.Holder)
+	var failures int32
+	err := row.Scan(&failures)
+	return failures, err
 }
 
 const triageSenders = `-- name: TriageSenders :many

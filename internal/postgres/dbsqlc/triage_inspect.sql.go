@@ -134,7 +134,7 @@ func (q *Queries) TriageCorrectionRetract(ctx context.Context, db DBTX, arg *Tri
 const triageLocationList = `-- name: TriageLocationList :many
 SELECT l.folder, l.flags
 FROM triage_locations l
-WHERE l.tenant_id = $1 AND l.message_id = $2
+WHERE l.tenant_id = $1 AND l.message_id = $2 AND l.folder <> ''
 ORDER BY l.folder, l.key
 `
 

@@ -126,14 +126,33 @@ func (c *chunk) take(m *mail) error {
 }
 
 // met adds the location of a message that is known. One that lies again in a
-// folder that is read, after it was gone from all of them, was brought back.
+// folder that is read, after it was gone from all of them, was brought back,
+// unless the folder is one that triage moves messages to.
 func (c *chunk) met(m *mail, known knownMessage) {
 	m.id = known.id
-	if known.copies == 0 {
+	if known.copies == 0 && !movedTo(c.folder.Use) {
 		c.touched = append(c.touched, touchedRow{Message: known.id, Undone: append([]string{}, known.moved...)})
 		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id, copies: 1}
 	}
 	c.locate(m)
+}
+
+// movedTo reports whether a proposal may move messages to folders of a use.
+func movedTo(use mailbox.Use) bool {
+	switch use {
+	case mailbox.UseArchive, mailbox.UseAll, mailbox.UseJunk, mailbox.UseTrash:
+		return true
+	case mailbox.UseInbox, mailbox.UseSent, mailbox.UseDrafts, mailbox.UseOther:
+	}
+	return false
+}
+
+// counts returns what became of the messages.
+func (c *chunk) counts() Counts {
+	return Counts{
+		Decided: len(c.decisions), Sent: len(c.messages) - len(c.decisions), Known: len(c.mails) - len(c.messages),
+		TooLarge: c.skipped, Proposed: c.proposed,
+	}
 }
 
 func (c *chunk) locate(m *mail) {

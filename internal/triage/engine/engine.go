@@ -13,8 +13,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +22,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -46,15 +49,23 @@ type Config struct {
 	// Lease is how long a run holds an account without renewing that: 1 minute.
 	Lease time.Duration
 	// Look is how often due accounts are looked for: 2 seconds.
-	Look  time.Duration
-	Meter metric.Meter
-	Log   *slog.Logger
+	Look time.Duration
+	// Meter and Tracer may be nil.
+	Meter  metric.Meter
+	Tracer trace.Tracer
+	Log    *slog.Logger
 }
 
 func (c *Config) fill() {
 	c.Accounts = cmp.Or(c.Accounts, 20)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Look = cmp.Or(c.Look, 2*time.Second)
+	if c.Meter == nil {
+		c.Meter = noop.NewMeterProvider().Meter("")
+	}
+	if c.Tracer == nil {
+		c.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -66,18 +77,21 @@ type Engine struct {
 	db      *pgxpool.Pool
 	cfg     Config
 	tenant  envelope.TenantID
-	metrics *metrics
+	metrics *Metrics
+	// yields is received from by runs that wait, and that are to make room for
+	// accounts that are due.
+	yields chan struct{}
 }
 
 // New returns an Engine for the tenant of the pool's login. An unbound login is
 // fault.Denied.
 func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	cfg.fill()
-	m, err := newMetrics(cfg.Meter)
-	if err != nil {
+	e := &Engine{db: db, cfg: cfg, yields: make(chan struct{})}
+	var err error
+	if e.metrics, err = NewMetrics(cfg.Meter, e.states); err != nil {
 		return nil, err
 	}
-	e := &Engine{db: db, cfg: cfg, metrics: m}
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
 		e.tenant, err = tenantOf(ctx, tx)
 		return err
@@ -102,6 +116,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		claimed, holder, err := e.claim(ctx, cap(free)-len(free), false)
+		if err == nil && len(free) == cap(free) {
+			err = e.makeRoom(ctx)
+		}
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "triage waits for the database", slog.Any("error", err))
 		}
@@ -109,7 +126,10 @@ func (e *Engine) Run(ctx context.Context) error {
 			free <- struct{}{}
 			runs.Go(func() {
 				defer func() { <-free }()
-				e.hold(ctx, id, holder, false)
+				err := e.hold(ctx, id, holder, false)
+				if _, told := errors.AsType[*readError](err); err != nil && !told {
+					e.cfg.Log.WarnContext(ctx, "mail account not claimed or not given back", slog.String("error", problem(err)))
+				}
 			})
 		}
 		select {
@@ -118,6 +138,33 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// makeRoom ends the runs of as many accounts as are due, of those that only wait
+// for mail. They are due again like all others.
+func (e *Engine) makeRoom(ctx context.Context) error {
+	var waiting int64
+	err := e.tx(ctx, func(tx pgx.Tx) (err error) {
+		waiting, err = due(ctx, tx, e.tenant)
+		return err
+	})
+	for range waiting {
+		select {
+		case e.yields <- struct{}{}:
+		default: // no run waits
+			return err
+		}
+	}
+	return err
+}
+
+// states returns how the accounts stand.
+func (e *Engine) states(ctx context.Context) (s States, err error) {
+	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
+		s, err = states(ctx, tx, e.tenant)
+		return err
+	})
+	return s, err
 }
 
 // Once reads every account to its end, once: what is new, and what backfill has
@@ -160,29 +207,50 @@ func (e *Engine) claim(ctx context.Context, most int, all bool) (ids []uuid.UUID
 	return ids, holder, err
 }
 
-// hold reads a claimed account and gives it back.
+// hold reads a claimed account and gives it back. One that is changed meanwhile
+// is due at once, or with once read again as it is now.
 func (e *Engine) hold(ctx context.Context, id, holder uuid.UUID, once bool) error {
-	var a account.Account
-	err := e.tx(ctx, func(tx pgx.Tx) error {
-		all, err := account.List(ctx, tx, e.tenant)
-		for _, one := range all {
-			if one.ID == id {
-				a = one
-				return nil
-			}
+	for {
+		a, err := e.account(ctx, id)
+		if errors.Is(err, fault.NotFound) {
+			return nil // it was deleted, and its schedule with it
 		}
-		return errors.Join(err, errLost)
+		if err != nil {
+			return err // its claim ends with the lease
+		}
+		r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name))}
+		pause, err := r.read(ctx, once && a.Enabled)
+		if errors.Is(err, errChanged) {
+			if once && ctx.Err() == nil {
+				if a, err = e.account(ctx, id); err == nil && a.Enabled {
+					continue
+				}
+			}
+			err = nil
+		}
+		return errors.Join(accountError(a, err), e.release(ctx, id, holder, pause))
+	}
+}
+
+func (e *Engine) account(ctx context.Context, id uuid.UUID) (a account.Account, err error) {
+	err = e.tx(ctx, func(tx pgx.Tx) error {
+		all, err := account.List(ctx, tx, e.tenant)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(one account.Account) bool { return one.ID == id })
+		if at < 0 {
+			return fault.New(fault.NotFound, "the account was deleted")
+		}
+		a = all[at]
+		return nil
 	})
-	if err != nil {
-		return err // its claim ends with the lease
-	}
-	r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name))}
-	pause, err := r.read(ctx, once)
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	return a, err
+}
+
+// release gives an account back, also after ctx ended.
+func (e *Engine) release(ctx context.Context, id, holder uuid.UUID, pause time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	released := e.tx(clean, func(tx pgx.Tx) error { return release(clean, tx, e.tenant, id, holder, pause) })
-	if err != nil {
-		err = fmt.Errorf("account %s: %w", a.Name, err)
-	}
-	return errors.Join(err, released)
+	return e.tx(ctx, func(tx pgx.Tx) error { return release(ctx, tx, e.tenant, id, holder, pause) })
 }

@@ -47,6 +47,7 @@ type fixture struct {
 	login  *pgxpool.Pool
 	tenant envelope.TenantID
 	dir    string
+	open   func(context.Context, account.Account) (mailbox.Reader, error)
 	number atomic.Int64
 }
 
@@ -76,6 +77,7 @@ func newFixture(t testing.TB) *fixture {
 		}
 	}
 	f.put("work", func(*account.Account) {})
+	f.open = func(_ context.Context, a account.Account) (mailbox.Reader, error) { return a.Open(account.Access{}) }
 	return f
 }
 
@@ -108,7 +110,7 @@ func (f *fixture) engine(change func(*engine.Config)) *engine.Engine {
 	}
 	cfg := engine.Config{
 		Model: m, Look: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
-		Open: func(_ context.Context, a account.Account) (mailbox.Reader, error) { return a.Open(account.Access{}) },
+		Open: f.open,
 	}
 	if change != nil {
 		change(&cfg)

@@ -7,46 +7,60 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// metrics are the instruments of an Engine. They hold no names and no text of
+// Metrics are the instruments of an Engine. They hold no names and no text of
 // mail.
-type metrics struct {
+type Metrics struct {
 	messages, proposals, cycles metric.Int64Counter
 	duration                    metric.Float64Histogram
 }
 
-func newMetrics(meter metric.Meter) (*metrics, error) {
-	if meter == nil {
-		meter = noop.NewMeterProvider().Meter("")
-	}
-	var m metrics
-	var errs [4]error
+// Counts is what became of the messages of a chunk, and how many actions were
+// proposed.
+type Counts struct{ Decided, Sent, Known, TooLarge, Proposed int }
+
+// States is how many of the enabled accounts were read without an error, could
+// not be read the last time, and were not read by anybody when they were due.
+type States struct{ OK, Failing, Late int64 }
+
+// NewMetrics creates the instruments of a meter. states is asked at each
+// collection.
+func NewMetrics(meter metric.Meter, states func(context.Context) (States, error)) (*Metrics, error) {
+	var m Metrics
+	var errs [5]error
 	m.messages, errs[0] = meter.Int64Counter("countersign.triage.messages", metric.WithDescription("Messages that were read, by what became of them"))
 	m.proposals, errs[1] = meter.Int64Counter("countersign.triage.proposals", metric.WithDescription("Actions that triage proposed"))
 	m.cycles, errs[2] = meter.Int64Counter("countersign.triage.cycles", metric.WithDescription("Readings of accounts, by how they ended"))
 	m.duration, errs[3] = meter.Float64Histogram("countersign.triage.chunk.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time to read, decide and commit a set of messages"))
+	_, errs[4] = meter.Int64ObservableGauge("countersign.triage.accounts", metric.WithDescription("Enabled mail accounts, by how they stand"),
+		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
+			s, err := states(ctx)
+			if err != nil {
+				return err
+			}
+			for name, n := range map[string]int64{"ok": s.OK, "failing": s.Failing, "late": s.Late} {
+				o.Observe(n, metric.WithAttributes(attribute.String("state", name)))
+			}
+			return nil
+		}))
 	return &m, errors.Join(errs[:]...)
 }
 
-func (m *metrics) chunk(ctx context.Context, c *chunk, took time.Duration) {
-	for _, n := range []struct {
-		outcome string
-		count   int
-	}{
-		{"decided", len(c.decisions)}, {"sent", len(c.messages) - len(c.decisions)}, {"known", len(c.mails) - len(c.messages)}, {"too_large", c.skipped},
-	} {
-		if n.count > 0 {
-			m.messages.Add(ctx, int64(n.count), metric.WithAttributes(attribute.String("outcome", n.outcome)))
+// Chunk counts the messages of a chunk, and how long they took.
+func (m *Metrics) Chunk(ctx context.Context, c Counts, took time.Duration) {
+	for outcome, n := range map[string]int{"decided": c.Decided, "sent": c.Sent, "known": c.Known, "too_large": c.TooLarge} {
+		if n > 0 {
+			m.messages.Add(ctx, int64(n), metric.WithAttributes(attribute.String("outcome", outcome)))
 		}
 	}
-	m.proposals.Add(ctx, int64(c.proposed))
+	m.proposals.Add(ctx, int64(c.Proposed))
 	m.duration.Record(ctx, took.Seconds())
 }
 
-func (m *metrics) cycle(ctx context.Context, err error) {
+// Cycle counts a reading of an account.
+func (m *Metrics) Cycle(ctx context.Context, err error) {
 	outcome := "ok"
 	if err != nil {
 		outcome = "error"

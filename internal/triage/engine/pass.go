@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -73,6 +75,9 @@ func (p *pass) newer(ctx context.Context, f mailbox.Folder) error {
 				return err
 			}
 		}
+		if at.voided = at.voided || changes.Reset; at.voided {
+			changes.New = p.wanted(changes.New)
+		}
 		for _, chunk := range chunks(changes.New) {
 			if err := p.chunk(ctx, f, chunk, nil); err != nil {
 				return err
@@ -86,7 +91,22 @@ func (p *pass) newer(ctx context.Context, f mailbox.Folder) error {
 		}
 		more = changes.More
 	}
-	return nil
+	if !at.voided {
+		return nil
+	}
+	return p.write(ctx, func(tx pgx.Tx) error { return deleteVoided(ctx, tx, p.run, f.Name) })
+}
+
+// wanted returns the messages that are not older than the account, and than the
+// days that backfill reads, with a day for clocks that differ.
+func (p *pass) wanted(items []mailbox.Item) (wanted []mailbox.Item) {
+	oldest := p.account.CreatedAt.AddDate(0, 0, -p.account.BackfillDays-1)
+	for _, it := range items {
+		if it.Received.After(oldest) {
+			wanted = append(wanted, it)
+		}
+	}
+	return wanted
 }
 
 // page reads a page of what is older in the first folder that is not done, newest
@@ -135,6 +155,9 @@ func (p *pass) page(ctx context.Context, folders []mailbox.Folder) (more bool, e
 type position struct {
 	cursor, older mailbox.Cursor
 	olderDone     bool
+	// voided says that all locations became void, and that the messages that are
+	// there now have not all been read again.
+	voided bool
 }
 
 func (p *pass) position(ctx context.Context, f mailbox.Folder) (position, error) {
@@ -174,10 +197,35 @@ func (p *pass) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 // chunk reads messages, decides about those that are new, and commits all of it in
 // one transaction, with what with adds.
-func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) error {
+func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) (err error) {
 	began := time.Now()
 	c := &chunk{pass: p, folder: f}
-	err := p.reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
+	ctx, span := p.engine.cfg.Tracer.Start(ctx, "read mail", trace.WithAttributes(attribute.String("run_id", p.id.String())))
+	defer func() {
+		span.SetAttributes(attribute.Int("read", len(c.mails)), attribute.Int("decided", len(c.decisions)), attribute.Int("proposed", c.proposed))
+		endSpan(span, err)
+	}()
+	if err := c.read(ctx, items, began); err != nil {
+		return err
+	}
+	err = p.write(ctx, func(tx pgx.Tx) error {
+		if err := c.store(ctx, tx); err != nil || with == nil {
+			return err
+		}
+		return with(tx)
+	})
+	if err == nil {
+		p.counted = true
+		p.engine.metrics.Chunk(ctx, c.counts(), time.Since(began))
+		p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
+			slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", c.skipped))
+	}
+	return err
+}
+
+// read reads and parses messages, and checks who sent them.
+func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) error {
+	err := c.reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
 		switch {
 		case errors.Is(err, mailbox.ErrGone):
 		case errors.Is(err, mailbox.ErrTooLarge):
@@ -195,23 +243,11 @@ func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item
 	for i := range c.mails {
 		m := &c.mails[i]
 		m.authentication = authenticate.Check(ctx, m.raw, m.message, authenticate.Config{
-			TrustedHost: p.account.Connection.TrustedHost, Resolver: p.engine.cfg.Resolver, Now: began,
+			TrustedHost: c.account.Connection.TrustedHost, Resolver: c.engine.cfg.Resolver, Now: now,
 		})
 		m.raw = nil
 	}
-	err = p.write(ctx, func(tx pgx.Tx) error {
-		if err := c.store(ctx, tx); err != nil || with == nil {
-			return err
-		}
-		return with(tx)
-	})
-	if err == nil {
-		p.counted = true
-		p.engine.metrics.chunk(ctx, c, time.Since(began))
-		p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
-			slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", c.skipped))
-	}
-	return err
+	return ctx.Err() // DNS that was not asked to the end gives no result to decide by
 }
 
 // chunks divides items into what is read and committed together.

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -37,6 +40,8 @@ type run struct {
 	model    *classify.Corrected
 	// corrections is the version of those in model.
 	corrections correctionsVersion
+	// failures are those before this cycle, one after the other.
+	failures int
 	// asked is signalled when somebody asks for a run.
 	asked chan struct{}
 }
@@ -63,10 +68,7 @@ func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err err
 	for {
 		err := r.cycle(ctx)
 		if cause := context.Cause(ctx); cause != nil {
-			if errors.Is(cause, errLost) {
-				r.log.WarnContext(ctx, "triage lost an account", slog.Any("error", cause))
-			}
-			return 0, nil
+			return 0, r.stopped(ctx, cause)
 		}
 		pause = r.account.Every
 		if err != nil {
@@ -79,13 +81,30 @@ func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err err
 		if once || err != nil {
 			return pause, err
 		}
-		r.wait(ctx, pause)
+		if yielded := r.wait(ctx, pause); yielded {
+			return pause, nil
+		}
 	}
+}
+
+// stopped returns what the end of ctx means for who holds the account: nothing if
+// the process stops.
+func (r *run) stopped(ctx context.Context, cause error) error {
+	switch {
+	case errors.Is(cause, errLost):
+		r.log.WarnContext(ctx, "triage lost an account", slog.Any("error", cause))
+		return cause
+	case errors.Is(cause, errChanged):
+		return cause
+	}
+	return nil
 }
 
 // cycle reads what is new in every folder and then a page of what is older, until
 // nothing older is left.
-func (r *run) cycle(ctx context.Context) error {
+func (r *run) cycle(ctx context.Context) (err error) {
+	ctx, span := r.engine.cfg.Tracer.Start(ctx, "read account", trace.WithAttributes(attribute.String("account_id", r.account.ID.String())))
+	defer func() { endSpan(span, err) }()
 	if err := r.start(ctx); err != nil {
 		return err
 	}
@@ -112,8 +131,14 @@ func (r *run) cycle(ctx context.Context) error {
 // start opens the account unless it is open, and loads what decisions depend on.
 func (r *run) start(ctx context.Context) error {
 	err := r.engine.tx(ctx, func(tx pgx.Tx) error {
-		if err := startSchedule(ctx, tx, r); err != nil {
+		var err error
+		if r.failures, err = startSchedule(ctx, tx, r); err != nil {
 			return err
+		}
+		if r.reader == nil {
+			if err := interruptRuns(ctx, tx, r); err != nil {
+				return err
+			}
 		}
 		return r.load(ctx, tx)
 	})
@@ -168,29 +193,37 @@ func (r *run) ended(ctx context.Context, err error, pause time.Duration) error {
 		_ = r.reader.Close()
 		r.reader = nil
 	}
-	r.engine.metrics.cycle(ctx, err)
+	r.engine.metrics.Cycle(ctx, err)
 	return r.engine.tx(ctx, func(tx pgx.Tx) error { return endSchedule(ctx, tx, r, problem(err), pause) })
 }
 
 // wait returns when a folder may have changed, when somebody asks for a run, or
-// after a while. An error of waiting shows in the next cycle.
-func (r *run) wait(ctx context.Context, longest time.Duration) {
+// after a while. It reports whether the account is to be given back, to make room
+// for others. What a reader that cannot wait says shows in the next cycle.
+func (r *run) wait(ctx context.Context, longest time.Duration) (yielded bool) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	stop := make(chan struct{})
-	go func() { // ends when stop is closed
+	var signals sync.WaitGroup
+	signals.Go(func() {
 		select {
 		case <-r.asked:
 			cancel()
-		case <-stop:
+		case <-r.engine.yields:
+			yielded = true
+			cancel()
+		case <-ctx.Done():
 		}
-	}()
-	defer close(stop)
+	})
 	names := make([]string, len(r.folders))
 	for i, f := range r.folders {
 		names[i] = f.Name
 	}
-	_ = r.reader.Wait(ctx, names)
+	if err := r.reader.Wait(ctx, names); err != nil {
+		<-ctx.Done() // at the latest when the account is due by its interval
+	}
+	cancel()
+	signals.Wait()
+	return yielded
 }
 
 // renew extends the lease until ctx ends, and cancels it when the account is lost
@@ -229,20 +262,12 @@ func (r *run) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 }
 
 // pauseAfter returns how long to wait after an error: what the server asks for,
-// else longer with each failure.
+// else from some seconds to a quarter of an hour, longer with each failure.
 func (r *run) pauseAfter(err error) time.Duration {
 	if asked := mailbox.RetryAfter(err); asked > 0 {
 		return asked
 	}
-	return time.Duration((0.75 + rand.Float64()/2) * float64(max(r.account.Every, 10*time.Second)))
-}
-
-// problem returns what is stored and logged of an error; empty for none.
-func problem(err error) string {
-	const most = 300
-	if err == nil {
-		return ""
-	}
-	text := []rune(err.Error())
-	return string(text[:min(len(text), most)])
+	const first, longest = 10 * time.Second, 15 * time.Minute
+	pause := min(first<<min(r.failures, 10), max(r.account.Every, longest))
+	return time.Duration((0.75 + rand.Float64()/2) * float64(pause))
 }

@@ -60,14 +60,37 @@ func renew(ctx context.Context, tx pgx.Tx, r *run) (renewal, error) {
 	return renewal{row.Asked, row.Enabled, row.Version}, err
 }
 
-func startSchedule(ctx context.Context, tx pgx.Tx, r *run) error {
-	return dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder})
+// startSchedule returns how many runs failed one after the other.
+func startSchedule(ctx context.Context, tx pgx.Tx, r *run) (failures int, err error) {
+	n, err := dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errLost
+	}
+	return int(n), err
 }
 
 func endSchedule(ctx context.Context, tx pgx.Tx, r *run, problem string, pause time.Duration) error {
 	return dbsqlc.New().TriageScheduleEnd(ctx, tx, &dbsqlc.TriageScheduleEndParams{
 		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Error: problem, PauseSeconds: pause.Seconds(),
 	})
+}
+
+// interruptRuns ends the runs of an account that another process left without an
+// end.
+func interruptRuns(ctx context.Context, tx pgx.Tx, r *run) error {
+	return dbsqlc.New().TriageRunsInterrupted(ctx, tx, &dbsqlc.TriageRunsInterruptedParams{TenantID: r.tenant(), AccountID: r.account.ID})
+}
+
+func due(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
+	return dbsqlc.New().TriageDue(ctx, tx, uuid.UUID(tenant))
+}
+
+func states(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (States, error) {
+	row, err := dbsqlc.New().TriageAccountStates(ctx, tx, uuid.UUID(tenant))
+	if err != nil {
+		return States{}, err
+	}
+	return States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
 }
 
 func endRun(ctx context.Context, tx pgx.Tx, p *pass, problem string) error {
@@ -108,13 +131,25 @@ func positionOf(ctx context.Context, tx pgx.Tx, r *run, folder string) (position
 	if errors.Is(err, pgx.ErrNoRows) {
 		return position{}, nil
 	}
-	return position{cursor: mailbox.Cursor(row.Cursor), older: mailbox.Cursor(row.Older), olderDone: row.OlderDone}, err
+	return position{cursor: mailbox.Cursor(row.Cursor), older: mailbox.Cursor(row.Older), olderDone: row.OlderDone, voided: row.Voided}, err
 }
 
 func putPosition(ctx context.Context, tx pgx.Tx, r *run, f mailbox.Folder, at position) error {
 	return dbsqlc.New().TriageFolderPut(ctx, tx, &dbsqlc.TriageFolderPutParams{
 		TenantID: r.tenant(), AccountID: r.account.ID, Folder: f.Name, Use: string(f.Use),
 		Cursor: string(at.cursor), Older: string(at.older), OlderDone: at.olderDone,
+	})
+}
+
+// void keeps the locations of a folder apart until the folder was read again, so
+// that its messages do not count as brought back.
+func void(ctx context.Context, tx pgx.Tx, r *run, folder string) error {
+	return dbsqlc.New().TriageLocationsVoid(ctx, tx, &dbsqlc.TriageLocationsVoidParams{TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder})
+}
+
+func deleteVoided(ctx context.Context, tx pgx.Tx, r *run, folder string) error {
+	return dbsqlc.New().TriageLocationsVoidedDelete(ctx, tx, &dbsqlc.TriageLocationsVoidedDeleteParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder,
 	})
 }
 

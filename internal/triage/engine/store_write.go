@@ -138,21 +138,22 @@ func touch(ctx context.Context, tx pgx.Tx, r *run, rows []touchedRow) error {
 // flags that changed, locations that went.
 func (p *pass) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Changes) error {
 	return p.write(ctx, func(tx pgx.Tx) error {
-		q, at := dbsqlc.New(), &dbsqlc.TriageLocationsDeleteParams{
-			TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, AllKeys: changes.Reset, Keys: []string{},
+		if changes.Reset {
+			return void(ctx, tx, p.run, f.Name)
 		}
-		for _, l := range changes.Gone {
-			at.Keys = append(at.Keys, l.Key)
-		}
-		if len(changes.Flagged) > 0 && !changes.Reset {
+		if len(changes.Flagged) > 0 {
 			if err := p.flagged(ctx, tx, f, changes.Flagged); err != nil {
 				return err
 			}
 		}
-		if !changes.Reset && len(at.Keys) == 0 {
+		if len(changes.Gone) == 0 {
 			return nil
 		}
-		return q.TriageLocationsDelete(ctx, tx, at)
+		gone := &dbsqlc.TriageLocationsDeleteParams{TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, Keys: make([]string, len(changes.Gone))}
+		for i, l := range changes.Gone {
+			gone.Keys[i] = l.Key
+		}
+		return dbsqlc.New().TriageLocationsDelete(ctx, tx, gone)
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
@@ -47,7 +48,9 @@ type Config struct {
 	// Lookup returns a variable of the environment, for the passwords that accounts
 	// take from there.
 	Lookup func(name string) string
+	// Meter and Tracer may be nil.
 	Meter  metric.Meter
+	Tracer trace.Tracer
 	Log    *slog.Logger
 }
 
@@ -91,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
 	e, err := engine.New(ctx, db, engine.Config{
-		Open: open, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Log: cfg.Log,
+		Open: open, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
 	})
 	if err != nil {
 		db.Close()
