@@ -76,7 +76,7 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 		return nil, fmt.Errorf("make the database login of triage: %w", err)
 	}
 	m.triage, err = process.Open(ctx, process.Config{
-		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Mailboxes: []string{e.mailDir()}, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Log: e.cfg.Log,
+		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Mailboxes: []string{e.mailDir()}, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Tracer: e.watched.Tracer(), Log: e.cfg.Log,
 	})
 	return m, err
 }
