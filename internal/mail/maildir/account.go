@@ -134,7 +134,8 @@ func (a account) dir(folder string) (string, error) {
 
 // list calls each with every message of a folder. Flags of an entry are the
 // part of the folder and what follows the base name, so that they lead to the
-// file.
+// file. What is no regular file is listed too, and cannot be read: to ask what each
+// name is takes longer than all the rest.
 func (a account) list(dir string, each func(listing.Entry)) error {
 	// new comes first: a message that moves from new to cur meanwhile is seen twice
 	// rather than not at all.
@@ -144,10 +145,10 @@ func (a account) list(dir string, each func(listing.Entry)) error {
 			return fmt.Errorf("list messages: %w", err)
 		}
 		for err == nil {
-			var entries []os.DirEntry
-			entries, err = f.ReadDir(1024)
-			for _, entry := range entries {
-				if name := entry.Name(); !strings.HasPrefix(name, ".") && entry.Type().IsRegular() {
+			var names []string
+			names, err = f.Readdirnames(1024)
+			for _, name := range names {
+				if !strings.HasPrefix(name, ".") {
 					each(entryOf(part, name))
 				}
 			}
@@ -185,10 +186,8 @@ func lettersOf(e listing.Entry) string {
 
 // find returns the entry of a base name, trying a likely one first.
 func (a account) find(dir string, likely listing.Entry) (listing.Entry, error) {
-	if validKey(likely.Key) && likely.Flags != "" {
-		if info, err := a.root.Lstat(fileOf(dir, likely)); err == nil && info.Mode().IsRegular() {
-			return likely, nil
-		}
+	if validKey(likely.Key) && likely.Flags != "" && a.isRegular(fileOf(dir, likely)) {
+		return likely, nil
 	}
 	var found *listing.Entry
 	err := a.list(dir, func(e listing.Entry) {
@@ -199,10 +198,15 @@ func (a account) find(dir string, likely listing.Entry) (listing.Entry, error) {
 	switch {
 	case err != nil:
 		return listing.Entry{}, err
-	case found == nil:
+	case found == nil || !a.isRegular(fileOf(dir, *found)):
 		return listing.Entry{}, mailbox.ErrGone
 	}
 	return *found, nil
+}
+
+func (a account) isRegular(file string) bool {
+	info, err := a.root.Lstat(file)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // validKey reports whether a key can be a base name.

@@ -145,7 +145,7 @@ func (r *Reader) items(folder, dir string, entries []listing.Entry) ([]mailbox.I
 			return nil, err
 		}
 		info, err := r.account.root.Lstat(fileOf(dir, e))
-		if err != nil {
+		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		items = append(items, mailbox.Item{
