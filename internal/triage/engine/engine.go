@@ -33,7 +33,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
-	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
 // Config configures an Engine. Its zero fields have the defaults below, save Open
@@ -78,11 +77,10 @@ type Engine struct {
 	db      *pgxpool.Pool
 	cfg     Config
 	tenant  envelope.TenantID
-	metrics *measure.Metrics
+	metrics *Metrics
 	// yields is received from by runs that wait, and that are to make room for
 	// accounts that are due.
-	yields    chan struct{}
-	unobserve func() error
+	yields chan struct{}
 }
 
 // New returns an Engine for the tenant of the pool's login. An unbound login is
@@ -91,7 +89,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	cfg.fill()
 	e := &Engine{db: db, cfg: cfg, yields: make(chan struct{})}
 	var err error
-	if e.metrics, err = measure.NewMetrics(cfg.Meter); err != nil {
+	if e.metrics, err = NewMetrics(cfg.Meter, e.states); err != nil {
 		return nil, err
 	}
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
@@ -101,18 +99,18 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	if err == nil && e.tenant == (envelope.TenantID{}) {
 		err = fault.New(fault.Denied, "the database login %s is bound to no tenant; an administrator binds it with countersign db-login bind", db.Config().ConnConfig.User)
 	}
-	if err != nil {
-		return nil, err
-	}
-	e.unobserve, err = measure.Observe(cfg.Meter, e.states)
 	return e, err
 }
 
-// Close ends the reading of gauges. The pool is the caller's.
-func (e *Engine) Close() error { return e.unobserve() }
-
+// tx runs fn in a transaction whose statements are planned for the tables as they
+// are now: a first backfill begins with empty ones.
 func (e *Engine) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, e.db, postgres.Triage(), fn)
+	return postgres.InTx(ctx, e.db, postgres.Triage(), func(tx pgx.Tx) error {
+		if err := postgres.PlanAnew(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }
 
 // Run reads accounts as they become due, until ctx ends. It returns when every run
@@ -168,7 +166,7 @@ func (e *Engine) makeRoom(ctx context.Context) error {
 }
 
 // states returns how the accounts stand.
-func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
+func (e *Engine) states(ctx context.Context) (s States, err error) {
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
 		s, err = states(ctx, tx, e.tenant)
 		return err
