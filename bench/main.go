@@ -52,6 +52,14 @@ const usage = `bench measures Countersign against the River library in the same 
   mail        messages a second that a core understands, against what go-message
               alone needs to decode them (not among the default runs; needs no
               server)
+  triage      what the command triage and PostgreSQL need for a message, over a
+              generated Maildir of -n messages, and the memory of triage after
+              10,000 messages and at the end; then every message must be decided
+              once (not among the default runs; take -n 100000)
+  triagekills a backfill of at most 5,000 messages, from a Maildir and from
+              Dovecot, whose process is killed ten times and loses its connections
+              twice: it fails unless every message was decided once and proposed
+              once (not among the default runs)
   hostile     what one tenant notices of another that attacks the API with
               -bodies generated bodies and those that are known to be costly, in
               -rounds of a quiet time and an attack; it fails if the p99 is, in the
@@ -123,7 +131,7 @@ func measures() map[string]measure {
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
-		"mail": measureMail,
+		"mail": measureMail, "triage": measureTriage, "triagekills": measureTriageKills,
 	}
 }
 

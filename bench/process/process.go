@@ -19,12 +19,13 @@ type Child struct {
 	process *os.Process
 	input   io.Closer     // its end tells a child that watches it to end
 	ended   chan struct{} // closed when it has ended
+	state   *os.ProcessState
 }
 
 // Start starts a program with more environment. What it prints goes to stdout
 // and stderr, which may be nil.
-func Start(program string, env []string, stdout, stderr io.Writer) (*Child, error) {
-	cmd := exec.Command(program) // no context: the caller kills or stops the process
+func Start(program string, env []string, stdout, stderr io.Writer, args ...string) (*Child, error) {
+	cmd := exec.Command(program, args...) // no context: the caller kills or stops the process
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = ownGroup()
@@ -47,6 +48,7 @@ func Start(program string, env []string, stdout, stderr io.Writer) (*Child, erro
 			return
 		}
 		_ = cmd.Wait() // most of them are killed
+		c.state = cmd.ProcessState
 		close(c.ended)
 	}()
 	if err := <-started; err != nil {
@@ -58,6 +60,15 @@ func Start(program string, env []string, stdout, stderr io.Writer) (*Child, erro
 
 // PID returns the process id of the child.
 func (c *Child) PID() int { return c.process.Pid }
+
+// Ended is closed when the child has ended.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
+// State waits for the end of the child and returns how it ended and what it used.
+func (c *Child) State() *os.ProcessState {
+	<-c.ended
+	return c.state
+}
 
 // Kill ends the child as a crash would, and waits for its end.
 func (c *Child) Kill() {

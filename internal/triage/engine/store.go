@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
-	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -86,12 +85,12 @@ func due(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error
 	return dbsqlc.New().TriageDue(ctx, tx, uuid.UUID(tenant))
 }
 
-func states(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (measure.States, error) {
+func states(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (States, error) {
 	row, err := dbsqlc.New().TriageAccountStates(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
-		return measure.States{}, err
+		return States{}, err
 	}
-	return measure.States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
+	return States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
 }
 
 func endRun(ctx context.Context, tx pgx.Tx, p *pass, problem string) error {

@@ -139,9 +139,5 @@ func (p *Process) Ready(ctx context.Context) error {
 	})
 }
 
-// Close ends the reading of gauges, and closes the connections to the database.
-func (p *Process) Close() error {
-	err := p.engine.Close()
-	p.db.Close()
-	return err
-}
+// Close closes the connections to the database.
+func (p *Process) Close() { p.db.Close() }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/countersign-dev/countersign/bench/mailbox"
+	"github.com/countersign-dev/countersign/bench/process"
+	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+)
+
+const (
+	// killedMessages is the most messages of a backfill that is interrupted, kills
+	// how often its process is killed, and cuts how often it loses its connections.
+	killedMessages = 5000
+	kills          = 10
+	cuts           = 2
+)
+
+// measureTriageKills has triage read the same mail twice, from a Maildir and from
+// Dovecot. In each backfill its process is killed ten times at random moments and
+// loses its connections to the database twice.
+func measureTriageKills(ctx context.Context, s *suite) error {
+	n := min(s.n, killedMessages)
+	err := s.triage(ctx, func(y *triage) error {
+		dir, sent, err := y.maildir(n)
+		if err != nil {
+			return err
+		}
+		s.rep.note("Maildir, %d messages", n)
+		return y.interrupted(ctx, account.Account{Kind: account.Maildir, Connection: account.Connection{Path: dir}}, n, sent)
+	})
+	if err != nil {
+		return err
+	}
+	server, err := dovecottest.Start()
+	if errors.Is(err, dovecottest.ErrNotInstalled) {
+		s.rep.note("left out: %v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		server.Stop()
+		_ = os.RemoveAll(server.Dir)
+	}()
+	return s.triage(ctx, func(y *triage) error {
+		sent, err := deliver(server, n)
+		if err != nil {
+			return err
+		}
+		s.rep.note("Dovecot, %d messages", n)
+		a := account.Account{Kind: account.IMAP, SecretFrom: "env:" + secretVariable}
+		if a.Connection, err = connection(server); err != nil {
+			return err
+		}
+		return y.interrupted(ctx, a, n, sent)
+	})
+}
+
+// interrupted reads an account to its end in spite of kills and cuts, and checks
+// the result.
+func (y *triage) interrupted(ctx context.Context, a account.Account, n, sent int) error {
+	if err := y.put(ctx, a); err != nil {
+		return err
+	}
+	began := time.Now()
+	child, err := y.start()
+	if err != nil {
+		return err
+	}
+	defer func() { child.Kill() }()
+	for i, at := range moments(n) {
+		if err := y.untilRead(ctx, child, at); err != nil {
+			return err
+		}
+		// A chunk of fifty takes some tens of milliseconds: anywhere in it.
+		if err := process.Wait(ctx, rand.N(80*time.Millisecond)); err != nil {
+			return err
+		}
+		if i%6 == 5 {
+			if _, err := y.h.pool.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign-triage'"); err != nil {
+				return err
+			}
+			continue
+		}
+		child.Kill()
+		if child, err = y.start(); err != nil {
+			return err
+		}
+	}
+	if err := y.untilDone(ctx, child); err != nil {
+		return err
+	}
+	if !child.Stop(process.StopGrace) {
+		return errors.New("triage did not stop")
+	}
+	y.s.rep.note("%d kills and %d cuts, %s", kills, cuts, time.Since(began).Round(time.Second))
+	return y.verify(ctx, n, sent)
+}
+
+// moments are how many messages were read when the backfill is interrupted.
+func moments(n int) []int {
+	at := make([]int, kills+cuts)
+	for i := range at {
+		at[i] = rand.IntN(n * 9 / 10)
+	}
+	slices.Sort(at)
+	return at
+}
+
+// untilRead waits until so many messages were committed.
+func (y *triage) untilRead(ctx context.Context, child *process.Child, n int) error {
+	return y.until(ctx, child, "SELECT coalesce(sum(read), 0) >= $1 FROM triage_runs", n)
+}
+
+// untilDone waits until a run has found nothing more.
+func (y *triage) untilDone(ctx context.Context, child *process.Child) error {
+	return y.until(ctx, child, `SELECT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.last_ended_at > s.last_started_at AND s.last_error IS NULL)
+		AND NOT EXISTS (SELECT 1 FROM triage_folders f WHERE f.older_done_at IS NULL)`)
+}
+
+func (y *triage) until(ctx context.Context, child *process.Child, query string, args ...any) error {
+	return process.Poll(ctx, 10*time.Millisecond, func() (is bool, err error) {
+		select {
+		case <-child.Ended():
+			return false, fmt.Errorf("triage ended by itself: %v", child.State())
+		default:
+		}
+		err = y.h.pool.QueryRow(ctx, query, args...).Scan(&is)
+		return is, err
+	})
+}
+
+const mailUser = "mara"
+
+// connection returns how triage reaches the server.
+func connection(server *dovecottest.Server) (account.Connection, error) {
+	host, text, err := net.SplitHostPort(server.Address)
+	if err != nil {
+		return account.Connection{}, err
+	}
+	port, err := strconv.Atoi(text)
+	return account.Connection{Host: host, Port: port, User: mailUser, Security: account.Plain}, err
+}
+
+// deliver gives Dovecot n generated messages and returns how many the owner sent.
+func deliver(server *dovecottest.Server, n int) (sent int, err error) {
+	for i := range n {
+		m := mailbox.Generate(seed, i)
+		folder := "INBOX"
+		if m.Sent {
+			folder = "Sent"
+			sent++
+		}
+		if err := server.Deliver(mailUser, folder, m.Raw); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}

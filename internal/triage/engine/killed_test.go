@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/engine"
+)
+
+// killedEnv makes the test binary a triage process on the database that it names.
+const killedEnv = "COUNTERSIGN_TEST_TRIAGE"
+
+func TestMain(m *testing.M) {
+	if database := os.Getenv(killedEnv); database != "" {
+		os.Exit(readUntilKilled(database))
+	}
+	os.Exit(m.Run())
+}
+
+func readUntilKilled(database string) int {
+	go func() { // ends the process, when the test has ended
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	ctx := context.Background()
+	m, err := model()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	db, err := postgres.Open(ctx, postgres.Config{URL: database, Name: "killed"})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	e, err := engine.New(ctx, db, engine.Config{
+		Model: m, Look: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Open: func(_ context.Context, a account.Account) (mailbox.Reader, error) { return a.Open(account.Access{}) },
+	})
+	if err == nil {
+		err = e.Run(ctx)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// process starts a process of triage, which must be killed. ended is closed when it
+// has ended.
+func (f *fixture) process() (cmd *exec.Cmd, ended chan struct{}) {
+	f.t.Helper()
+	cmd = exec.CommandContext(f.t.Context(), os.Args[0])
+	u, err := url.Parse(f.db.Config().ConnString())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	login := f.login.Config().ConnConfig
+	u.User = url.UserPassword(login.User, login.Password)
+	cmd.Env, cmd.Stderr = append(os.Environ(), killedEnv+"="+u.String()), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	ended = make(chan struct{})
+	go func() { // ends with the process, whose input ends with the test
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	f.t.Cleanup(func() {
+		_ = stdin.Close()
+		<-ended
+	})
+	return cmd, ended
+}
+
+// while waits until a query about what a process does is false.
+func (f *fixture) while(ended chan struct{}, sql string, args ...any) {
+	f.t.Helper()
+	for one[bool](f, sql, args...) {
+		select {
+		case <-ended:
+			f.t.Fatal("the process ended by itself")
+		default:
+		}
+	}
+}
+
+// TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce kills the process four
+// times while it reads, and has another one go on.
+func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const messages, sent = 400, 20
+	f.exec(`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen, received)
+		SELECT tenant_id, account_id, 'news@garden-weekly.example', now(), now(), 7 FROM triage_accounts`)
+	for i := range messages - sent {
+		f.deliver("", newsletter(fmt.Sprintf("n%d@x", i)).raw())
+	}
+	for i := range sent {
+		f.deliver("Sent", letter{id: fmt.Sprintf("s%d@x", i), from: owner, to: "jan@firm.example", subject: "Fence", body: fmt.Sprint("Part ", i)}.raw())
+	}
+
+	for _, read := range []int{50, 120, 190, 260} {
+		cmd, ended := f.process()
+		f.while(ended, "SELECT count(1) < $1 FROM triage_messages", read)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatalf("kill after %d messages: %v", read, err)
+		}
+		<-ended
+		f.exec("UPDATE triage_schedules SET lease_until = now() - interval '1 second' WHERE holder IS NOT NULL")
+	}
+	f.once()
+
+	for _, c := range []struct {
+		what, query string
+		want        int
+	}{
+		{"messages", "SELECT count(1) FROM triage_messages", messages},
+		{"locations", "SELECT count(1) FROM triage_locations", messages},
+		{"decisions", "SELECT count(1) FROM triage_decisions", messages - sent},
+		{"runs, each of which found something", "SELECT least(count(1), 5) FROM triage_runs WHERE kind = 'backfill'", 5},
+		{"rows that were not proposed", "SELECT count(1) FROM triage_proposals WHERE proposal_id IS NULL", 0},
+		{"proposals beside the rows", "SELECT count(1) - (SELECT count(DISTINCT proposal_id) FROM triage_proposals) FROM proposals", 0},
+		{"external ids proposed twice", "SELECT count(1) - count(DISTINCT body::jsonb ->> 'external_id') FROM proposals", 0},
+		{"folders not read to their ends", "SELECT count(1) FROM triage_folders WHERE older_done_at IS NULL", 0},
+	} {
+		if n := one[int](f, c.query); n != c.want {
+			t.Errorf("%d %s, want %d", n, c.what, c.want)
+		}
+	}
+	if one[int](f, "SELECT count(1) FROM proposals") == 0 {
+		t.Error("nothing was proposed")
+	}
+}
