@@ -12,13 +12,14 @@ FROM (
 
 -- name: TriageClaim :many
 -- Takes accounts that are due or that somebody asked for, or all, that no other run
--- has. Rows that another process is claiming are skipped.
+-- has, besides some. Rows that another process is claiming are skipped.
 WITH due AS (
     SELECT s.account_id
     FROM triage_schedules s
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
     WHERE s.tenant_id = @tenant_id AND a.enabled
         AND (@all_accounts::boolean OR s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+        AND s.account_id <> ALL (@besides::uuid[])
         AND (s.holder IS NULL OR s.lease_until < now())
     ORDER BY s.next_run_at
     LIMIT @most::bigint
@@ -151,16 +152,25 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = A
 
 -- name: TriageMessagesRelated :many
 -- Messages of an account that others name, or that name others, or that have
--- the subject of a thread and a participant in common.
+-- the subject of a thread and a participant in common. Senders choose all of
+-- these, so that there may be any number; some of each are enough, those of the owner first.
 SELECT m.message_id, m.header_id, m.refs, m.thread_id, m.thread_subject, m.participants, m.outgoing, m.sender, m.received_at, coalesce(d.bucket, '')::text AS bucket
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id IN (
-    SELECT n.message_id FROM triage_messages n
-    WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.header_id <> '' AND n.header_id = ANY (@named::text[])
+    SELECT h.message_id FROM unnest(@named::text[]) i (id)
+    CROSS JOIN LATERAL (
+        SELECT n.message_id FROM triage_messages n
+        WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.header_id <> '' AND n.header_id = i.id
+        ORDER BY n.outgoing DESC, n.received_at LIMIT 5
+    ) h
     UNION
-    SELECT r.message_id FROM triage_messages r
-    WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.refs <> '{}' AND r.refs && @header_ids::text[]
+    SELECT f.message_id FROM unnest(@header_ids::text[]) i (id)
+    CROSS JOIN LATERAL (
+        SELECT r.message_id FROM triage_messages r
+        WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.refs <> '{}' AND r.refs @> ARRAY[i.id]
+        ORDER BY r.outgoing DESC, r.received_at DESC LIMIT 20
+    ) f
     UNION
     SELECT s.message_id FROM unnest(@subjects::text[]) t (subject)
     CROSS JOIN LATERAL (
@@ -168,7 +178,9 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id I
         WHERE q.tenant_id = @tenant_id AND q.account_id = @account_id AND q.thread_subject <> '' AND q.thread_subject = t.subject
         ORDER BY q.received_at DESC LIMIT 20
     ) s
-);
+)
+ORDER BY m.outgoing DESC, m.received_at DESC
+LIMIT 2000;
 
 -- name: TriageProposalsInsert :many
 -- Stores what is to be proposed. What was proposed before, by whatever run, is

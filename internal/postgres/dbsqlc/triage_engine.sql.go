@@ -45,9 +45,10 @@ WITH due AS (
     JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
     WHERE s.tenant_id = $3 AND a.enabled
         AND ($4::boolean OR s.next_run_at <= now() OR s.asked_at IS NOT NULL)
+        AND s.account_id <> ALL ($5::uuid[])
         AND (s.holder IS NULL OR s.lease_until < now())
     ORDER BY s.next_run_at
-    LIMIT $5::bigint
+    LIMIT $6::bigint
     FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE triage_schedules s
@@ -62,17 +63,19 @@ type TriageClaimParams struct {
 	LeaseSeconds float64
 	TenantID     uuid.UUID
 	AllAccounts  bool
+	Besides      []uuid.UUID
 	Most         int64
 }
 
 // Takes accounts that are due or that somebody asked for, or all, that no other run
-// has. Rows that another process is claiming are skipped.
+// has, besides some. Rows that another process is claiming are skipped.
 func (q *Queries) TriageClaim(ctx context.Context, db DBTX, arg *TriageClaimParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageClaim,
 		arg.Holder,
 		arg.LeaseSeconds,
 		arg.TenantID,
 		arg.AllAccounts,
+		arg.Besides,
 		arg.Most,
 	)
 	if err != nil {
@@ -586,11 +589,19 @@ SELECT m.message_id, m.header_id, m.refs, m.thread_id, m.thread_subject, m.parti
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.message_id IN (
-    SELECT n.message_id FROM triage_messages n
-    WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.header_id <> '' AND n.header_id = ANY ($3::text[])
+    SELECT h.message_id FROM unnest($3::text[]) i (id)
+    CROSS JOIN LATERAL (
+        SELECT n.message_id FROM triage_messages n
+        WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.header_id <> '' AND n.header_id = i.id
+        ORDER BY n.outgoing DESC, n.received_at LIMIT 5
+    ) h
     UNION
-    SELECT r.message_id FROM triage_messages r
-    WHERE r.tenant_id = $1 AND r.account_id = $2 AND r.refs <> '{}' AND r.refs && $4::text[]
+    SELECT f.message_id FROM unnest($4::text[]) i (id)
+    CROSS JOIN LATERAL (
+        SELECT r.message_id FROM triage_messages r
+        WHERE r.tenant_id = $1 AND r.account_id = $2 AND r.refs <> '{}' AND r.refs @> ARRAY[i.id]
+        ORDER BY r.outgoing DESC, r.received_at DESC LIMIT 20
+    ) f
     UNION
     SELECT s.message_id FROM unnest($5::text[]) t (subject)
     CROSS JOIN LATERAL (
@@ -599,6 +610,8 @@ WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.message_id IN (
         ORDER BY q.received_at DESC LIMIT 20
     ) s
 )
+ORDER BY m.outgoing DESC, m.received_at DESC
+LIMIT 2000
 `
 
 type TriageMessagesRelatedParams struct {
@@ -623,7 +636,8 @@ type TriageMessagesRelatedRow struct {
 }
 
 // Messages of an account that others name, or that name others, or that have
-// the subject of a thread and a participant in common.
+// the subject of a thread and a participant in common. Senders choose all of
+// these, so that there may be any number; some of each are enough, those of the owner first.
 func (q *Queries) TriageMessagesRelated(ctx context.Context, db DBTX, arg *TriageMessagesRelatedParams) ([]TriageMessagesRelatedRow, error) {
 	rows, err := db.Query(ctx, triageMessagesRelated,
 		arg.TenantID,

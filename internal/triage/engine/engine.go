@@ -122,7 +122,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	tick := time.NewTicker(e.cfg.Look)
 	defer tick.Stop()
 	for {
-		claimed, holder, err := e.claim(ctx, cap(free)-len(free), false)
+		claimed, holder, err := e.claim(ctx, cap(free)-len(free), false, nil)
 		if err == nil && len(free) == cap(free) {
 			err = e.makeRoom(ctx)
 		}
@@ -178,26 +178,32 @@ func (e *Engine) states(ctx context.Context) (s States, err error) {
 // left. Accounts that another process holds are left to it. The error names the
 // accounts that could not be read.
 func (e *Engine) Once(ctx context.Context) error {
-	claimed, holder, err := e.claim(ctx, 1000, true)
-	if err != nil {
-		return err
+	var done []uuid.UUID
+	errs := make(chan error, 1)
+	var failed []error
+	free := e.cfg.Accounts
+	for more := true; more || free < e.cfg.Accounts; {
+		// Each is claimed when it is its turn: a claim that waits would run out.
+		for more && free > 0 {
+			claimed, holder, err := e.claim(ctx, 1, true, done)
+			if more = err == nil && len(claimed) == 1; !more {
+				failed = append(failed, err)
+				break
+			}
+			done = append(done, claimed[0])
+			free--
+			go func() { errs <- e.hold(ctx, claimed[0], holder, true) }() // received below
+		}
+		if free < e.cfg.Accounts {
+			failed = append(failed, <-errs)
+			free++
+		}
 	}
-	var runs sync.WaitGroup
-	errs := make([]error, len(claimed))
-	free := make(chan struct{}, e.cfg.Accounts)
-	for i, id := range claimed {
-		free <- struct{}{}
-		runs.Go(func() {
-			defer func() { <-free }()
-			errs[i] = e.hold(ctx, id, holder, true)
-		})
-	}
-	runs.Wait()
-	return errors.Join(errs...)
+	return errors.Join(failed...)
 }
 
 // claim takes accounts for runs of one holder.
-func (e *Engine) claim(ctx context.Context, most int, all bool) (ids []uuid.UUID, holder uuid.UUID, err error) {
+func (e *Engine) claim(ctx context.Context, most int, all bool, besides []uuid.UUID) (ids []uuid.UUID, holder uuid.UUID, err error) {
 	if most <= 0 {
 		return nil, holder, nil
 	}
@@ -208,7 +214,7 @@ func (e *Engine) claim(ctx context.Context, most int, all bool) (ids []uuid.UUID
 		if err := fillSchedules(ctx, tx, e.tenant); err != nil {
 			return err
 		}
-		ids, err = claim(ctx, tx, e.tenant, holder, e.cfg.Lease, most, all)
+		ids, err = claim(ctx, tx, e.tenant, holder, e.cfg.Lease, most, all, besides)
 		return err
 	})
 	return ids, holder, err

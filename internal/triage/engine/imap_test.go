@@ -357,3 +357,26 @@ func TestAnAccountThatIsChangedWhileItIsReadIsReadAsItIsNow(t *testing.T) {
 		t.Error("the account was not given back without an error")
 	}
 }
+
+// TestOnceReadsMoreAccountsThanItHasSlots also has one that cannot be read.
+func TestOnceReadsMoreAccountsThanItHasSlots(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.deliver("", newsletter("n@x").raw())
+	for i := range 4 {
+		f.put(fmt.Sprintf("more%d", i), func(*account.Account) {})
+	}
+	f.put("broken", func(a *account.Account) { a.Connection.Path = "/nowhere/at/all" })
+
+	err := f.engine(func(c *engine.Config) { c.Accounts = 2 }).Once(t.Context())
+
+	if err == nil || !strings.Contains(err.Error(), "account broken: ") || strings.Contains(err.Error(), "account more") {
+		t.Errorf("Once = %v, want an error about the broken account alone", err)
+	}
+	if n := one[int](f, "SELECT count(1) FROM triage_decisions"); n != 5 {
+		t.Errorf("%d decisions, want one in each of 5 accounts", n)
+	}
+	if n := one[int](f, "SELECT count(1) FROM triage_schedules WHERE holder IS NOT NULL"); n != 0 {
+		t.Errorf("%d accounts were not given back", n)
+	}
+}

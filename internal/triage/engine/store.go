@@ -26,9 +26,9 @@ func fillSchedules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) err
 	return dbsqlc.New().TriageScheduleFill(ctx, tx, uuid.UUID(tenant))
 }
 
-func claim(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, holder uuid.UUID, lease time.Duration, most int, all bool) ([]uuid.UUID, error) {
+func claim(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, holder uuid.UUID, lease time.Duration, most int, all bool, besides []uuid.UUID) ([]uuid.UUID, error) {
 	return dbsqlc.New().TriageClaim(ctx, tx, &dbsqlc.TriageClaimParams{
-		TenantID: uuid.UUID(tenant), Holder: &holder, LeaseSeconds: lease.Seconds(), Most: int64(most), AllAccounts: all,
+		TenantID: uuid.UUID(tenant), Holder: &holder, LeaseSeconds: lease.Seconds(), Most: int64(most), AllAccounts: all, Besides: append([]uuid.UUID{}, besides...),
 	})
 }
 
