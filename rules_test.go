@@ -96,6 +96,7 @@ func layers() map[string]layer {
 		"internal/worker":          {7, 0},
 		"internal/triage/signal":   {4, 0},
 		"internal/triage/corpus":   {4, 0},
+		"internal/triage/measure":  {4, 0},
 		"internal/triage/classify": {4, 1},
 		"internal/triage/decide":   {4, 2},
 		"internal/triage/plan":     {4, 3},

@@ -66,7 +66,7 @@ func work(ctx context.Context, cfg config.Triage, once bool, environ []string, o
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	if once {
 		return p.Once(ctx)
 	}

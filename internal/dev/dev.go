@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
 	if cfg.Progress == nil {
 		cfg.Progress = io.Discard
 	}
-	e := &Environment{cfg: cfg, started: time.Now(), steps: progress{out: cfg.Progress}, failed: make(chan error, 2)}
+	e := &Environment{cfg: cfg, started: time.Now(), steps: progress{out: cfg.Progress}, failed: make(chan error, 3)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -113,6 +113,7 @@ func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
 		{"worker", e.startWorker},
 		{"api", e.startAPI},
 		{"source", e.registerDemo},
+		{"triage", e.startTriage},
 	} {
 		if err := e.steps.run(ctx, part.name, part.up); err != nil {
 			return nil, err

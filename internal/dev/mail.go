@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -66,18 +68,7 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 	if err := e.registerMail(ctx, of, m.dir); err != nil {
 		return nil, fmt.Errorf("set up the source of the sample mailbox: %w", err)
 	}
-	err := postgres.InTx(ctx, e.pool, postgres.API(of.id), func(tx pgx.Tx) error {
-		return account.Put(ctx, tx, of.id, account.Account{
-			ID: uuid.Must(uuid.NewV7()), Name: mailAccount, Kind: account.Maildir, Enabled: true, Every: 5 * time.Second, BackfillDays: 30,
-			Connection: account.Connection{Path: m.dir, TrustedHost: trustedHost},
-			// Newsletters are done without a person unless their owner says otherwise.
-			Settings: decide.Settings{
-				Addresses: []string{mailOwner}, Domains: []string{"brightwater.example"}, Levels: map[decide.Cohort]decide.Level{decide.Newsletters: decide.L2},
-			},
-			Proposals: plan.Config{Source: MailSource, Account: mailAccount, LabelPrefix: labelPrefix},
-		})
-	})
-	if err != nil {
+	if err := e.registerAccount(ctx, of, m.dir); err != nil {
 		return nil, fmt.Errorf("set up the account of the sample mailbox: %w", err)
 	}
 	address, err := e.newTriageLogin(ctx, of, m)
@@ -85,9 +76,51 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 		return nil, fmt.Errorf("make the database login of triage: %w", err)
 	}
 	m.triage, err = process.Open(ctx, process.Config{
-		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Mailboxes: []string{e.mailDir()}, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Log: e.cfg.Log,
+		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Mailboxes: []string{e.mailDir()}, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Tracer: e.watched.Tracer(), Log: e.cfg.Log,
 	})
 	return m, err
+}
+
+// registerAccount makes the mailbox an account of triage, unless there is one: the
+// user may have changed it.
+func (e *Environment) registerAccount(ctx context.Context, of tenant, dir string) error {
+	return postgres.InTx(ctx, e.pool, postgres.API(of.id), func(tx pgx.Tx) error {
+		if _, err := account.Get(ctx, tx, of.id, mailAccount); !errors.Is(err, fault.NotFound) {
+			return err
+		}
+		return account.Put(ctx, tx, of.id, account.Account{
+			ID: uuid.Must(uuid.NewV7()), Name: mailAccount, Kind: account.Maildir, Enabled: true, Every: 5 * time.Second, BackfillDays: 30,
+			Connection: account.Connection{Path: dir, TrustedHost: trustedHost},
+			// Newsletters are done without a person unless their owner says otherwise.
+			Settings: decide.Settings{
+				Addresses: []string{mailOwner}, Domains: []string{"brightwater.example"}, Levels: map[decide.Cohort]decide.Level{decide.Newsletters: decide.L2},
+			},
+			Proposals: plan.Config{Source: MailSource, Account: mailAccount, LabelPrefix: labelPrefix},
+		})
+	})
+}
+
+// startTriage has triage read the mailbox of the tenant demo until the environment
+// closes.
+func (e *Environment) startTriage(ctx context.Context) (string, error) {
+	box, err := e.newMailbox(ctx, e.demo)
+	if err != nil {
+		return "", err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { // the environment's Close waits for it
+		defer close(ended)
+		if err := box.triage.Run(running); err != nil {
+			e.failed <- fmt.Errorf("triage ended: %w", err)
+		}
+	}()
+	e.onStop(func() {
+		stop()
+		<-ended
+		box.triage.Close()
+	})
+	return "reads " + box.dir, nil
 }
 
 // mailDir is where the sample mailboxes are.
@@ -112,6 +145,9 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 	if err := connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, MailSource); err != nil {
 		return err
 	}
+	if !of.made {
+		return nil
+	}
 	for _, tool := range mailTools() {
 		if err := admin.PutMode(ctx, wire.Mode{Tool: MailSource + ":" + tool, Mode: envelope.ModeAllow}); err != nil {
 			return err
@@ -126,7 +162,7 @@ func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox)
 	m.login = "countersign_dev_" + strings.ReplaceAll(of.id.String(), "-", "")
 	password := rand.Text()
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "CREATE ROLE "+m.login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage")
+		_, err := tx.Exec(ctx, "DROP ROLE IF EXISTS "+m.login+"; CREATE ROLE "+m.login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage", pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil {

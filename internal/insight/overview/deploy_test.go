@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
 const (
@@ -31,6 +32,15 @@ func exported(t *testing.T) map[string][]string {
 	if _, err := overview.Observe(tel.Meter(), func(context.Context) (overview.Fleet, error) { return fleet(), nil }); err != nil {
 		t.Fatal(err)
 	}
+	mail, err := measure.NewMetrics(tel.Meter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := measure.Observe(tel.Meter(), func(context.Context) (measure.States, error) { return measure.States{}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	mail.Chunk(ctx, measure.Counts{Decided: 1, Proposed: 1}, time.Second)
+	mail.Cycle(ctx, nil)
 	m.ClaimBatch.Record(ctx, 1)
 	m.SettleBatch.Record(ctx, 1)
 	m.EndToEnd.Took(ctx, time.Second)

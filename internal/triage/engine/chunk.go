@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
@@ -148,8 +149,8 @@ func movedTo(use mailbox.Use) bool {
 }
 
 // counts returns what became of the messages.
-func (c *chunk) counts() Counts {
-	return Counts{
+func (c *chunk) counts() measure.Counts {
+	return measure.Counts{
 		Decided: len(c.decisions), Sent: len(c.messages) - len(c.decisions), Known: len(c.mails) - len(c.messages),
 		TooLarge: c.skipped, Proposed: c.proposed,
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
 // Config configures an Engine. Its zero fields have the defaults below, save Open
@@ -77,10 +78,11 @@ type Engine struct {
 	db      *pgxpool.Pool
 	cfg     Config
 	tenant  envelope.TenantID
-	metrics *Metrics
+	metrics *measure.Metrics
 	// yields is received from by runs that wait, and that are to make room for
 	// accounts that are due.
-	yields chan struct{}
+	yields    chan struct{}
+	unobserve func() error
 }
 
 // New returns an Engine for the tenant of the pool's login. An unbound login is
@@ -89,7 +91,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	cfg.fill()
 	e := &Engine{db: db, cfg: cfg, yields: make(chan struct{})}
 	var err error
-	if e.metrics, err = NewMetrics(cfg.Meter, e.states); err != nil {
+	if e.metrics, err = measure.NewMetrics(cfg.Meter); err != nil {
 		return nil, err
 	}
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
@@ -99,8 +101,15 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	if err == nil && e.tenant == (envelope.TenantID{}) {
 		err = fault.New(fault.Denied, "the database login %s is bound to no tenant; an administrator binds it with countersign db-login bind", db.Config().ConnConfig.User)
 	}
+	if err != nil {
+		return nil, err
+	}
+	e.unobserve, err = measure.Observe(cfg.Meter, e.states)
 	return e, err
 }
+
+// Close ends the reading of gauges. The pool is the caller's.
+func (e *Engine) Close() error { return e.unobserve() }
 
 // tx runs fn in a transaction whose statements are planned for the tables as they
 // are now: a first backfill begins with empty ones.
@@ -166,7 +175,7 @@ func (e *Engine) makeRoom(ctx context.Context) error {
 }
 
 // states returns how the accounts stand.
-func (e *Engine) states(ctx context.Context) (s States, err error) {
+func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
 		s, err = states(ctx, tx, e.tenant)
 		return err

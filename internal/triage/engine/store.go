@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -85,12 +86,12 @@ func due(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error
 	return dbsqlc.New().TriageDue(ctx, tx, uuid.UUID(tenant))
 }
 
-func states(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (States, error) {
+func states(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (measure.States, error) {
 	row, err := dbsqlc.New().TriageAccountStates(ctx, tx, uuid.UUID(tenant))
 	if err != nil {
-		return States{}, err
+		return measure.States{}, err
 	}
-	return States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
+	return measure.States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
 }
 
 func endRun(ctx context.Context, tx pgx.Tx, p *pass, problem string) error {

@@ -139,5 +139,9 @@ func (p *Process) Ready(ctx context.Context) error {
 	})
 }
 
-// Close closes the connections to the database.
-func (p *Process) Close() { p.db.Close() }
+// Close ends the reading of gauges, and closes the connections to the database.
+func (p *Process) Close() error {
+	err := p.engine.Close()
+	p.db.Close()
+	return err
+}

@@ -38,17 +38,17 @@ type length struct {
 
 // declarations are what attributes and rules say of one element.
 type declarations struct {
-	color, background       color
-	size                    length
-	width, height           length
-	opacity                 float32 // 0 is unset; 1 is added
-	visibility              int8    // 1 visible, -1 not
-	preformatted            int8
-	overflow, positioned    bool
-	outside                 bool // moved out of view, where it is positioned
-	shown                   bool // display is set to something that shows
-	reason                  string
-	unknownBackground, hide bool
+	color, background    color
+	size                 length
+	width, height        length
+	opacity              float32 // 0 is unset; 1 is added
+	visibility           int8    // 1 visible, -1 not
+	preformatted         int8
+	overflow, positioned bool
+	outside              bool // moved out of view, where it is positioned
+	shown                bool // display is set to something that shows
+	reason               string
+	unknownBackground    bool
 }
 
 // under returns the style of an element inside one with style s.

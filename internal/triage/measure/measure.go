@@ -1,4 +1,6 @@
-package engine
+// Package measure owns the instruments of triage: what is counted and measured
+// while mail is read. They hold no names and no text of mail.
+package measure
 
 import (
 	"context"
@@ -9,8 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics are the instruments of an Engine. They hold no names and no text of
-// mail.
+// Metrics are the instruments of a process.
 type Metrics struct {
 	messages, proposals, cycles metric.Int64Counter
 	duration                    metric.Float64Histogram
@@ -24,28 +25,39 @@ type Counts struct{ Decided, Sent, Known, TooLarge, Proposed int }
 // not be read the last time, and were not read by anybody when they were due.
 type States struct{ OK, Failing, Late int64 }
 
-// NewMetrics creates the instruments of a meter. states is asked at each
-// collection.
-func NewMetrics(meter metric.Meter, states func(context.Context) (States, error)) (*Metrics, error) {
+// NewMetrics creates the instruments of a meter.
+func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	var m Metrics
-	var errs [5]error
+	var errs [4]error
 	m.messages, errs[0] = meter.Int64Counter("countersign.triage.messages", metric.WithDescription("Messages that were read, by what became of them"))
 	m.proposals, errs[1] = meter.Int64Counter("countersign.triage.proposals", metric.WithDescription("Actions that triage proposed"))
 	m.cycles, errs[2] = meter.Int64Counter("countersign.triage.cycles", metric.WithDescription("Readings of accounts, by how they ended"))
 	m.duration, errs[3] = meter.Float64Histogram("countersign.triage.chunk.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time to read, decide and commit a set of messages"))
-	_, errs[4] = meter.Int64ObservableGauge("countersign.triage.accounts", metric.WithDescription("Enabled mail accounts, by how they stand"),
-		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
-			s, err := states(ctx)
-			if err != nil {
-				return err
-			}
-			for name, n := range map[string]int64{"ok": s.OK, "failing": s.Failing, "late": s.Late} {
-				o.Observe(n, metric.WithAttributes(attribute.String("state", name)))
-			}
-			return nil
-		}))
 	return &m, errors.Join(errs[:]...)
+}
+
+// Observe has a meter ask for the states of accounts at each collection, until
+// stop is called.
+func Observe(meter metric.Meter, states func(context.Context) (States, error)) (stop func() error, err error) {
+	accounts, err := meter.Int64ObservableGauge("countersign.triage.accounts", metric.WithDescription("Enabled mail accounts, by how they stand"))
+	if err != nil {
+		return nil, err
+	}
+	registered, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		s, err := states(ctx)
+		if err != nil {
+			return err
+		}
+		for name, n := range map[string]int64{"ok": s.OK, "failing": s.Failing, "late": s.Late} {
+			o.ObserveInt64(accounts, n, metric.WithAttributes(attribute.String("state", name)))
+		}
+		return nil
+	}, accounts)
+	if err != nil {
+		return nil, err
+	}
+	return registered.Unregister, nil
 }
 
 // Chunk counts the messages of a chunk, and how long they took.
