@@ -203,10 +203,14 @@ func TestAnArchivedMessageIsNotBroughtBack(t *testing.T) {
 	t.Parallel()
 	s, _ := newDovecot(t)
 	f := s.fixture()
-	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive"} })
 	s.deliver("INBOX", newsletter("n@x").raw())
 	f.once()
 	s.move("INBOX", "Archive", "n@x") // as the worker does what was proposed
+	f.once()
+	if n := one[int](f, "SELECT count(1) FROM triage_locations"); n != 0 {
+		t.Fatalf("%d locations, want none: the archive is not read", n)
+	}
+	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive"} })
 
 	f.once()
 
