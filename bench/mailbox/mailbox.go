@@ -36,7 +36,7 @@ type writer struct {
 	subject        string
 	headers        string
 	text, html     string
-	sent, suspect  bool
+	sent           bool
 	authentication string
 }
 
