@@ -118,13 +118,25 @@ CREATE TABLE triage_messages (
 );
 CREATE UNIQUE INDEX triage_messages_identity_key ON triage_messages (tenant_id, account_id, identity);
 CREATE INDEX triage_messages_header_idx ON triage_messages (tenant_id, account_id, header_id) WHERE header_id <> '';
-CREATE INDEX triage_messages_refs_idx ON triage_messages USING gin (refs) WHERE refs <> '{}';
 CREATE INDEX triage_messages_subject_idx ON triage_messages (tenant_id, account_id, thread_subject, received_at) WHERE thread_subject <> '';
 CREATE INDEX triage_messages_thread_idx ON triage_messages (tenant_id, thread_id);
 CREATE INDEX triage_messages_received_idx ON triage_messages (tenant_id, account_id, received_at DESC, message_id DESC);
 COMMENT ON COLUMN triage_messages.header_id IS 'Message-ID, which its sender chose: it finds threads and never suppresses a message.';
 COMMENT ON COLUMN triage_messages.body IS 'The text that was judged, without quotes and signature, at most 64 kB. The original stays in the mailbox.';
 COMMENT ON COLUMN triage_messages.touched_at IS 'When the owner was seen to have moved or flagged the message. undone are the actions of triage that were taken back.';
+
+-- Which messages name which. An index over refs would not be used: its operators
+-- may show values that row-level security hides, as far as PostgreSQL knows.
+CREATE TABLE triage_refs (
+    tenant_id    uuid        NOT NULL,
+    account_id   uuid        NOT NULL,
+    ref          text        NOT NULL,
+    outgoing     boolean     NOT NULL,
+    message_id   uuid        NOT NULL,
+    CONSTRAINT triage_refs_pkey PRIMARY KEY (tenant_id, account_id, ref, outgoing, message_id),
+    CONSTRAINT triage_refs_message_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES triage_messages (tenant_id, message_id) ON DELETE CASCADE
+);
+CREATE INDEX triage_refs_message_idx ON triage_refs (tenant_id, message_id);
 
 CREATE TABLE triage_locations (
     tenant_id    uuid        NOT NULL,
@@ -288,7 +300,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['triage_accounts', 'triage_schedules', 'triage_runs', 'triage_folders', 'triage_messages', 'triage_locations',
+    FOREACH t IN ARRAY ARRAY['triage_accounts', 'triage_schedules', 'triage_runs', 'triage_folders', 'triage_messages', 'triage_refs', 'triage_locations',
             'triage_decisions', 'triage_senders', 'triage_corrections', 'triage_proposals'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
@@ -310,6 +322,7 @@ GRANT INSERT, UPDATE (retracted_at) ON triage_corrections TO countersign_api;
 
 GRANT INSERT, UPDATE ON triage_schedules, triage_runs, triage_folders, triage_senders TO countersign_triage;
 GRANT INSERT, UPDATE, DELETE ON triage_messages, triage_locations, triage_decisions TO countersign_triage;
+GRANT INSERT ON triage_refs TO countersign_triage;
 GRANT INSERT, UPDATE (proposal_id) ON triage_proposals TO countersign_triage;
 
 REVOKE EXECUTE ON FUNCTION triage_tenant(), triage_args_allowed(text, jsonb, jsonb) FROM PUBLIC;

@@ -155,9 +155,7 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = A
 -- the subject of a thread and a participant in common. Senders choose all of
 -- these, so that there may be any number; some of each are enough, those of the owner first.
 SELECT m.message_id, m.header_id, m.refs, m.thread_id, m.thread_subject, m.participants, m.outgoing, m.sender, m.received_at, coalesce(d.bucket, '')::text AS bucket
-FROM triage_messages m
-LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
-WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id IN (
+FROM (
     SELECT h.message_id FROM unnest(@named::text[]) i (id)
     CROSS JOIN LATERAL (
         SELECT n.message_id FROM triage_messages n
@@ -167,9 +165,9 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id I
     UNION
     SELECT f.message_id FROM unnest(@header_ids::text[]) i (id)
     CROSS JOIN LATERAL (
-        SELECT r.message_id FROM triage_messages r
-        WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.refs <> '{}' AND r.refs @> ARRAY[i.id]
-        ORDER BY r.outgoing DESC, r.received_at DESC LIMIT 20
+        SELECT r.message_id FROM triage_refs r
+        WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.ref = i.id
+        ORDER BY r.outgoing DESC, r.message_id DESC LIMIT 20
     ) f
     UNION
     SELECT s.message_id FROM unnest(@subjects::text[]) t (subject)
@@ -178,7 +176,15 @@ WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.message_id I
         WHERE q.tenant_id = @tenant_id AND q.account_id = @account_id AND q.thread_subject <> '' AND q.thread_subject = t.subject
         ORDER BY q.received_at DESC LIMIT 20
     ) s
-)
+) found
+-- Each is looked up by its key, however few rows the planner believes in.
+CROSS JOIN LATERAL (
+    SELECT k.message_id, k.header_id, k.refs, k.thread_id, k.thread_subject, k.participants, k.outgoing, k.sender, k.received_at
+    FROM triage_messages k WHERE k.tenant_id = @tenant_id AND k.message_id = found.message_id LIMIT 1
+) m
+LEFT JOIN LATERAL (
+    SELECT e.bucket FROM triage_decisions e WHERE e.tenant_id = @tenant_id AND e.message_id = found.message_id LIMIT 1
+) d ON true
 ORDER BY m.outgoing DESC, m.received_at DESC
 LIMIT 2000;
 
@@ -200,6 +206,12 @@ UPDATE triage_proposals p
 SET proposal_id = n.proposal_id
 FROM (SELECT unnest(@external_ids::text[]) AS external_id, unnest(@proposal_ids::uuid[]) AS proposal_id) n
 WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id;
+
+-- name: TriageRefsInsert :exec
+INSERT INTO triage_refs (tenant_id, account_id, ref, outgoing, message_id)
+SELECT @tenant_id, @account_id, jsonb_array_elements_text(r -> 'refs'), (r ->> 'outgoing')::boolean, (r ->> 'message_id')::uuid
+FROM jsonb_array_elements(@rows::jsonb) r
+ON CONFLICT DO NOTHING;
 
 -- name: TriageRelease :exec
 -- Ends the claim of an account.

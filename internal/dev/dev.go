@@ -40,6 +40,8 @@ type Config struct {
 	// Notes is the program notes-mcp. Empty is the one beside this program, or
 	// one that is built.
 	Notes string
+	// Mailbox has triage read a mailbox of the tenant demo.
+	Mailbox bool
 	// Version is the version of the program, as MCP clients see it.
 	Version string
 	// Progress receives a line for each part that has started, if not nil.

@@ -59,7 +59,7 @@ func internal() []string {
 		"triage_corrections_pkey", "triage_decisions_message_fkey", "triage_decisions_pkey", "triage_folders_account_fkey", "triage_folders_pkey",
 		"triage_locations_message_fkey", "triage_locations_pkey", "triage_messages_account_fkey", "triage_messages_identity_check",
 		"triage_messages_identity_key", "triage_messages_pkey", "triage_proposals_envelope_check", "triage_proposals_message_fkey",
-		"triage_proposals_origin_check", "triage_proposals_pkey", "triage_runs_account_fkey", "triage_runs_kind_check", "triage_runs_pkey",
+		"triage_proposals_origin_check", "triage_proposals_pkey", "triage_refs_message_fkey", "triage_refs_pkey", "triage_runs_account_fkey", "triage_runs_kind_check", "triage_runs_pkey",
 		"triage_schedules_account_fkey", "triage_schedules_pkey", "triage_senders_account_fkey", "triage_senders_pkey",
 	}
 }

@@ -103,6 +103,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO triage_runs (tenant_id, run_id, account_id, kind) VALUES ($1, $1, $1, 'changes')`,
 		`INSERT INTO triage_folders (tenant_id, account_id, folder) VALUES ($1, $1, 'INBOX')`,
 		`INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, thread_id, outgoing, received_at, size) VALUES ($1, $1, $1, sha256('x'), $1, false, now(), 1)`,
+		`INSERT INTO triage_refs (tenant_id, account_id, ref, outgoing, message_id) VALUES ($1, $1, 'r', false, $1)`,
 		`INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id) VALUES ($1, $1, 'INBOX', '1', $1)`,
 		`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question, decision, signals, prediction, model)
 			VALUES ($1, $1, $1, $1, 'fyi', 'primary', 'fyi', 'informational', 'default', 2, 1, false, '{}', '{}', '{}', 'm')`,

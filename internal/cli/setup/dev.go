@@ -53,7 +53,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	if f.once {
 		cfg.Listen = "127.0.0.1:0"
 	} else {
-		cfg.Dir = cmp.Or(f.dir, dataDir(a))
+		cfg.Dir, cfg.Mailbox = cmp.Or(f.dir, dataDir(a)), true
 	}
 	log, where, done, err := devLog(a, cfg.Dir, f.verbose)
 	if err != nil {

@@ -586,38 +586,43 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 
 const triageMessagesRelated = `-- name: TriageMessagesRelated :many
 SELECT m.message_id, m.header_id, m.refs, m.thread_id, m.thread_subject, m.participants, m.outgoing, m.sender, m.received_at, coalesce(d.bucket, '')::text AS bucket
-FROM triage_messages m
-LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
-WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.message_id IN (
-    SELECT h.message_id FROM unnest($3::text[]) i (id)
+FROM (
+    SELECT h.message_id FROM unnest($1::text[]) i (id)
     CROSS JOIN LATERAL (
         SELECT n.message_id FROM triage_messages n
-        WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.header_id <> '' AND n.header_id = i.id
+        WHERE n.tenant_id = $2 AND n.account_id = $3 AND n.header_id <> '' AND n.header_id = i.id
         ORDER BY n.outgoing DESC, n.received_at LIMIT 5
     ) h
     UNION
     SELECT f.message_id FROM unnest($4::text[]) i (id)
     CROSS JOIN LATERAL (
-        SELECT r.message_id FROM triage_messages r
-        WHERE r.tenant_id = $1 AND r.account_id = $2 AND r.refs <> '{}' AND r.refs @> ARRAY[i.id]
-        ORDER BY r.outgoing DESC, r.received_at DESC LIMIT 20
+        SELECT r.message_id FROM triage_refs r
+        WHERE r.tenant_id = $2 AND r.account_id = $3 AND r.ref = i.id
+        ORDER BY r.outgoing DESC, r.message_id DESC LIMIT 20
     ) f
     UNION
     SELECT s.message_id FROM unnest($5::text[]) t (subject)
     CROSS JOIN LATERAL (
         SELECT q.message_id FROM triage_messages q
-        WHERE q.tenant_id = $1 AND q.account_id = $2 AND q.thread_subject <> '' AND q.thread_subject = t.subject
+        WHERE q.tenant_id = $2 AND q.account_id = $3 AND q.thread_subject <> '' AND q.thread_subject = t.subject
         ORDER BY q.received_at DESC LIMIT 20
     ) s
-)
+) found
+CROSS JOIN LATERAL (
+    SELECT k.message_id, k.header_id, k.refs, k.thread_id, k.thread_subject, k.participants, k.outgoing, k.sender, k.received_at
+    FROM triage_messages k WHERE k.tenant_id = $2 AND k.message_id = found.message_id LIMIT 1
+) m
+LEFT JOIN LATERAL (
+    SELECT e.bucket FROM triage_decisions e WHERE e.tenant_id = $2 AND e.message_id = found.message_id LIMIT 1
+) d ON true
 ORDER BY m.outgoing DESC, m.received_at DESC
 LIMIT 2000
 `
 
 type TriageMessagesRelatedParams struct {
+	Named     []string
 	TenantID  uuid.UUID
 	AccountID uuid.UUID
-	Named     []string
 	HeaderIds []string
 	Subjects  []string
 }
@@ -638,11 +643,12 @@ type TriageMessagesRelatedRow struct {
 // Messages of an account that others name, or that name others, or that have
 // the subject of a thread and a participant in common. Senders choose all of
 // these, so that there may be any number; some of each are enough, those of the owner first.
+// Each is looked up by its key, however few rows the planner believes in.
 func (q *Queries) TriageMessagesRelated(ctx context.Context, db DBTX, arg *TriageMessagesRelatedParams) ([]TriageMessagesRelatedRow, error) {
 	rows, err := db.Query(ctx, triageMessagesRelated,
+		arg.Named,
 		arg.TenantID,
 		arg.AccountID,
-		arg.Named,
 		arg.HeaderIds,
 		arg.Subjects,
 	)
@@ -756,6 +762,24 @@ type TriageProposalsProposedParams struct {
 
 func (q *Queries) TriageProposalsProposed(ctx context.Context, db DBTX, arg *TriageProposalsProposedParams) error {
 	_, err := db.Exec(ctx, triageProposalsProposed, arg.TenantID, arg.ExternalIds, arg.ProposalIds)
+	return err
+}
+
+const triageRefsInsert = `-- name: TriageRefsInsert :exec
+INSERT INTO triage_refs (tenant_id, account_id, ref, outgoing, message_id)
+SELECT $1, $2, jsonb_array_elements_text(r -> 'refs'), (r ->> 'outgoing')::boolean, (r ->> 'message_id')::uuid
+FROM jsonb_array_elements($3::jsonb) r
+ON CONFLICT DO NOTHING
+`
+
+type TriageRefsInsertParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Rows      []byte
+}
+
+func (q *Queries) TriageRefsInsert(ctx context.Context, db DBTX, arg *TriageRefsInsertParams) error {
+	_, err := db.Exec(ctx, triageRefsInsert, arg.TenantID, arg.AccountID, arg.Rows)
 	return err
 }
 

@@ -20,7 +20,10 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 	steps := []func() error{
 		func() error {
 			return inserted(c.messages, func(rows []byte) error {
-				return q.TriageMessagesInsert(ctx, tx, &dbsqlc.TriageMessagesInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
+				if err := q.TriageMessagesInsert(ctx, tx, &dbsqlc.TriageMessagesInsertParams{TenantID: tenant, AccountID: account, Rows: rows}); err != nil {
+					return err
+				}
+				return q.TriageRefsInsert(ctx, tx, &dbsqlc.TriageRefsInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
 			})
 		},
 		func() error { return c.joinThreads(ctx, tx) },
