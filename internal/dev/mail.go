@@ -162,7 +162,7 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 // newTriageLogin makes a database login with the rights of triage and binds it to
 // a tenant. It is dropped when the environment closes.
 func (e *Environment) newTriageLogin(ctx context.Context, of tenant, m *mailbox) (address string, err error) {
-	m.login = "countersign_dev_" + strings.ReplaceAll(of.id.String(), "-", "")
+	m.login = "dev_triage_" + strings.ReplaceAll(of.id.String(), "-", "")
 	password := rand.Text()
 	err = postgres.InTx(ctx, e.pool, postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "DROP ROLE IF EXISTS "+m.login+"; CREATE ROLE "+m.login+" LOGIN PASSWORD '"+password+"' IN ROLE countersign_triage", pgx.QueryExecModeSimpleProtocol)
