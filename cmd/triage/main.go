@@ -58,11 +58,9 @@ func work(ctx context.Context, cfg config.Triage, once bool, environ []string, o
 	}
 	defer func() { err = errors.Join(err, tel.Flush(ctx)) }()
 	tel.Log.InfoContext(ctx, "triage starting", slog.String("version", telemetry.Version()), slog.Any("config", cfg))
-	p, err := process.Open(ctx, process.Config{
-		DatabaseURL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Key: cfg.Key, Accounts: cfg.Accounts, Lease: cfg.Lease,
-		DNS: cfg.DNS, Networks: cfg.Networks, Mailboxes: cfg.Mailboxes, Passwords: cfg.Passwords, Lookup: config.Lookup(environ),
-		Meter: tel.Meter(), Tracer: tel.Tracer(), Log: tel.Log,
-	})
+	of := process.From(cfg)
+	of.Lookup, of.Meter, of.Tracer, of.Log = config.Lookup(environ), tel.Meter(), tel.Tracer(), tel.Log
+	p, err := process.Open(ctx, of)
 	if err != nil {
 		return err
 	}

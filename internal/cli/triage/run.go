@@ -2,6 +2,7 @@ package triage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,20 +15,18 @@ import (
 
 func run(a *command.App) *cobra.Command {
 	var once bool
-	cmd := command.NewLocal("run", command.NoArguments(), func(ctx context.Context, _ []string) error {
+	cmd := command.NewLocal("run", command.NoArguments(), func(ctx context.Context, _ []string) (err error) {
 		var cfg config.Triage
 		if err := config.ReadVariables(&cfg, a.Getenv); err != nil {
 			return command.Misuse("the configuration cannot be used:\n%v", err)
 		}
-		log := telemetry.NewLogger(a.Err, cfg.LogLevel)
-		p, err := process.Open(ctx, process.Config{
-			DatabaseURL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Key: cfg.Key, Accounts: cfg.Accounts, Lease: cfg.Lease,
-			DNS: cfg.DNS, Networks: cfg.Networks, Mailboxes: cfg.Mailboxes, Passwords: cfg.Passwords, Lookup: a.Getenv, Log: log,
-		})
+		of := process.From(cfg)
+		of.Lookup, of.Log = a.Getenv, telemetry.NewLogger(a.Err, cfg.LogLevel)
+		p, err := process.Open(ctx, of)
 		if err != nil {
 			return err
 		}
-		defer p.Close()
+		defer func() { err = errors.Join(err, p.Close()) }()
 		if !once {
 			return p.Run(ctx)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -196,7 +197,7 @@ func (c *chunk) loadThreads(ctx context.Context, tx pgx.Tx) error {
 	for _, r := range rows {
 		c.threads.put(&related{
 			header: r.HeaderID, subject: r.ThreadSubject, sender: r.Sender, participants: r.Participants, thread: r.ThreadID,
-			outgoing: r.Outgoing, received: r.ReceivedAt, bucket: bucketOf(r.Bucket),
+			outgoing: r.Outgoing, received: r.ReceivedAt, bucket: decide.Bucket(r.Bucket),
 		}, r.Refs)
 	}
 	return err

@@ -9,10 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
-	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
-
-func bucketOf(text string) decide.Bucket { return decide.Bucket(text) }
 
 // write stores what was decided, and proposes.
 func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {

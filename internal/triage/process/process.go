@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -52,6 +53,14 @@ type Config struct {
 	Meter  metric.Meter
 	Tracer trace.Tracer
 	Log    *slog.Logger
+}
+
+// From returns what the environment says; the rest is for the caller to fill.
+func From(c config.Triage) Config {
+	return Config{
+		DatabaseURL: c.DatabaseURL, MaxConns: c.MaxConns, Pooled: c.Pooled, Key: c.Key, Accounts: c.Accounts, Lease: c.Lease,
+		DNS: c.DNS, Networks: c.Networks, Mailboxes: c.Mailboxes, Passwords: c.Passwords,
+	}
 }
 
 // Process is a triage process.
