@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
-	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
