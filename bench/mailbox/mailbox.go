@@ -94,7 +94,7 @@ func id(number int) string { return fmt.Sprintf("<m%d@mail.example>", number) }
 
 func (w *writer) newsletter() {
 	list := w.IntN(300)
-	host := fmt.Sprintf("letters%d.example", list)
+	host := fmt.Sprintf("newsletters%d.example", list)
 	w.from = fmt.Sprintf("%s Weekly <news@%s>", title(words[list%len(words)]), host)
 	w.subject = fmt.Sprintf("%s: %s", title(w.word()), w.phrase(4))
 	w.headers = fmt.Sprintf("List-Id: <weekly.%s>\r\nList-Unsubscribe: <https://%s/u/%d>\r\nPrecedence: bulk\r\n", host, host, w.IntN(1e6))

@@ -117,8 +117,8 @@ func newSigner(domain string, seed byte) signer {
 	return signer{domain, "s1", ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))}
 }
 
-// letter returns a mail from its header lines.
-func letter(fields ...string) string {
+// rawMail returns a mail from its header lines.
+func rawMail(fields ...string) string {
 	return strings.Join(fields, "\r\n") + "\r\n\r\nGood morning\r\n"
 }
 

@@ -41,7 +41,7 @@ func TestOwnDKIM(t *testing.T) {
 		}
 		return z
 	}
-	mail := letter("From: Shop <news@shop.example>", "To: me@example.com", "Subject: hello")
+	mail := rawMail("From: Shop <news@shop.example>", "To: me@example.com", "Subject: hello")
 	keys := []string{"From", "To", "Subject"}
 	signed := shop.sign(t, mail, keys...)
 	revoked := z()
@@ -105,7 +105,7 @@ func TestRSASignature(t *testing.T) {
 	}
 	s := signer{"shop.example", "r", key}
 	name, records := s.record(t)
-	raw := s.sign(t, letter("From: a@shop.example", "Subject: x"), "From", "Subject")
+	raw := s.sign(t, rawMail("From: a@shop.example", "Subject: x"), "From", "Subject")
 
 	got := check(&zone{txt: map[string][]string{name: records}}, raw, authenticate.Config{})
 
@@ -119,7 +119,7 @@ func TestUnsubscribeIsSigned(t *testing.T) {
 	shop := newSigner("shop.example", 1)
 	name, records := shop.record(t)
 	z := func() *zone { return &zone{txt: map[string][]string{name: records}} }
-	mail := letter("From: a@shop.example", "List-Unsubscribe: <https://shop.example/u>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click")
+	mail := rawMail("From: a@shop.example", "List-Unsubscribe: <https://shop.example/u>", "List-Unsubscribe-Post: List-Unsubscribe=One-Click")
 	both := shop.sign(t, mail, "From", "List-Unsubscribe", "List-Unsubscribe-Post")
 
 	for name, test := range map[string]struct {
@@ -143,7 +143,7 @@ func TestListIsAligned(t *testing.T) {
 	lists := newSigner("lists.example", 2)
 	name, records := lists.record(t)
 	mail := func(id string) string {
-		return letter("From: a@shop.example", "List-Id: The club <"+id+">", "Subject: x")
+		return rawMail("From: a@shop.example", "List-Id: The club <"+id+">", "Subject: x")
 	}
 	for id, want := range map[string]bool{"club.lists.example": true, "club.other.example": false, "": false, "example": false} {
 		signed := lists.sign(t, mail(id), "From")
@@ -170,7 +170,7 @@ func TestSPF(t *testing.T) {
 		}}
 	}
 	mail := func(mailer, ip, from string) string {
-		return letter("Return-Path: <"+mailer+">", "Received: from mx.outside.example (unknown ["+ip+"]) by mx.example.com with ESMTPS; Mon, 4 May 2026 03:00:00 +0000",
+		return rawMail("Return-Path: <"+mailer+">", "Received: from mx.outside.example (unknown ["+ip+"]) by mx.example.com with ESMTPS; Mon, 4 May 2026 03:00:00 +0000",
 			"Received: from evil (evil [192.0.2.10]) by relay.outside.example", "From: "+from, "Subject: x")
 	}
 	border := authenticate.Config{Border: []string{"mx.example.com"}}
@@ -206,7 +206,7 @@ func TestSPF(t *testing.T) {
 
 func TestNothingIsAskedWithoutResolver(t *testing.T) {
 	t.Parallel()
-	got := check(nil, letter("From: a@shop.example"), authenticate.Config{})
+	got := check(nil, rawMail("From: a@shop.example"), authenticate.Config{})
 	want := authenticate.Result{SPF: unknown, DKIM: unknown, DMARC: unknown, ARC: unknown, Source: authenticate.FromNone}
 	if got != want {
 		t.Errorf("Check = %+v, want %+v", got, want)
@@ -216,7 +216,7 @@ func TestNothingIsAskedWithoutResolver(t *testing.T) {
 func TestQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	z := &zone{txt: map[string][]string{}}
-	raw := letter("From: a@shop.example", "Subject: x")
+	raw := rawMail("From: a@shop.example", "Subject: x")
 	for i := range byte(40) {
 		raw = newSigner(strings.Repeat("a", int(i)+1)+".example", i).sign(t, raw, "From")
 	}
@@ -232,7 +232,7 @@ func TestEndOfContextIsUnknown(t *testing.T) {
 	t.Parallel()
 	shop := newSigner("shop.example", 1)
 	name, records := shop.record(t)
-	raw := shop.sign(t, letter("From: a@shop.example"), "From")
+	raw := shop.sign(t, rawMail("From: a@shop.example"), "From")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 

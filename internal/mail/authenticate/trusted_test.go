@@ -33,29 +33,29 @@ func TestTrustedHeader(t *testing.T) {
 		raw  string
 		want authenticate.Result
 	}{
-		"above the border":                 {letter(good, border, from), passed},
-		"below the border":                 {letter(inside, border, good, from), passed},
-		"below a foreign host":             {letter(border, foreign, good, from), none},
-		"forged below the true one":        {letter(border, bad, foreign, good, from), failed},
-		"forged directly below":            {letter(bad, border, good, from), failed},
-		"of another host":                  {letter("Authentication-Results: mx.evil.example; dkim=pass header.d=shop.example", border, from), none},
-		"of a name that only begins so":    {letter("Authentication-Results: mx.example.com.evil.example; dkim=pass header.d=shop.example", border, from), none},
-		"with a version":                   {letter("Authentication-Results: MX.example.com 1; spf=softfail smtp.mailfrom=x.example", from), header(unknown, unknown, unknown, "", false)},
-		"none":                             {letter("Authentication-Results: mx.example.com; none", from), header(unknown, unknown, unknown, "", false)},
-		"a signature of somebody else":     {letter("Authentication-Results: mx.example.com; dkim=pass header.i=@lists.example", from), header(pass, unknown, unknown, "", false)},
-		"one of two signatures":            {letter("Authentication-Results: mx.example.com; dkim=fail header.d=shop.example; dkim=pass header.d=mail.shop.example", from), header(pass, unknown, unknown, "", true)},
-		"DMARC of another From":            {letter("Authentication-Results: mx.example.com; dmarc=pass header.from=other.example", from), header(unknown, unknown, unknown, "", false)},
-		"two From":                         {letter(good, from, "From: b@bank.example"), header(pass, pass, unknown, "", false)},
-		"ARC":                              {letter("Authentication-Results: mx.example.com; arc=pass smtp.remote-ip=192.0.2.1", from), arc},
-		"results in a comment":             {letter("Authentication-Results: mx.example.com; spf=fail (HELO x; dkim=pass header.d=shop.example) smtp.mailfrom=x.example", from), header(unknown, fail, unknown, "", false)},
-		"results in quoted text":           {letter(`Authentication-Results: mx.example.com; spf=fail smtp.mailfrom="x; dmarc=pass header.from=shop.example"@x.example`, from), header(unknown, fail, unknown, "", false)},
-		"nested and unfinished comments":   {letter("Authentication-Results: mx.example.com; spf=pass (a (b) ; dkim=pass header.d=shop.example", from), header(unknown, pass, unknown, "", false)},
-		"the policy as a property":         {letter("Authentication-Results: mx.example.com; dmarc=fail header.from=shop.example policy.dmarc=reject", from), header(unknown, unknown, fail, "reject", false)},
-		"folded":                           {letter("Authentication-Results: mx.example.com;\r\n dkim=pass\r\n header.d=shop.example", from), header(pass, unknown, unknown, "", true)},
-		"a domain that only ends like it":  {letter("Authentication-Results: mx.example.com; dkim=pass header.d=evilshop.example", from), header(pass, unknown, unknown, "", false)},
-		"the name of a public suffix":      {letter("Authentication-Results: mx.example.com; dkim=pass header.d=com", "From: a@shop.com"), header(pass, unknown, unknown, "", false)},
-		"a value that cannot be read":      {letter("Authentication-Results: mx.example.com; dkim; ;;= =", from), header(unknown, unknown, unknown, "", false)},
-		"no identifier (some hosts do so)": {letter("Authentication-Results: spf=pass smtp.mailfrom=shop.example; dkim=pass header.d=shop.example", from), none},
+		"above the border":                 {rawMail(good, border, from), passed},
+		"below the border":                 {rawMail(inside, border, good, from), passed},
+		"below a foreign host":             {rawMail(border, foreign, good, from), none},
+		"forged below the true one":        {rawMail(border, bad, foreign, good, from), failed},
+		"forged directly below":            {rawMail(bad, border, good, from), failed},
+		"of another host":                  {rawMail("Authentication-Results: mx.evil.example; dkim=pass header.d=shop.example", border, from), none},
+		"of a name that only begins so":    {rawMail("Authentication-Results: mx.example.com.evil.example; dkim=pass header.d=shop.example", border, from), none},
+		"with a version":                   {rawMail("Authentication-Results: MX.example.com 1; spf=softfail smtp.mailfrom=x.example", from), header(unknown, unknown, unknown, "", false)},
+		"none":                             {rawMail("Authentication-Results: mx.example.com; none", from), header(unknown, unknown, unknown, "", false)},
+		"a signature of somebody else":     {rawMail("Authentication-Results: mx.example.com; dkim=pass header.i=@lists.example", from), header(pass, unknown, unknown, "", false)},
+		"one of two signatures":            {rawMail("Authentication-Results: mx.example.com; dkim=fail header.d=shop.example; dkim=pass header.d=mail.shop.example", from), header(pass, unknown, unknown, "", true)},
+		"DMARC of another From":            {rawMail("Authentication-Results: mx.example.com; dmarc=pass header.from=other.example", from), header(unknown, unknown, unknown, "", false)},
+		"two From":                         {rawMail(good, from, "From: b@bank.example"), header(pass, pass, unknown, "", false)},
+		"ARC":                              {rawMail("Authentication-Results: mx.example.com; arc=pass smtp.remote-ip=192.0.2.1", from), arc},
+		"results in a comment":             {rawMail("Authentication-Results: mx.example.com; spf=fail (HELO x; dkim=pass header.d=shop.example) smtp.mailfrom=x.example", from), header(unknown, fail, unknown, "", false)},
+		"results in quoted text":           {rawMail(`Authentication-Results: mx.example.com; spf=fail smtp.mailfrom="x; dmarc=pass header.from=shop.example"@x.example`, from), header(unknown, fail, unknown, "", false)},
+		"nested and unfinished comments":   {rawMail("Authentication-Results: mx.example.com; spf=pass (a (b) ; dkim=pass header.d=shop.example", from), header(unknown, pass, unknown, "", false)},
+		"the policy as a property":         {rawMail("Authentication-Results: mx.example.com; dmarc=fail header.from=shop.example policy.dmarc=reject", from), header(unknown, unknown, fail, "reject", false)},
+		"folded":                           {rawMail("Authentication-Results: mx.example.com;\r\n dkim=pass\r\n header.d=shop.example", from), header(pass, unknown, unknown, "", true)},
+		"a domain that only ends like it":  {rawMail("Authentication-Results: mx.example.com; dkim=pass header.d=evilshop.example", from), header(pass, unknown, unknown, "", false)},
+		"the name of a public suffix":      {rawMail("Authentication-Results: mx.example.com; dkim=pass header.d=com", "From: a@shop.com"), header(pass, unknown, unknown, "", false)},
+		"a value that cannot be read":      {rawMail("Authentication-Results: mx.example.com; dkim; ;;= =", from), header(unknown, unknown, unknown, "", false)},
+		"no identifier (some hosts do so)": {rawMail("Authentication-Results: spf=pass smtp.mailfrom=shop.example; dkim=pass header.d=shop.example", from), none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,13 +81,13 @@ func TestTrustedHeaderCoversUnsubscribe(t *testing.T) {
 		raw  string
 		want bool
 	}{
-		"covered":                  {letter(passed, all, "From: a@shop.example", one, post), true},
-		"no signature":             {letter(passed, "From: a@shop.example", one, post), false},
-		"not covered":              {letter(passed, "DKIM-Signature: d=shop.example; h=From", "From: a@shop.example", one, post), false},
-		"one of two covers":        {letter(passed, all, "DKIM-Signature: d=shop.example; h=From", "From: a@shop.example", one, post), false},
-		"of another domain":        {letter("Authentication-Results: mx.example.com; dkim=pass header.d=lists.example", all, "From: a@shop.example", one, post), false},
-		"a second field":           {letter(passed, all, "From: a@shop.example", one, one, post), false},
-		"the signature has failed": {letter("Authentication-Results: mx.example.com; dkim=fail header.d=shop.example", all, "From: a@shop.example", one, post), false},
+		"covered":                  {rawMail(passed, all, "From: a@shop.example", one, post), true},
+		"no signature":             {rawMail(passed, "From: a@shop.example", one, post), false},
+		"not covered":              {rawMail(passed, "DKIM-Signature: d=shop.example; h=From", "From: a@shop.example", one, post), false},
+		"one of two covers":        {rawMail(passed, all, "DKIM-Signature: d=shop.example; h=From", "From: a@shop.example", one, post), false},
+		"of another domain":        {rawMail("Authentication-Results: mx.example.com; dkim=pass header.d=lists.example", all, "From: a@shop.example", one, post), false},
+		"a second field":           {rawMail(passed, all, "From: a@shop.example", one, one, post), false},
+		"the signature has failed": {rawMail("Authentication-Results: mx.example.com; dkim=fail header.d=shop.example", all, "From: a@shop.example", one, post), false},
 	} {
 		if got := check(nil, test.raw, authenticate.Config{TrustedHost: "mx.example.com"}); got.UnsubscribeSigned != test.want {
 			t.Errorf("%s: signed %t, want %t", name, got.UnsubscribeSigned, test.want)
@@ -97,7 +97,7 @@ func TestTrustedHeaderCoversUnsubscribe(t *testing.T) {
 
 func TestSubmittedHostsOfOneSite(t *testing.T) {
 	t.Parallel()
-	raw := letter("Received: from mx.example.org by store.example.com", "Authentication-Results: example.org; dkim=pass header.d=shop.example", "From: a@shop.example")
+	raw := rawMail("Received: from mx.example.org by store.example.com", "Authentication-Results: example.org; dkim=pass header.d=shop.example", "From: a@shop.example")
 
 	alone := check(nil, raw, authenticate.Config{TrustedHost: "example.org"})
 	listed := check(nil, raw, authenticate.Config{TrustedHost: "example.org", Border: []string{"store.example.com"}})

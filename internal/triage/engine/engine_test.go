@@ -56,9 +56,9 @@ func TestAMessageIsDecidedOnceHoweverOftenItIsMet(t *testing.T) {
 func TestASenderCannotSuppressAnothersMailByItsMessageID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.deliver("", letter{id: "same@x", from: "mallory@evil.example", to: owner, subject: "one", body: "first"}.raw())
+	f.deliver("", testMail{id: "same@x", from: "mallory@evil.example", to: owner, subject: "one", body: "first"}.raw())
 	f.once()
-	f.deliver("", letter{id: "same@x", from: "sven@tallis.example", to: owner, subject: "two", body: "second"}.raw())
+	f.deliver("", testMail{id: "same@x", from: "sven@tallis.example", to: owner, subject: "two", body: "second"}.raw())
 	f.once()
 
 	if n := one[int](f, "SELECT count(1) FROM triage_decisions"); n != 2 {
@@ -71,7 +71,7 @@ func TestWhatIsThereBeforeIsReadNewestFirstAndWhatComesLaterAtOnce(t *testing.T)
 	f := newFixture(t)
 	const older = 130
 	for i := range older {
-		path := f.deliver("", letter{id: fmt.Sprintf("o%d@x", i), from: "a@b.example", to: owner, subject: fmt.Sprintf("old %d", i), body: "text"}.raw())
+		path := f.deliver("", testMail{id: fmt.Sprintf("o%d@x", i), from: "a@b.example", to: owner, subject: fmt.Sprintf("old %d", i), body: "text"}.raw())
 		at := time.Now().Add(-time.Duration(older-i) * time.Hour)
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestWhatIsThereBeforeIsReadNewestFirstAndWhatComesLaterAtOnce(t *testing.T)
 	if n := one[int](f, "SELECT count(1) FROM triage_folders WHERE older_done_at IS NULL"); n != 0 {
 		t.Errorf("backfill of %d folders is not done", n)
 	}
-	f.deliver("", letter{id: "new@x", from: "a@b.example", to: owner, subject: "new", body: "text"}.raw())
+	f.deliver("", testMail{id: "new@x", from: "a@b.example", to: owner, subject: "new", body: "text"}.raw())
 	f.once()
 	if n := one[int](f, "SELECT count(1) FROM triage_messages"); n != kept+1 {
 		t.Errorf("%d messages, want %d", n, kept+1)
@@ -100,12 +100,12 @@ func TestWhatIsThereBeforeIsReadNewestFirstAndWhatComesLaterAtOnce(t *testing.T)
 func TestThreadsAndSendersKnowBothDirections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.deliver("", letter{id: "q@x", from: "Ada <ada@brightwater.example>", to: owner, subject: "Quote", body: "Could you send the quote?"}.raw())
-	f.deliver("Sent", letter{id: "a@x", from: owner, to: "Ada <ada@brightwater.example>", subject: "Re: Quote", body: "Here it is.", headers: "In-Reply-To: <q@x>"}.raw())
+	f.deliver("", testMail{id: "q@x", from: "Ada <ada@brightwater.example>", to: owner, subject: "Quote", body: "Could you send the quote?"}.raw())
+	f.deliver("Sent", testMail{id: "a@x", from: owner, to: "Ada <ada@brightwater.example>", subject: "Re: Quote", body: "Here it is.", headers: "In-Reply-To: <q@x>"}.raw())
 	f.once()
-	f.deliver("", letter{id: "r@x", from: "Ada <ada@brightwater.example>", to: owner, subject: "Re: Quote", body: "Thanks, and the terms?", headers: "In-Reply-To: <a@x>\nReferences: <q@x> <a@x>"}.raw())
-	f.deliver("", letter{id: "lost@x", from: "ada@brightwater.example", to: owner, subject: "AW: Quote", body: "One more thing."}.raw())
-	f.deliver("", letter{id: "other@x", from: "eve@elsewhere.example", to: owner, subject: "Re: Quote", body: "Hello."}.raw())
+	f.deliver("", testMail{id: "r@x", from: "Ada <ada@brightwater.example>", to: owner, subject: "Re: Quote", body: "Thanks, and the terms?", headers: "In-Reply-To: <a@x>\nReferences: <q@x> <a@x>"}.raw())
+	f.deliver("", testMail{id: "lost@x", from: "ada@brightwater.example", to: owner, subject: "AW: Quote", body: "One more thing."}.raw())
+	f.deliver("", testMail{id: "other@x", from: "eve@elsewhere.example", to: owner, subject: "Re: Quote", body: "Hello."}.raw())
 	f.once()
 
 	if n := one[int](f, "SELECT count(DISTINCT thread_id) FROM triage_messages WHERE header_id <> 'other@x'"); n != 1 {
@@ -347,7 +347,7 @@ func TestWithoutASourceNothingIsProposed(t *testing.T) {
 func TestTextThatPostgreSQLCannotHoldIsStoredWithoutIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.deliver("", letter{
+	f.deliver("", testMail{
 		id: "z\x00z@x", from: "\"a\x00\xff\" <a@b.example>", to: owner, subject: "null \x00 and \xff\xfe and \\u0000", body: "a\x00b \\u0000 \xc3\x28",
 		headers: "References: <a\x00b> <\xff>\nList-Id: <l\x00\xff.example>",
 	}.raw())

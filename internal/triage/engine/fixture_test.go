@@ -130,10 +130,10 @@ func (f *fixture) once() {
 	}
 }
 
-// letter is a mail of a test. Its zero fields are filled.
-type letter struct{ id, from, to, subject, body, headers string }
+// testMail is a mail of a test. Its zero fields are filled.
+type testMail struct{ id, from, to, subject, body, headers string }
 
-func (l letter) raw() string {
+func (l testMail) raw() string {
 	headers := l.headers
 	if headers != "" && !strings.HasSuffix(headers, "\n") {
 		headers += "\n"
@@ -143,8 +143,8 @@ func (l letter) raw() string {
 }
 
 // newsletter returns mail of a list that passed authentication.
-func newsletter(id string) letter {
-	return letter{
+func newsletter(id string) testMail {
+	return testMail{
 		id: id, from: "Garden Weekly <news@garden-weekly.example>", to: owner, subject: "Ten plants for a dry summer " + id,
 		body: "This week: lavender, sage and eight others. Read on our site. Unsubscribe at any time.",
 		headers: "Authentication-Results: mx.example.net; spf=pass smtp.mailfrom=garden-weekly.example; dkim=pass header.d=garden-weekly.example; dmarc=pass header.from=garden-weekly.example\n" +

@@ -34,8 +34,8 @@ func TestMailOfAServerIsDecidedOnce(t *testing.T) {
 			s.deliver("INBOX", newsletter("n1@x").raw())
 			s.deliver("INBOX", newsletter("n2@x").raw())
 			s.deliver("INBOX", newsletter("n2@x").raw()) // a copy
-			s.deliver("Sent", letter{id: "mine@x", from: owner, to: "ada@brightwater.example", subject: "Quote", body: "Here it is."}.raw())
-			s.deliver("Archive", letter{id: "kept@x", from: "a@b.example", to: owner, subject: "old", body: "not read"}.raw())
+			s.deliver("Sent", testMail{id: "mine@x", from: owner, to: "ada@brightwater.example", subject: "Quote", body: "Here it is."}.raw())
+			s.deliver("Archive", testMail{id: "kept@x", from: "a@b.example", to: owner, subject: "old", body: "not read"}.raw())
 
 			f.once()
 			f.once()
@@ -145,7 +145,7 @@ func TestMailThatTheServerTellsOfIsDecided(t *testing.T) {
 
 			s.deliver("INBOX", newsletter("pushed@x").raw()) // it is read once an hour otherwise
 			f.until("SELECT EXISTS (SELECT FROM triage_decisions)")
-			s.deliver("Sent", letter{id: "mine@x", from: owner, to: "ada@brightwater.example", subject: "Quote", body: "Here it is."}.raw())
+			s.deliver("Sent", testMail{id: "mine@x", from: owner, to: "ada@brightwater.example", subject: "Quote", body: "Here it is."}.raw())
 			f.until("SELECT EXISTS (SELECT FROM triage_messages WHERE outgoing)")
 			stop() // while it idles
 

@@ -109,7 +109,7 @@ func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
 		f.deliver("", newsletter(fmt.Sprintf("n%d@x", i)).raw())
 	}
 	for i := range sent {
-		f.deliver("Sent", letter{id: fmt.Sprintf("s%d@x", i), from: owner, to: "jan@firm.example", subject: "Fence", body: fmt.Sprint("Part ", i)}.raw())
+		f.deliver("Sent", testMail{id: fmt.Sprintf("s%d@x", i), from: owner, to: "jan@firm.example", subject: "Fence", body: fmt.Sprint("Part ", i)}.raw())
 	}
 
 	for _, read := range []int{50, 120, 190, 260} {

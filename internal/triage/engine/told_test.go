@@ -19,7 +19,7 @@ func TestWhatIsStoredIsToldToPeople(t *testing.T) {
 	f.exec(`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen, received)
 		SELECT tenant_id, account_id, 'news@garden-weekly.example', now(), now(), 7 FROM triage_accounts`)
 	f.deliver("", newsletter("n1@x").raw())
-	f.deliver("", letter{id: "plain@x", from: "Eve <eve@elsewhere.example>", to: owner, subject: "Hello", body: "Nothing in particular."}.raw())
+	f.deliver("", testMail{id: "plain@x", from: "Eve <eve@elsewhere.example>", to: owner, subject: "Hello", body: "Nothing in particular."}.raw())
 	f.once()
 	inTx := func(read func(tx pgx.Tx) error) {
 		t.Helper()
