@@ -182,10 +182,5 @@ func writerOrNil[W mailbox.Writer](w W, err error) (mailbox.Writer, error) {
 // Below returns a function for Config.Maildir that allows the folders and what
 // is in them to every tenant.
 func Below(folders []string) func(envelope.TenantID, string) bool {
-	return func(_ envelope.TenantID, path string) bool {
-		return slices.ContainsFunc(folders, func(folder string) bool {
-			below, err := filepath.Rel(folder, path)
-			return err == nil && filepath.IsLocal(below)
-		})
-	}
+	return func(_ envelope.TenantID, path string) bool { return mailbox.Below(folders, path) }
 }

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -89,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		return text, text != ""
 	}
 	open := func(_ context.Context, a account.Account) (mailbox.Reader, error) {
-		if a.Connection.Path != "" && !below(cfg.Mailboxes, a.Connection.Path) {
+		if a.Connection.Path != "" && !mailbox.Below(cfg.Mailboxes, a.Connection.Path) {
 			return nil, fmt.Errorf("the path of the account is in none of the folders that COUNTERSIGN_MAILDIRS names for triage")
 		}
 		return a.Open(account.Access{
@@ -112,23 +110,9 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 	return &Process{db, e}, nil
 }
 
-// below reports whether a path, with its symbolic links followed, is one of the
-// folders or in one of them.
-func below(folders []string, path string) bool {
-	actual, err := filepath.EvalSymlinks(path)
-	return err == nil && slices.ContainsFunc(folders, func(folder string) bool {
-		folder, err := filepath.EvalSymlinks(folder)
-		if err != nil {
-			return false
-		}
-		rest, err := filepath.Rel(folder, actual)
-		return err == nil && filepath.IsLocal(rest)
-	})
-}
-
 // readPassword reads a file in one of the folders with passwords.
 func (c Config) readPassword(path string) ([]byte, error) {
-	if !below(c.Passwords, path) {
+	if !mailbox.Below(c.Passwords, path) {
 		return nil, fmt.Errorf("there is no such file in the folders that COUNTERSIGN_TRIAGE_PASSWORDS names")
 	}
 	return os.ReadFile(path)
