@@ -93,6 +93,13 @@ npm: ## MCP servers and clients from npm for the tests, where there is Node
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 
+.PHONY: web
+web: npm ## Build the operator's page into web/dist, where there is Node, and run its tests
+	@if ! command -v npm >/dev/null; then echo "no npm: web/dist stays as it is committed"; exit 0; fi; set -e; \
+	[ -d web/node_modules ] || (cd web && npm ci --ignore-scripts --no-audit --no-fund); \
+	schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown -o web/src/api.d.ts; \
+	cd web && npm run --silent check && npm run --silent build && npm run --silent test
+
 .PHONY: postgres
 postgres: ## Find or install the PostgreSQL server programs
 	@scripts/postgres.sh >/dev/null

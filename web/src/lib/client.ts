@@ -1,0 +1,75 @@
+// Requests to the API, with the cookie of the browser's session.
+import type { components } from '../api'
+import { parse, stringify, type Json } from './json'
+
+export type Schemas = components['schemas']
+
+// Problem is an answer of the API that is an error (RFC 9457).
+export class Problem extends Error {
+  readonly status: number
+  readonly code: string
+  readonly detail: string
+  readonly requestID: string
+  readonly errors: { pointer?: string; parameter?: string; detail: string }[]
+  readonly retryAfter: number | undefined
+
+  constructor(status: number, body: Record<string, unknown>, headers: Headers) {
+    super(String(body.title ?? `HTTP ${status}`))
+    this.status = status
+    this.code = String(body.code ?? '')
+    this.detail = String(body.detail ?? '')
+    this.requestID = headers.get('X-Request-Id') ?? ''
+    this.errors = Array.isArray(body.errors) ? (body.errors as Problem['errors']) : []
+    const after = Number(headers.get('Retry-After'))
+    this.retryAfter = Number.isFinite(after) && after > 0 ? after : undefined
+  }
+}
+
+// Answer is what the API answered. Numbers are exact (lib/json).
+export interface Answer<T> {
+  body: T
+  etag: string
+  headers: Headers
+}
+
+type Query = Record<string, string | number | boolean | readonly string[] | undefined>
+
+export interface Options {
+  query?: Query
+  body?: unknown
+  ifMatch?: string
+  signal?: AbortSignal
+}
+
+// path returns a path with its query. A list is the same name several times; undefined and '' are left out.
+export function path(to: string, query: Query = {}): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue
+    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one))
+  }
+  const text = search.toString()
+  return text ? `${to}?${text}` : to
+}
+
+// request sends a request and returns the answer, or throws a Problem. A network error is thrown as fetch throws it.
+export async function request<T>(method: string, to: string, options: Options = {}): Promise<Answer<T>> {
+  const headers = new Headers({ Accept: 'application/json' })
+  if (options.body !== undefined) headers.set('Content-Type', 'application/json')
+  if (options.ifMatch) headers.set('If-Match', options.ifMatch)
+  const answer = await fetch(path(to, options.query), {
+    method,
+    headers,
+    body: options.body === undefined ? undefined : stringify(options.body as Json),
+    signal: options.signal,
+    redirect: 'error',
+  })
+  const text = await answer.text()
+  const isJSON = /[/+]json\b/.test(answer.headers.get('Content-Type') ?? '')
+  const body = isJSON && text ? parse(text) : {}
+  if (!answer.ok) throw new Problem(answer.status, body as Record<string, unknown>, answer.headers)
+  return { body: body as T, etag: answer.headers.get('ETag') ?? '', headers: answer.headers }
+}
+
+export const get = <T>(to: string, query?: Query, signal?: AbortSignal) => request<T>('GET', to, { query, signal }).then((a) => a.body)
+export const post = <T>(to: string, body?: unknown, ifMatch?: string) => request<T>('POST', to, { body, ifMatch }).then((a) => a.body)
