@@ -74,12 +74,12 @@ func byCommonWords(text string) string {
 	)
 	var counts [len(languageCodes) / 2]int
 	total := 0
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) }) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) }) {
 		total++
 		if len(word) > longest {
 			continue
 		}
-		for _, code := range commonWords[strings.ToLower(word)] {
+		for _, code := range commonWords[word] {
 			counts[code]++
 		}
 	}
