@@ -16,6 +16,57 @@ type Me struct {
 	Email   string `json:"email,omitzero"`
 	// Operations are those of openapi.yaml that the caller may use.
 	Operations []string `json:"operations"`
+	// Session is the browser session that the caller shows; nil for a token.
+	Session *SessionEnds `json:"session,omitempty"`
+}
+
+// SessionEnds is when a browser session ends.
+type SessionEnds struct {
+	ID        string    `json:"session_id"`
+	ExpiresAt time.Time `json:"expires_at"`
+	// IdleAt is when it ends unless the person does something before.
+	IdleAt time.Time `json:"idle_at"`
+}
+
+// BrowserSession is a login of the caller in a browser.
+type BrowserSession struct {
+	ID string `json:"session_id"`
+	// Via is oidc, code or token.
+	Via       string    `json:"via"`
+	CreatedAt time.Time `json:"created_at"`
+	// UsedAt is when the person last did something there.
+	UsedAt    time.Time `json:"used_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	IdleAt    time.Time `json:"idle_at"`
+	// Address and Program are what the browser said when it logged in.
+	Address string `json:"address"`
+	Program string `json:"program"`
+	// Current reports whether the request shows this session.
+	Current bool `json:"current"`
+}
+
+// LoginCode opens one browser session, once.
+type LoginCode struct {
+	Code string `json:"code"`
+	// URL is the page's address with the code in its fragment.
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// LoginOptions are the ways to log in to an organisation.
+type LoginOptions struct {
+	// Organisation is nil if it has to be named first.
+	Organisation *string         `json:"organisation"`
+	Providers    []LoginProvider `json:"providers"`
+	IdleMinutes  int             `json:"idle_minutes"`
+}
+
+// LoginProvider is an issuer of OpenID Connect to log in at.
+type LoginProvider struct {
+	Name string `json:"name"`
+	// Label is how to call it on a button.
+	Label    string `json:"label"`
+	LoginURL string `json:"login_url"`
 }
 
 // TokenGrant is whose a token is, and what it allows.

@@ -180,6 +180,51 @@ COMMENT ON COLUMN api_tokens.sessions IS 'Patterns of the sessions that proposal
 COMMENT ON COLUMN api_tokens.last_used_at IS 'Accurate to about 30 seconds, because it is written in batches.';
 COMMENT ON COLUMN api_tokens.previous_hash IS 'Hash of the token before the last rotation; accepted until previous_until.';
 
+-- A browser session is one login of a person in a browser. It acts as the
+-- operator who logged in, or as the API token that was shown, and ends with it.
+CREATE TABLE web_sessions (
+    tenant_id   uuid        NOT NULL CONSTRAINT web_sessions_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
+    session_id  uuid        NOT NULL,
+    secret_hash bytea       NOT NULL CONSTRAINT web_sessions_secret_hash_key UNIQUE,
+    via         text        NOT NULL CONSTRAINT web_sessions_via_check CHECK (via IN ('oidc', 'code', 'token')),
+    person      uuid        NOT NULL,
+    operator_id uuid,
+    token_id    uuid,
+    token_hash  bytea,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    used_at     timestamptz NOT NULL DEFAULT now(),
+    idle_at     timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    address     text        NOT NULL DEFAULT '',
+    program     text        NOT NULL DEFAULT '',
+    CONSTRAINT web_sessions_pkey PRIMARY KEY (tenant_id, session_id),
+    CONSTRAINT web_sessions_operator_id_fkey FOREIGN KEY (tenant_id, operator_id) REFERENCES operators (tenant_id, operator_id),
+    CONSTRAINT web_sessions_credential_check
+        CHECK ((operator_id IS NULL) <> (token_id IS NULL) AND (token_id IS NULL) = (token_hash IS NULL))
+);
+CREATE INDEX web_sessions_person_idx ON web_sessions (tenant_id, person, session_id);
+CREATE INDEX web_sessions_expires_at_idx ON web_sessions (tenant_id, expires_at);
+COMMENT ON COLUMN web_sessions.secret_hash IS 'SHA-256 of the value of the cookie, which has 256 random bits.';
+COMMENT ON COLUMN web_sessions.person IS 'Person whom votes of the session count for.';
+COMMENT ON COLUMN web_sessions.token_hash IS 'SHA-256 of the token that was shown. The session is valid only while this secret is, so that rotating a token ends it.';
+COMMENT ON COLUMN web_sessions.idle_at IS 'When the session ends unless a person does something before.';
+
+-- A login code opens one browser session, once, for whoever made the code.
+CREATE TABLE login_codes (
+    tenant_id   uuid        NOT NULL CONSTRAINT login_codes_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
+    code_hash   bytea       NOT NULL CONSTRAINT login_codes_pkey PRIMARY KEY,
+    person      uuid        NOT NULL,
+    operator_id uuid,
+    token_hash  bytea,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    expires_at  timestamptz NOT NULL,
+    CONSTRAINT login_codes_operator_id_fkey FOREIGN KEY (tenant_id, operator_id) REFERENCES operators (tenant_id, operator_id),
+    CONSTRAINT login_codes_credential_check CHECK ((operator_id IS NULL) <> (token_hash IS NULL))
+);
+CREATE INDEX login_codes_person_idx ON login_codes (tenant_id, person, created_at);
+COMMENT ON COLUMN login_codes.code_hash IS 'SHA-256 of the code, which has 256 random bits.';
+COMMENT ON COLUMN login_codes.token_hash IS 'SHA-256 of the token with which the code was made.';
+
 -- authenticate returns the valid token with this hash, its restrictions and its
 -- operator. It runs before the tenant is known, and is one of the few queries
 -- across tenants that the API role can make. valid_until is when this secret
@@ -200,6 +245,62 @@ AS $$
         AND t.revoked_at IS NULL
         AND (t.expires_at IS NULL OR t.expires_at > now())
         AND (t.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL)
+$$;
+-- +goose StatementEnd
+
+-- authenticate_session returns the browser session of a secret, and the operator
+-- or the hash of the token that it acts as. It runs before the tenant is known.
+-- Whether the token is still valid is authenticate's to say.
+-- +goose StatementBegin
+CREATE FUNCTION authenticate_session(hash bytea)
+    RETURNS TABLE (tenant_id uuid, session_id uuid, idle_at timestamptz, expires_at timestamptz, token_hash bytea,
+        operator_id uuid, operator_name text, operator_role text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    SELECT s.tenant_id, s.session_id, s.idle_at, s.expires_at, s.token_hash, s.operator_id, o.name, coalesce(o.role_set, o.role)
+    FROM web_sessions s
+    LEFT JOIN operators o ON o.tenant_id = s.tenant_id AND o.operator_id = s.operator_id
+    WHERE s.secret_hash = hash AND s.idle_at > now() AND s.expires_at > now()
+        AND (s.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL)
+$$;
+-- +goose StatementEnd
+
+-- end_web_session deletes the browser session of a secret, and returns it.
+-- +goose StatementBegin
+CREATE FUNCTION end_web_session(hash bytea) RETURNS TABLE (tenant_id uuid, session_id uuid)
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    DELETE FROM web_sessions s WHERE s.secret_hash = hash RETURNING s.tenant_id, s.session_id
+$$;
+-- +goose StatementEnd
+
+-- redeem_login_code deletes a login code, and returns whom it is for unless it
+-- has expired. Of two that redeem a code at once, one gets an answer.
+-- +goose StatementBegin
+CREATE FUNCTION redeem_login_code(hash bytea)
+    RETURNS TABLE (tenant_id uuid, token_hash bytea, operator_id uuid, operator_name text, operator_role text)
+    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    WITH redeemed AS (
+        DELETE FROM login_codes c WHERE c.code_hash = hash
+        RETURNING c.tenant_id, c.token_hash, c.operator_id, c.expires_at
+    )
+    SELECT r.tenant_id, r.token_hash, r.operator_id, o.name, coalesce(o.role_set, o.role)
+    FROM redeemed r
+    LEFT JOIN operators o ON o.tenant_id = r.tenant_id AND o.operator_id = r.operator_id
+    WHERE r.expires_at > now()
+        AND (r.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL)
+$$;
+-- +goose StatementEnd
+
+-- login_tenant returns the tenant of a name; without a name the only tenant, and
+-- none if there are several.
+-- +goose StatementBegin
+CREATE FUNCTION login_tenant(wanted text) RETURNS TABLE (tenant_id uuid, name text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    SELECT t.tenant_id, t.name FROM tenants t
+    WHERE CASE WHEN wanted = '' THEN (SELECT count(1) FROM (SELECT FROM tenants LIMIT 2) AS two) = 1 ELSE t.name = wanted END
 $$;
 -- +goose StatementEnd
 
@@ -307,7 +408,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['tenants', 'operators', 'identity_providers', 'api_tokens', 'employees'] LOOP
+    FOREACH t IN ARRAY ARRAY['tenants', 'operators', 'identity_providers', 'api_tokens', 'web_sessions', 'login_codes', 'employees'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
@@ -325,17 +426,28 @@ CREATE POLICY identity_providers_owner ON identity_providers FOR SELECT TO count
 CREATE POLICY api_tokens_owner_authenticate ON api_tokens FOR SELECT TO countersign_owner USING (true);
 CREATE POLICY api_tokens_owner_use ON api_tokens FOR UPDATE TO countersign_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY web_sessions_owner_read ON web_sessions FOR SELECT TO countersign_owner USING (true);
+CREATE POLICY web_sessions_owner_end ON web_sessions FOR DELETE TO countersign_owner USING (true);
+CREATE POLICY login_codes_owner_read ON login_codes FOR SELECT TO countersign_owner USING (true);
+CREATE POLICY login_codes_owner_redeem ON login_codes FOR DELETE TO countersign_owner USING (true);
+
 ALTER FUNCTION bump_config_version() OWNER TO countersign_owner;
 ALTER FUNCTION bump_config_version_row() OWNER TO countersign_owner;
 ALTER FUNCTION stamp_policy_version() OWNER TO countersign_owner;
 ALTER FUNCTION tenant_settings_changed() OWNER TO countersign_owner;
 ALTER FUNCTION authenticate(bytea) OWNER TO countersign_owner;
+ALTER FUNCTION authenticate_session(bytea) OWNER TO countersign_owner;
+ALTER FUNCTION end_web_session(bytea) OWNER TO countersign_owner;
+ALTER FUNCTION redeem_login_code(bytea) OWNER TO countersign_owner;
+ALTER FUNCTION login_tenant(text) OWNER TO countersign_owner;
 ALTER FUNCTION providers_of(text, text[]) OWNER TO countersign_owner;
 ALTER FUNCTION record_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
 ALTER FUNCTION token_revoked(uuid, uuid) OWNER TO countersign_owner;
 ALTER FUNCTION agent_sessions(uuid, text[]) OWNER TO countersign_owner;
 
 REVOKE EXECUTE ON FUNCTION bump_config_version(), bump_config_version_row(), stamp_policy_version(), tenant_settings_changed() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text) TO countersign_api;
 REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid),
     agent_sessions(uuid, text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]) TO countersign_api;
@@ -345,6 +457,7 @@ GRANT EXECUTE ON FUNCTION agent_sessions(uuid, text[]) TO countersign_api, count
 GRANT SELECT ON tenants TO countersign_api;
 GRANT UPDATE (timezone, phone_region, plus_addressing, session_pending_max, session_minute_max, danger_mode) ON tenants TO countersign_api;
 GRANT SELECT, INSERT, UPDATE ON operators, api_tokens TO countersign_api;
-GRANT SELECT, INSERT, UPDATE, DELETE ON identity_providers, employees TO countersign_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON identity_providers, employees, web_sessions TO countersign_api;
+GRANT SELECT, INSERT, DELETE ON login_codes TO countersign_api;
 
 GRANT SELECT ON tenants, employees TO countersign_worker;

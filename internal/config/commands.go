@@ -5,6 +5,7 @@ import (
 	_ "embed" // for the texts of --help
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -61,6 +62,8 @@ type API struct {
 	logged
 	Shared
 	Listen string
+	// PublicURL is where people reach the API, or empty.
+	PublicURL string
 	// TriageKey is empty, or 32 bytes in base64.
 	TriageKey    string
 	ApprovalWait time.Duration
@@ -68,6 +71,16 @@ type API struct {
 	// TokenStreams and TokenWaits bound what one token has open at once.
 	TokenStreams, TokenWaits int
 	TrustedProxies           []netip.Prefix
+}
+
+// Address returns where people reach the API: PublicURL, or the address that it
+// listens on if that is of this machine alone; empty if neither says.
+func (c *API) Address() string {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if c.PublicURL == "" && err == nil && loopback(host) {
+		return "http://" + c.Listen
+	}
+	return c.PublicURL
 }
 
 // MaxMCPWait bounds API.MCPWait: clients and proxies give up at some time.
@@ -83,6 +96,8 @@ func (c *API) usage() string { return apiUsage }
 func (c *API) variables() []variable {
 	return slices.Concat(c.Shared.variables("10", 1), []variable{
 		{name: prefix + "LISTEN", standard: "127.0.0.1:8080", parse: address(&c.Listen), about: "the address to listen on"},
+		{name: prefix + "PUBLIC_URL", parse: origin(&c.PublicURL),
+			about: "where people reach the API with a browser, such as https://countersign.acme.com; unless set, the address to listen on, if that is of this machine alone"},
 		{name: prefix + "TRIAGE_KEY", parse: secretKey(&c.TriageKey), shown: isSet,
 			about: "encrypts the passwords with which mail is read: 32 bytes in base64, the same for api and triage, and another than COUNTERSIGN_SECRET_KEY"},
 		{name: prefix + "APPROVAL_WAIT", standard: "5m", parse: duration(&c.ApprovalWait, time.Second, maxApprovalWait),

@@ -60,7 +60,7 @@ func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
 		bad  []string
 	}{
 		"api": {&config.API{}, []string{
-			"COUNTERSIGN_LISTEN=hunter2", "COUNTERSIGN_APPROVAL_WAIT=0s", "COUNTERSIGN_MCP_WAIT=6m", "COUNTERSIGN_TOKEN_STREAMS=0", "COUNTERSIGN_TOKEN_WAITS=x", "COUNTERSIGN_TRUSTED_PROXIES=hunter2",
+			"COUNTERSIGN_LISTEN=hunter2", "COUNTERSIGN_PUBLIC_URL=http://hunter2.example", "COUNTERSIGN_APPROVAL_WAIT=0s", "COUNTERSIGN_MCP_WAIT=6m", "COUNTERSIGN_TOKEN_STREAMS=0", "COUNTERSIGN_TOKEN_WAITS=x", "COUNTERSIGN_TRUSTED_PROXIES=hunter2",
 		}},
 		"worker": {&config.Worker{}, []string{
 			"COUNTERSIGN_CONCURRENCY=hunter2", "COUNTERSIGN_BATCH=0", "COUNTERSIGN_LEASE=1s", "COUNTERSIGN_GRACE=2h",
@@ -82,6 +82,31 @@ func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the error repeats a value: %v", name, err)
+		}
+	}
+}
+
+func TestWherePeopleReachTheAPI(t *testing.T) {
+	t.Parallel()
+
+	for _, tt := range []struct{ listen, public, want string }{
+		{"", "", "http://127.0.0.1:8080"},
+		{"[::1]:9", "", "http://[::1]:9"},
+		{"localhost:9", "", "http://localhost:9"},
+		{":8080", "", ""},
+		{"10.0.0.7:8080", "", ""},
+		{":8080", "https://countersign.acme.com/", "https://countersign.acme.com"},
+		{"", "http://localhost:8081", "http://localhost:8081"},
+	} {
+		var cfg config.API
+		err := config.Read(&cfg, []string{"DATABASE_URL=postgres://db/x", "COUNTERSIGN_LISTEN=" + tt.listen, "COUNTERSIGN_PUBLIC_URL=" + tt.public})
+		if got := cfg.Address(); err != nil || got != tt.want {
+			t.Errorf("Address on %q with %q = %q, %v, want %q", tt.listen, tt.public, got, err, tt.want)
+		}
+	}
+	for _, bad := range []string{"http://countersign.acme.com", "https://a.example/path", "https://u@a.example", "https://a.example?x", "ftp://127.0.0.1", "a.example"} {
+		if err := config.Read(&config.API{}, []string{"DATABASE_URL=postgres://db/x", "COUNTERSIGN_PUBLIC_URL=" + bad}); err == nil {
+			t.Errorf("COUNTERSIGN_PUBLIC_URL=%s is taken", bad)
 		}
 	}
 }

@@ -76,6 +76,25 @@ func address(to *string) func(string) error {
 	}
 }
 
+// origin parses an https address without a path, or an http one of this machine.
+func origin(to *string) func(string) error {
+	return func(text string) error {
+		u, err := url.Parse(strings.TrimSuffix(text, "/"))
+		if err != nil || u.Host == "" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || u.ForceQuery ||
+			u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+			return errors.New("must be an https address without a path, such as https://countersign.acme.com; on this machine it may be http")
+		}
+		*to = u.String()
+		return nil
+	}
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
 func collector(to *string) func(string) error {
 	return func(text string) error {
 		u, err := url.Parse(text)

@@ -87,7 +87,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: e.pool, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
+		Vault: e.vault, PublicURL: e.url, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
 	})
 	if err != nil {
 		return "", err

@@ -45,6 +45,9 @@ func (k Kind) Error() string { return string(k) }
 type Error struct {
 	Kind Kind
 	Text string
+	// Code, if any, is a stable word for this failure among those of its kind; the
+	// API shows it to programs.
+	Code string
 	// Pointer, if any, is a JSON Pointer to the field of the request that is
 	// refused, or of the thing that the request is about, and Rule the rule that
 	// the field breaks.
@@ -74,6 +77,11 @@ type Quota struct {
 // New returns an error of a kind whose text may be shown to the caller.
 func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// Coded is New with a code.
+func Coded(code string, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: code}
 }
 
 // At is New for a field, and the rule that it breaks.

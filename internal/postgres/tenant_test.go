@@ -57,6 +57,9 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash) VALUES ($1::uuid, $1::uuid, 'n', 'agent', uuid_send($1::uuid))`,
 		`INSERT INTO operators (tenant_id, operator_id, name) VALUES ($1, $1, 'n')`,
 		`INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience) VALUES ($1::uuid, 'p', 'https://issuer', $1::uuid::text)`,
+		`INSERT INTO web_sessions (tenant_id, session_id, secret_hash, via, person, operator_id, idle_at, expires_at)
+			VALUES ($1::uuid, $1::uuid, uuid_send($1::uuid), 'oidc', $1::uuid, $1::uuid, now() + interval '1 hour', now() + interval '1 hour')`,
+		`INSERT INTO login_codes (tenant_id, code_hash, person, operator_id, expires_at) VALUES ($1::uuid, uuid_send($1::uuid), $1::uuid, $1::uuid, now() + interval '1 hour')`,
 		`INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 's', 'builtin')`,
 		`INSERT INTO tools (tenant_id, source_id, name, input_schema, digest) VALUES ($1, 's', 't', '{}', '')`,
 		`INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'allow')`,
@@ -278,7 +281,7 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 		}
 	}
 
-	want := []string{"actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "operators", "outbox", "proposals", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_proposals"}
+	want := []string{"actions", "api_tokens", "approvals", "buckets", "checkpoints", "db_logins", "dead_letters", "decisions", "events", "identity_providers", "login_codes", "operators", "outbox", "proposals", "retention", "snapshots", "subscriptions", "tenants", "tool_executions", "triage_proposals", "web_sessions"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("what the owner sees (-want +got):\n%s", diff)
 	}

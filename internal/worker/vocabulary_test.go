@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -47,6 +48,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 			catalog.KindSlack, catalog.KindLinear, catalog.KindSentry, catalog.KindWebhook, catalog.KindMail),
 		"sources_drift_guard_check": words(catalog.GuardFull, catalog.GuardInterface),
 		"reviews_risk_check":        words(envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh),
+		"web_sessions_via_check":    words(identity.ViaCode, identity.ViaOIDC, identity.ViaToken),
 		"votes_decision_check":      words(envelope.DecisionGrant, envelope.DecisionDeny),
 		"breakers_state_check":      words(breaker.StateClosed, breaker.StateOpen, breaker.StateHalfOpen),
 		"buckets_calendar_check":    words(limits.PeriodHour, limits.PeriodDay, limits.PeriodWeek, limits.PeriodMonth),

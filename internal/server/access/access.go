@@ -22,7 +22,7 @@ type Route struct {
 	// token.
 	Roles []identity.Role
 	// Scope is the scope that a token narrowed to scopes must have. Every
-	// route with roles has one, except getMe.
+	// route with roles has one, except those about the caller itself.
 	Scope identity.Scope
 }
 

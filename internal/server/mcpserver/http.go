@@ -131,7 +131,7 @@ func (srv *Server) authenticate(r *http.Request) (token string, by identity.Prin
 	if !allowedOrigin(r) {
 		return "", by, fault.New(fault.Denied, "a page of another origin may not do this")
 	}
-	return srv.Authenticate(r)
+	return srv.AuthenticateToken(r)
 }
 
 // allowedOrigin reports whether a request is not sent by a web page, or by a

@@ -84,6 +84,10 @@ func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 	if cfg.MailCipher, err = account.NewCipher(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))); err != nil {
 		t.Fatal(err)
 	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.api.ServeHTTP(w, r) }))
+	if cfg.PublicURL == "" {
+		cfg.PublicURL = "http://" + server.Listener.Addr().String()
+	}
 	cache := settings.NewCache()
 	h.api, err = rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: intake.New(db, cache, intake.Config{}), Approval: approval.New(db, cache, approval.Config{}),
@@ -91,7 +95,7 @@ func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(h.api)
+	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(h.api.Close)
 	h.url = server.URL

@@ -178,6 +178,13 @@ func routes() []route {
 		{Route: access.Route{Pattern: "PUT /api/v1/limits", Operation: "putLimits", Roles: admin, Scope: identity.LimitsWrite}, maxBody: limitsBytes, handle: request.WithBody(limits.Put)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/me", Operation: "getMe", Roles: all}, handle: accounts.Me},
+		{Route: access.Route{Pattern: "GET /api/v1/me/sessions", Operation: "listMySessions", Roles: readers}, handle: accounts.Sessions},
+		{Route: access.Route{Pattern: "DELETE /api/v1/me/sessions/{id}", Operation: "endMySession", Roles: readers}, handle: accounts.EndSession},
+		{Route: access.Route{Pattern: "POST /api/v1/login-codes", Operation: "createLoginCode", Roles: readers}, handle: accounts.CreateLoginCode},
+		{Route: access.Route{Pattern: "GET /auth/options", Operation: "getLoginOptions"}, handle: accounts.LoginOptions},
+		{Route: access.Route{Pattern: "POST /auth/session", Operation: "openSession"}, maxBody: one, handle: request.WithBody(accounts.OpenSession)},
+		{Route: access.Route{Pattern: "POST /auth/touch", Operation: "touchSession", Roles: readers}, handle: accounts.TouchSession},
+		{Route: access.Route{Pattern: "POST /auth/logout", Operation: "closeSession"}, handle: accounts.CloseSession},
 		{Route: access.Route{Pattern: "GET /api/v1/tokens", Operation: "listTokens", Roles: admin, Scope: identity.TokensManage}, handle: accounts.Tokens},
 		{Route: access.Route{Pattern: "POST /api/v1/tokens", Operation: "issueToken", Roles: admin, Scope: identity.TokensManage}, maxBody: one, handle: request.WithBody(accounts.IssueToken)},
 		{Route: access.Route{Pattern: "POST /api/v1/tokens/{id}/rotate", Operation: "rotateToken", Roles: admin, Scope: identity.TokensManage}, maxBody: one, handle: accounts.RotateToken},

@@ -66,6 +66,9 @@ type Config struct {
 	// here at once, as COUNTERSIGN_TOKEN_STREAMS and COUNTERSIGN_TOKEN_WAITS
 	// say; zero means 100 and 200. A tenant has five times as many.
 	Streams, Waits int
+	// PublicURL is where people reach the API: an https address without a path, or
+	// http on this machine. Without it there are no login codes.
+	PublicURL string
 	// TrustedProxies are the proxies whose headers about a client's address
 	// count.
 	TrustedProxies []netip.Prefix
@@ -122,10 +125,14 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	browser, err := request.NewBrowser(cfg.PublicURL)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
-		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Routes: accessTable(),
+		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
 		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}

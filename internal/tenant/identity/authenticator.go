@@ -64,6 +64,25 @@ func NewAuthenticator(db postgres.Begins) *Authenticator {
 // do nothing here, and fault.Busy if the issuer does not answer; any other
 // says that nobody could find out.
 func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.Time) (Principal, error) {
+	return a.authenticate(ctx, text, now, a.lookUp)
+}
+
+// AuthenticateSession returns who shows the secret of a browser session. The
+// error is ErrSession for a session that is over; any other says that nobody
+// could find out.
+func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, now time.Time) (Principal, error) {
+	who, err := a.authenticate(ctx, text, now, a.lookUpSession)
+	if errors.Is(err, ErrToken) {
+		err = ErrSession
+	}
+	return who, err
+}
+
+// finder finds out who shows a text, and until when that is valid; the zero time
+// is until it is revoked.
+type finder func(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error)
+
+func (a *Authenticator) authenticate(ctx context.Context, text string, now time.Time, find finder) (Principal, error) {
 	hash := sha256.Sum256([]byte(text))
 	a.mu.Lock()
 	found, ok := a.known[hash]
@@ -74,7 +93,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.
 	if ok && now.Before(found.until) {
 		return found.who, nil
 	}
-	who, until, err := a.lookUp(ctx, text, now)
+	who, until, err := find(ctx, text, now)
 	switch {
 	case errors.Is(err, ErrToken):
 		return Principal{}, ErrToken
@@ -90,8 +109,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.
 	return who, nil
 }
 
-// lookUp finds out who shows a token, and until when it is valid; the zero
-// time is until it is revoked.
+// lookUp is the finder for tokens.
 func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error) {
 	if !strings.HasPrefix(text, tokenPrefix) {
 		return a.authenticateSigned(ctx, text, now)
@@ -108,13 +126,13 @@ func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) 
 	return who, until, err
 }
 
-// Forget has the next look at what a token, or a person, shows ask again. It
-// makes a revocation effective at once where it was made.
+// Forget has the next look at what a token, a person or a browser session shows
+// ask again. It makes a revocation effective at once where it was made.
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for hash, r := range a.known {
-		if r.who.Token == id || r.who.Operator == uuid.UUID(id) {
+		if r.who.Token == id || r.who.Operator == uuid.UUID(id) || r.who.Browser.ID == uuid.UUID(id) {
 			delete(a.known, hash)
 		}
 	}

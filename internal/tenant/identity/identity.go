@@ -93,9 +93,13 @@ type Principal struct {
 	// Maker is the person who made the token, and whom it stands for if it has
 	// no operator; zero for none.
 	Maker uuid.UUID
+	// Browser is the browser session that was shown in place of a token; zero for
+	// none.
+	Browser BrowserSession
 }
 
-// Equal reports whether two principals are the same and may the same.
+// Equal reports whether two principals are the same and may the same, with
+// whatever they showed.
 func (p Principal) Equal(q Principal) bool {
 	return p.Token == q.Token && p.Tenant == q.Tenant && p.Name == q.Name && p.Role == q.Role && p.Employee == q.Employee &&
 		p.Session == q.Session && p.Operator == q.Operator &&
@@ -125,7 +129,8 @@ func (p Principal) Actor() envelope.Actor {
 }
 
 // Token is the text that its holder shows: cs_, the role, and 256 random bits
-// in base64url. It hides itself from logs; Text reveals it.
+// in base64url. The secrets of browser sessions and login codes have another word
+// in place of the role, and are no tokens. It hides itself from logs; Text reveals it.
 type Token struct {
 	text string
 }
@@ -135,17 +140,25 @@ const (
 	tokenBytes  = 32
 )
 
-func newToken(role Role) Token {
+func newToken(role Role) Token { return newSecret(string(role)) }
+
+// newSecret returns a secret whose text says what it is for.
+func newSecret(kind string) Token {
 	secret := make([]byte, tokenBytes)
 	_, _ = rand.Read(secret) // never fails: it ends the process rather than give less
-	return Token{tokenPrefix + string(role) + "_" + base64.RawURLEncoding.EncodeToString(secret)}
+	return Token{tokenPrefix + kind + "_" + base64.RawURLEncoding.EncodeToString(secret)}
 }
 
 // parseToken refuses what cannot be a token, before anybody is asked.
 func parseToken(text string) (Token, error) {
+	return parseSecret(text, func(kind string) bool { return Role(kind).Valid() })
+}
+
+// parseSecret refuses what is not a secret of a kind.
+func parseSecret(text string, is func(kind string) bool) (Token, error) {
 	rest, ok := strings.CutPrefix(text, tokenPrefix)
-	role, secret, found := strings.Cut(rest, "_")
-	if !ok || !found || !Role(role).Valid() {
+	kind, secret, found := strings.Cut(rest, "_")
+	if !ok || !found || !is(kind) {
 		return Token{}, ErrToken
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(secret)

@@ -16,12 +16,24 @@ import (
 
 // GET /api/v1/me shows who the caller is and which operations it may call.
 func Me(c *request.Call) error {
+	is, err := me(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, is)
+}
+
+// me returns who the caller is.
+func me(c *request.Call) (wire.Me, error) {
 	by := c.By
 	is := wire.Me{TenantID: by.Tenant.String(), TokenGrant: by.Grant(), Operations: c.Routes.Operations(by)}
 	names := by.MayName()
 	is.Automations, is.Employees, is.Sessions = names.Automations, names.Employees, names.Sessions
 	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
 		is.TokenID = by.Token.String()
+	}
+	if by.Browser.ID != uuid.Nil {
+		is.Session = sessionEnds(by.Browser)
 	}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {
 		if is.Tenant, err = identity.TenantName(ctx, tx, c.By.Tenant); err != nil || by.Operator == uuid.Nil {
@@ -31,8 +43,5 @@ func Me(c *request.Call) error {
 		is.Email = person.Email
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, is)
+	return is, err
 }

@@ -37,6 +37,8 @@ type Backend struct {
 	Approval *approval.Service
 	Auth     *identity.Authenticator
 	Broker   *broker.Broker
+	// Browser keeps the sessions of people in their browsers.
+	Browser *Browser
 	// Routes are every route of the API, for the routes of a caller.
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.

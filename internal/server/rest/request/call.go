@@ -40,16 +40,33 @@ type Call struct {
 	Note   string
 }
 
-// Authenticate returns who sent the request. The error is ErrNoToken, or that
-// of identity.Authenticator.
+// Authenticate returns who sent the request, by its token or by the session of
+// its browser, never by both. A session counts only for pages of this server. The
+// error is ErrNoToken, or that of identity.Authenticator.
 func (c *Call) Authenticate() (identity.Principal, error) {
-	_, by, err := c.Backend.Authenticate(c.R)
-	return by, err
+	session, err := c.Browser.Secret(c.R)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	if session == "" {
+		_, by, err := c.AuthenticateToken(c.R)
+		return by, err
+	}
+	if c.R.Header.Get("Authorization") != "" {
+		return identity.Principal{}, errTwoCredentials
+	}
+	if err := c.Browser.SameSite(c.R); err != nil {
+		return identity.Principal{}, err
+	}
+	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)
+	defer cancel()
+	return c.Auth.AuthenticateSession(ctx, session, time.Now())
 }
 
-// Authenticate returns the token of a request and who sent it. The error is
-// ErrNoToken, or that of identity.Authenticator.
-func (b *Backend) Authenticate(r *http.Request) (token string, by identity.Principal, err error) {
+// AuthenticateToken returns the token of a request and who sent it. Whoever calls
+// it takes no sessions of browsers. The error is ErrNoToken, or that of
+// identity.Authenticator.
+func (b *Backend) AuthenticateToken(r *http.Request) (token string, by identity.Principal, err error) {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return "", by, ErrNoToken

@@ -1,0 +1,43 @@
+-- name: LoginCodeInsert :exec
+INSERT INTO login_codes (tenant_id, code_hash, person, operator_id, token_hash, expires_at)
+VALUES (@tenant_id, @code_hash, @person, @operator_id, @token_hash, @expires_at);
+
+-- name: LoginCodesPrune :exec
+-- Deletes the codes that have expired, and all but the newest of a person.
+DELETE FROM login_codes c
+WHERE c.tenant_id = @tenant_id
+    AND (c.expires_at <= now() OR c.code_hash IN (
+        SELECT o.code_hash FROM login_codes o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.created_at DESC OFFSET @keep));
+
+-- name: WebSessionDelete :execrows
+-- Of a person; with a token only a session that acts as the token.
+DELETE FROM web_sessions s
+WHERE s.tenant_id = @tenant_id AND s.session_id = @session_id AND s.person = @person
+    AND (sqlc.narg(token_id)::uuid IS NULL OR s.token_id = sqlc.narg(token_id)::uuid);
+
+-- name: WebSessionInsert :exec
+INSERT INTO web_sessions (tenant_id, session_id, secret_hash, via, person, operator_id, token_id, token_hash, idle_at, expires_at, address, program)
+VALUES (@tenant_id, @session_id, @secret_hash, @via, @person, @operator_id, @token_id, @token_hash, @idle_at, @expires_at, @address, @program);
+
+-- name: WebSessionTouch :one
+-- A session that is over stays so.
+UPDATE web_sessions s
+SET used_at = now(), idle_at = least(now() + make_interval(secs => @idle_seconds::double precision), s.expires_at)
+WHERE s.tenant_id = @tenant_id AND s.session_id = @session_id AND s.idle_at > now() AND s.expires_at > now()
+RETURNING s.idle_at, s.expires_at;
+
+-- name: WebSessions :many
+-- Newest first: session ids are UUIDv7, which increase with time.
+SELECT s.session_id, s.via, s.created_at, s.used_at, s.idle_at, s.expires_at, s.address, s.program
+FROM web_sessions s
+WHERE s.tenant_id = @tenant_id AND s.person = @person AND s.session_id < @before AND s.idle_at > now() AND s.expires_at > now()
+    AND (sqlc.narg(token_id)::uuid IS NULL OR s.token_id = sqlc.narg(token_id)::uuid)
+ORDER BY s.session_id DESC
+LIMIT @most;
+
+-- name: WebSessionsPrune :exec
+-- Deletes the sessions that are over, and all but the newest of a person.
+DELETE FROM web_sessions s
+WHERE s.tenant_id = @tenant_id
+    AND (s.expires_at <= now() OR s.session_id IN (
+        SELECT o.session_id FROM web_sessions o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.session_id DESC OFFSET @keep));

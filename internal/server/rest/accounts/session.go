@@ -1,0 +1,158 @@
+package accounts
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+func sessionEnds(is identity.BrowserSession) *wire.SessionEnds {
+	return &wire.SessionEnds{ID: is.ID.String(), ExpiresAt: is.ExpiresAt, IdleAt: is.IdleAt}
+}
+
+// GET /auth/options lists the ways to log in to an organisation. It says of a
+// name that nobody has what it says of one without providers.
+func LoginOptions(c *request.Call) error {
+	named := c.Query.Get("organisation")
+	answer := wire.LoginOptions{Providers: []wire.LoginProvider{}, IdleMinutes: int(identity.SessionIdle / time.Minute)}
+	_, name, err := c.Auth.LoginTenant(c.R.Context(), named)
+	if err != nil {
+		return err
+	}
+	if named != "" {
+		name = named
+	}
+	if name != "" {
+		answer.Organisation = &name
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// openSessionBody is the body of POST /auth/session.
+type openSessionBody struct{ Code, Token string }
+
+// POST /auth/session opens a session for whoever shows a login code or a token.
+func OpenSession(c *request.Call, body openSessionBody) error {
+	if err := c.Browser.SameSite(c.R); err != nil {
+		return err
+	}
+	if c.R.Header.Get("Authorization") != "" {
+		return fault.Coded("two_credentials", fault.Invalid, "send the token in the body alone")
+	}
+	var made identity.OpenedSession
+	var err error
+	if body.Code != "" {
+		made, err = c.Auth.OpenWithCode(c.R.Context(), body.Code, c.Visitor(), time.Now())
+	} else {
+		made, err = c.Auth.OpenWithToken(c.R.Context(), body.Token, c.Visitor(), time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	if err := keepSession(c, made); err != nil {
+		return err
+	}
+	is, err := me(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, is)
+}
+
+// keepSession has the browser of a request keep a session that was opened for it,
+// and ends the one that it had.
+func keepSession(c *request.Call, made identity.OpenedSession) error {
+	if old, err := c.Browser.Secret(c.R); err == nil && old != "" {
+		if err := c.Auth.EndSession(c.R.Context(), old); err != nil {
+			return err
+		}
+	}
+	c.By = made.Principal
+	request.SetCaller(c.R.Context(), c.By)
+	c.Browser.SetSession(c.W, c.R, made.Secret.Text())
+	return nil
+}
+
+// POST /auth/touch notes that a person did something in the browser.
+func TouchSession(c *request.Call) error {
+	if c.By.Browser.ID == uuid.Nil {
+		return fault.Coded("no_session", fault.Conflict, "a token has no session that could end")
+	}
+	is, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (identity.BrowserSession, error) {
+		return identity.TouchSession(ctx, tx, c.By)
+	})
+	if err != nil {
+		return err
+	}
+	c.Auth.Forget(identity.TokenID(is.ID))
+	return c.JSON(http.StatusOK, sessionEnds(is))
+}
+
+// POST /auth/logout ends the session of the browser. One that has ended already
+// is no error.
+func CloseSession(c *request.Call) error {
+	if err := c.Browser.SameSite(c.R); err != nil {
+		return err
+	}
+	if secret, err := c.Browser.Secret(c.R); err == nil && secret != "" {
+		if err := c.Auth.EndSession(c.R.Context(), secret); err != nil {
+			return err
+		}
+	}
+	c.Browser.SetSession(c.W, c.R, "")
+	c.W.Header().Set("Clear-Site-Data", `"cache"`)
+	return c.NoContent()
+}
+
+// POST /api/v1/login-codes makes a code that opens one session for the caller.
+func CreateLoginCode(c *request.Call) error {
+	const page = "/login#code="
+	at, err := c.Browser.PublicURL(page)
+	if err != nil {
+		return err
+	}
+	_, shown, _ := strings.Cut(c.R.Header.Get("Authorization"), " ")
+	var code wire.LoginCode
+	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
+		made, until, err := identity.NewLoginCode(ctx, tx, c.By, shown, time.Now())
+		code = wire.LoginCode{Code: made.Text(), URL: at + made.Text(), ExpiresAt: until}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, code)
+}
+
+// GET /api/v1/me/sessions lists the browser sessions of the caller.
+func Sessions(c *request.Call) error {
+	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.BrowserSession, error) {
+		return identity.Sessions(ctx, tx, c.By, uuid.UUID(before), most)
+	}
+	return request.AnswerPage(c, "sessions", read, request.Same[wire.BrowserSession], func(s wire.BrowserSession) envelope.ActionID {
+		return envelope.ActionID(uuid.MustParse(s.ID))
+	})
+}
+
+// DELETE /api/v1/me/sessions/{id} ends a browser session of the caller.
+func EndSession(c *request.Call) error {
+	id, err := c.UUID()
+	if err != nil {
+		return err
+	}
+	if err := c.InTx(func(ctx context.Context, tx pgx.Tx) error { return identity.DeleteSession(ctx, tx, c.By, id) }); err != nil {
+		return err
+	}
+	c.Auth.Forget(identity.TokenID(id))
+	return c.NoContent()
+}

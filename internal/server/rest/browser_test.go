@@ -1,0 +1,292 @@
+package rest_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// browser sends requests with the cookie of a session, as a page of the server
+// does.
+type browser struct {
+	*client
+	cookie string
+}
+
+// cookieOf returns the cookie that an answer sets, as name=value, with its other
+// attributes.
+func (a answer) cookieOf(t testing.TB) (cookie, attributes string) {
+	t.Helper()
+	cookie, attributes, _ = strings.Cut(a.header.Get("Set-Cookie"), "; ")
+	if cookie == "" {
+		t.Fatalf("no cookie is set: %v", a.header)
+	}
+	return cookie, attributes
+}
+
+// login opens a session with a login code or a token.
+func (h *fixture) login(body object) browser {
+	h.t.Helper()
+	b := browser{client: &client{fixture: h}}
+	b.cookie, _ = b.client.send("POST", "/auth/session", body).wants(h.t, 200).cookieOf(h.t)
+	return b
+}
+
+func (b browser) send(method, path string, body any, header ...string) answer {
+	b.t.Helper()
+	return b.client.send(method, path, body, append([]string{"Cookie", b.cookie, "Sec-Fetch-Site", "same-origin"}, header...)...)
+}
+
+// code makes a login code.
+func (c *client) code() wire.LoginCode {
+	c.t.Helper()
+	var made wire.LoginCode
+	c.send("POST", "/api/v1/login-codes", nil).wants(c.t, 201).into(c.t, &made)
+	return made
+}
+
+// refused fails the test unless an answer is a problem with a status and a code.
+func (a answer) refused(t testing.TB, status int, code string) {
+	t.Helper()
+	var p wire.Problem
+	a.into(t, &p)
+	if a.status != status || p.Code != code {
+		t.Errorf("answer = %d %s, want %d %s", a.status, a.body, status, code)
+	}
+}
+
+func TestASessionActsAsItsToken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("sessions")
+	code := f.operator.code()
+	if !strings.HasPrefix(code.URL, f.url+"/login#code=cs_code_") || !strings.HasSuffix(code.URL, code.Code) {
+		t.Errorf("address = %s", code.URL)
+	}
+
+	for name, body := range map[string]object{"code": {"code": code.Code}, "token": {"token": f.operator.token}} {
+		in := f.login(body)
+		var me wire.Me
+		in.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &me)
+		if me.TokenID != f.operator.id.String() || me.Role != "operator" || me.Session == nil || !me.Session.IdleAt.Before(me.Session.ExpiresAt) {
+			t.Errorf("by %s: me = %+v", name, me)
+		}
+		id := f.agent.propose("write")
+		if a := in.send("POST", path(id, "/approve"), object{}).wants(t, 200).action(t); a.Decision.By != f.operator.named("operator") {
+			t.Errorf("by %s: decided by %q, want as the token", name, a.Decision.By)
+		}
+		in.send("GET", "/api/v1/tokens", nil).wants(t, 403)
+		in.send("POST", "/auth/logout", nil).wants(t, 204)
+		in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+	}
+	for _, secret := range []string{code.Code, f.operator.token} {
+		if strings.Contains(f.logs.String(), secret) {
+			t.Error("the log holds a code or a token")
+		}
+	}
+}
+
+func TestTheCookieIsForThisServerAlone(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t)
+	plain := newFixtureWith(t, db, rest.Config{}).tenant("cookies")
+	behindTLS := newFixtureWith(t, db, rest.Config{PublicURL: "https://countersign.example.org"})
+	open := object{"token": plain.operator.token}
+
+	cookie, attributes := plain.operator.withoutToken().send("POST", "/auth/session", open).wants(t, 200).cookieOf(t)
+	if !strings.HasPrefix(cookie, "cs=cs_session_") || attributes != "Path=/; HttpOnly; SameSite=Strict" {
+		t.Errorf("cookie on this machine = %s; %s", cookie, attributes)
+	}
+	cookie, attributes = (&client{fixture: behindTLS}).send("POST", "/auth/session", open).wants(t, 200).cookieOf(t)
+	if !strings.HasPrefix(cookie, "__Host-cs=cs_session_") || attributes != "Path=/; HttpOnly; Secure; SameSite=Strict" {
+		t.Errorf("cookie over https = %s; %s", cookie, attributes)
+	}
+	renamed := browser{&client{fixture: behindTLS}, strings.TrimPrefix(cookie, "__Host-")}
+	renamed.send("GET", "/api/v1/me", nil).wants(t, 401)
+}
+
+func (c *client) withoutToken() *client { return &client{fixture: c.fixture} }
+
+func TestOtherSitesUseNoSession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("sites")
+	in := f.login(object{"token": f.operator.token})
+	id := f.agent.propose("write")
+
+	for name, header := range map[string][]string{
+		"another site":              {"Sec-Fetch-Site", "cross-site"},
+		"another host of this site": {"Sec-Fetch-Site", "same-site"},
+		"another origin":            {"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
+		"no origin":                 {"Sec-Fetch-Site", "", "Origin", "null"},
+	} {
+		in.send("POST", path(id, "/approve"), object{}, header...).refused(t, 403, "cross_site")
+		in.send("POST", "/auth/logout", nil, header...).refused(t, 403, "cross_site")
+		in.send("POST", "/auth/session", object{"token": f.agent.token}, header...).refused(t, 403, "cross_site")
+		if header[1] != "" {
+			in.send("GET", "/api/v1/me", nil, header...).refused(t, 403, "cross_site")
+		}
+		if t.Failed() {
+			t.Fatalf("by %s", name)
+		}
+	}
+	for _, header := range [][]string{{"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Site", ""}, {"Sec-Fetch-Site", "", "Origin", f.url}} {
+		in.send("GET", "/api/v1/me", nil, header...).wants(t, 200)
+	}
+	in.send("POST", path(id, "/approve"), object{}).wants(t, 200)
+}
+
+func TestOneCredentialAtATime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("both")
+	in := f.login(object{"token": f.operator.token})
+
+	in.send("GET", "/api/v1/me", nil, "Authorization", "Bearer "+f.admin.token).refused(t, 400, "two_credentials")
+	in.send("GET", "/api/v1/me", nil, "Cookie", in.cookie+"; "+in.cookie).refused(t, 400, "two_credentials")
+	f.admin.send("POST", "/auth/session", object{"token": f.operator.token}).refused(t, 400, "two_credentials")
+	in.withoutToken().send("GET", "/api/v1/me", nil, "Authorization", "Bearer "+strings.TrimPrefix(in.cookie, "cs=")).wants(t, 401)
+	in.send("POST", "/api/v1/login-codes", nil).refused(t, 403, "no_token")
+	f.operator.send("POST", "/auth/touch", nil).refused(t, 409, "no_session")
+}
+
+func TestALoginMakesASessionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("fixation")
+	planted := f.login(object{"token": f.operator.token})
+
+	cookie, _ := planted.send("POST", "/auth/session", object{"token": f.admin.token}).wants(t, 200).cookieOf(t)
+
+	if cookie == planted.cookie {
+		t.Fatal("the login took over the cookie that was there")
+	}
+	planted.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+	made := "cs=cs_session_" + strings.Repeat("A", 43)
+	cookie, _ = browser{planted.client, made}.send("POST", "/auth/session", object{"token": f.admin.token}).wants(t, 200).cookieOf(t)
+	if cookie == made {
+		t.Error("the login took over a cookie that somebody made up")
+	}
+}
+
+func TestACodeOpensOneSession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("once")
+	code := f.operator.code()
+
+	var wg sync.WaitGroup
+	opened := make(chan int, 8)
+	for range cap(opened) {
+		wg.Go(func() {
+			a, err := f.operator.withoutToken().trySend(t.Context(), "POST", "/auth/session", object{"code": code.Code})
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- a.status
+		})
+	}
+	wg.Wait()
+	close(opened)
+
+	count := map[int]int{}
+	for status := range opened {
+		count[status]++
+	}
+	if count[http.StatusOK] != 1 || count[http.StatusUnauthorized] != 7 {
+		t.Errorf("eight logins with one code = %v, want one", count)
+	}
+}
+
+func TestWhoGetsNoSession(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("none")
+	anyone := f.operator.withoutToken()
+	late := f.operator.code()
+	if _, err := f.db.Exec(t.Context(), "UPDATE login_codes SET expires_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	revoked := f.holder(identity.Grant{Name: "gone", Role: identity.RoleOperator})
+	ended := revoked.code()
+	f.admin.send("DELETE", "/api/v1/tokens/"+revoked.id.String(), nil).wants(t, 204)
+
+	f.agent.send("POST", "/api/v1/login-codes", nil).wants(t, 403)
+	anyone.send("POST", "/auth/session", object{"token": f.agent.token}).refused(t, 403, "agent_token")
+	for name, body := range map[string]object{
+		"a late code":           {"code": late.Code},
+		"the code of a token":   {"code": ended.Code},
+		"a revoked token":       {"token": revoked.token},
+		"a token as a code":     {"code": f.operator.token},
+		"a code as a token":     {"token": f.operator.code().Code},
+		"what nobody gave":      {"code": "cs_code_" + strings.Repeat("A", 43)},
+		"a token of an issuer":  {"token": "eyJhbGciOiJub25lIn0.e30."},
+		"a text of other signs": {"token": "cs_owner_\u202e"},
+	} {
+		if a := anyone.send("POST", "/auth/session", body); a.status != 401 || a.header.Get("Set-Cookie") != "" {
+			t.Errorf("a login with %s = %d %s", name, a.status, a.body)
+		}
+	}
+	for _, body := range []object{{}, {"code": "a", "token": "b"}} {
+		anyone.send("POST", "/auth/session", body).wants(t, 400)
+	}
+}
+
+func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	f, elsewhere := h.tenant("mine"), h.tenant("elsewhere")
+	first, second := f.login(object{"token": f.operator.token}), f.login(object{"code": f.operator.code().Code})
+	other, stranger := f.login(object{"token": f.admin.token}), elsewhere.login(object{"token": elsewhere.admin.token})
+	var mine, page wire.Page[wire.BrowserSession]
+
+	second.send("GET", "/api/v1/me/sessions", nil, "User-Agent", "ignored").wants(t, 200).into(t, &mine)
+	if len(mine.Items) != 2 || !mine.Items[0].Current || mine.Items[1].Current || mine.Items[0].Via != "code" || mine.Items[1].Via != "token" ||
+		mine.Items[0].Address != "127.0.0.1" || mine.Items[0].Program != "Go-http-client/1.1" || time.Until(mine.Items[0].ExpiresAt) > identity.SessionMax {
+		t.Fatalf("sessions = %+v", mine.Items)
+	}
+	f.operator.send("GET", "/api/v1/me/sessions?limit=1", nil).wants(t, 200).into(t, &page)
+	f.operator.send("GET", "/api/v1/me/sessions?limit=1&cursor="+*page.NextCursor, nil).wants(t, 200).into(t, &page)
+	if page.Items[0].ID != mine.Items[1].ID || page.NextCursor != nil {
+		t.Errorf("second page = %+v", page)
+	}
+	for _, by := range []browser{other, stranger} {
+		by.send("DELETE", "/api/v1/me/sessions/"+mine.Items[1].ID, nil).wants(t, 404)
+	}
+	second.send("DELETE", "/api/v1/me/sessions/"+mine.Items[1].ID, nil).wants(t, 204)
+
+	first.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+	second.send("GET", "/api/v1/me", nil).wants(t, 200)
+	f.operator.send("POST", "/api/v1/tokens/"+f.operator.id.String()+"/rotate", nil).wants(t, 403)
+	f.admin.send("POST", "/api/v1/tokens/"+f.operator.id.String()+"/rotate", nil).wants(t, 200)
+	second.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+}
+
+func TestLoginOptions(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	anyone := &client{fixture: h}
+	options := func(query string) wire.LoginOptions {
+		t.Helper()
+		var got wire.LoginOptions
+		anyone.send("GET", "/auth/options"+query, nil).wants(t, 200).into(t, &got)
+		return got
+	}
+
+	if got := options(""); got.Organisation != nil || got.IdleMinutes != 60 {
+		t.Errorf("options of nobody = %+v", got)
+	}
+	h.tenant("acme")
+	if got := options(""); got.Organisation == nil || *got.Organisation != "acme" {
+		t.Errorf("options of the only organisation = %+v", got)
+	}
+	h.tenant("other")
+	if got := options(""); got.Organisation != nil {
+		t.Errorf("options of one of two = %+v", got)
+	}
+	known, unknown := options("?organisation=acme"), options("?organisation=nobody")
+	if *known.Organisation != "acme" || *unknown.Organisation != "nobody" || len(known.Providers)+len(unknown.Providers) != 0 {
+		t.Errorf("options = %+v and %+v", known, unknown)
+	}
+}

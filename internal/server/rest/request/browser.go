@@ -1,0 +1,135 @@
+package request
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// The names of the cookie of a session. Browsers keep the first for https alone,
+// and let no other host and no other path set it. The second is for this machine.
+const (
+	secureCookie = "__Host-cs"
+	plainCookie  = "cs"
+)
+
+// Browser is how browsers show and keep sessions.
+type Browser struct {
+	// publicURL is where people reach the API; empty if nobody said.
+	publicURL string
+	guard     *http.CrossOriginProtection
+}
+
+// NewBrowser returns a Browser for an address without a path; empty if it is not
+// known.
+func NewBrowser(publicURL string) (*Browser, error) {
+	b := &Browser{publicURL: publicURL, guard: http.NewCrossOriginProtection()}
+	if publicURL == "" {
+		return b, nil
+	}
+	return b, b.guard.AddTrustedOrigin(publicURL)
+}
+
+// The errors of requests with a cookie.
+var (
+	errCrossSite      = fault.Coded("cross_site", fault.Denied, "a page of another site may not do this")
+	errTwoCredentials = fault.Coded("two_credentials", fault.Invalid, "show a token or a session, not both")
+	errNoPublicURL    = fault.Coded("no_public_url", fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
+)
+
+// PublicURL returns the address of a path as people reach it. The error says that
+// the service does not know its own address.
+func (b *Browser) PublicURL(path string) (string, error) {
+	if b.publicURL == "" {
+		return "", errNoPublicURL
+	}
+	return b.publicURL + path, nil
+}
+
+// HasPublicURL reports whether the service knows its own address.
+func (b *Browser) HasPublicURL() bool { return b.publicURL != "" }
+
+// plain reports whether a request came without TLS, from this machine to an
+// address that is for this machine alone. Everywhere else a cookie is for https.
+func (b *Browser) plain(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !strings.HasPrefix(b.publicURL, "http://") || r.TLS != nil {
+		return false
+	}
+	address, err := netip.ParseAddrPort(at.String())
+	return err == nil && address.Addr().Unmap().IsLoopback()
+}
+
+func (b *Browser) cookieName(r *http.Request) string {
+	if b.plain(r) {
+		return plainCookie
+	}
+	return secureCookie
+}
+
+// Secret returns the secret of the session that a request shows; "" for none. Two
+// cookies of the name are an error: one of them may be somebody else's.
+func (b *Browser) Secret(r *http.Request) (string, error) {
+	found := r.CookiesNamed(b.cookieName(r))
+	if len(found) > 1 {
+		return "", errTwoCredentials
+	}
+	if len(found) == 0 {
+		return "", nil
+	}
+	return found[0].Value, nil
+}
+
+// SameSite returns nil for a request that no page of another site made. Reads
+// count too: what a page of another site cannot read it can still measure.
+func (b *Browser) SameSite(r *http.Request) error {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return errCrossSite
+	}
+	if b.guard.Check(r) != nil {
+		return errCrossSite
+	}
+	return nil
+}
+
+// SetSession has the browser keep the secret of a session until it is closed. An
+// empty secret has it forget the one that it has.
+func (b *Browser) SetSession(w http.ResponseWriter, r *http.Request, secret string) {
+	b.setCookie(w, r, &http.Cookie{Name: b.cookieName(r), Value: secret, SameSite: http.SameSiteStrictMode})
+}
+
+// setCookie sets a cookie for this host alone, which scripts cannot read. One
+// without a value is deleted.
+func (b *Browser) setCookie(w http.ResponseWriter, r *http.Request, cookie *http.Cookie) {
+	cookie.Path, cookie.HttpOnly, cookie.Secure = "/", true, !b.plain(r)
+	if cookie.Value == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+}
+
+// Visitor returns where the browser of a request is.
+func (c *Call) Visitor() identity.Visitor {
+	of := execution.OriginOf(c.R, execution.ViaUI, "", metaOf(c.R.Context()).TrustedProxies)
+	return identity.Visitor{Address: of.IP, Program: of.UserAgent}
+}
+
+// OwnPath returns a path of this server's pages that a request asked to be sent
+// to. Anything else, which may lead to another server, is the first page.
+func OwnPath(text string) string {
+	const first, most = "/", 2000
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, len(text) > most, !strings.HasPrefix(text, "/"), strings.HasPrefix(text, "//"), strings.ContainsAny(text, "\\\r\n\t"),
+		u.Scheme != "", u.Host != "", u.User != nil:
+		return first
+	}
+	return text
+}

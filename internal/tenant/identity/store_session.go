@@ -1,0 +1,171 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// tokenHolder finds the holder of a token by its hash. The error is ErrToken for
+// one that is not valid.
+func tokenHolder(ctx context.Context, tx pgx.Tx, hash []byte) (holder, error) {
+	who, until, err := lookUp(ctx, tx, hash)
+	return holder{who, hash, until}, err
+}
+
+// personHolder is a person as the functions of login codes and sessions return
+// it.
+func personHolder(tenant uuid.UUID, operator *uuid.UUID, name, role *string) holder {
+	person := Operator{ID: postgres.OrZero(operator), Name: postgres.OrZero(name), RoleSet: Role(postgres.OrZero(role))}
+	return holder{Principal: person.principal(envelope.TenantID(tenant))}
+}
+
+// redeemCode uses up a login code, and returns whom it is for. The function looks
+// across tenants; sqlc does not see its columns.
+func redeemCode(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (holder, error) {
+	const query = "SELECT tenant_id, token_hash, operator_id, operator_name, operator_role FROM redeem_login_code($1)"
+	var tenant uuid.UUID
+	var token []byte
+	var operator *uuid.UUID
+	var name, role *string
+	if err := tx.QueryRow(ctx, query, hash[:]).Scan(&tenant, &token, &operator, &name, &role); err != nil {
+		return holder{}, postgres.Found(err, ErrToken)
+	}
+	if token != nil {
+		return tokenHolder(ctx, tx, token)
+	}
+	return personHolder(tenant, operator, name, role), nil
+}
+
+// sessionHolder finds whom a browser session is of. The error is ErrToken for a
+// session that is over.
+func sessionHolder(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (Principal, error) {
+	const query = "SELECT tenant_id, session_id, idle_at, expires_at, token_hash, operator_id, operator_name, operator_role FROM authenticate_session($1)"
+	var tenant uuid.UUID
+	var is BrowserSession
+	var token []byte
+	var operator *uuid.UUID
+	var name, role *string
+	err := tx.QueryRow(ctx, query, hash[:]).Scan(&tenant, &is.ID, &is.IdleAt, &is.ExpiresAt, &token, &operator, &name, &role)
+	if err != nil {
+		return Principal{}, postgres.Found(err, ErrToken)
+	}
+	of := personHolder(tenant, operator, name, role)
+	if token != nil {
+		if of, err = tokenHolder(ctx, tx, token); err != nil {
+			return Principal{}, err
+		}
+	}
+	is.endBy(of.until)
+	of.Browser = is
+	return of.Principal, nil
+}
+
+// endSession deletes a browser session by its hash, and returns its id; zero if
+// it was not there.
+func endSession(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (id uuid.UUID, err error) {
+	err = tx.QueryRow(ctx, "SELECT session_id FROM end_web_session($1)", hash[:]).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return id, err
+}
+
+func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder, via Via, from Visitor) error {
+	q, person, tenant := dbsqlc.New(), of.Person(), uuid.UUID(of.Tenant)
+	if err := q.WebSessionsPrune(ctx, tx, &dbsqlc.WebSessionsPruneParams{TenantID: tenant, Person: person, Keep: maxSessions - 1}); err != nil {
+		return err
+	}
+	hash, is := made.Secret.hash(), made.Principal.Browser
+	p := &dbsqlc.WebSessionInsertParams{
+		TenantID: tenant, SessionID: is.ID, SecretHash: hash[:], Via: string(via), Person: person, TokenHash: of.tokenHash,
+		IdleAt: is.IdleAt, ExpiresAt: is.ExpiresAt, Address: from.Address, Program: plain(from.Program, maxName),
+	}
+	if of.tokenHash == nil {
+		p.OperatorID = &of.Operator
+	} else {
+		p.TokenID = new(uuid.UUID(of.Token))
+	}
+	return q.WebSessionInsert(ctx, tx, p)
+}
+
+func insertCode(ctx context.Context, tx pgx.Tx, of holder, hash [sha256.Size]byte, expiresAt time.Time) error {
+	q, person, tenant := dbsqlc.New(), of.Person(), uuid.UUID(of.Tenant)
+	if err := q.LoginCodesPrune(ctx, tx, &dbsqlc.LoginCodesPruneParams{TenantID: tenant, Person: person, Keep: maxLoginCodes - 1}); err != nil {
+		return err
+	}
+	p := &dbsqlc.LoginCodeInsertParams{TenantID: tenant, CodeHash: hash[:], Person: person, TokenHash: of.tokenHash, ExpiresAt: expiresAt}
+	if of.tokenHash == nil {
+		p.OperatorID = &of.Operator
+	}
+	return q.LoginCodeInsert(ctx, tx, p)
+}
+
+// TouchSession notes that a person did something in the browser session of a
+// principal, in a transaction of its scope, and returns when the session ends
+// now. The error is ErrSession for one that is over.
+func TouchSession(ctx context.Context, tx pgx.Tx, by Principal) (BrowserSession, error) {
+	r, err := dbsqlc.New().WebSessionTouch(ctx, tx, &dbsqlc.WebSessionTouchParams{
+		IdleSeconds: SessionIdle.Seconds(), TenantID: uuid.UUID(by.Tenant), SessionID: by.Browser.ID,
+	})
+	return BrowserSession{by.Browser.ID, r.IdleAt, r.ExpiresAt}, postgres.Found(err, ErrSession)
+}
+
+// Sessions lists the browser sessions of the person behind a principal, newest
+// first, in a transaction of its scope: those before a session, at most so many.
+// A token that is narrowed sees those that act as itself. The zero id begins at
+// the newest.
+func Sessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, most int) ([]wire.BrowserSession, error) {
+	if before == uuid.Nil {
+		before = uuid.Max
+	}
+	rows, err := dbsqlc.New().WebSessions(ctx, tx, &dbsqlc.WebSessionsParams{
+		TenantID: uuid.UUID(by.Tenant), Person: by.Person(), Before: before, TokenID: by.ownSessions(), Most: int32(min(most, 1000)),
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.WebSessionsRow) wire.BrowserSession {
+		return wire.BrowserSession{
+			ID: r.SessionID.String(), Via: r.Via, CreatedAt: r.CreatedAt, UsedAt: r.UsedAt, IdleAt: r.IdleAt, ExpiresAt: r.ExpiresAt,
+			Address: r.Address, Program: r.Program, Current: r.SessionID == by.Browser.ID,
+		}
+	})
+}
+
+// ownSessions is the token whose sessions a principal may see: nil is all of its
+// person.
+func (p Principal) ownSessions() *uuid.UUID {
+	if !p.narrowed() {
+		return nil
+	}
+	return new(uuid.UUID(p.Token))
+}
+
+// DeleteSession ends a browser session of the person behind a principal, in a
+// transaction of its scope. One that is not there, or that Sessions does not list,
+// is fault.NotFound.
+func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) error {
+	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{
+		TenantID: uuid.UUID(by.Tenant), SessionID: id, Person: by.Person(), TokenID: by.ownSessions(),
+	})
+	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such session of yours"))
+}
+
+// loginTenant finds the tenant of a name; without a name the only one. The id is
+// zero for none.
+func loginTenant(ctx context.Context, tx pgx.Tx, name string) (id envelope.TenantID, is string, err error) {
+	var found uuid.UUID
+	err = tx.QueryRow(ctx, "SELECT tenant_id, name FROM login_tenant($1)", name).Scan(&found, &is)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return envelope.TenantID(found), is, err
+}
