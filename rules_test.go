@@ -53,6 +53,7 @@ func layers() map[string]layer {
 		"internal/mail/message":     {2, 1},
 		"internal/mail/listing":     {2, 1},
 		"internal/mail/watch":       {2, 1},
+		"internal/mail/quota":       {2, 1},
 		"internal/mail/...":         {2, 2},
 
 		"internal/audit":             {3, 0},

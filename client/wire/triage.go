@@ -89,9 +89,8 @@ type TriageStatus struct {
 	Account string `json:"account"`
 	Kind    string `json:"kind"`
 	Enabled bool   `json:"enabled"`
-	// State is one of disabled, unseen, running, watching, asked, failing, overdue and
-	// waiting;
-	// Reason says it in a sentence.
+	// State is one of disabled, unseen, running, watching, asked, failing, overdue,
+	// waiting and limited; Reason says it in a sentence.
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	// RunID is the run that reads the account now.
@@ -107,6 +106,31 @@ type TriageStatus struct {
 	// mail was read too.
 	Folders    int `json:"folders"`
 	Backfilled int `json:"backfilled"`
+	// Quota is nil for accounts of files, and before the first run.
+	Quota *TriageQuota `json:"quota,omitempty"`
+}
+
+// TriageQuota is what triage may still take of what a mail provider allows.
+type TriageQuota struct {
+	Provider string `json:"provider"`
+	// Until is when reading goes on, and Reason why it was stopped.
+	Until  *time.Time `json:"until,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	// Limits are those for an hour or longer.
+	Limits []TriageLimit `json:"limits"`
+}
+
+// TriageLimit is the share of a limit that triage takes at most, and what is left
+// of it.
+type TriageLimit struct {
+	// Of is units or bytes.
+	Of   string            `json:"of"`
+	Per  envelope.Duration `json:"per"`
+	Most int64             `json:"most"`
+	// Left is what could be taken at once at a time. What was taken comes back
+	// evenly.
+	Left int64     `json:"left"`
+	At   time.Time `json:"at"`
 }
 
 // TriageRun is one reading of an account.

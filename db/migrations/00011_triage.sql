@@ -52,9 +52,11 @@ CREATE TABLE triage_schedules (
     last_ended_at timestamptz,
     last_error   text,
     failures     integer     NOT NULL DEFAULT 0,
+    quota        jsonb       NOT NULL DEFAULT '{}',
     CONSTRAINT triage_schedules_pkey PRIMARY KEY (tenant_id, account_id),
     CONSTRAINT triage_schedules_account_fkey FOREIGN KEY (tenant_id, account_id) REFERENCES triage_accounts (tenant_id, account_id) ON DELETE CASCADE
 );
+COMMENT ON COLUMN triage_schedules.quota IS 'What the readers of the account may still take of the limits of its provider (quota.State).';
 COMMENT ON COLUMN triage_schedules.holder IS 'The run that reads the account now; every commit of a run requires it, so that one run at a time writes. lease_until is when another may take over.';
 
 CREATE TABLE triage_runs (

@@ -88,7 +88,7 @@ SET use = excluded.use, cursor = excluded.cursor, older = excluded.older,
 -- that writes begins with it: the row lock makes a run that lost its lease wait,
 -- and then find another holder.
 UPDATE triage_schedules s
-SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
+SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8), quota = @quota
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageLocations :many
@@ -255,7 +255,7 @@ WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.ended_at IS 
 -- name: TriageScheduleEnd :exec
 -- Records how a run ended, and when the next one is.
 UPDATE triage_schedules s
-SET last_ended_at = now(), last_error = nullif(@error::text, ''),
+SET last_ended_at = now(), last_error = nullif(@error::text, ''), quota = @quota,
     failures = CASE WHEN @error::text = '' THEN 0 ELSE s.failures + 1 END,
     next_run_at = now() + make_interval(secs => @pause_seconds::float8)
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
@@ -268,11 +268,12 @@ WHERE a.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM triage_schedules s 
 ON CONFLICT DO NOTHING;
 
 -- name: TriageScheduleStart :one
--- Returns how many runs failed one after the other.
+-- Returns how many runs failed one after the other, and what they left of the
+-- provider's limits.
 UPDATE triage_schedules s
 SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder
-RETURNING s.failures;
+RETURNING s.failures, s.quota;
 
 -- name: TriageSenders :many
 SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.corrected

@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/emersion/go-imap/v2"
@@ -54,6 +55,15 @@ func (b *bodies) read(ctx context.Context, conn *connection, batch []mailbox.Ite
 	}
 	limits, err := b.limits(ctx, conn, data.UIDValidity, batch)
 	if err != nil {
+		return nil, err
+	}
+	var announced int64
+	for _, item := range batch {
+		if _, uid, err := splitKey(item.Key); err == nil && limits[uid] > 0 {
+			announced += cmp.Or(max(item.Size, 0), unknownSize)
+		}
+	}
+	if err := conn.config.Quota.TakeBytes(ctx, announced); err != nil {
 		return nil, err
 	}
 	read := map[imap.UID][]byte{}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
@@ -73,9 +74,9 @@ type Config struct {
 	// Timeout is how long the server may say nothing while a command runs; 2 minutes
 	// if it is 0.
 	Timeout time.Duration
-	// Pace limits the commands of all readers and writers that share it. Without it
-	// there is one for each, of 10 commands a second.
-	Pace *Pace
+	// Quota limits the commands and the downloads of all readers and writers that
+	// share it. Without it each has one of its own, for the provider of the host.
+	Quota *quota.Bucket
 	// Attempts is how often a call is tried on new connections; 5 if it is 0.
 	Attempts int
 	// Backoff is the mean wait before the second attempt, which then doubles; half
@@ -112,8 +113,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.Timeout = cmp.Or(max(c.Timeout, 0), 2*time.Minute)
 	c.Attempts = cmp.Or(max(c.Attempts, 0), 5)
 	c.Backoff = cmp.Or(max(c.Backoff, 0), 500*time.Millisecond)
-	if c.Pace == nil {
-		c.Pace = NewPace(10, 20)
+	if c.Quota == nil {
+		c.Quota = quota.New(quota.OfIMAP(host))
 	}
 	return c, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
 // loginTimeout bounds all of connecting and logging in.
@@ -74,7 +75,7 @@ type connection struct {
 
 // connect makes a connection and logs in.
 func (c Config) connect(ctx context.Context, handler *imapclient.UnilateralDataHandler) (*connection, error) {
-	if err := c.Pace.wait(ctx); err != nil {
+	if err := c.Quota.Take(ctx, quota.Command); err != nil {
 		return nil, err
 	}
 	caller := ctx
@@ -155,7 +156,7 @@ func (conn *connection) close() {
 // do sends one command and waits for its end, or the end of ctx.
 func (conn *connection) do(ctx context.Context, doing string, command func() error) error {
 	if !conn.begun {
-		if err := conn.config.Pace.wait(ctx); err != nil {
+		if err := conn.config.Quota.Take(ctx, quota.Command); err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func (c Config) busy(answer *imap.Error) error {
 	if reason == "" {
 		return nil
 	}
-	return &mailbox.BusyError{Reason: reason, After: c.Pace.close(pause)}
+	return c.Quota.Close(reason, 0)
 }
 
 // knownCode returns a response code that may be shown: an atom that is short.

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
@@ -108,7 +109,7 @@ func (s *server) config(user string) Config {
 	return Config{
 		Address: s.address, Security: Plain, Username: user, Networks: safehttp.Loopback(),
 		Secret:  func(context.Context) (string, error) { return s.password, nil },
-		MaxSize: mailboxtest.MaxSize, Pace: NewPace(1e6, 1e6), Backoff: 5 * time.Millisecond,
+		MaxSize: mailboxtest.MaxSize, Quota: quota.New(quota.Provider{}), Backoff: 5 * time.Millisecond,
 		Interval: time.Hour,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
 const (
@@ -145,7 +146,7 @@ func (i *idler) handler() *imapclient.UnilateralDataHandler {
 func (conn *connection) idle(ctx context.Context, renewal time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { conn.socket.Close() })
 	defer stop()
-	if err := conn.config.Pace.wait(ctx); err != nil {
+	if err := conn.config.Quota.Take(ctx, quota.Command); err != nil {
 		return err
 	}
 	began := time.AfterFunc(answerTimeout, func() { conn.socket.Close() })

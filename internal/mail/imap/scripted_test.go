@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
 func tlsRoots(roots *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: roots} }
@@ -79,7 +80,7 @@ func TestLimits(t *testing.T) {
 			return ""
 		})
 		c := s.config("alice")
-		c.Attempts, c.Pace = 2, NewPace(1e6, 10)
+		c.Attempts, c.Quota = 2, quota.New(quota.Provider{})
 		r := s.reader(t, c)
 		_, err := r.Folders(t.Context())
 		if !errors.Is(err, want) || strings.Contains(strings.ToLower(err.Error()), "canary") {

@@ -315,12 +315,13 @@ func (q *Queries) TriageFolderPut(ctx context.Context, db DBTX, arg *TriageFolde
 
 const triageHold = `-- name: TriageHold :execrows
 UPDATE triage_schedules s
-SET lease_until = clock_timestamp() + make_interval(secs => $1::float8)
-WHERE s.tenant_id = $2 AND s.account_id = $3 AND s.holder = $4
+SET lease_until = clock_timestamp() + make_interval(secs => $1::float8), quota = $2
+WHERE s.tenant_id = $3 AND s.account_id = $4 AND s.holder = $5
 `
 
 type TriageHoldParams struct {
 	LeaseSeconds float64
+	Quota        []byte
 	TenantID     uuid.UUID
 	AccountID    uuid.UUID
 	Holder       *uuid.UUID
@@ -332,6 +333,7 @@ type TriageHoldParams struct {
 func (q *Queries) TriageHold(ctx context.Context, db DBTX, arg *TriageHoldParams) (int64, error) {
 	result, err := db.Exec(ctx, triageHold,
 		arg.LeaseSeconds,
+		arg.Quota,
 		arg.TenantID,
 		arg.AccountID,
 		arg.Holder,
@@ -917,14 +919,15 @@ func (q *Queries) TriageRunsInterrupted(ctx context.Context, db DBTX, arg *Triag
 
 const triageScheduleEnd = `-- name: TriageScheduleEnd :exec
 UPDATE triage_schedules s
-SET last_ended_at = now(), last_error = nullif($1::text, ''),
+SET last_ended_at = now(), last_error = nullif($1::text, ''), quota = $2,
     failures = CASE WHEN $1::text = '' THEN 0 ELSE s.failures + 1 END,
-    next_run_at = now() + make_interval(secs => $2::float8)
-WHERE s.tenant_id = $3 AND s.account_id = $4 AND s.holder = $5
+    next_run_at = now() + make_interval(secs => $3::float8)
+WHERE s.tenant_id = $4 AND s.account_id = $5 AND s.holder = $6
 `
 
 type TriageScheduleEndParams struct {
 	Error        string
+	Quota        []byte
 	PauseSeconds float64
 	TenantID     uuid.UUID
 	AccountID    uuid.UUID
@@ -935,6 +938,7 @@ type TriageScheduleEndParams struct {
 func (q *Queries) TriageScheduleEnd(ctx context.Context, db DBTX, arg *TriageScheduleEndParams) error {
 	_, err := db.Exec(ctx, triageScheduleEnd,
 		arg.Error,
+		arg.Quota,
 		arg.PauseSeconds,
 		arg.TenantID,
 		arg.AccountID,
@@ -960,7 +964,7 @@ const triageScheduleStart = `-- name: TriageScheduleStart :one
 UPDATE triage_schedules s
 SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
 WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.holder = $3
-RETURNING s.failures
+RETURNING s.failures, s.quota
 `
 
 type TriageScheduleStartParams struct {
@@ -969,12 +973,18 @@ type TriageScheduleStartParams struct {
 	Holder    *uuid.UUID
 }
 
-// Returns how many runs failed one after the other.
-func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageScheduleStartParams) (int32, error) {
+type TriageScheduleStartRow struct {
+	Failures int32
+	Quota    []byte
+}
+
+// Returns how many runs failed one after the other, and what they left of the
+// provider's limits.
+func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageScheduleStartParams) (TriageScheduleStartRow, error) {
 	row := db.QueryRow(ctx, triageScheduleStart, arg.TenantID, arg.AccountID, arg.Holder)
-	var failures int32
-	err := row.Scan(&failures)
-	return failures, err
+	var i TriageScheduleStartRow
+	err := row.Scan(&i.Failures, &i.Quota)
+	return i, err
 }
 
 const triageSenders = `-- name: TriageSenders :many

@@ -605,7 +605,7 @@ func (q *Queries) TriageRunList(ctx context.Context, db DBTX, arg *TriageRunList
 const triageStatusList = `-- name: TriageStatusList :many
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
-    f.folders, f.backfilled
+    coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
 CROSS JOIN LATERAL (
@@ -639,6 +639,7 @@ type TriageStatusListRow struct {
 	LastEndedAt   *time.Time
 	LastError     string
 	Failures      int32
+	Quota         []byte
 	Folders       int64
 	Backfilled    int64
 }
@@ -670,6 +671,7 @@ func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStat
 			&i.LastEndedAt,
 			&i.LastError,
 			&i.Failures,
+			&i.Quota,
 			&i.Folders,
 			&i.Backfilled,
 		); err != nil {

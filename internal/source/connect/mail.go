@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -17,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mail"
@@ -30,9 +32,9 @@ const (
 	MailMaildir = "maildir"
 )
 
-// mailCommands is how many IMAP commands a second an account is sent at most. A
+// mailCommands is how many IMAP commands a minute a server is taken to allow. A
 // call takes about ten.
-const mailCommands = 50
+const mailCommands = 5000
 
 // MailConfig is the configuration of a source of kind mail.
 type MailConfig struct {
@@ -157,12 +159,12 @@ func (a MailAccount) opener(secret rest.Secret, guard safehttp.Guard) func(conte
 	if security != imap.TLS {
 		port = 143
 	}
-	pace := imap.NewPace(mailCommands, 2*mailCommands)
+	bucket := quota.New(quota.Provider{Name: quota.Other, Limits: []quota.Limit{{Of: quota.Units, Most: mailCommands, Per: time.Minute}}})
 	return func(context.Context) (mailbox.Writer, error) {
 		return writerOrNil(imap.NewWriter(imap.Config{
 			Address: net.JoinHostPort(a.Host, strconv.Itoa(cmp.Or(a.Port, port))), Username: a.User,
 			Secret:   func(context.Context) (string, error) { return secret.Reveal(), nil },
-			Security: security, Login: login, Networks: guard.Networks, Pace: pace,
+			Security: security, Login: login, Networks: guard.Networks, Quota: bucket,
 			// The source opens the connection again where that is safe, and the worker
 			// tries again later.
 			Attempts: 1,

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/imap"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/mail"
@@ -83,7 +84,7 @@ func newMaildir(t *testing.T) realMailbox {
 
 func overIMAP(address, user, password string) realMailbox {
 	config := imap.Config{
-		Address: address, Security: imap.Plain, Username: user, Networks: safehttp.Loopback(), Pace: imap.NewPace(1e6, 1e6), Attempts: 1,
+		Address: address, Security: imap.Plain, Username: user, Networks: safehttp.Loopback(), Quota: quota.New(quota.Provider{}), Attempts: 1,
 		Secret: func(context.Context) (string, error) { return password, nil },
 	}
 	return realMailbox{

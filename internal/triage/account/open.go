@@ -6,12 +6,14 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/eml"
 	"github.com/countersign-dev/countersign/internal/mail/imap"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/mbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
 // Access is what the triage process adds to an account to open it.
@@ -21,6 +23,21 @@ type Access struct {
 	Secret func(context.Context) (string, error)
 	// Networks may be connected to besides the public internet.
 	Networks []netip.Prefix
+	// Quota is what may be taken of the provider's limits; nil leaves that to the
+	// reader.
+	Quota *quota.Bucket
+}
+
+// Quota returns the account's bucket among those of a process; nil for files.
+// Accounts that are the same mailbox share one.
+func (a Account) Quota(all *quota.Registry) *quota.Bucket {
+	c := a.Connection
+	switch a.Kind {
+	case IMAP:
+		return all.Bucket(quota.OfIMAP(c.Host), strings.ToLower(c.Host)+" "+c.User)
+	case Maildir, Mbox, EML:
+	}
+	return nil
 }
 
 // Open returns a reader of the account. Nothing is connected to yet.
@@ -30,7 +47,7 @@ func (a Account) Open(with Access) (mailbox.Reader, error) {
 	case IMAP:
 		return imap.NewReader(imap.Config{
 			Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port())), Username: c.User, Secret: with.Secret,
-			Security: securityOf(c.security()), Login: loginOf(c.auth()), Networks: with.Networks,
+			Security: securityOf(c.security()), Login: loginOf(c.auth()), Networks: with.Networks, Quota: with.Quota,
 			MaxSize: c.MaxMessageBytes, Interval: a.Every,
 		})
 	case Maildir:

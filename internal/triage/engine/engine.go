@@ -30,6 +30,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -41,6 +42,9 @@ import (
 type Config struct {
 	// Open opens an account for reading.
 	Open func(ctx context.Context, a account.Account) (mailbox.Reader, error)
+	// Quota returns what the readers of an account may take of its provider's
+	// limits, which is stored with its schedule; nil stores nothing.
+	Quota func(a account.Account) *quota.Bucket
 	// Model is the embedded tier.
 	Model *classify.Model
 	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
@@ -66,6 +70,9 @@ func (c *Config) fill() {
 	}
 	if c.Tracer == nil {
 		c.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
+	if c.Quota == nil {
+		c.Quota = func(account.Account) *quota.Bucket { return nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -240,7 +247,7 @@ func (e *Engine) hold(ctx context.Context, id, holder uuid.UUID, once bool) erro
 		if err != nil {
 			return err // its claim ends with the lease
 		}
-		r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name))}
+		r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name)), bucket: e.cfg.Quota(a)}
 		pause, err := r.read(ctx, once && a.Enabled)
 		if errors.Is(err, errChanged) {
 			if once && ctx.Err() == nil {

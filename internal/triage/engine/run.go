@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
@@ -35,6 +36,7 @@ type run struct {
 	log     *slog.Logger
 
 	reader   mailbox.Reader
+	bucket   *quota.Bucket
 	folders  []mailbox.Folder
 	contacts *signal.Contacts
 	model    *classify.Corrected

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/dovecottest"
 	"github.com/countersign-dev/countersign/internal/mail/imap"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
@@ -126,7 +127,7 @@ func (s *server) opener(password string) func(context.Context, account.Account) 
 		return imap.NewReader(imap.Config{
 			Address: s.address, Security: imap.Plain, Username: user, Networks: safehttp.Loopback(),
 			Secret: func(context.Context) (string, error) { return password, nil },
-			Pace:   imap.NewPace(1e6, 1e6), Backoff: 5 * time.Millisecond, Attempts: 2, Interval: a.Every,
+			Quota:  quota.New(quota.Provider{}), Backoff: 5 * time.Millisecond, Attempts: 2, Interval: a.Every,
 		})
 	}
 }

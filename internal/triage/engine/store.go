@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -44,7 +47,7 @@ func release(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account, 
 // others from taking it until the transaction ends.
 func require(ctx context.Context, tx pgx.Tx, r *run) error {
 	n, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
-		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, LeaseSeconds: r.engine.cfg.Lease.Seconds(),
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, LeaseSeconds: r.engine.cfg.Lease.Seconds(), Quota: r.quotaState(),
 	})
 	return postgres.Affected(n, err, errLost)
 }
@@ -62,18 +65,34 @@ func renew(ctx context.Context, tx pgx.Tx, r *run) (renewal, error) {
 	return renewal{row.Asked, row.Enabled, row.Version}, err
 }
 
-// startSchedule returns how many runs failed one after the other.
+// startSchedule returns how many runs failed one after the other. What they left
+// of the provider's limits is what this run has.
 func startSchedule(ctx context.Context, tx pgx.Tx, r *run) (failures int, err error) {
-	n, err := dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder})
+	row, err := dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errLost
 	}
-	return int(n), err
+	if err != nil {
+		return 0, err
+	}
+	var left quota.State
+	if err := json.Unmarshal(row.Quota, &left); err != nil {
+		return 0, fmt.Errorf("quota of the account: %w", err)
+	}
+	r.bucket.Restore(left)
+	return int(row.Failures), nil
+}
+
+// quotaState is what is left of the provider's limits, as it is stored. A time
+// and a number have JSON.
+func (r *run) quotaState() []byte {
+	raw, _ := json.Marshal(r.bucket.State())
+	return raw
 }
 
 func endSchedule(ctx context.Context, tx pgx.Tx, r *run, problem string, pause time.Duration) error {
 	return dbsqlc.New().TriageScheduleEnd(ctx, tx, &dbsqlc.TriageScheduleEndParams{
-		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Error: problem, PauseSeconds: pause.Seconds(),
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Error: problem, PauseSeconds: pause.Seconds(), Quota: r.quotaState(),
 	})
 }
 

@@ -30,6 +30,11 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 	}
 	exec("INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::text)")
 	holder := uuid.New()
+	quotas := map[string]string{
+		"limited": `{"provider": "gmail-imap", "until": "2026-03-01T13:00:00Z", "reason": "the server's limit was reached",
+			"levels": [{"of": "bytes", "per_seconds": 86400, "most": 1500000000, "left": 7, "at": "2026-03-01T11:59:00Z"}]}`,
+		"reopened": `{"provider": "gmail-imap", "until": "2026-03-01T11:00:00Z", "reason": "the server's limit was reached"}`,
+	}
 	rows := map[string]struct {
 		enabled  bool
 		schedule string // the columns of a schedule, "" for none
@@ -46,6 +51,9 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 		"late":     {true, "$3::timestamptz + interval '1 hour', $3::timestamptz - interval '5 minutes', NULL, NULL, $3::timestamptz - interval '1 hour', 0", "overdue", "did not begin"},
 		"overdue":  {true, "$3::timestamptz - interval '5 minutes', NULL, NULL, NULL, $3::timestamptz - interval '1 hour', 2", "overdue", "did not begin"},
 		"failing":  {true, "$3::timestamptz + interval '1 minute', NULL, NULL, NULL, $3::timestamptz - interval '1 hour', 3", "failing", "3 runs failed"},
+		"limited": {true, "$3::timestamptz + interval '1 hour', NULL, NULL, NULL, $3::timestamptz - interval '1 hour', 1", "limited",
+			"nothing is read until 2026-03-01T13:00:00Z: the server's limit was reached"},
+		"reopened": {true, "$3::timestamptz + interval '1 minute', NULL, NULL, NULL, $3::timestamptz - interval '1 hour', 0", "waiting", "2026-03-01T12:01:00Z"},
 		"waiting":  {true, "$3::timestamptz + interval '1 minute', NULL, NULL, NULL, $3::timestamptz - interval '1 hour', 0", "waiting", "2026-03-01T12:01:00Z"},
 	}
 	for name, row := range rows {
@@ -56,6 +64,9 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 		exec(`INSERT INTO triage_schedules (tenant_id, account_id, next_run_at, asked_at, holder, lease_until, last_started_at, failures)
 			SELECT a.tenant_id, a.account_id, `+row.schedule+` FROM triage_accounts a
 			WHERE a.tenant_id = $1 AND a.name = $2 AND $3::timestamptz IS NOT NULL AND $4::uuid IS NOT NULL`, name, now, holder)
+		if stored, ok := quotas[name]; ok {
+			exec("UPDATE triage_schedules s SET quota = $3 FROM triage_accounts a WHERE a.tenant_id = $1 AND a.name = $2 AND s.account_id = a.account_id", name, stored)
+		}
 	}
 
 	var got []wire.TriageStatus
@@ -70,6 +81,12 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 	for _, s := range got {
 		if want := rows[s.Account]; s.State != want.state || !strings.Contains(s.Reason, want.reason) {
 			t.Errorf("%s is %s, %q; want %s with %q", s.Account, s.State, s.Reason, want.state, want.reason)
+		}
+		if (s.Quota != nil) != (quotas[s.Account] != "") {
+			t.Errorf("%s has the quota %+v", s.Account, s.Quota)
+		}
+		if s.Account == "limited" && (len(s.Quota.Limits) != 1 || s.Quota.Limits[0].Left != 7 || s.Quota.Limits[0].Of != "bytes") {
+			t.Errorf("limits are %+v", s.Quota.Limits)
 		}
 	}
 }

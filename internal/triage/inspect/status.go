@@ -5,12 +5,15 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
 // The states of an account.
@@ -23,6 +26,7 @@ const (
 	stateFailing  = "failing"
 	stateOverdue  = "overdue"
 	stateWaiting  = "waiting"
+	stateLimited  = "limited"
 )
 
 // overdueAfter is how late a run is before that is said: longer than a process
@@ -57,6 +61,8 @@ func (s schedule) at(now time.Time) wire.TriageStatus {
 		v.State, v.Reason = stateAsked, "a run was asked for and begins as soon as a triage process looks"
 	case !held && (!s.scheduled || asked && v.LastStartedAt == nil):
 		v.State, v.Reason = stateUnseen, "no triage process has read the account yet: check that one runs with a login that is bound to this tenant"
+	case v.Quota != nil && v.Quota.Until != nil && v.Quota.Until.After(now):
+		v.State, v.Reason = stateLimited, fmt.Sprintf("nothing is read until %s: %s", stamp(*v.Quota.Until), v.Quota.Reason)
 	case held && v.Failures == 0:
 		v.State, v.Reason = stateWatching, "a triage process watches the account and reads what comes"
 	case asked:
@@ -69,6 +75,19 @@ func (s schedule) at(now time.Time) wire.TriageStatus {
 		v.State, v.Reason = stateWaiting, "the next run is at "+stampOf(v.NextRunAt)
 	}
 	return v
+}
+
+// quotaOf returns what people see of a stored state; nil where there is none.
+func quotaOf(stored []byte) (*wire.TriageQuota, error) {
+	var s quota.State
+	if err := json.Unmarshal(stored, &s); err != nil || s.Provider == "" {
+		return nil, err
+	}
+	v := &wire.TriageQuota{Provider: s.Provider, Until: s.Until, Reason: s.Reason, Limits: []wire.TriageLimit{}}
+	for _, l := range s.Levels {
+		v.Limits = append(v.Limits, wire.TriageLimit{Of: string(l.Of), Per: envelope.Duration(time.Duration(l.Per) * time.Second), Most: l.Most, Left: l.Left, At: l.At})
+	}
+	return v, nil
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -24,15 +24,16 @@ import (
 // Status returns the status of every account of a tenant, or of one.
 func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account string, now time.Time) ([]wire.TriageStatus, error) {
 	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: uuid.UUID(tenant), Account: account})
-	return postgres.Map(rows, err, func(r dbsqlc.TriageStatusListRow) wire.TriageStatus {
+	return postgres.TryMap(rows, err, func(r dbsqlc.TriageStatusListRow) (wire.TriageStatus, error) {
+		left, err := quotaOf(r.Quota)
 		return schedule{
 			status: wire.TriageStatus{
 				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
 				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastError: r.LastError,
-				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled),
+				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left,
 			},
 			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
-		}.at(now)
+		}.at(now), err
 	})
 }
 

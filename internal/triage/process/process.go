@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -86,13 +87,14 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		text := cfg.Lookup(name)
 		return text, text != ""
 	}
+	quotas := new(quota.Registry)
 	open := func(_ context.Context, a account.Account) (mailbox.Reader, error) {
 		if a.Connection.Path != "" && !mailbox.Below(cfg.Mailboxes, a.Connection.Path) {
 			return nil, fmt.Errorf("the path of the account is in none of the folders that COUNTERSIGN_MAILDIRS names for triage")
 		}
 		return a.Open(account.Access{
-			Networks: cfg.Networks,
-			Secret:   func(context.Context) (string, error) { return a.Password(cipher, lookup, cfg.readPassword) },
+			Networks: cfg.Networks, Quota: a.Quota(quotas),
+			Secret: func(context.Context) (string, error) { return a.Password(cipher, lookup, cfg.readPassword) },
 		})
 	}
 	var resolver authenticate.Resolver
@@ -101,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
 	e, err := engine.New(ctx, db, engine.Config{
-		Open: open, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
+		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
 	})
 	if err != nil {
 		db.Close()
