@@ -10,14 +10,32 @@ import (
 
 // The paths of identities.
 const (
-	tokensPath    = "/api/v1/tokens"
-	operatorsPath = "/api/v1/operators"
-	providersPath = "/api/v1/identity-providers"
+	tokensPath     = "/api/v1/tokens"
+	operatorsPath  = "/api/v1/operators"
+	providersPath  = "/api/v1/identity-providers"
+	mySessionsPath = "/api/v1/me/sessions"
 )
 
 // Me reads who the caller is.
 func (c *Client) Me(ctx context.Context) (wire.Me, error) {
 	return read[wire.Me](ctx, c, "/api/v1/me", nil)
+}
+
+// CreateLoginCode makes a code that opens one session in a browser, once, for the
+// caller.
+func (c *Client) CreateLoginCode(ctx context.Context) (wire.LoginCode, error) {
+	return post[wire.LoginCode](ctx, c, "/api/v1/login-codes", nil)
+}
+
+// BrowserSessions lists the caller's sessions in browsers, newest first.
+func (c *Client) BrowserSessions(ctx context.Context) ([]wire.BrowserSession, error) {
+	return list[wire.BrowserSession](ctx, c, mySessionsPath, given("limit", "200"))
+}
+
+// EndBrowserSession ends one of the caller's sessions in browsers, everywhere
+// within ten seconds.
+func (c *Client) EndBrowserSession(ctx context.Context, id string) error {
+	return c.tell(ctx, http.MethodDelete, mySessionsPath+"/"+url.PathEscape(id), nil, nil)
 }
 
 // Tokens lists the tenant's tokens, newest first; with all also those that

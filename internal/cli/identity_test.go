@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"os"
@@ -85,13 +86,15 @@ func (d *fixture) recorded(subject string) {
 type person struct {
 	*fixture
 	dir string
+	// browser is the program that opens addresses.
+	browser string
 }
 
 func (p person) run(args ...string) result {
 	p.t.Helper()
 	var out bytes.Buffer
 	errs := &clicks{t: p}
-	env := map[string]string{"COUNTERSIGN_URL": p.url, "COUNTERSIGN_CONFIG": p.dir}
+	env := map[string]string{"COUNTERSIGN_URL": p.url, "COUNTERSIGN_CONFIG": p.dir, "BROWSER": cmp.Or(p.browser, filepath.Join(p.dir, "none"))}
 	code := cli.Run(p.t.Context(), args, command.System{In: strings.NewReader(""), Out: &out, Err: errs, Getenv: func(name string) string { return env[name] }})
 	errs.wg.Wait()
 	return result{code, out.String(), errs.text.String()}
@@ -121,10 +124,34 @@ func (c *clicks) Write(b []byte) (int, error) {
 	return c.text.Write(b)
 }
 
+// opensBrowser has a person open the operator's page, by a program that keeps the
+// address.
+func (d *fixture) opensBrowser(p person) {
+	d.t.Helper()
+	shown := strings.TrimSpace(d.want(p.run("ui"), command.ExitOK, "once").out)
+	if !strings.HasPrefix(shown, d.url+"/login#code=cs_code_") {
+		d.t.Errorf("the address is %q", shown)
+	}
+	code := decode[wire.LoginCode](d.t, d.want(p.run("ui", "--json"), command.ExitOK).out)
+	if code.URL == shown || !strings.HasSuffix(code.URL, "#code="+code.Code) {
+		d.t.Errorf("another code is %+v", code)
+	}
+	d.want(p.run("ui", "--open"), command.ExitFailed, "BROWSER")
+	kept, program := filepath.Join(d.t.TempDir(), "address"), filepath.Join(d.t.TempDir(), "browser")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf %s \"$1\" > "+kept+"\n"), 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	p.browser = program
+	shown = strings.TrimSpace(d.want(p.run("ui", "--open"), command.ExitOK).out)
+	if opened, err := os.ReadFile(kept); err != nil || string(opened) != shown {
+		d.t.Errorf("opened %q, %v, want %q", opened, err, shown)
+	}
+}
+
 func logsIn(d *fixture) {
 	ctx, root, issuer := d.t.Context(), d.owner(), identitytest.New(d.t)
 	as := func(args ...string) result { return d.run(ctx, root, "", args...) }
-	ana := person{d, filepath.Join(d.dir, "ana")}
+	ana := person{fixture: d, dir: filepath.Join(d.dir, "ana")}
 	login := []string{"login", "--issuer", issuer.URL(), "--client-id", "cli"}
 	d.want(ana.run("whoami"), command.ExitFailed, "countersign login")
 	d.want(ana.run("login"), command.ExitUsage, "--issuer")
@@ -150,7 +177,8 @@ func logsIn(d *fixture) {
 	if me.TokenID != "" || me.OperatorID == "" {
 		d.t.Errorf("a person is %+v", me)
 	}
-	other := person{d, ana.dir}
+	d.opensBrowser(ana)
+	other := person{fixture: d, dir: ana.dir}
 	other.fixture = &fixture{t: d.t, environment: d.environment, url: "http://127.0.0.1:1", database: d.database}
 	d.want(other.run("whoami"), command.ExitFailed, "no answer") // and no token went there
 

@@ -228,3 +228,14 @@ func (e *Environment) putBuiltin(ctx context.Context, of envelope.TenantID) erro
 func (e *Environment) Client(token string) (*client.Client, error) {
 	return client.New(e.url, token, client.Config{Agent: "countersign-dev"})
 }
+
+// LoginURL returns an address that logs one browser in as the owner of the tenant
+// demo.
+func (e *Environment) LoginURL(ctx context.Context) (string, error) {
+	owner, err := e.Client(e.demo.tokens.Owner)
+	if err != nil {
+		return "", err
+	}
+	code, err := owner.CreateLoginCode(ctx)
+	return code.URL, err
+}

@@ -82,7 +82,9 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	if err != nil || f.once {
 		return err
 	}
-	welcome(a, h, where)
+	if err := welcome(ctx, a, h, where); err != nil {
+		return err
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -108,14 +110,22 @@ func demonstrate(ctx context.Context, a *command.App, h *dev.Environment) error 
 
 // welcome says what to do next. It shows tokens, which are those of a tenant for
 // development.
-func welcome(a *command.App, h *dev.Environment, log string) {
+func welcome(ctx context.Context, a *command.App, h *dev.Environment, log string) error {
+	page, err := h.LoginURL(ctx)
+	if err != nil {
+		return err
+	}
 	out := a.Out
 	if a.JSON {
 		out = a.Err
 	}
 	tokens := h.Tokens()
-	fmt.Fprintf(out, `
+	_, err = fmt.Fprintf(out, `
 It stays up until Ctrl-C (a second one forces the end).
+
+  page      %[9]s
+            logs a browser in as the owner, once, within ten minutes;
+            another one: %[7]s ui --token TOKEN
 
   API       %[1]s
   agent     %[2]s
@@ -132,7 +142,8 @@ Three commands to try, in another terminal:
   %[7]s submit --tool notes:notes.create --args '{"title":"Hello","body":"from me"}'
   %[7]s list --approval required
   %[7]s approve ID --wait --token %[3]s
-`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner)
+`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner, page)
+	return err
 }
 
 // program returns what to type to call this program again.
