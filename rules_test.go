@@ -36,6 +36,7 @@ func layers() map[string]layer {
 		"internal/encryption": {1, 0},
 		"internal/visible":    {1, 0},
 		"schemas":             {1, 0},
+		"web":                 {1, 0},
 
 		"envelope/internal/...":      {2, 0},
 		"envelope":                   {2, 1},
@@ -126,7 +127,6 @@ func layers() map[string]layer {
 		"internal/cli":         {8, 11},
 
 		".":                        {9, 0},
-		"web":                      {9, 0},
 		"bench":                    {9, 5},
 		"bench/chaos":              {9, 5},
 		"bench/chaos/database":     {9, 3},

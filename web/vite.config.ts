@@ -13,8 +13,9 @@ export default defineConfig({
     rollupOptions: {
       output: {
         entryFileNames: 'app.js',
-        chunkFileNames: '[name].js',
-        assetFileNames: '[name][extname]',
+        // A view's part of the page is named after its folder.
+        chunkFileNames: ({ facadeModuleId }) => `${/views\/([a-z-]+)\//.exec(facadeModuleId ?? '')?.[1] ?? '[name]'}.js`,
+        assetFileNames: ({ names }) => (names.some((name) => name.endsWith('.css')) ? 'index.css' : '[name][extname]'),
       },
     },
   },

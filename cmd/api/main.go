@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/worker"
+	"github.com/countersign-dev/countersign/web"
 )
 
 // drainFor bounds how long running requests may take to end.
@@ -84,10 +85,14 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	defer waker.Close()
 	cache, db := settings.NewCache(), postgres.Share(pool)
 	proposals := intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
+	page, err := web.New()
+	if err != nil {
+		return err
+	}
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits})
+	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page})
 	if err != nil {
 		return err
 	}
@@ -108,12 +113,12 @@ func listen(ctx context.Context, address string, server *rest.Server, front *mcp
 		return err
 	}
 	// Bodies and answers have deadlines of their own, by what they are.
-	web := &http.Server{
+	serving := &http.Server{
 		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(at) }() // listen waits for it
+	go func() { ended <- serving.Serve(at) }() // listen waits for it
 	log.InfoContext(ctx, "listening", slog.String("address", at.Addr().String()))
 	select {
 	case err := <-ended:
@@ -125,7 +130,7 @@ func listen(ctx context.Context, address string, server *rest.Server, front *mcp
 	server.Close()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 	defer cancel()
-	err = web.Shutdown(last)
+	err = serving.Shutdown(last)
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}

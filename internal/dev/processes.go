@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
+	"github.com/countersign-dev/countersign/web"
 )
 
 const (
@@ -83,22 +84,26 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 func (e *Environment) startAPI(context.Context) (string, error) {
 	log := e.cfg.Log
 	proposals := intake.New(e.pool, e.cache, intake.Config{Wake: e.wake})
+	page, err := web.New()
+	if err != nil {
+		return "", err
+	}
 	server, err := rest.New(rest.Core{
 		DB: e.pool, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, PublicURL: e.url, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
+		Vault: e.vault, PublicURL: e.url, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
 	if err != nil {
 		return "", err
 	}
 	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: e.cfg.Version})
 	server.Mount("/mcp", front)
-	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	listening := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan struct{})
 	go func() { // the environment's Close waits for it
 		defer close(ended)
-		if err := web.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := listening.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
 			e.failed <- fmt.Errorf("the API ended: %w", err)
 		}
 	}()
@@ -107,9 +112,9 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		server.Close()
 		ctx, cancel := context.WithTimeout(ctx, grace)
 		defer cancel()
-		err := web.Shutdown(ctx)
+		err := listening.Shutdown(ctx)
 		if err != nil {
-			err = web.Close()
+			err = listening.Close()
 		}
 		<-ended
 		return err

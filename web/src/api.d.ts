@@ -1651,6 +1651,151 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How to log in
+         * @description The ways to log in to an organisation. A name that nobody has answers as one that has no issuers. Without a name it is
+         *     the only organisation of the service, if there is only one.
+         */
+        get: operations["getLoginOptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open a session in this browser
+         * @description For whoever shows a login code, which is then used up, or a token that is not an agent's. The session acts as whoever
+         *     made the code, or as the token, and ends with it. A session that the browser had ends. The cookie is for this server's
+         *     pages alone: `__Host-cs` over https, and `cs` on an API of this machine that is reached without it.
+         */
+        post: operations["openSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/touch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say that a person is doing something
+         * @description Requests and streams do not keep a session from ending for being idle; this does. Pages send it when somebody did
+         *     something, at most every five minutes.
+         */
+        post: operations["touchSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log out in this browser
+         * @description Ends the session of the cookie, if it has not ended, and has the browser forget it.
+         */
+        post: operations["closeSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/login-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a code that logs a browser in
+         * @description The code opens one session, once, within ten minutes, for whoever shows a token or what an issuer signed. It stands in
+         *     the fragment of `url`, which no server sees. A session makes none.
+         */
+        post: operations["createLoginCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the caller's sessions in browsers, newest first
+         * @description Those of the caller's person. A token that is narrowed sees those that act as itself.
+         */
+        get: operations["listMySessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End one of the caller's sessions
+         * @description It is refused everywhere within 10 seconds.
+         */
+        delete: operations["endMySession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sources": {
         parameters: {
             query?: never;
@@ -3682,6 +3827,8 @@ export interface components {
             title: string;
             status: number;
             detail?: string;
+            /** @description A stable word for what is wrong, more exact than the type; the same as the type's last word where nothing more exact is known. */
+            code: string;
             /** @description The id of the request. */
             instance: string;
             /** @description What is wrong, and where. */
@@ -3824,6 +3971,85 @@ export interface components {
         Health: {
             /** @constant */
             status: "ok";
+        };
+        Me: {
+            tenant_id: components["schemas"]["UUID"];
+            tenant: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /** @description Left out for what an issuer of OpenID Connect signed. */
+            token_id?: components["schemas"]["UUID"];
+            /** @description The person behind it, if anybody said who that is. */
+            operator_id?: components["schemas"]["UUID"];
+            email?: string;
+            employee_id?: components["schemas"]["UUID"];
+            session_id?: string;
+            scopes?: components["schemas"]["TokenScopes"];
+            tools?: components["schemas"]["ToolPatterns"];
+            automations?: components["schemas"]["AutomationPatterns"];
+            employees?: components["schemas"]["EmployeePatterns"];
+            sessions?: components["schemas"]["SessionPatterns"];
+            /** @description The operations of this document, by their ids, that the caller may use. */
+            operations: string[];
+            /** @description The session of the browser; left out for a token. */
+            session?: components["schemas"]["SessionEnds"];
+        };
+        /** @description When a session in a browser ends. */
+        SessionEnds: {
+            session_id: components["schemas"]["UUID"];
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description When it ends unless touchSession is called before.
+             */
+            idle_at: string;
+        };
+        BrowserSession: {
+            session_id: components["schemas"]["UUID"];
+            /**
+             * @description How it was opened.
+             * @enum {string}
+             */
+            via: "oidc" | "code" | "token";
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the person last did something there.
+             */
+            used_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            idle_at: string;
+            /** @description The address that the browser logged in from; empty if it is not known. */
+            address: string;
+            /** @description What the browser called itself; empty if it did not. */
+            program: string;
+            /** @description Whether the request shows this session. */
+            current: boolean;
+        };
+        LoginCode: {
+            code: string;
+            /** @description The page to open, with the code in its fragment. */
+            url: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        LoginOptions: {
+            /** @description The organisation whose ways to log in these are; null if it has to be named first. */
+            organisation: string | null;
+            providers: components["schemas"]["LoginProvider"][];
+            /** @description After how many minutes without anything that a person does a session ends. */
+            idle_minutes: number;
+        };
+        LoginProvider: {
+            name: string;
+            /** @description How to call it on a button. */
+            label: string;
+            /** @description Where the button leads; `to` may be added to its query. */
+            login_url: string;
         };
         Source: {
             etag: components["schemas"]["EntityTag"];
@@ -4257,10 +4483,10 @@ export interface components {
              * @description disabled: it is switched off. unseen: no triage process has read it. running: a run reads it now. watching: a triage
              *     process has it and reads what comes. asked: a run was
              *     asked for. overdue: a run is due and did not begin. failing: the last runs failed. waiting: it is read at
-             *     next_run_at.
+             *     next_run_at. limited: a limit of its provider is reached, and nothing is read until quota.until.
              * @enum {string}
              */
-            state: "disabled" | "unseen" | "running" | "watching" | "asked" | "overdue" | "failing" | "waiting";
+            state: "disabled" | "unseen" | "running" | "watching" | "asked" | "overdue" | "failing" | "waiting" | "limited";
             /** @description The state in a sentence. */
             reason: string;
             /** @description The run that reads it now. */
@@ -4280,6 +4506,31 @@ export interface components {
             folders: number;
             /** @description Of how many folders all older mail was read too. */
             backfilled: number;
+            quota?: components["schemas"]["TriageQuota"];
+        };
+        /** @description What triage may still take of what the mail provider allows. Accounts of files have none. */
+        TriageQuota: {
+            /** @description Whose limits are counted; other is a provider whose limits are not known. */
+            provider: string;
+            /**
+             * Format: date-time
+             * @description When reading goes on. Left out, it was not stopped.
+             */
+            until?: string;
+            reason?: string;
+            /** @description The limits for an hour or longer. */
+            limits: components["schemas"]["TriageLimit"][];
+        };
+        TriageLimit: {
+            /** @enum {string} */
+            of: "units" | "bytes";
+            per: components["schemas"]["Duration"];
+            /** @description The share of the limit that is taken at most. */
+            most: number;
+            /** @description What could be taken at once at that time. What was taken comes back evenly. */
+            left: number;
+            /** Format: date-time */
+            at: string;
         };
         /** @description One reading of an account. */
         TriageRun: {
@@ -4799,6 +5050,7 @@ export interface components {
                  *       "type": "urn:countersign:problem:invalid",
                  *       "title": "The request is not valid",
                  *       "status": 400,
+                 *       "code": "invalid",
                  *       "detail": "the request breaks the rules that errors lists",
                  *       "instance": "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b",
                  *       "errors": [
@@ -6427,26 +6679,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        tenant_id: components["schemas"]["UUID"];
-                        tenant: string;
-                        name: string;
-                        role: components["schemas"]["Role"];
-                        /** @description Left out for what an issuer of OpenID Connect signed. */
-                        token_id?: components["schemas"]["UUID"];
-                        /** @description The person behind it, if anybody said who that is. */
-                        operator_id?: components["schemas"]["UUID"];
-                        email?: string;
-                        employee_id?: components["schemas"]["UUID"];
-                        session_id?: string;
-                        scopes?: components["schemas"]["TokenScopes"];
-                        tools?: components["schemas"]["ToolPatterns"];
-                        automations?: components["schemas"]["AutomationPatterns"];
-                        employees?: components["schemas"]["EmployeePatterns"];
-                        sessions?: components["schemas"]["SessionPatterns"];
-                        /** @description The operations of this document, by their ids, that the caller may use. */
-                        operations: string[];
-                    };
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             400: components["responses"]["Invalid"];
@@ -9064,6 +9297,214 @@ export interface operations {
                 };
             };
             400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getLoginOptions: {
+        parameters: {
+            query?: {
+                /** @description The name of the tenant. */
+                organisation?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ways to log in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organisation": "acme",
+                     *       "providers": [
+                     *         {
+                     *           "name": "keycloak",
+                     *           "label": "Acme",
+                     *           "login_url": "/auth/login?organisation=acme&provider=keycloak"
+                     *         }
+                     *       ],
+                     *       "idle_minutes": 60
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoginOptions"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    openSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    code?: string;
+                    token?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Who is logged in, as getMe says it. */
+            200: {
+                headers: {
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    touchSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description When the session ends now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionEnds"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    closeSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Logged out. */
+            204: {
+                headers: {
+                    "Set-Cookie"?: string;
+                    "Clear-Site-Data"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    createLoginCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginCode"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listMySessions: {
+        parameters: {
+            query?: {
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["BrowserSession"][];
+                        next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    endMySession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

@@ -1,11 +1,16 @@
+import { QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
+import { Shell } from './app/shell'
 import './index.css'
+import { startPreferences } from './lib/preferences'
+import { queries } from './lib/query'
 
+startPreferences()
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
-    <main>
-      <h1>Countersign</h1>
-    </main>
+    <QueryClientProvider client={queries}>
+      <Shell />
+    </QueryClientProvider>
   </StrictMode>,
 )

@@ -67,9 +67,14 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 	return rt.handle(c)
 }
 
-// unmatched answers what no route matches: another method of a path that
-// exists, or no path at all.
+// unmatched answers what no route matches: the operator's page, another method
+// of a path that exists, or no path at all.
 func (s *Server) unmatched(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Page != nil && s.cfg.Page.Wants(r) {
+		r.Pattern = "page"
+		s.cfg.Page.ServeHTTP(w, r)
+		return
+	}
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		probe := &http.Request{Method: method, URL: &url.URL{Path: path.Clean("/" + r.URL.Path)}, Host: r.Host}

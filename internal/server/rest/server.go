@@ -75,6 +75,15 @@ type Config struct {
 	// Heartbeat is how often a stream of events that is silent sends something;
 	// zero means 15 s.
 	Heartbeat time.Duration
+	// Page answers what no route matches, where it wants to.
+	Page Page
+}
+
+// Page is the operator's page.
+type Page interface {
+	http.Handler
+	// Wants reports whether the page answers a request.
+	Wants(r *http.Request) bool
 }
 
 // withDefaults fills in what was left out.

@@ -1,0 +1,1 @@
+import{t as e}from"./app.js";var t=e();function n(){return(0,t.jsx)(`h1`,{children:`Actions`})}export{n as default};

@@ -1,0 +1,40 @@
+import { lazy, type ComponentType } from 'react'
+import type { CommandID } from '../lib/keys'
+import type { IconName } from '../ui/icon'
+import Inbox from '../views/inbox/view'
+
+export interface Route {
+  path: string
+  view: ComponentType<{ id: string }> | ComponentType<{ id?: string }> | ComponentType
+  title: string
+  // place is the entry of the navigation that the view belongs to.
+  place?: string
+}
+
+export interface Place {
+  path: string
+  title: string
+  icon: IconName
+  command: CommandID
+}
+
+// The inbox is part of what is loaded first; the other views come when they are opened.
+export const routes: readonly Route[] = [
+  { path: '/inbox/:id?', view: Inbox, title: 'Inbox', place: '/inbox' },
+  { path: '/actions', view: lazy(() => import('../views/actions/view')), title: 'Actions', place: '/actions' },
+  { path: '/actions/:id', view: lazy(() => import('../views/action/view')), title: 'Action', place: '/actions' },
+  { path: '/workflows/:id?', view: lazy(() => import('../views/workflows/view')), title: 'Workflows', place: '/workflows' },
+  { path: '/dead-letters/:id?', view: lazy(() => import('../views/dead-letters/view')), title: 'Dead letters', place: '/dead-letters' },
+  { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
+]
+
+export const places: readonly Place[] = [
+  { path: '/inbox', title: 'Inbox', icon: 'inbox', command: 'go_inbox' },
+  { path: '/actions', title: 'Actions', icon: 'list', command: 'go_actions' },
+  { path: '/workflows', title: 'Workflows', icon: 'ladder', command: 'go_workflows' },
+  { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
+  { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
+]
+
+// reserved are the places of views to come: nothing else may take their paths.
+export const reserved = ['/policy', '/sources', '/tools', '/limits', '/fleet', '/audit', '/subscriptions', '/triage'] as const

@@ -1,0 +1,21 @@
+// The cache of what the API answered. Live events find it by the first word of the keys.
+import { QueryClient } from '@tanstack/react-query'
+import { Problem } from './client'
+
+// The first words of keys, and what is kept under them:
+//   ['me'], ['inbox', filters], ['inbox-counts', filters], ['inbox-item', id], ['actions', filters], ['action', id],
+//   ['history', id], ['outlook', id], ['workflows', filters], ['workflow', id], ['dead-letters', filters],
+//   ['dead-letter', id], ['dead-letter-summary', filters], ['executions', filters], ['config', ...]
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      gcTime: 10 * 60_000,
+      refetchOnWindowFocus: false,
+      refetchOnReconnect: false,
+      // An answer that says no is not asked for again.
+      retry: (count, error) => count < 2 && !(error instanceof Problem && error.status < 500 && error.status !== 429),
+    },
+    mutations: { retry: false },
+  },
+})

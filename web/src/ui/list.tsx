@@ -1,0 +1,121 @@
+// A list that one walks with the keyboard.
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useLayoutEffect, useRef, type ReactNode } from 'react'
+import { useCommands } from '../lib/keys'
+
+// inDocument is how many rows are all in the document, where find-in-page, readers and copying see them.
+const inDocument = 1_000
+
+export interface ListProps<T> {
+  label: string
+  items: readonly T[]
+  keyOf: (item: T) => string
+  selected: string | undefined
+  onSelect: (key: string, item: T) => void
+  // onOpen is called for Enter, o and a click on the row.
+  onOpen?: (key: string, item: T) => void
+  marked?: ReadonlySet<string>
+  // onMark gets the new marks; the list says which of its rows are marked by x, Shift+J and Shift+K.
+  onMark?: (marked: Set<string>) => void
+  row: (item: T, state: { selected: boolean; marked: boolean }) => ReactNode
+  // rowHeight is the height of a row in pixels, for lists above a thousand rows.
+  rowHeight?: number
+  // onEnd is called when the last rows come into view.
+  onEnd?: () => void
+  // keys switches the keys of the list off, where another list has them.
+  keys?: boolean
+}
+
+export function List<T>(props: ListProps<T>) {
+  const { label, items, keyOf, selected, onSelect, onOpen, marked, onMark, row, rowHeight = 56, onEnd, keys = true } = props
+  const scroller = useRef<HTMLDivElement>(null)
+  const virtual = items.length > inDocument
+  const virtualizer = useVirtualizer({
+    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12,
+  })
+  const at = items.findIndex((item) => keyOf(item) === selected)
+
+  const go = (to: number) => {
+    const item = items[Math.max(0, Math.min(items.length - 1, to))]
+    if (item !== undefined) onSelect(keyOf(item), item)
+  }
+  const mark = (...indexes: number[]) => {
+    const next = new Set(marked)
+    for (const index of indexes) if (items[index] !== undefined) next.add(keyOf(items[index]))
+    onMark?.(next)
+  }
+  const toggle = () => {
+    const next = new Set(marked)
+    if (selected !== undefined && !next.delete(selected)) next.add(selected)
+    onMark?.(next)
+  }
+  const nothing = items.length === 0 ? 'The list is empty.' : undefined
+  const open = () => items[at] !== undefined && onOpen?.(keyOf(items[at]), items[at])
+  const extend = (by: number) => {
+    mark(at, at + by)
+    go(at + by)
+  }
+  useCommands([
+    keys && { id: 'next', whyNot: nothing, run: () => go(at + 1) },
+    keys && { id: 'previous', whyNot: nothing, run: () => go(at < 0 ? 0 : at - 1) },
+    keys && onOpen && { id: 'open', whyNot: nothing ?? (at < 0 ? 'Nothing is selected.' : undefined), run: open },
+    keys && onMark && { id: 'mark', whyNot: nothing ?? (at < 0 ? 'Nothing is selected.' : undefined), run: toggle },
+    keys && onMark && { id: 'extend_down', whyNot: nothing, run: () => extend(1) },
+    keys && onMark && { id: 'extend_up', whyNot: nothing, run: () => extend(-1) },
+  ])
+
+  // The selected row comes into view by the list's own scrolling: the page never moves.
+  useLayoutEffect(() => {
+    if (at < 0) return
+    if (virtual) virtualizer.scrollToIndex(at, { align: 'auto' })
+    const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
+    shownRow?.scrollIntoView({ block: 'nearest' })
+    const focused = document.activeElement
+    if (shownRow && (focused === document.body || (focused?.classList.contains('list-row') && scroller.current?.contains(focused)))) {
+      shownRow.focus({ preventScroll: true })
+    }
+  }, [selected, at, virtual])
+
+  useEffect(() => {
+    const element = scroller.current
+    if (!element || !onEnd) return
+    const near = () => element.scrollTop + element.clientHeight > element.scrollHeight - 20 * rowHeight && onEnd()
+    near()
+    element.addEventListener('scroll', near, { passive: true })
+    return () => element.removeEventListener('scroll', near)
+  }, [onEnd, rowHeight, items.length])
+
+  const shown = virtual
+    ? virtualizer.getVirtualItems().map((v) => ({ index: v.index, top: v.start }))
+    : items.map((_, index) => ({ index, top: undefined }))
+  const draw = ({ index, top }: { index: number; top: number | undefined }) => {
+    const item = items[index]
+    if (item === undefined) return null
+    const key = keyOf(item)
+    const isSelected = key === selected
+    return (
+      <li
+        key={key}
+        className={`list-row ${isSelected ? 'selected' : ''} ${marked?.has(key) ? 'marked' : ''} ${top === undefined ? '' : 'list-virtual'}`}
+        style={top === undefined ? undefined : { transform: `translateY(${top}px)`, height: rowHeight }}
+        tabIndex={isSelected || (at < 0 && index === 0) ? 0 : -1}
+        aria-current={isSelected || undefined}
+        aria-setsize={items.length}
+        aria-posinset={index + 1}
+        onClick={(event) => {
+          // A control inside of the row acts for itself.
+          if ((event.target as Element).closest('a, button, input, label, select, summary')) return
+          onSelect(key, item)
+          onOpen?.(key, item)
+        }}
+      >
+        {row(item, { selected: isSelected, marked: marked?.has(key) ?? false })}
+      </li>
+    )
+  }
+  return (
+    <div className="list" ref={scroller}>
+      <ul aria-label={label} style={virtual ? { height: virtualizer.getTotalSize() } : undefined}>{shown.map(draw)}</ul>
+    </div>
+  )
+}

@@ -1,0 +1,47 @@
+import { Problem } from '../lib/client'
+import { copy } from '../lib/copy'
+import { shown } from '../lib/text'
+import { Button } from './button'
+import { Icon } from './icon'
+
+// advice says what to do about a problem.
+function advice(error: unknown): string {
+  if (!(error instanceof Problem)) return 'The server was not reached. Check the connection, and try again.'
+  switch (error.status) {
+    case 401: return 'Log in again.'
+    case 403: return 'Ask somebody whose role may do this.'
+    case 404: return 'It is not there, or not yours to see.'
+    case 409: return 'It changed since you looked. Look again, and decide anew.'
+    case 410: return 'It is too late for this.'
+    case 412: return 'Somebody else changed it. Load it again.'
+    case 429: return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'
+  }
+  return error.status >= 500 ? 'Try again. If it stays, give the request id to whoever runs the server.' : ''
+}
+
+// ProblemNote shows a problem where it happened: what, why, what to do, and the id under which the server's log has it.
+export function ProblemNote({ error, onRetry, what }: { error: unknown; onRetry?: () => void; what?: string }) {
+  const problem = error instanceof Problem ? error : undefined
+  const title = problem ? problem.message : 'No answer'
+  return (
+    <div className="problem" role="alert">
+      <Icon name="triangle" />
+      <div>
+        <strong>{what ? `${what}: ` : ''}{shown(title)}</strong>
+        {problem?.detail && <p>{shown(problem.detail)}</p>}
+        {problem && problem.errors.length > 0 && (
+          <ul>
+            {problem.errors.map((one, at) => (
+              <li key={at}><code>{shown(one.pointer ?? one.parameter ?? '')}</code> {shown(one.detail)}</li>
+            ))}
+          </ul>
+        )}
+        <p className="muted">{advice(error)}</p>
+        <p className="row">
+          {onRetry && <Button icon="refresh" onClick={onRetry}>Try again</Button>}
+          {problem?.requestID && <Button kind="quiet" icon="copy" onClick={() => void copy(problem.requestID)}>Copy the request id</Button>}
+        </p>
+      </div>
+    </div>
+  )
+}

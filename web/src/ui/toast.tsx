@@ -1,0 +1,56 @@
+// Notes at the lower edge: what was done, and how to take it back.
+import { useSyncExternalStore, type ReactNode } from 'react'
+import { Button, IconButton } from './button'
+import type { CommandID } from '../lib/keys'
+
+export interface ToastContent {
+  text: ReactNode
+  tone?: 'plain' | 'bad'
+  action?: { label: string; command?: CommandID; run: () => void }
+  // lastsMs is how long the note stays; 0 keeps it until it is closed. Without it: 8 s.
+  lastsMs?: number
+}
+
+interface Shown extends ToastContent {
+  id: number
+}
+
+let shown: readonly Shown[] = []
+let count = 0
+const listeners = new Set<() => void>()
+
+function set(next: readonly Shown[]) {
+  shown = next
+  for (const heard of listeners) heard()
+}
+
+// toast shows a note and returns a function that takes it away. At most three are shown.
+export function toast(content: ToastContent): () => void {
+  const id = ++count
+  const end = () => set(shown.filter((one) => one.id !== id))
+  set([...shown.slice(-2), { ...content, id }])
+  const lasts = content.lastsMs ?? 8_000
+  if (lasts > 0) setTimeout(end, lasts)
+  return end
+}
+
+export function Toasts() {
+  const all = useSyncExternalStore((heard) => {
+    listeners.add(heard)
+    return () => listeners.delete(heard)
+  }, () => shown)
+  const drop = (id: number) => set(shown.filter((one) => one.id !== id))
+  return (
+    <div className="toasts" role="status" aria-live="polite">
+      {all.map((one) => (
+        <div key={one.id} className={`toast ${one.tone ?? 'plain'}`}>
+          <span>{one.text}</span>
+          {one.action && (
+            <Button kind="quiet" command={one.action.command} onClick={() => { drop(one.id); one.action?.run() }}>{one.action.label}</Button>
+          )}
+          <IconButton icon="cross" label="Close" onClick={() => drop(one.id)} />
+        </div>
+      ))}
+    </div>
+  )
+}

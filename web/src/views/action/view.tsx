@@ -1,0 +1,3 @@
+export default function Action(_: { id: string }) {
+  return <h1>Action</h1>
+}

@@ -1,0 +1,3 @@
+export default function Actions() {
+  return <h1>Actions</h1>
+}

@@ -1,0 +1,3 @@
+export default function DeadLetters(_: { id?: string }) {
+  return <h1>Dead letters</h1>
+}

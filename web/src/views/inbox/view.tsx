@@ -1,0 +1,3 @@
+export default function Inbox(_: { id?: string }) {
+  return <h1>Inbox</h1>
+}
