@@ -134,6 +134,11 @@ func (c *Client) Attempts(ctx context.Context, id envelope.ActionID) ([]wire.Att
 	return list[wire.Attempt](ctx, c, actionPath(id)+"/attempts", nil)
 }
 
+// History lists what happened to an action, oldest first.
+func (c *Client) History(ctx context.Context, id envelope.ActionID) ([]wire.HistoryItem, error) {
+	return list[wire.HistoryItem](ctx, c, actionPath(id)+"/history", nil)
+}
+
 // Undo takes back an action that has not been sent.
 func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
 	return post[wire.Action](ctx, c, actionPath(id)+"/undo", nil)

@@ -32,6 +32,35 @@ $$;
 COMMENT ON COLUMN events.actor IS 'Who did it, as envelope.Actor writes it: a name, and the ids of the operator and of the token. All columns that say who have this form.';
 COMMENT ON COLUMN events.txid IS 'Readers order by (txid, event_id) and stop at the oldest transaction that is still open, so that an event of a slow commit is never skipped.';
 
+-- The events that tell of an action what no row of its own does. Those that every
+-- action has, proposed and settled, are not in it, so that submitting and settling
+-- pay nothing for it; history.IndexedKinds has the same kinds.
+CREATE INDEX events_of_actions ON events USING gin (jsonb_path_query_array(items, '$[*].action_id') jsonb_path_ops)
+    WHERE kind IN ('returned_to_approval', 'expiring', 'escalated', 'undone', 'killed', 'replayed', 'discarded');
+
+-- action_events returns what these events tell of one action of the current tenant,
+-- the newest first, most at most. It runs as the owner: the operator of the index is
+-- not leakproof, so that a role with row-level security could not use it.
+-- +goose StatementBegin
+CREATE FUNCTION action_events(action uuid, most bigint)
+    RETURNS TABLE (at timestamptz, kind text, actor text, note text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    WITH found AS MATERIALIZED (
+        SELECT e.tenant_id, e.txid, e.event_id, e.at, e.kind, e.actor, e.items
+        FROM events e
+        WHERE e.kind IN ('returned_to_approval', 'expiring', 'escalated', 'undone', 'killed', 'replayed', 'discarded')
+            AND jsonb_path_query_array(e.items, '$[*].action_id') @> jsonb_build_array(action::text)
+    )
+    SELECT f.at, f.kind, f.actor, coalesce(i.item ->> 'note', '')
+    FROM found f
+    CROSS JOIN LATERAL jsonb_array_elements(f.items) AS i (item)
+    WHERE f.tenant_id = current_tenant() AND i.item ->> 'action_id' = action::text
+    ORDER BY f.txid DESC, f.event_id DESC
+    LIMIT most
+$$;
+-- +goose StatementEnd
+
 -- Checkpoints: the events of each tenant are hashed in groups, and the hashes
 -- form a chain. A checkpoint holds the position and the hash of every event
 -- that it covers, so that verification detects, and names, each event that was
@@ -312,11 +341,12 @@ $$;
 CREATE POLICY subscriptions_owner ON subscriptions FOR SELECT TO countersign_owner USING (true);
 
 ALTER FUNCTION slack_subscription(uuid) OWNER TO countersign_owner;
+ALTER FUNCTION action_events(uuid, bigint) OWNER TO countersign_owner;
 ALTER FUNCTION prune_actions(uuid[], uuid[]) OWNER TO countersign_owner;
 ALTER FUNCTION prune_events(uuid, bigint, bigint) OWNER TO countersign_owner;
 
-REVOKE EXECUTE ON FUNCTION slack_subscription(uuid), prune_actions(uuid[], uuid[]), prune_events(uuid, bigint, bigint) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION slack_subscription(uuid) TO countersign_api;
+REVOKE EXECUTE ON FUNCTION slack_subscription(uuid), action_events(uuid, bigint), prune_actions(uuid[], uuid[]), prune_events(uuid, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION slack_subscription(uuid), action_events(uuid, bigint) TO countersign_api;
 GRANT EXECUTE ON FUNCTION prune_actions(uuid[], uuid[]), prune_events(uuid, bigint, bigint) TO countersign_worker;
 
 -- Only the database sets the position and the time of an event.

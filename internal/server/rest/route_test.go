@@ -125,6 +125,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listActions":             {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=*:read&source=mail&external_id=x", nil, 200},
 		"getAction":               {"GET", path(waiting), nil, 200},
 		"listAttempts":            {"GET", path(dead[0], "/attempts"), nil, 200},
+		"listHistory":             {"GET", path(dead[0], "/history"), nil, 200},
 		"waitForAction":           {"GET", path(waiting, "/wait?wait=1ms"), nil, 200},
 		"approveAction":           {"POST", path(waiting, "/approve"), object{"note": "fine"}, 200},
 		"denyAction":              {"POST", path(free, "/deny"), nil, 200},

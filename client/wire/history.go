@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// HistoryKind is what happened to an action.
+type HistoryKind string
+
+// The kinds of things that happen to an action.
+const (
+	// HistoryProposed: it was accepted, and policy decided.
+	HistoryProposed HistoryKind = "proposed"
+	// HistoryAsked: people have to agree.
+	HistoryAsked HistoryKind = "asked"
+	// HistoryVoted: a person agreed, and more must.
+	HistoryVoted HistoryKind = "voted"
+	// HistoryEdited: a person changed what will be sent.
+	HistoryEdited HistoryKind = "edited"
+	// HistoryApproved: a person agreed, and enough did.
+	HistoryApproved HistoryKind = "approved"
+	// HistoryDenied: a person, or policy, said no.
+	HistoryDenied HistoryKind = "denied"
+	// HistoryExpiring: nobody had decided when the time was nearly over.
+	HistoryExpiring HistoryKind = "expiring"
+	// HistoryEscalated: nobody had decided for so long that more people were told.
+	HistoryEscalated HistoryKind = "escalated"
+	// HistoryExpired: nobody decided in time.
+	HistoryExpired HistoryKind = "expired"
+	// HistoryReturned: it was approved or allowed, and needs a person after all.
+	HistoryReturned HistoryKind = "returned_to_approval"
+	// HistoryWaits: it waits now, since the thing before.
+	HistoryWaits HistoryKind = "waits"
+	// HistoryAttempt: a call was made.
+	HistoryAttempt HistoryKind = "attempt"
+	// HistoryEnded: it ended without a call, or without the end of one.
+	HistoryEnded HistoryKind = "ended"
+	// HistoryUndone: it was withdrawn before it was sent.
+	HistoryUndone HistoryKind = "undone"
+	// HistoryKilled: the kill switch ended it.
+	HistoryKilled HistoryKind = "killed"
+	// HistoryReplayed: it was a dead letter, and was scheduled again.
+	HistoryReplayed HistoryKind = "replayed"
+	// HistoryDiscarded: it was a dead letter, and was given up.
+	HistoryDiscarded HistoryKind = "discarded"
+	// HistoryResolved: its outcome was unknown, and somebody recorded it.
+	HistoryResolved HistoryKind = "resolved"
+	// HistoryReverted: its reversal was proposed.
+	HistoryReverted HistoryKind = "reverted"
+)
+
+// HistoryItem is something that happened to an action.
+type HistoryItem struct {
+	At   time.Time   `json:"at"`
+	Kind HistoryKind `json:"kind"`
+	// Actor is who did it; empty for Countersign itself.
+	Actor envelope.Actor `json:"actor,omitzero"`
+	// Note is the reason that the actor gave.
+	Note   string         `json:"note,omitzero"`
+	Detail *HistoryDetail `json:"detail,omitempty"`
+	// Attempt is what the log of executions has of it; nil if that has nothing.
+	Attempt *Attempt `json:"attempt,omitempty"`
+}
+
+// HistoryDetail is more about a HistoryItem; which fields are set depends on its
+// kind.
+type HistoryDetail struct {
+	// Origin is where a proposal came from, Mode and Source what policy decided
+	// about it, and WorkflowID the workflow of which it is a step.
+	Origin     *Origin       `json:"origin,omitempty"`
+	Mode       envelope.Mode `json:"mode,omitzero"`
+	Source     string        `json:"source,omitzero"`
+	WorkflowID uuid.UUID     `json:"workflow_id,omitzero"`
+	// Needed is how many people must agree, and ExpiresAt until when.
+	Needed    int        `json:"approvals_needed,omitzero"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	// Round goes up when what is voted on changes; votes of earlier ones do not
+	// count.
+	Round int `json:"round,omitzero"`
+	// Pointers are JSON Pointers into the arguments of what an edit changed.
+	Pointers []string `json:"pointers,omitempty"`
+	// Waiting is what the action waits for.
+	Waiting *Waiting `json:"waiting,omitempty"`
+	// Reversal is the action that reverts this one, and its phase.
+	Reversal *Reverted `json:"reversal,omitempty"`
+}

@@ -1,0 +1,67 @@
+package rest_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+)
+
+// shownHistory is as much of a history as tests look at.
+type shownHistory struct {
+	Items []struct {
+		Kind, Actor, Note string
+		Detail            *struct {
+			Origin *struct{ Via string }
+		}
+	}
+	NextCursor *string `json:"next_cursor"`
+}
+
+// kinds returns what happened, in order.
+func (h shownHistory) kinds() []string {
+	var kinds []string
+	for _, it := range h.Items {
+		kinds = append(kinds, it.Kind)
+	}
+	return kinds
+}
+
+func TestHistoryIsPagedAndForThoseWhoSeeTheAction(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("history")
+	id := f.agent.propose("write")
+	f.operator.send("POST", path(id, "/approve"), object{"note": "fine"}).wants(t, 200)
+	f.settle(envelope.StatusFailed, outbox.Refused)
+	f.operator.send("POST", deadLettersPath+"/replay", object{"action_ids": []string{id}, "note": "again"}).wants(t, 200)
+
+	var whole shownHistory
+	f.agent.send("GET", path(id, "/history"), nil).wants(t, 200).into(t, &whole)
+	var paged []string
+	for cursor := ""; ; {
+		var page shownHistory
+		f.admin.send("GET", path(id, "/history?limit=2"+cursor), nil).wants(t, 200).into(t, &page)
+		paged = append(paged, page.kinds()...)
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+
+	want := []string{"proposed", "asked", "approved", "attempt", "replayed", "waits"}
+	if got := whole.kinds(); !slices.Equal(got, want) || !slices.Equal(paged, want) {
+		t.Fatalf("history = %q, in pages %q, want %q", got, paged, want)
+	}
+	if p := whole.Items[0]; p.Actor != f.agent.named("agent") || p.Detail.Origin.Via != "api" {
+		t.Errorf("proposed by %q over %+v", p.Actor, p.Detail)
+	}
+	if v := whole.Items[2]; v.Actor != f.operator.named("operator") || v.Note != "fine" {
+		t.Errorf("approved by %q, %q", v.Actor, v.Note)
+	}
+	if r := whole.Items[4]; r.Actor != f.operator.named("operator") || r.Note != "again" {
+		t.Errorf("replayed by %q, %q", r.Actor, r.Note)
+	}
+	f.other.send("GET", path(id, "/history"), nil).wants(t, 404)
+	f.fixture.tenant("others").operator.send("GET", path(id, "/history"), nil).wants(t, 404)
+}
