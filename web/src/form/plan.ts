@@ -12,6 +12,8 @@ export interface Field {
   pointer: string
   name: string
   kind: Kind
+  // writes is the kind of field in which a new value is written.
+  writes: Kind
   value: Json | undefined
   title: string | undefined
   description: string | undefined
@@ -62,6 +64,7 @@ function field(schema: Json, value: Json | undefined, place: Place, depth: numbe
   const plain: Field = {
     ...place,
     kind: kindOf(shape, value, undecided),
+    writes: kindOf(shape, undefined, undecided),
     value,
     title: text(outer.schema, 'title') ?? text(shape.schema, 'title'),
     description: text(outer.schema, 'description') ?? text(shape.schema, 'description'),

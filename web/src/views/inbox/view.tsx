@@ -1,3 +1,175 @@
-export default function Inbox(_: { id?: string }) {
-  return <h1>Inbox</h1>
+// The inbox: what waits for a person, as a list and one thing of it in full.
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { Link, useLocation, useSearch } from 'wouter'
+import { useCommands } from '../../lib/keys'
+import { useSteady } from '../../lib/steady'
+import { shown } from '../../lib/text'
+import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
+import '../../form/form.css'
+import { Batch } from './Batch'
+import { undoLast } from './Bar'
+import { Detail } from './Detail'
+import { Filter } from './Filter'
+import { filtersOf, keyOf, searchOf, useCounts, useInbox, type Filters, type Item, type Kind } from './items'
+import { alike, differences } from './likeness'
+import { useMemories } from './memory'
+import { Row } from './Row'
+import './inbox.css'
+
+export default function Inbox({ id }: { id?: string }) {
+  const search = useSearch()
+  const [, go] = useLocation()
+  const filters = useMemo(() => filtersOf(search), [search])
+  const about = JSON.stringify(filters)
+  const inbox = useInbox(filters)
+  const counts = useCounts(filters)
+  const { rows, fresh, showNew } = useSteady(about, inbox.items, keyOf)
+  const here = useMemo(() => new Set(inbox.items?.map(keyOf)), [inbox.items])
+  const memories = useMemories()
+  const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
+  const [batch, setBatch] = useState<'approve' | 'deny'>()
+  const open = (to: string | undefined) => go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
+  const change = (next: Filters) => {
+    setMarked(new Set())
+    go(`/inbox${searchOf(search, next)}`)
+  }
+  const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
+  const waits = (item: Item) => !gone(item) && !memories.get(keyOf(item))?.outcome
+  const at = rows.findIndex((item) => keyOf(item) === id)
+  const onDecided = () => {
+    const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
+    if (next) open(keyOf(next))
+  }
+  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, memories, here])
+  useCommands([
+    { id: 'show_new', whyNot: fresh ? undefined : 'Nothing is new.', run: showNew },
+    { id: 'undo', run: undoLast },
+    id !== undefined && { id: 'back', run: () => open(undefined) },
+  ])
+  useTitle(counts.data?.total)
+  const goneRows = rows.filter(gone)
+  return (
+    <div className={id ? 'inbox has-detail' : 'inbox'}>
+      <section className="inbox-list" aria-label="What waits">
+        <header className="inbox-head">
+          <div className="row">
+            <h1>Inbox</h1>
+            <span className="muted" role="status">{counts.data && summary(counts.data)}</span>
+          </div>
+          <Kinds counts={counts.data?.by_kind} chosen={filters.kind?.length === 1 ? filters.kind[0] as Kind : 'all'} onChoose={(kind) => change({ kind: kind === 'all' ? [] : [kind] })} />
+          <Filter filters={filters} onChange={change} />
+          {fresh > 0 && <button type="button" className="fresh" onClick={showNew}><Icon name="up" />{fresh} new<span className="unseen">, show</span></button>}
+        </header>
+        <div className="inbox-rows">
+          {inbox.error && !inbox.items && <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox could not be read" />}
+          {inbox.isPending && <Loading what="what waits" />}
+          {inbox.items && rows.length === 0 && <Nothing filtered={about !== '{}'} onClear={() => change({ ...Object.fromEntries(Object.keys(filters).map((name) => [name, []])) })} />}
+          {rows.length > 0 && (
+            <List
+              label="What waits for a person" items={rows} keyOf={keyOf} selected={id} onSelect={(key) => open(key)} onOpen={(key) => open(key)}
+              marked={marked} onMark={setMarked} onEnd={() => inbox.hasNextPage && !inbox.isFetchingNextPage && void inbox.fetchNextPage()}
+              row={(item, state) => <Row item={item} marked={state.marked} gone={gone(item)} ask={goneRows.length <= 50} />}
+            />
+          )}
+        </div>
+        {marked.size > 0
+          ? <Marked items={chosen} marked={marked.size} onBatch={setBatch} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
+          : at >= 0 && <Likeness item={rows[at]!} items={rows.filter(waits)} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
+      </section>
+      <section className="inbox-detail" aria-label="In full">
+        {id
+          ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
+          : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
+      </section>
+      {batch && chosen.length > 0 && <BatchOnce verb={batch} items={chosen} onClose={() => { setBatch(undefined); setMarked(new Set()) }} />}
+    </div>
+  )
+}
+
+// BatchOnce keeps the items that were marked when the dialog opened, whatever becomes of them meanwhile.
+function BatchOnce({ verb, items, onClose }: { verb: 'approve' | 'deny'; items: readonly Item[]; onClose: () => void }) {
+  const [fixed] = useState(items)
+  return <Batch verb={verb} items={fixed} onClose={onClose} />
+}
+
+function summary(counts: { total: number; capped: boolean; expiring: number; escalated: number }): string {
+  const parts = [`${counts.total.toLocaleString('en')}${counts.capped ? '+' : ''} waiting`]
+  if (counts.expiring) parts.push(`${counts.expiring} end soon`)
+  if (counts.escalated) parts.push(`${counts.escalated} wait long`)
+  return parts.join(' · ')
+}
+
+function useTitle(total: number | undefined) {
+  useEffect(() => {
+    document.title = `${total ? `(${total}) ` : ''}Inbox · Countersign`
+  }, [total])
+}
+
+function Kinds({ counts, chosen, onChoose }: { counts: Record<Kind, number> | undefined; chosen: Kind | 'all'; onChoose: (kind: Kind | 'all') => void }) {
+  const count = (n: number | undefined) => n !== undefined && <span className="count">{n.toLocaleString('en')}</span>
+  const sum = counts && counts.approval + counts.unknown + counts.compensation
+  return (
+    <Tabs
+      label="Kind" chosen={chosen} onChoose={onChoose}
+      tabs={[
+        { key: 'all', label: <>All {count(sum)}</> },
+        { key: 'approval', label: <>Ask {count(counts?.approval)}</> },
+        { key: 'unknown', label: <>Unknown {count(counts?.unknown)}</> },
+        { key: 'compensation', label: <>Undo {count(counts?.compensation)}</> },
+      ]}
+    />
+  )
+}
+
+function Head({ at, of, onGo, back }: { at: number; of: number; onGo: (to: number) => void; back: string }) {
+  return (
+    <p className="detail-head row">
+      <Link href={back} className="to-list"><Icon name="left" />Inbox</Link>
+      {at >= 0 && <span className="muted">{at + 1} of {of}</span>}
+      <Button kind="quiet" command="previous" whyNot={at > 0 ? undefined : 'This is the first.'} onClick={() => onGo(at - 1)} />
+      <Button kind="quiet" command="next" whyNot={at < of - 1 ? undefined : 'This is the last.'} onClick={() => onGo(at + 1)} />
+    </p>
+  )
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  if (filtered) return <Empty title="Nothing that fits the filter waits"><Button onClick={onClear}>Show everything that waits</Button></Empty>
+  return (
+    <Empty title="Nothing waits">
+      <p className="muted">What policy asks a person about comes here, and what nobody knows the outcome of. An agent proposes it, or you do: <code>countersign submit</code></p>
+    </Empty>
+  )
+}
+
+function Likeness({ item, items, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
+  const others = useMemo(() => (item.kind === 'approval' ? alike(item, items) : []), [item, items])
+  const differ = useMemo(() => differences([item, ...others]), [item, others])
+  if (!others.length) return null
+  return (
+    <p className="likeness row">
+      <span className="grow">{others.length} like this one: same tool{item.session_id ? ', same session' : ''}{differ.pointers.length > 0 && <>, differ in {differ.pointers.slice(0, 3).map((pointer) => shown(pointer)).join(', ')}{differ.pointers.length > 3 && ` and ${differ.pointers.length - 3} more`}</>}</span>
+      <Button onClick={() => onMark([item, ...others])}>Mark them</Button>
+    </p>
+  )
+}
+
+function Marked({ items, marked, onBatch, onClear, resting }: { items: readonly Item[]; marked: number; onBatch: (verb: 'approve' | 'deny') => void; onClear: () => void; resting: boolean }) {
+  const differ = useMemo(() => differences(items), [items])
+  const ref = useRef<HTMLDivElement>(null)
+  const whyNot = items.length ? undefined : 'None of the marked can be decided together.'
+  useCommands([
+    !resting && { id: 'approve', whyNot, run: () => onBatch('approve') },
+    !resting && { id: 'deny', whyNot, run: () => onBatch('deny') },
+    !resting && { id: 'back', run: onClear },
+  ])
+  return (
+    <div className="marked" ref={ref} role="region" aria-label="Marked">
+      <p role="status">{marked} marked{items.length < marked && `, ${items.length} can be decided together`}{differ.pointers.length > 0 && items.length > 1 && <>; differ in {differ.pointers.slice(0, 4).map((pointer) => shown(pointer)).join(', ')}</>}</p>
+      <div className="row">
+        <Button kind="primary" command="approve" whyNot={whyNot} onClick={() => onBatch('approve')}>Approve {items.length}</Button>
+        <Button kind="danger" command="deny" whyNot={whyNot} onClick={() => onBatch('deny')}>Deny {items.length}…</Button>
+        <Button onClick={onClear}>Unmark</Button>
+      </div>
+    </div>
+  )
 }

@@ -1,0 +1,112 @@
+// Texts from outside, as they are read: nothing is cut without saying so, and nothing hides.
+import { useMemo, type ReactNode } from 'react'
+import { diffWordsWithSpace } from 'diff'
+import { stringify, type Json } from '../lib/json'
+import type { Change } from '../lib/pointer'
+import { hides, shown } from '../lib/text'
+import { Chip, Shown } from '../ui'
+import { face, leaves, type Field } from './plan'
+
+type Lines = 'one line' | 'lines'
+
+// HiddenMark says that a text has characters that do not show.
+export function HiddenMark() {
+  return <Chip tone="drift" icon="triangle">has characters that do not show</Chip>
+}
+
+// Folds says which long values are open, and opens one.
+export interface Folds {
+  opened: ReadonlySet<string>
+  open: (pointer: string) => void
+}
+
+const fold = 600
+
+// foldedIn returns the pointers of the values of a form that are folded until somebody opens them.
+export function foldedIn(of: Field): string[] {
+  return leaves(of).filter((field) => face(field).length > fold).map((field) => field.pointer)
+}
+
+// Long shows a value, and of a long one the beginning, with how much more there is.
+export function Long({ text, pointer, folds, lines = 'lines' }: { text: string; pointer: string; folds: Folds; lines?: Lines }) {
+  if (text.length <= fold || folds.opened.has(pointer)) return <Shown text={text} lines={lines === 'lines'} />
+  const cut = /[\ud800-\udbff]/.test(text[fold - 101]!) ? fold - 101 : fold - 100
+  return (
+    <>
+      <bdi>{shown(text.slice(0, cut), lines)}</bdi>
+      {'… '}
+      {hides(text, lines) && <HiddenMark />}
+      <button type="button" className="link" onClick={() => folds.open(pointer)}>
+        Show {(text.length - cut).toLocaleString('en')} more characters
+      </button>
+    </>
+  )
+}
+
+interface Part {
+  text: string
+  side: 'same' | 'was' | 'now'
+}
+
+// words returns the parts of two texts. Where finding them would take long, they are the two texts.
+export function words(was: string, now: string): Part[] {
+  const found = was.length + now.length > 100_000 ? undefined : diffWordsWithSpace(was, now, { maxEditLength: 400, timeout: 60 })
+  if (!found) return [{ text: was, side: 'was' }, { text: now, side: 'now' }]
+  return found.map((part) => ({ text: part.value, side: part.added ? 'now' : part.removed ? 'was' : 'same' }))
+}
+
+const context = 80
+
+// WordDiff shows what of a text was taken away and what was added, by sign and by colour.
+export function WordDiff({ was, now }: { was: string; now: string }) {
+  const parts = useMemo(() => words(was, now), [was, now])
+  return (
+    <span className="diff">
+      {parts.map((part, i) => (
+        <DiffPart key={i} part={part} />
+      ))}
+      {(hides(was, 'lines') || hides(now, 'lines')) && <HiddenMark />}
+    </span>
+  )
+}
+
+function DiffPart({ part: { text, side } }: { part: Part }): ReactNode {
+  if (side === 'was') return <del><span className="unseen">taken away: </span>{shown(text, 'lines')}</del>
+  if (side === 'now') return <ins><span className="unseen">added: </span>{shown(text, 'lines')}</ins>
+  if (text.length <= 3 * context) return <span>{shown(text, 'lines')}</span>
+  return (
+    <span>
+      {shown(text.slice(0, context), 'lines')}
+      <span className="same"> … {(text.length - 2 * context).toLocaleString('en')} characters the same … </span>
+      {shown(text.slice(-context), 'lines')}
+    </span>
+  )
+}
+
+// Changes lists what is different, by pointer. A text is compared by words, anything else as a whole.
+export function Changes({ changes }: { changes: readonly Change[] }) {
+  return (
+    <ul className="changes">
+      {changes.map(({ pointer, was, now }) => (
+        <li key={pointer}>
+          <code className="pointer"><bdi>{shown(pointer || '(everything)')}</bdi></code>
+          {typeof was === 'string' && typeof now === 'string' ? <WordDiff was={was} now={now} /> : <Sides was={was} now={now} />}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Sides({ was, now }: { was: Json | undefined; now: Json | undefined }) {
+  return (
+    <span className="diff">
+      <del><span className="unseen">before: </span>{valueText(was)}</del>{' '}
+      <ins><span className="unseen">now: </span>{valueText(now)}</ins>
+    </span>
+  )
+}
+
+// valueText writes a value in one line, and what is absent in words.
+export function valueText(value: Json | undefined): string {
+  return value === undefined ? 'not sent' : shown(stringify(value))
+}

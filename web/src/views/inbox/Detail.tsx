@@ -1,0 +1,253 @@
+// One thing that waits: what will be sent, what people changed, why a person is asked, and what happens if one approves.
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useMemo, useState, type ReactNode } from 'react'
+import { Link } from 'wouter'
+import { Form, ComplaintSummary, Values, type Complaint } from '../../form/Form'
+import { advisor } from '../../form/advice'
+import { plan } from '../../form/plan'
+import { Changes, foldedIn, type Folds } from '../../form/text'
+import { get, Problem, type Schemas } from '../../lib/client'
+import { stringify, type Json } from '../../lib/json'
+import { diff } from '../../lib/pointer'
+import { copy } from '../../lib/copy'
+import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
+import { shown } from '../../lib/text'
+import { Bar } from './Bar'
+import { readAction } from './decide'
+import type { Action, Item } from './items'
+import { rebased, remember, useMemory } from './memory'
+import { Person } from './Person'
+import { reasonsOf } from './reasons'
+import { Settle } from './Settle'
+
+interface Outlook {
+  goes_out_at: string | null
+  allowed: boolean
+  gates: { for: string; message: string; until: string | null }[]
+  problem?: { title: string; detail?: string }
+}
+
+interface Props {
+  id: string
+  item: Item | undefined
+  onDecided: () => void
+  head?: ReactNode
+}
+
+// Detail reads an action and shows it. The key has everything below begin anew with another action.
+export function Detail({ id, item, onDecided, head }: Props) {
+  const query = useQuery<Action, Problem>({ queryKey: ['action', id], queryFn: ({ signal }) => readAction(id, signal) })
+  if (query.data) return <Loaded key={id} id={id} action={query.data} item={item} onDecided={onDecided} head={head} error={query.error} />
+  return <div className="detail-body">{head}{query.error ? <ProblemNote error={query.error} onRetry={() => void query.refetch()} /> : <Loading what="the action" />}</div>
+}
+
+function useTool(name: string) {
+  return useQuery<Schemas['Tool'], Problem>({
+    queryKey: ['config', 'tool', name],
+    queryFn: ({ signal }) => get<Schemas['Tool']>(`/api/v1/tools/${encodeURIComponent(name)}`, {}, signal),
+    staleTime: 60_000,
+  })
+}
+
+// Looking is what the parts of a detail share.
+export interface Looking {
+  id: string
+  action: Action
+  item: Item | undefined
+  args: Json
+  etag: string
+  schema: Json | undefined
+  tool: Schemas['Tool'] | undefined
+  // stale says that the action is not as this person saw it.
+  stale: boolean
+  unread: string[]
+  folds: Folds
+  complaints: readonly Complaint[]
+  refuse: (title: string, complaints: readonly Complaint[]) => void
+  onDecided: () => void
+}
+
+function Loaded({ id, action, item, onDecided, head, error }: Props & { action: Action; error: Problem | null }) {
+  const name = `${action.envelope.tool.source}:${action.envelope.tool.name}`
+  const tool = useTool(name)
+  const memory = useMemory(id)
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const [refused, setRefused] = useState<{ title: string; complaints: readonly Complaint[] }>()
+  const args = action.envelope.args as Json
+  const etag = action.decision?.etag ?? ''
+  const schema = tool.data?.input_schema as Json | undefined
+  useEffect(() => {
+    if (!memory.seen) remember(id, { seen: { etag, args, at: Date.now() } })
+  }, [id, memory.seen, etag, args])
+  const advise = useMemo(() => advisor(schema), [schema])
+  const draft = memory.draft
+  const complaints = useMemo(() => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])], [advise, draft, refused])
+  const folds = { opened, open: (pointer: string) => setOpened((was) => new Set([...was, pointer])) }
+  const unread = useMemo(() => foldedIn(plan(schema, args)).filter((pointer) => !opened.has(pointer)), [schema, args, opened])
+  const pending = action.phase === 'pending'
+  const looking: Looking = {
+    id, action, item, args, etag, schema, tool: tool.data, folds, unread, complaints, onDecided,
+    stale: pending && memory.seen !== undefined && memory.seen.etag !== etag,
+    refuse: (title, found) => setRefused(found.length ? { title, complaints: found } : undefined),
+  }
+  return (
+    <article className="detail" aria-label={`${shown(tool.data?.title || name)}`}>
+      <div className="detail-body">
+        {head}
+        <Title {...looking} name={name} />
+        {error && <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>}
+        {looking.stale && <Stale {...looking} />}
+        {refused && <ComplaintSummary title={refused.title} complaints={refused.complaints} />}
+        <Arguments {...looking} toolError={tool.error} />
+        <Edits {...looking} />
+        {pending && <Reasons {...looking} />}
+        {pending && <OutlookNote id={id} />}
+        <Facts {...looking} />
+      </div>
+      {action.phase === 'unknown' || item?.kind === 'compensation' ? <Settle {...looking} /> : <Bar {...looking} />}
+    </article>
+  )
+}
+
+function Title({ action, item, tool, name }: Looking & { name: string }) {
+  const needed = action.decision?.approvals_needed ?? 0
+  const given = action.decision?.approvals_given ?? 0
+  return (
+    <header className="detail-title">
+      <p className="faint small crumbs"><bdi>{shown(name)}</bdi>{action.envelope.session_id && <> / <bdi>{shown(action.envelope.session_id)}</bdi></>} / <Link href={`/actions/${action.envelope.action_id}`}>{action.envelope.action_id}</Link></p>
+      <h2 className="title"><Shown text={tool?.title || name} /></h2>
+      <p className="row">
+        <State state={item?.kind === 'compensation' ? 'failed' : action.phase} word={item?.kind === 'compensation' ? 'could not be taken back' : undefined} />
+        <Risk risk={action.envelope.risk} />
+        {item && !item.reversible && <Chip icon="undo">cannot be taken back</Chip>}
+        {action.phase === 'pending' && needed > 1 && (
+          <span>needs {needed} people{given > 0 && <>, {given} agreed{item?.approved_by?.map((by) => <span key={by}>{' · '}<Person actor={by} /></span>)}</>}; {needed - given} more must agree</span>
+        )}
+      </p>
+      <p className="muted">
+        {item?.proposed_by && <>proposed by <Person actor={item.proposed_by} /> </>}<Time at={action.envelope.timestamps.created_at} />
+        {action.phase === 'pending' && action.decision?.expires_at && <> · ends <Time at={action.decision.expires_at} as="both" /></>}
+      </p>
+      {item?.drift && <p className="banner tone-drift"><strong>The tool changed: </strong><Shown text={item.drift} /></p>}
+      {item?.note && <p className="banner tone-waits"><strong>It came back: </strong><Shown text={item.note} /></p>}
+      {item?.message && <p className="banner tone-unknown"><Shown text={item.message} /></p>}
+    </header>
+  )
+}
+
+function Stale({ id, action, args, etag }: Looking) {
+  const { seen, draft } = useMemory(id)
+  const by = action.decision?.edited?.by
+  const changes = diff(seen?.args, args)
+  const look = () => {
+    remember(id, { seen: { etag, args, at: Date.now() }, draft: draft && seen ? rebased(draft, seen.args, args) : draft })
+  }
+  return (
+    <div className="banner tone-person" role="alert">
+      <p><strong>Changed since you looked{by && changes.length > 0 && <>, by <Person actor={by} /></>}.</strong> {changes.length === 0 && 'The arguments are the same; what policy says of them, or who must agree, is not.'}{draft && ' What you typed is kept.'}</p>
+      {changes.length > 0 && <Changes changes={changes} />}
+      <Button onClick={() => look()}>I have looked at it</Button>
+    </div>
+  )
+}
+
+function Arguments(looking: Looking & { toolError: Problem | null }) {
+  const { id, action, args, schema, folds, complaints, toolError } = looking
+  const { draft, mode } = useMemory(id)
+  const [how, setHow] = useState<'form' | 'json'>('form')
+  const title = action.phase === 'pending' || action.phase === 'approved' ? 'What will be sent' : 'What was sent'
+  return (
+    <section aria-label={title}>
+      <div className="section-head">
+        <h3>{title}</h3>
+        <Tabs label="How it is shown" tabs={[{ key: 'form', label: 'Form' }, { key: 'json', label: 'JSON' }]} chosen={how} onChoose={setHow} />
+        <Button kind="quiet" icon="copy" onClick={() => void copy(stringify(args, 2), 'Arguments copied')}>Copy</Button>
+      </div>
+      {toolError && <p className="faint small">The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.</p>}
+      {how === 'json' && <JsonText value={draft?.args ?? args} label={title} />}
+      {how === 'form' && (mode === 'edit' && draft
+        ? <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
+        : <Values schema={schema} value={args} folds={folds} />)}
+      {draft && <Mine args={args} draft={draft.args} />}
+    </section>
+  )
+}
+
+function Mine({ args, draft }: { args: Json; draft: Json }) {
+  const changes = diff(args, draft)
+  return (
+    <section className="mine" aria-label="What you change">
+      <h3>What you change</h3>
+      {changes.length ? <Changes changes={changes} /> : <p className="faint">Nothing yet.</p>}
+    </section>
+  )
+}
+
+function Edits({ action, args }: Looking) {
+  const edited = action.decision?.edited
+  if (!edited) return null
+  return (
+    <section aria-label="Changed by people">
+      <h3>Changed by <Person actor={edited.by} />, from what was proposed</h3>
+      <Changes changes={diff(edited.proposed_args as Json, args)} />
+      <ul className="faint small">
+        {edited.edits.map((edit, i) => <li key={i}><Person actor={edit.by} />, <Time at={edit.at} as="both" />: {edit.pointers.map((pointer) => shown(pointer || '(everything)')).join(', ')}{edit.note && <> · “<Shown text={edit.note} />”</>}</li>)}
+      </ul>
+    </section>
+  )
+}
+
+function Reasons({ action, item }: Looking) {
+  const reasons = reasonsOf(action.policy.trace)
+  const needed = action.decision?.approvals_needed ?? 1
+  return (
+    <section aria-label="Why a person is asked">
+      <h3>Why a person is asked</h3>
+      <ul className="reasons">
+        {reasons.map((reason, i) => (
+          <li key={i} className={reason.asks ? 'asks' : undefined}>
+            <span>{shown(reason.who)}</span>
+            <strong>{shown(reason.says)}</strong>
+            <span className="muted"><Shown text={reason.detail} /></span>
+          </li>
+        ))}
+        {needed > 1 && <li className="asks"><span>a review rule</span><strong>asks for {needed} people</strong><span /></li>}
+        {!reasons.length && <li><span>{shown(item?.policy ?? action.policy.source)}</span></li>}
+      </ul>
+    </section>
+  )
+}
+
+function OutlookNote({ id }: { id: string }) {
+  const outlook = useQuery<Outlook, Problem>({ queryKey: ['outlook', id], queryFn: ({ signal }) => get<Outlook>(`/api/v1/actions/${encodeURIComponent(id)}/outlook`, {}, signal), retry: false }).data
+  if (!outlook) return null
+  return (
+    <section aria-label="If you approve now">
+      <h3>If you approve now</h3>
+      {outlook.problem ? <p className="banner tone-bad"><Shown text={outlook.problem.detail || outlook.problem.title} /></p>
+        : !outlook.allowed ? <p>It would not go out.</p>
+          : <p>It goes out {outlook.goes_out_at && outlook.gates.length ? <Time at={outlook.goes_out_at} as="both" /> : 'at once'}.</p>}
+      {outlook.gates.length > 0 && (
+        <ul>{outlook.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
+      )}
+    </section>
+  )
+}
+
+function Facts({ action, item }: Looking) {
+  const { envelope } = action
+  const facts: [string, ReactNode][] = [
+    ['effect', action.effect],
+    ['automation', envelope.automation_id && shown(envelope.automation_id)],
+    ['for', envelope.employee_id],
+    ['bucket', envelope.constraints.rate_bucket && shown(envelope.constraints.rate_bucket)],
+    ['not before', envelope.constraints.not_before && <Time at={envelope.constraints.not_before} as="both" />],
+    ['must run before', envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />],
+    ['workflow', item?.workflow_id && <Link href={`/workflows/${item.workflow_id}`}>{item.workflow_id}</Link>],
+  ]
+  return (
+    <dl className="facts small">
+      {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+    </dl>
+  )
+}

@@ -1,0 +1,73 @@
+// One line of the inbox.
+import { useQuery } from '@tanstack/react-query'
+import { shown } from '../../lib/text'
+import { Icon, Risk, State, Time } from '../../ui'
+import { readAction } from './decide'
+import type { Item } from './items'
+import { headline } from './likeness'
+import { useMemory } from './memory'
+import { Person } from './Person'
+
+interface Props {
+  item: Item
+  marked: boolean
+  // gone says that the item no longer waits, by what the list says now.
+  gone: boolean
+  // ask says that what became of it may be asked of the server.
+  ask: boolean
+}
+
+const kinds = { approval: undefined, unknown: 'unknown', compensation: 'failed' } as const
+
+// Row shows an item. What was decided stays in its place, greyed, with what became of it.
+export function Row({ item, marked, gone, ask }: Props) {
+  const { outcome, draft } = useMemory(item.action_id)
+  const kind = kinds[item.kind]
+  const over = gone || outcome !== undefined
+  return (
+    <div className={over ? 'inbox-row over' : 'inbox-row'}>
+      <span className="mark" aria-hidden="true">{marked && <Icon name="check" />}</span>
+      {marked && <span className="unseen">marked </span>}
+      <span className="grow stack-tight">
+        <span className="row-line">
+          <strong className="cut">{shown(item.title || item.tool)}</strong>
+          {item.title && <span className="faint cut">{shown(item.tool)}</span>}
+        </span>
+        <span className="row-line muted"><span className="cut">{shown(headline(item)) || 'no arguments'}</span></span>
+      </span>
+      <span className="row-side">
+        {over ? <Became item={item} ask={ask} /> : <Facts item={item} kind={kind} changed={draft !== undefined} />}
+      </span>
+    </div>
+  )
+}
+
+function Facts({ item, kind, changed }: { item: Item; kind: string | undefined; changed: boolean }) {
+  return (
+    <>
+      <span className="row-line">
+        {kind && <State state={kind} word={item.kind === 'compensation' ? 'not taken back' : undefined} />}
+        {item.drift && <State state="drift" />}
+        {changed && <span className="faint">draft</span>}
+        {item.approvals_needed > 1 && <span className="faint">{item.approvals_given} of {item.approvals_needed}</span>}
+        {item.escalated && <span className="escalated">waits long</span>}
+        <Risk risk={item.risk} />
+      </span>
+      <span className="row-line faint small">{item.expires_at ? <>ends <Time at={item.expires_at} /></> : <Time at={item.since} />}</span>
+    </>
+  )
+}
+
+function Became({ item, ask }: { item: Item; ask: boolean }) {
+  const { outcome } = useMemory(item.action_id)
+  const action = useQuery({ queryKey: ['action', item.action_id], queryFn: ({ signal }) => readAction(item.action_id, signal), enabled: ask && !outcome }).data
+  if (outcome) return <><State state={outcome.state} word={outcome.words} /></>
+  if (!action) return <span className="faint">no longer waits</span>
+  const by = action.decision?.by
+  return (
+    <>
+      <State state={action.phase} />
+      <span className="row-line faint small">{by && <>by <Person actor={by} />, </>}{action.decision?.at && <Time at={action.decision.at} />}</span>
+    </>
+  )
+}

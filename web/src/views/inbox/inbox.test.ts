@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { draftOf, put, take } from '../../form/draft'
+import { anyArgs } from '../../form/random'
+import { Problem } from '../../lib/client'
+import { parse, stringify } from '../../lib/json'
+import { complaintsOf, told } from './decide'
+import { filtersOf, searchOf, typed, words, type Item } from './items'
+import { alike, argsOf, differences, headline } from './likeness'
+import { rebased } from './memory'
+import { reasonsOf, whyNotOf } from './reasons'
+
+const item = (id: string, change: Partial<Item> = {}): Item => ({
+  kind: 'approval', action_id: id, tool: 'mail:send', args_preview: `{"to":"${id}@example.org","subject":"Hello"}`, args_cut: false, risk: 'low',
+  since: '2026-11-22T10:00:00Z', expires_at: null, approvals_needed: 1, approvals_given: 0, approved_by: [], escalated: false, reversible: true, session_id: 's-1', ...change,
+})
+
+test('filters stand in the URL, and what else is there stays', () => {
+  const filters = filtersOf('?kind=approval&kind=unknown&risk=high&tool=a:b&x=1')
+  expect(filters).toEqual({ kind: ['approval', 'unknown'], risk: ['high'], tool: ['a:b'] })
+  expect(searchOf('?x=1&tool=a:b', { tool: [], source: ['mail'] })).toBe('?x=1&source=mail')
+  expect(filtersOf(searchOf('', filters))).toEqual(filters)
+})
+
+test('filters read as they are written', () => {
+  expect(typed('mail risk:high risk:low session:s-1 tool:mail:send')).toEqual({ filters: { source: ['mail'], risk: ['high', 'low'], session: ['s-1'], tool: ['mail:send'], automation: [], escalated: [], expires_before: [] } })
+  expect(typed('mail:send')).toMatchObject({ filters: { tool: ['mail:send'] } })
+  expect(typed(words({ tool: ['a:b'], risk: ['high'] }))).toMatchObject({ filters: { tool: ['a:b'], risk: ['high'] } })
+})
+
+test('what is no filter is an error, and never a list without it', () => {
+  expect(typed('what is this?')).toHaveProperty('problem')
+  expect(typed('mail crm')).toEqual({ problem: 'There can be one source.' })
+})
+
+test('items that are alike have the same kind, tool and session', () => {
+  const all = [item('a'), item('b'), item('c', { session_id: 's-2' }), item('d', { tool: 'mail:list' }), item('e', { kind: 'unknown' })]
+  expect(alike(all[0]!, all).map((one) => one.action_id)).toEqual(['b'])
+  expect(differences([all[0]!, all[1]!])).toEqual({ pointers: ['/to'], tools: ['mail:send'], cut: false })
+  expect(differences([all[0]!, item('f', { args_preview: '{"to":"a', args_cut: true })]).cut).toBe(true)
+})
+
+test('a line about an item says whom it reaches', () => {
+  expect(headline(item('a', { recipients: ['a@example.org'] }))).toBe('a@example.org · Hello')
+  expect(headline(item('a', { args_preview: '{"n":9007199254740993,"x":"text"}' }))).toContain('text')
+  expect(headline(item('a', { args_preview: '{"body":"cut he', args_cut: true }))).toContain('cut he')
+  expect(argsOf(item('a', { args_preview: undefined, args: {} }))).toEqual({ args: {}, cut: false })
+})
+
+test('why a person is asked is in words, and names the rule', () => {
+  expect(reasonsOf([
+    { layer: 'org_default', said: 'allow', tool: 'mail:*', version: '12' }, { layer: 'trust' },
+    { layer: 'arguments', said: 'require_approval', rule: 'outside', detail: 'Mail to the outside' }, { layer: 'new_layer', said: 'odd' },
+  ])).toEqual([
+    { layer: 'org_default', who: "the organisation's mode for mail:*", says: 'allows', detail: '', asks: false, version: '12' },
+    { layer: 'arguments', who: 'a rule about arguments outside', says: 'asks for a person', detail: 'Mail to the outside', asks: true, version: '' },
+    { layer: 'new_layer', who: 'new layer', says: 'odd', detail: '', asks: false, version: '' },
+  ])
+  expect(whyNotOf({ may_decide: false, why_not: 'own_proposal' })).toMatch(/your own/)
+  expect(whyNotOf({ may_decide: false, why_not: 'something new' })).toBe('You may not decide about this.')
+  expect(whyNotOf({ may_decide: true })).toBeUndefined()
+})
+
+test('refusals say whether something was decided, and that what was typed is kept', () => {
+  const problem = (status: number, body = {}) => new Problem(status, { title: 'Title', ...body }, new Headers())
+  for (const status of [409, 412, 428, 500]) expect(told(problem(status)), String(status)).toContain('what you typed is kept'.slice(5))
+  expect(told(problem(410))).toContain('too late')
+  expect(told(new TypeError('fetch'))).toContain('nobody knows')
+  expect(complaintsOf(problem(400, { errors: [{ pointer: '/args/to/0', detail: 'is no address' }, { pointer: '/note', detail: 'x' }, { pointer: '/args', detail: 'y' }] }))).toEqual([{ pointer: '/to/0', detail: 'is no address' }, { pointer: '', detail: 'y' }])
+})
+
+test('a draft goes over to what somebody else changed meanwhile', () => {
+  const seen = parse('{"to":"a","subject":"x","n":1,"l":[1,2,3]}')
+  const draft = take(put(take(draftOf(seen), '/n'), '/subject', 'mine'), '/l/2')
+  expect(stringify(rebased(draft, seen, parse('{"to":"b","subject":"theirs","n":1,"l":[9,2,3],"more":null}')).args)).toBe('{"to":"b","subject":"mine","l":[9,2],"more":null}')
+})
+
+test('a draft without changes becomes what is there now', () => {
+  fc.assert(fc.property(anyArgs, anyArgs, (seen, now) => stringify(rebased(draftOf(parse(seen)), parse(seen), parse(now)).args) === now))
+})

@@ -1,0 +1,100 @@
+// What waits for a person: the list of the API, its filters in the URL, and its counts.
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { get, type Problem, type Schemas } from '../../lib/client'
+
+export type Item = Omit<Schemas['InboxItem'], 'args'> & Partial<{
+  args: { [key: string]: unknown }
+  args_preview: string
+  args_cut: boolean
+  proposed_by: Schemas['Actor']
+  title: string
+  effect: string
+  recipients: string[]
+  rate_bucket: string
+  must_run_before: string | null
+  may_decide: boolean
+  why_not: string
+}>
+export type Action = Schemas['Action']
+export type Kind = Item['kind']
+
+export interface Counts {
+  total: number
+  capped: boolean
+  by_kind: Record<Kind, number>
+  escalated: number
+  expiring: number
+  tools: { tool: string; count: number }[]
+}
+
+interface Page {
+  items: Item[]
+  next_cursor: string | null
+}
+
+// names are the filters that stand in the URL, by the names that the API gives them.
+const names = ['kind', 'source', 'tool', 'session', 'automation', 'risk', 'escalated', 'expires_before', 'order'] as const
+const several: readonly string[] = ['kind', 'risk']
+
+export type Filters = Partial<Record<(typeof names)[number], string[]>>
+
+// filtersOf returns the filters of a URL's query. What is none of them is left to others.
+export function filtersOf(search: string): Filters {
+  const query = new URLSearchParams(search)
+  return Object.fromEntries(names.flatMap((name) => {
+    const values = query.getAll(name).filter((value) => value !== '')
+    return values.length ? [[name, several.includes(name) ? values : values.slice(-1)]] : []
+  }))
+}
+
+// searchOf returns the URL's query with other filters. What it had beside the filters stays.
+export function searchOf(search: string, change: Filters): string {
+  const query = new URLSearchParams(search)
+  for (const [name, values] of Object.entries(change)) {
+    query.delete(name)
+    for (const value of values ?? []) query.append(name, value)
+  }
+  const text = query.toString()
+  return text ? `?${text}` : ''
+}
+
+// words writes filters as a person types them: tool:mail:send risk:high.
+export function words(filters: Filters): string {
+  return names.filter((name) => name !== 'kind' && name !== 'order').flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`)).join(' ')
+}
+
+// typed reads filters as a person types them. A word without a name is a tool, or a source where it has no colon. What is
+// no filter is an error: a filter that is not applied must not look like one that is.
+export function typed(text: string): { filters: Filters } | { problem: string } {
+  const filters: Filters = Object.fromEntries(names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]))
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const [, name, value] = /^([a-z_]+):(.*)$/.exec(word) ?? []
+    const known = name !== undefined && name !== 'kind' && name !== 'order' && (names as readonly string[]).includes(name)
+    if (known && value) filters[name as keyof Filters]!.push(value)
+    else if (word.includes(':')) filters.tool!.push(word)
+    else if (/^[a-z0-9][a-z0-9_.-]*$/.test(word)) filters.source!.push(word)
+    else return { problem: `“${word}” is no filter. Write source, source:tool, session:…, automation:…, risk:high or escalated:true.` }
+  }
+  const twice = Object.entries(filters).find(([name, values]) => !several.includes(name) && values.length > 1)
+  return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
+}
+
+export function useInbox(filters: Filters) {
+  const query = useInfiniteQuery<Page, Problem>({
+    queryKey: ['inbox', filters],
+    queryFn: ({ pageParam, signal }) => get<Page>('/api/v1/inbox', { ...filters, limit: 200, cursor: (pageParam as string) || undefined }, signal),
+    initialPageParam: '',
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  })
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items), [query.data])
+  return { ...query, items }
+}
+
+export function useCounts(filters: Filters) {
+  const rest = { ...filters, kind: undefined, order: undefined }
+  return useQuery<Counts, Problem>({ queryKey: ['inbox-counts', rest], queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal) })
+}
+
+// keyOf names an item of the inbox.
+export const keyOf = (item: Item) => item.action_id

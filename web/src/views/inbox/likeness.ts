@@ -1,0 +1,52 @@
+// Items that are alike, and in what they differ: for deciding about many at once.
+import { differing, get } from '../../lib/pointer'
+import { parse, type Json } from '../../lib/json'
+import type { Item } from './items'
+
+// argsOf returns the arguments of an item, as far as the list has them.
+export function argsOf(item: Item): { args: Json; cut: boolean } {
+  if (item.args_preview === undefined) return { args: (item.args ?? {}) as Json, cut: false }
+  try {
+    return { args: parse(item.args_preview), cut: item.args_cut ?? false }
+  } catch {
+    return { args: { '': item.args_preview }, cut: true }
+  }
+}
+
+// alike returns the other items of the same kind, tool and session.
+export function alike(item: Item, items: readonly Item[]): Item[] {
+  return items.filter((other) => other !== item && other.action_id !== item.action_id && other.kind === item.kind && other.tool === item.tool && other.session_id === item.session_id)
+}
+
+export interface Differences {
+  pointers: string[]
+  tools: string[]
+  // cut says that not all arguments are known, so that there may be other differences.
+  cut: boolean
+}
+
+// differences returns in what items differ.
+export function differences(items: readonly Item[]): Differences {
+  const known = items.map(argsOf)
+  return {
+    pointers: differing(known.filter((a) => !a.cut).map((a) => a.args)),
+    tools: [...new Set(items.map((item) => item.tool))],
+    cut: known.some((a) => a.cut),
+  }
+}
+
+// headline returns one line about an item: to whom, and the first texts of its arguments.
+export function headline(item: Item): string {
+  const { args } = argsOf(item)
+  const texts = texture(args).filter((text) => !item.recipients?.includes(text))
+  return [...(item.recipients ?? []).slice(0, 3), ...texts].join(' · ').slice(0, 200)
+}
+
+const telling = ['/to', '/email', '/channel', '/subject', '/title', '/name', '/id', '/amount', '/text', '/body', '/message']
+
+function texture(args: Json): string[] {
+  const scalar = (value: Json | undefined) => (typeof value === 'string' || typeof value === 'number' ? [String(value)] : [])
+  const named = telling.flatMap((pointer) => scalar(get(args, pointer)))
+  const all = named.length || typeof args !== 'object' || args === null ? named : Object.values(args).flatMap((value) => scalar(value as Json))
+  return all.filter(Boolean).slice(0, 3)
+}
