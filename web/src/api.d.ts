@@ -86,6 +86,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/actions/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what happened to an action, oldest first
+         * @description The proposal, every decision, edit and attempt, and the end. Reminders, returns to approval, and who undid, killed,
+         *     replayed or discarded it come from the events, and are there as long as retention keeps those.
+         */
+        get: operations["listHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/actions/{id}/wait": {
         parameters: {
             query?: never;
@@ -2623,6 +2644,60 @@ export interface components {
             /** Format: date-time */
             finished_at: string;
         };
+        /** @description Something that happened to an action. */
+        HistoryItem: {
+            /** Format: date-time */
+            at: string;
+            kind: components["schemas"]["HistoryKind"];
+            /** @description Who did it; absent for Countersign itself. */
+            actor?: components["schemas"]["Actor"];
+            /** @description The reason that the actor gave. */
+            note?: string;
+            detail?: components["schemas"]["HistoryDetail"];
+            /** @description What the execution log has of it, for an attempt and for every kind of end without one. */
+            attempt?: components["schemas"]["Attempt"];
+        };
+        /**
+         * @description What happened. `proposed`: it was accepted, and policy decided. `asked`: people have to agree. `voted`: a person agreed,
+         *     and more must; `approved`: and enough did. `edited`: a person changed the arguments, which voids the votes before.
+         *     `denied`: a person, or without an actor policy, said no. `expiring`: nobody had decided when the time was nearly over;
+         *     `escalated`: for so long that more people were told; `expired`: in time. `returned_to_approval`: it was approved or
+         *     allowed, and needs a person after all. `attempt`: a call was made. `ended`: it ended without a call, or without the end
+         *     of one. `undone`: it was withdrawn. `killed`: the kill switch ended it. `replayed` and `discarded`: it was a dead
+         *     letter. `resolved`: its outcome was unknown, and somebody recorded it. `reverted`: its reversal was proposed. `waits`
+         *     is always the last: what it waits for now, since the thing before.
+         * @enum {string}
+         */
+        HistoryKind: "proposed" | "asked" | "voted" | "edited" | "approved" | "denied" | "expiring" | "escalated" | "expired" | "returned_to_approval" | "waits" | "attempt" | "ended" | "undone" | "killed" | "replayed" | "discarded" | "resolved" | "reverted";
+        /** @description More about it. Which members are there depends on the kind. */
+        HistoryDetail: {
+            /** @description Where the proposal came from, for `proposed`. */
+            origin?: components["schemas"]["Origin"];
+            /** @description What policy says about it, for `proposed`, and for `denied` by policy. */
+            mode?: components["schemas"]["Mode"];
+            /** @description The layer that set the mode, and those that made it stricter. */
+            source?: string;
+            /** @description The workflow of which it is a step, for `proposed`. */
+            workflow_id?: components["schemas"]["UUID"];
+            /** @description How many people must agree, for the last `asked` or `returned_to_approval`. */
+            approvals_needed?: number;
+            /**
+             * Format: date-time
+             * @description Until when people may decide, for the same.
+             */
+            expires_at?: string;
+            /** @description For a vote. It goes up when what is voted on changes; votes of earlier rounds do not count. */
+            round?: number;
+            /** @description JSON Pointers into the arguments of what was changed, for `edited`. */
+            pointers?: string[];
+            /** @description What it waits for, for `waits`. */
+            waiting?: components["schemas"]["Waiting"];
+            /** @description The action that reverts it, for `reverted`. */
+            reversal?: {
+                action_id: components["schemas"]["UUID"];
+                phase: components["schemas"]["Phase"];
+            };
+        };
         /** @description What became of one proposal of a batch. */
         BatchItem: {
             index: number;
@@ -2634,6 +2709,13 @@ export interface components {
             action_id?: components["schemas"]["UUID"];
             phase?: components["schemas"]["Phase"];
             problem?: components["schemas"]["Problem"];
+        };
+        /** @description The request that something came with. */
+        Origin: {
+            ip?: string;
+            user_agent?: string;
+            via: components["schemas"]["Via"];
+            request_id?: string;
         };
         /** @enum {string} */
         Via: "api" | "mcp" | "ui" | "webhook" | "sql" | "workflow" | "system";
@@ -3158,12 +3240,7 @@ export interface components {
             external_id?: string;
             workflow_id: null | components["schemas"]["UUID"];
             /** @description The request that it came with; null where nobody noted it. */
-            context: {
-                ip?: string;
-                user_agent?: string;
-                via: components["schemas"]["Via"];
-                request_id?: string;
-            } | null;
+            context: null | components["schemas"]["Origin"];
             policy: components["schemas"]["PolicyDecision"];
             /** @description What became of the wait for a person; null where nobody was asked. */
             decision: {
@@ -5504,6 +5581,41 @@ export interface operations {
                     "application/json": {
                         next_cursor: components["schemas"]["NextCursor"];
                         items: components["schemas"]["Attempt"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listHistory: {
+        parameters: {
+            query?: {
+                limit?: components["parameters"]["limit"];
+                /** @description The next_cursor of the page before this one. */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        next_cursor: components["schemas"]["NextCursor"];
+                        items: components["schemas"]["HistoryItem"][];
                     };
                 };
             };

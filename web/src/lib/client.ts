@@ -10,7 +10,7 @@ export class Problem extends Error {
   readonly code: string
   readonly detail: string
   readonly requestID: string
-  readonly errors: { pointer?: string; parameter?: string; detail: string }[]
+  readonly errors: { pointer: string; rule: string; message: string }[]
   readonly retryAfter: number | undefined
 
   constructor(status: number, body: Record<string, unknown>, headers: Headers) {

@@ -32,7 +32,7 @@ export function ProblemNote({ error, onRetry, what }: { error: unknown; onRetry?
         {problem && problem.errors.length > 0 && (
           <ul>
             {problem.errors.map((one, at) => (
-              <li key={at}><code>{shown(one.pointer ?? one.parameter ?? '')}</code> {shown(one.detail)}</li>
+              <li key={at}><code>{shown(one.pointer)}</code> {shown(one.message)}</li>
             ))}
           </ul>
         )}

@@ -1,3 +1,111 @@
+// Actions: everything that was proposed, newest first, as it stands now.
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { oneLine } from '../../lib/args'
+import type { Schemas } from '../../lib/client'
+import { query, set } from '../../lib/filter'
+import { useCommands } from '../../lib/keys'
+import { useNarrow } from '../../lib/media'
+import { useSteady } from '../../lib/steady'
+import { shown } from '../../lib/text'
+import { Button, Empty, List, Loading, ProblemNote, Risk, State, Time } from '../../ui'
+import { FilterBar, useFilter } from '../../ui/filter'
+import { Waits } from '../../ui/waiting'
+import './actions.css'
+import { fields, views } from './fields'
+import { most, useRows } from './rows'
+
+type Action = Schemas['Action']
+
+const to = '/api/v1/actions'
+const keyOf = (action: Action) => action.envelope.action_id
+
 export default function Actions() {
-  return <h1>Actions</h1>
+  const filter = useFilter(fields)
+  const [, go] = useLocation()
+  const asked = query(fields, filter.filter)
+  const order = filter.filter.order === 'oldest' ? 'oldest' : 'newest'
+  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, enabled: filter.problems.length === 0 })
+  const about = JSON.stringify(asked)
+  const { rows: items, fresh, showNew } = useSteady(about, rows.items, keyOf)
+  const [selected, setSelected] = useState<string>()
+  const narrow = useNarrow()
+  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
+  return (
+    <div className="page page-list">
+      <header className="page-head">
+        <h1>Actions</h1>
+        <Phases chosen={filter.filter.phase} onChoose={(phases) => filter.change(set(filter.filter, 'phase', phases))} />
+      </header>
+      <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
+      {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
+      {rows.error && <ProblemNote error={rows.error} what="The actions were not loaded" onRetry={rows.again} />}
+      {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="actions" />}
+      {rows.items && filter.problems.length === 0 && (items.length === 0 ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
+        <div className="panel list-panel">
+          <List
+            label="Actions" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
+            onOpen={(id) => go(`/actions/${id}`)} onEnd={rows.more} row={(action) => <Row action={action} />}
+          />
+          <End rows={rows} count={items.length} />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+function Phases({ chosen, onChoose }: { chosen: string | readonly string[] | undefined; onChoose: (phases: readonly string[]) => void }) {
+  const now = [...(chosen ?? [])].join()
+  return (
+    <div className="row" role="group" aria-label="Phase">
+      {views.map(({ label, phases }) => (
+        <Button key={label} kind="quiet" aria-pressed={[...phases].toSorted(byPlace).join() === now} onClick={() => onChoose(phases)}>{label}</Button>
+      ))}
+    </div>
+  )
+}
+
+const places = fields.find((f) => f.name === 'phase')!.choices!
+const byPlace = (a: string, b: string) => places.indexOf(a) - places.indexOf(b)
+
+// Row is one action in a line: how it stands, what it is, what holds it or why it did not happen, and whose it is.
+function Row({ action }: { action: Action }) {
+  const { envelope, phase, waiting } = action
+  const { error } = envelope.result
+  return (
+    <span className="action-row">
+      <State state={phase === 'completed' && envelope.result.status === 'conflict' ? 'conflict' : phase} />
+      <span className="action-tool mono cut">{shown(`${envelope.tool.source ?? ''}:${envelope.tool.name}`)}</span>
+      <bdi className="action-args cut">{shown(oneLine(envelope.args))}</bdi>
+      <span className="action-why cut">
+        {waiting ? <Waits waiting={waiting} expires={action.decision?.expires_at} /> : error && <span title={shown(error.message)}>{shown(error.code.replaceAll('_', ' '))}</span>}
+      </span>
+      <span className="action-whose muted cut">{shown(envelope.automation_id ?? envelope.session_id ?? '')}</span>
+      <Risk risk={envelope.risk} />
+      <span className="action-at muted nowrap"><Time at={envelope.timestamps.created_at} as="clock" /></span>
+    </span>
+  )
+}
+
+function End({ rows, count }: { rows: { ended: 'end' | 'most' | undefined; moreError: unknown; more: () => void }; count: number }) {
+  if (rows.moreError) return <ProblemNote error={rows.moreError} what="The next page was not loaded" onRetry={rows.more} />
+  if (rows.ended === 'most') return <p className="list-end muted" role="status">The list ends here, at {most.toLocaleString('en')} actions. Filter by time to see those before.</p>
+  return <p className="list-end muted">{rows.ended === 'end' ? `${count.toLocaleString('en')} in all` : `${count.toLocaleString('en')} so far`}</p>
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  if (filtered) {
+    return (
+      <Empty title="No action is like this">
+        <p>The filter is in force as you see it.</p>
+        <Button onClick={onClear}>Clear the filter</Button>
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No actions yet">
+      <p>Every call that an agent proposes is listed here, with what became of it. Propose one to see it:</p>
+      <pre className="json" tabIndex={0}>{"countersign call SOURCE:TOOL --inputs '{…}'"}</pre>
+    </Empty>
+  )
 }

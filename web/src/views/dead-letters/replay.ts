@@ -7,7 +7,7 @@ export interface BulkResult {
   action_ids: string[]
   left: number
   left_out: number
-  counts: { tool: string | { source: string; name: string }; reason: string; count: number }[]
+  counts: { tool: string; reason: string; count: number }[]
   as_of: string
   ahead_ms: number
 }

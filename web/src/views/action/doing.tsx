@@ -1,0 +1,112 @@
+// What can be done about an action, by its state: undo, revert, replay, and the link to it.
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { post, type Problem, type Schemas } from '../../lib/client'
+import { copy } from '../../lib/copy'
+import { useCommands } from '../../lib/keys'
+import { useMay } from '../../lib/me'
+import { Button, Dialog, Loading, ProblemNote, Shown, State, toast } from '../../ui'
+import type { Action } from './read'
+
+type RevertResult = Schemas['RevertResult']
+
+// whyNotUndo says why an action cannot be taken back before it is sent; undefined where it can.
+export function whyNotUndo({ phase, envelope }: Action): string | undefined {
+  if (phase === 'pending' || phase === 'approved') return envelope.result.status === 'pending' ? undefined : 'It is being sent.'
+  if (phase === 'executing') return 'It is being sent.'
+  if (phase === 'completed') return 'It was sent. Revert it.'
+  return 'There is nothing to undo: it was not sent.'
+}
+
+// whyNotRevert says why an action has nothing that could be reverted, as far as its state tells.
+export function whyNotRevert({ phase, envelope, effect, reverted_by }: Action): string | undefined {
+  if (effect === 'read') return 'It only read.'
+  if (reverted_by && !['denied', 'expired', 'skipped', 'undone', 'failed'].includes(reverted_by.phase)) return 'It has a reversal already.'
+  if (phase === 'completed') return envelope.result.status === 'conflict' ? 'Its effect was there already.' : undefined
+  if (phase === 'unknown') return 'Find out first whether it happened.'
+  if (phase === 'pending' || phase === 'approved') return 'It was not sent. Undo it.'
+  return phase === 'executing' ? 'It is being sent.' : 'It had no effect.'
+}
+
+export function Doing({ action }: { action: Action }) {
+  const id = action.envelope.action_id
+  const may = useMay()
+  const client = useQueryClient()
+  const [reverting, setReverting] = useState(false)
+  const [, go] = useLocation()
+  const undo = useMutation<Action, Problem>({
+    mutationFn: () => post<Action>(`/api/v1/actions/${id}/undo`),
+    onSuccess: (now) => {
+      client.setQueryData(['action', id], now)
+      toast({ text: 'Taken back. It will not be sent.' })
+    },
+    onSettled: () => refresh(client, id),
+  })
+  const noUndo = may('undoAction') ?? whyNotUndo(action)
+  const isDead = action.phase === 'failed' || action.phase === 'unknown'
+  useCommands([
+    { id: 'undo', whyNot: noUndo, run: () => undo.mutate() },
+    { id: 'back', run: () => (history.length > 1 ? history.back() : go('/actions')) },
+  ])
+  return (
+    <>
+      <div className="row">
+        {action.phase === 'pending' && <Link className="button primary" href={`/inbox/${id}`}>Decide in the inbox</Link>}
+        <Button command="undo" icon="undo" whyNot={noUndo} busy={undo.isPending} onClick={() => undo.mutate()}>Undo</Button>
+        <Button icon="left" whyNot={may('revertAction') ?? whyNotRevert(action)} onClick={() => setReverting(true)}>Revert…</Button>
+        {isDead && <Link className="button plain" href={`/dead-letters/${id}`}>{action.phase === 'unknown' ? 'Resolve…' : 'Replay…'}</Link>}
+        <Button kind="quiet" command="copy_link" icon="link" onClick={() => void copy(location.href, 'Link copied')}>Copy link</Button>
+      </div>
+      {undo.error && <ProblemNote error={undo.error} what="It was not taken back" />}
+      {reverting && <Revert id={id} onClose={() => setReverting(false)} />}
+    </>
+  )
+}
+
+function refresh(client: ReturnType<typeof useQueryClient>, id: string) {
+  for (const key of [['action', id], ['history', id]]) void client.invalidateQueries({ queryKey: key })
+}
+
+// Revert shows what would be called, and proposes it only then.
+function Revert({ id, onClose }: { id: string; onClose: () => void }) {
+  const client = useQueryClient()
+  const [, go] = useLocation()
+  const tried = useQuery<RevertResult, Problem>({
+    queryKey: ['dry-run', 'revert', id],
+    queryFn: () => post<RevertResult>('/api/v1/actions/revert', { action_ids: [id], dry_run: true }),
+    gcTime: 0,
+    staleTime: Infinity,
+  })
+  const revert = useMutation<Action, Problem>({
+    mutationFn: () => post<Action>(`/api/v1/actions/${id}/revert`),
+    onSuccess: (reversal) => {
+      refresh(client, id)
+      onClose()
+      go(`/actions/${reversal.envelope.action_id}`)
+      toast({ text: 'The reversal was proposed: this is it.' })
+    },
+  })
+  const item = tried.data?.items[0]
+  const whyNot = item?.result === 'accepted' ? undefined : item ? 'The dry run says that it would not be proposed.' : 'Wait for the dry run.'
+  return (
+    <Dialog
+      title="Revert this action" onClose={onClose}
+      actions={<><Button onClick={onClose}>Leave it</Button><Button kind="primary" whyNot={whyNot} busy={revert.isPending} onClick={() => revert.mutate()}>Propose the reversal</Button></>}
+    >
+      <div className="stack">
+        <p>The reversal is an action of its own: policy, limits and people have the same say about it as about any other.</p>
+        {tried.isPending && <Loading what="the dry run" />}
+        {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}
+        {item && <Tried item={item} />}
+        {revert.error && <ProblemNote error={revert.error} what="The reversal was not proposed" />}
+      </div>
+    </Dialog>
+  )
+}
+
+function Tried({ item }: { item: RevertResult['items'][number] }) {
+  if (item.problem) return <div role="status"><strong>It cannot be reverted.</strong> <Shown text={item.problem.detail ?? item.problem.title} /> {item.problem.errors?.map((e) => <code key={e.pointer}>{e.rule} </code>)}</div>
+  if (item.reverted_by) return <p role="status">It has a reversal already: <Link href={`/actions/${item.reverted_by}`}>see it</Link> {item.phase && <State state={item.phase} />}</p>
+  return <p role="status">Dry run: <strong>{item.result}</strong>. It would call <code><Shown text={item.reverse_tool ?? 'the reversing tool'} /></code>{item.phase && <> and be <State state={item.phase} /></>}</p>
+}

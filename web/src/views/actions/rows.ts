@@ -1,0 +1,96 @@
+// What is loaded of a list that goes on: pages that were read one after the other, and the first page again and again.
+import { skipToken, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback, useRef, useState } from 'react'
+import { get, type Problem } from '../../lib/client'
+
+export interface Page<T> {
+  items: readonly T[]
+  next_cursor: string | null
+}
+
+// most is how many rows the list keeps: it says so, and a narrower filter finds the others.
+export const most = 10_000
+const pageSize = 200
+
+type Order = 'newest' | 'oldest'
+
+// joined returns what is loaded after the first page was read again: its rows, and behind them those that were loaded
+// before. What the page lacks of its own range does not pass the filter any more. If it has none of the rows that were
+// loaded before and is not the whole list, rows between were not read, and the list begins anew.
+export function joined<T>(first: Page<T>, before: Page<T> | undefined, key: (row: T) => string, order: Order): Page<T> {
+  const last = first.items.at(-1)
+  if (!before || before.items.length === 0 || first.next_cursor === null || last === undefined) return first
+  const known = new Set(before.items.map(key))
+  if (!first.items.some((row) => known.has(key(row)))) return first
+  const behind = (row: T) => (order === 'newest' ? key(row) < key(last) : key(row) > key(last))
+  const rest = before.items.filter(behind)
+  return rest.length === 0 ? first : { items: [...first.items, ...rest], next_cursor: before.next_cursor }
+}
+
+// extended returns what is loaded after the next page was read.
+export function extended<T>(before: Page<T>, next: Page<T>, key: (row: T) => string): Page<T> {
+  const known = new Set(before.items.map(key))
+  return { items: [...before.items, ...next.items.filter((row) => !known.has(key(row)))].slice(0, most), next_cursor: next.next_cursor }
+}
+
+export interface Rows<T> {
+  items: readonly T[] | undefined
+  error: Problem | null
+  loading: boolean
+  // ended says why there are no more rows: the list is at its end, or the page keeps no more.
+  ended: 'end' | 'most' | undefined
+  more: () => void
+  moreError: unknown
+  again: () => void
+}
+
+export interface Asked<T> {
+  // name is the first word of the key under which live events find the rows.
+  name: 'actions' | 'workflows' | 'dead-letters'
+  to: string
+  query: Record<string, string | readonly string[]>
+  key: (row: T) => string
+  order?: Order
+  enabled: boolean
+}
+
+// useRows reads a list page by page. Ids grow with the time at which they were made, and lists are in their order.
+export function useRows<T>({ name, to, query, key, order = 'newest', enabled }: Asked<T>): Rows<T> {
+  const client = useQueryClient()
+  const all = [name, query, 'loaded']
+  const first = useQuery<Page<T>, Problem>({
+    queryKey: [name, query],
+    enabled,
+    queryFn: async ({ signal }) => {
+      const page = await get<Page<T>>(to, { ...query, limit: pageSize }, signal)
+      client.setQueryData<Page<T>>(all, (before) => joined(page, before, key, order))
+      return page
+    },
+  })
+  const loaded = useQuery<Page<T>>({ queryKey: all, queryFn: skipToken })
+  const reading = useRef(false)
+  const [moreError, setMoreError] = useState<unknown>()
+  const page = loaded.data
+  const cursor = page?.next_cursor
+  const full = (page?.items.length ?? 0) >= most
+  const about = JSON.stringify(query)
+  const more = useCallback(() => {
+    if (!cursor || full || reading.current) return
+    reading.current = true
+    setMoreError(undefined)
+    const asked = JSON.parse(about) as Asked<T>['query']
+    get<Page<T>>(to, { ...asked, limit: pageSize, cursor })
+      .then((next) => client.setQueryData<Page<T>>([name, asked, 'loaded'], (before) => before && extended(before, next, key)))
+      .catch(setMoreError)
+      .finally(() => (reading.current = false))
+  }, [about, client, cursor, full, key, name, to])
+  return {
+    items: page?.items,
+    error: first.error,
+    loading: first.isPending && page === undefined,
+    ended: page === undefined ? undefined : full ? 'most' : cursor === null ? 'end' : undefined,
+    more,
+    moreError,
+    again: () => void first.refetch(),
+  }
+}
