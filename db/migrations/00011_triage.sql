@@ -50,14 +50,18 @@ CREATE TABLE triage_schedules (
     last_run_id  uuid,
     last_started_at timestamptz,
     last_ended_at timestamptz,
+    last_read_at timestamptz,
     last_error   text,
     failures     integer     NOT NULL DEFAULT 0,
     quota        jsonb       NOT NULL DEFAULT '{}',
+    corrections_at timestamptz NOT NULL DEFAULT '-infinity',
     CONSTRAINT triage_schedules_pkey PRIMARY KEY (tenant_id, account_id),
     CONSTRAINT triage_schedules_account_fkey FOREIGN KEY (tenant_id, account_id) REFERENCES triage_accounts (tenant_id, account_id) ON DELETE CASCADE
 );
 COMMENT ON COLUMN triage_schedules.quota IS 'What the readers of the account may still take of the limits of its provider (quota.State).';
 COMMENT ON COLUMN triage_schedules.holder IS 'The run that reads the account now; every commit of a run requires it, so that one run at a time writes. lease_until is when another may take over.';
+COMMENT ON COLUMN triage_schedules.last_read_at IS 'When all folders were last looked at without an error, also within a run that goes on.';
+COMMENT ON COLUMN triage_schedules.corrections_at IS 'Until when corrections had messages of their senders decided again.';
 
 CREATE TABLE triage_runs (
     tenant_id    uuid        NOT NULL,
@@ -104,6 +108,8 @@ CREATE TABLE triage_messages (
     thread_subject text      NOT NULL DEFAULT '',
     participants text[]      NOT NULL DEFAULT '{}',
     outgoing     boolean     NOT NULL,
+    automated    boolean     NOT NULL DEFAULT false,
+    awaits       boolean     NOT NULL DEFAULT false,
     sender       text        NOT NULL DEFAULT '',
     sender_name  text        NOT NULL DEFAULT '',
     list         text        NOT NULL DEFAULT '',
@@ -113,6 +119,7 @@ CREATE TABLE triage_messages (
     received_at  timestamptz NOT NULL,
     size         bigint      NOT NULL,
     seen_at      timestamptz NOT NULL DEFAULT now(),
+    left_at      timestamptz,
     touched_at   timestamptz,
     undone       text[]      NOT NULL DEFAULT '{}',
     CONSTRAINT triage_messages_pkey PRIMARY KEY (tenant_id, message_id),
@@ -121,11 +128,15 @@ CREATE TABLE triage_messages (
 CREATE UNIQUE INDEX triage_messages_identity_key ON triage_messages (tenant_id, account_id, identity);
 CREATE INDEX triage_messages_header_idx ON triage_messages (tenant_id, account_id, header_id) WHERE header_id <> '';
 CREATE INDEX triage_messages_subject_idx ON triage_messages (tenant_id, account_id, thread_subject, received_at) WHERE thread_subject <> '';
-CREATE INDEX triage_messages_thread_idx ON triage_messages (tenant_id, thread_id);
+CREATE INDEX triage_messages_thread_idx ON triage_messages (tenant_id, thread_id, received_at DESC);
+CREATE INDEX triage_messages_awaits_idx ON triage_messages (tenant_id, thread_id) WHERE awaits;
 CREATE INDEX triage_messages_received_idx ON triage_messages (tenant_id, account_id, received_at DESC, message_id DESC);
 COMMENT ON COLUMN triage_messages.header_id IS 'Message-ID, which its sender chose: it finds threads and never suppresses a message.';
 COMMENT ON COLUMN triage_messages.body IS 'The text that was judged, without quotes and signature, at most 64 kB. The original stays in the mailbox.';
-COMMENT ON COLUMN triage_messages.touched_at IS 'When the owner was seen to have moved or flagged the message. undone are the actions of triage that were taken back.';
+COMMENT ON COLUMN triage_messages.automated IS 'A machine sent it, so that it answers nothing that the owner waits for.';
+COMMENT ON COLUMN triage_messages.awaits IS 'The owner wrote it, asks something in it, and nobody has answered in the thread since.';
+COMMENT ON COLUMN triage_messages.left_at IS 'When it was seen that the message lies in no folder any more but those to which triage has messages moved; NULL if it lies in another.';
+COMMENT ON COLUMN triage_messages.touched_at IS 'When the owner was seen to have moved or flagged the message. undone are the actions of triage that were taken back or refused.';
 
 -- Which messages name which. An index over refs would not be used: its operators
 -- may show values that row-level security hides, as far as PostgreSQL knows.
@@ -174,10 +185,14 @@ CREATE TABLE triage_decisions (
     notes        jsonb       NOT NULL DEFAULT '[]',
     skipped      jsonb       NOT NULL DEFAULT '[]',
     model        text        NOT NULL,
+    reason       text        NOT NULL DEFAULT 'new' CONSTRAINT triage_decisions_reason_check CHECK (reason IN ('new', 'answered', 'brought_back', 'corrected')),
+    again        text        CONSTRAINT triage_decisions_again_check CHECK (again IN ('answered', 'brought_back', 'corrected')),
     CONSTRAINT triage_decisions_pkey PRIMARY KEY (tenant_id, message_id),
     CONSTRAINT triage_decisions_message_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES triage_messages (tenant_id, message_id) ON DELETE CASCADE
 );
 CREATE INDEX triage_decisions_bucket_idx ON triage_decisions (tenant_id, account_id, bucket);
+CREATE INDEX triage_decisions_again_idx ON triage_decisions (tenant_id, account_id, message_id) WHERE again IS NOT NULL;
+COMMENT ON COLUMN triage_decisions.reason IS 'Why it was decided: the message was new; somebody answered what its owner waited for; its owner brought it back, or corrected what was decided about its sender. again is the reason for which it is to be decided again.';
 COMMENT ON COLUMN triage_decisions.notes IS 'What reading took away from the text, and warnings; skipped are actions that were wanted and not proposed, with the reason.';
 
 -- What is known of an address or a list, from both directions of mail.
@@ -191,11 +206,13 @@ CREATE TABLE triage_senders (
     received     integer     NOT NULL DEFAULT 0,
     sent         integer     NOT NULL DEFAULT 0,
     replied      integer     NOT NULL DEFAULT 0,
-    corrected    integer     NOT NULL DEFAULT 0,
+    accepted     integer     NOT NULL DEFAULT 0,
+    refused      integer     NOT NULL DEFAULT 0,
     CONSTRAINT triage_senders_pkey PRIMARY KEY (tenant_id, account_id, address),
     CONSTRAINT triage_senders_account_fkey FOREIGN KEY (tenant_id, account_id) REFERENCES triage_accounts (tenant_id, account_id) ON DELETE CASCADE
 );
 COMMENT ON COLUMN triage_senders.address IS 'An address in lower case, or list: and the id of a list.';
+COMMENT ON COLUMN triage_senders.accepted IS 'How many proposals about their messages a person approved; refused is how many were denied or taken back.';
 
 -- Corrections of people, replayed in their order on top of the embedded models.
 CREATE TABLE triage_corrections (
@@ -245,10 +262,12 @@ AS $$
         ('{message.label,message.flag,message.archive,message.move}', '/message/key', '{header}'),
         ('{message.label,message.flag,message.archive,message.move}', '/message/message_id', '{header}'),
         ('{message.label,message.flag,message.archive,message.move}', '/message/identity', '{header}'),
-        ('{message.label}', '/labels/add/*', '{header,config,template}'),
-        ('{message.label}', '/labels/remove/*', '{header,config,template}'),
-        ('{message.flag}', '/flags/add/*', '{enum}'),
-        ('{message.flag}', '/flags/remove/*', '{enum}'),
+        ('{message.label,message.flag,message.archive,message.move}', '/expected/folder', '{header}'),
+        ('{message.label,message.flag,message.archive,message.move}', '/expected/flags/*', '{header}'),
+        ('{message.label,message.archive}', '/labels/add/*', '{header,config,template}'),
+        ('{message.label,message.archive}', '/labels/remove/*', '{header,config,template}'),
+        ('{message.flag,message.label}', '/flags/add/*', '{enum}'),
+        ('{message.flag,message.label}', '/flags/remove/*', '{enum}'),
         ('{message.move}', '/folder', '{config}'),
         ('{message.draft}', '/to/*', '{header,config,template}'),
         ('{message.draft}', '/cc/*', '{header,config,template}'),
@@ -278,10 +297,13 @@ CREATE TABLE triage_proposals (
     account_id   uuid        NOT NULL,
     message_id   uuid        NOT NULL,
     action       text        NOT NULL,
+    parts        jsonb       NOT NULL DEFAULT '[]' CONSTRAINT triage_proposals_parts_check CHECK (jsonb_typeof(parts) = 'array'),
     fields       jsonb       NOT NULL,
     envelope     jsonb       NOT NULL,
     proposal_id  uuid,
     proposed_at  timestamptz NOT NULL DEFAULT now(),
+    outcome      text        CONSTRAINT triage_proposals_outcome_check CHECK (outcome IN ('approved', 'denied', 'undone', 'reverted')),
+    outcome_taken text,
     CONSTRAINT triage_proposals_pkey PRIMARY KEY (tenant_id, external_id),
     CONSTRAINT triage_proposals_message_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES triage_messages (tenant_id, message_id) ON DELETE CASCADE,
     CONSTRAINT triage_proposals_envelope_check CHECK (
@@ -294,7 +316,10 @@ CREATE TABLE triage_proposals (
     CONSTRAINT triage_proposals_origin_check CHECK (triage_args_allowed(envelope #>> '{tool,name}', envelope -> 'args', fields))
 );
 CREATE INDEX triage_proposals_message_idx ON triage_proposals (tenant_id, message_id);
+CREATE INDEX triage_proposals_outcome_idx ON triage_proposals (tenant_id, account_id) WHERE outcome IS DISTINCT FROM outcome_taken;
 COMMENT ON COLUMN triage_proposals.fields IS 'Every value of the arguments with its pointer and where it comes from: header, config, template, enum or model_text.';
+COMMENT ON COLUMN triage_proposals.parts IS 'All that the call does: actions with what they change the message to. action is the first of them.';
+COMMENT ON COLUMN triage_proposals.outcome IS 'What a person last did to the action; triggers write it. outcome_taken is what triage has taken into account.';
 COMMENT ON COLUMN triage_proposals.proposal_id IS 'What countersign.propose returned, in the same transaction.';
 
 -- +goose StatementBegin
@@ -313,6 +338,8 @@ BEGIN
     END LOOP;
     -- countersign.propose_many compares what a login of triage proposes.
     CREATE POLICY triage_proposals_owner ON triage_proposals FOR SELECT TO countersign_owner USING (true);
+    -- note_triage_outcome writes what people do to its actions.
+    CREATE POLICY triage_proposals_owner_outcome ON triage_proposals FOR UPDATE TO countersign_owner USING (true);
 END
 $$;
 -- +goose StatementEnd
@@ -325,9 +352,42 @@ GRANT INSERT, UPDATE (retracted_at) ON triage_corrections TO countersign_api;
 GRANT INSERT, UPDATE ON triage_schedules, triage_runs, triage_folders, triage_senders TO countersign_triage;
 GRANT INSERT, UPDATE, DELETE ON triage_messages, triage_locations, triage_decisions TO countersign_triage;
 GRANT INSERT ON triage_refs TO countersign_triage;
-GRANT INSERT, UPDATE (proposal_id) ON triage_proposals TO countersign_triage;
+GRANT INSERT, UPDATE (proposal_id, outcome_taken) ON triage_proposals TO countersign_triage;
 
 REVOKE EXECUTE ON FUNCTION triage_tenant(), triage_args_allowed(text, jsonb, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION triage_tenant(), triage_args_allowed(text, jsonb, jsonb) TO countersign_triage;
 ALTER FUNCTION triage_tenant() OWNER TO countersign_owner;
 ALTER FUNCTION triage_args_allowed(text, jsonb, jsonb) OWNER TO countersign_owner;
+
+-- note_triage_outcome tells triage what people do to the actions that it proposed,
+-- since it sees no action: the word and what happened are the trigger's.
+-- +goose StatementBegin
+CREATE FUNCTION note_triage_outcome() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+DECLARE
+    acted uuid;
+    word  text := TG_ARGV[0];
+BEGIN
+    IF word = 'reverted' THEN
+        acted := split_part(NEW.external_id, ':', 2)::uuid;
+    ELSE
+        acted := NEW.action_id;
+    END IF;
+    UPDATE triage_proposals p
+    SET outcome = word
+    FROM actions a
+    WHERE a.tenant_id = NEW.tenant_id AND a.action_id = acted AND a.external_id LIKE 'triage:%'
+        AND p.tenant_id = a.tenant_id AND p.external_id = a.external_id;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER votes_triage_approved AFTER INSERT ON votes FOR EACH ROW WHEN (NEW.decision = 'grant') EXECUTE FUNCTION note_triage_outcome('approved');
+CREATE TRIGGER votes_triage_denied AFTER INSERT ON votes FOR EACH ROW WHEN (NEW.decision = 'deny') EXECUTE FUNCTION note_triage_outcome('denied');
+CREATE TRIGGER tool_executions_triage_undone AFTER INSERT ON tool_executions FOR EACH ROW WHEN (NEW.code = 'undone') EXECUTE FUNCTION note_triage_outcome('undone');
+CREATE TRIGGER actions_triage_reverted AFTER INSERT ON actions FOR EACH ROW
+    WHEN (NEW.external_id LIKE 'revert:%' AND NEW.external_id ~ '^revert:[0-9a-f-]{36}:') EXECUTE FUNCTION note_triage_outcome('reverted');
+
+REVOKE EXECUTE ON FUNCTION note_triage_outcome() FROM PUBLIC;
+ALTER FUNCTION note_triage_outcome() OWNER TO countersign_owner;

@@ -46,19 +46,115 @@ WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at
 ORDER BY c.correction_no DESC
 LIMIT @most::bigint;
 
+-- name: TriageCorrectedSenders :many
+-- How many corrections hold for each sender and list.
+SELECT x.address::text AS address, count(1) AS corrected
+FROM triage_corrections c
+JOIN triage_messages m ON m.tenant_id = c.tenant_id AND m.message_id = c.message_id
+CROSS JOIN LATERAL (VALUES (m.sender), (CASE WHEN m.list <> '' THEN 'list:' || m.list ELSE '' END)) x (address)
+WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at IS NULL AND x.address <> ''
+GROUP BY x.address;
+
 -- name: TriageCorrectionsVersion :one
 -- Changes whenever a correction is made or taken back.
 SELECT count(1) AS made, coalesce(max(c.correction_no), 0)::bigint AS newest
 FROM triage_corrections c
 WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at IS NULL;
 
--- name: TriageDecisionsInsert :exec
+-- name: TriageDecisionsAgain :exec
+-- Has messages decided again.
+UPDATE triage_decisions d SET again = @reason::text WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
+
+-- name: TriageDecisionsAnswered :exec
+-- Ends what the owner waited for in threads where somebody answered, and has the
+-- messages decided again that were kept for it.
+WITH answered AS (
+    SELECT unnest(@thread_ids::uuid[]) AS thread_id, unnest(@answered_ats::timestamptz[]) AS at
+), ended AS (
+    UPDATE triage_messages m
+    SET awaits = false
+    FROM answered a
+    WHERE m.tenant_id = @tenant_id AND m.thread_id = a.thread_id AND m.awaits AND m.received_at < a.at
+    RETURNING m.thread_id
+)
+UPDATE triage_decisions d
+SET again = 'answered'
+FROM ended e
+JOIN triage_messages m ON m.tenant_id = @tenant_id AND m.thread_id = e.thread_id
+WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.decision -> 'vetoes' @> '["follow_up"]';
+
+-- name: TriageDecisionsCorrected :exec
+-- Has the newest messages decided again that lie in the inbox and are of a sender
+-- or a list about whose message a person said or took back something since the
+-- last time. The minute is for transactions that had not ended by then.
+WITH last AS (
+    UPDATE triage_schedules s
+    SET corrections_at = now()
+    FROM triage_schedules was
+    WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND was.tenant_id = s.tenant_id AND was.account_id = s.account_id
+    RETURNING was.corrections_at AS at
+), corrected AS (
+    SELECT DISTINCT m.sender, m.list
+    FROM last
+    JOIN triage_corrections c ON c.tenant_id = @tenant_id AND c.account_id = @account_id
+        AND greatest(c.made_at, c.retracted_at) > last.at - interval '1 minute'
+    JOIN triage_messages m ON m.tenant_id = c.tenant_id AND m.message_id = c.message_id
+), newest AS MATERIALIZED (
+    SELECT n.message_id, n.sender, n.list
+    FROM triage_messages n
+    WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND EXISTS (SELECT 1 FROM corrected)
+    ORDER BY n.received_at DESC, n.message_id DESC
+    LIMIT @most::bigint
+)
+UPDATE triage_decisions d
+SET again = 'corrected'
+FROM newest n
+WHERE d.tenant_id = @tenant_id AND d.message_id = n.message_id
+    AND EXISTS (SELECT 1 FROM corrected c WHERE c.sender <> '' AND c.sender = n.sender OR c.list <> '' AND c.list = n.list)
+    AND EXISTS (
+        SELECT 1 FROM triage_locations l
+        JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder AND f.use = 'inbox'
+        WHERE l.tenant_id = @tenant_id AND l.message_id = n.message_id
+    );
+
+-- name: TriageDecisionsDue :many
+-- Messages that are to be decided again, with where they lie, what their owner did,
+-- and what was proposed about them.
+SELECT d.message_id, d.again::text AS reason, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+    coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
+    (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
+        WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+LEFT JOIN LATERAL (
+    SELECT l.folder, f.use, l.key, l.flags
+    FROM triage_locations l
+    JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
+    WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
+    ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
+    LIMIT 1
+) w ON true
+WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.again IS NOT NULL
+ORDER BY d.message_id
+LIMIT @most::bigint;
+
+-- name: TriageDecisionsLeft :exec
+-- Leaves messages as they were decided.
+UPDATE triage_decisions d SET again = NULL WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
+
+-- name: TriageDecisionsPut :exec
+-- A message has one decision; a later one takes its place.
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model)
+    decision, signals, prediction, features, notes, skipped, model, reason)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, @run_id, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
-    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model'
-FROM jsonb_array_elements(@rows::jsonb) r;
+    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason'
+FROM jsonb_array_elements(@rows::jsonb) r
+ON CONFLICT (tenant_id, message_id) DO UPDATE
+SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
+    bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
+    decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
+    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL;
 
 -- name: TriageDue :one
 -- How many accounts are due that no run has.
@@ -83,6 +179,25 @@ ON CONFLICT (tenant_id, account_id, folder) DO UPDATE
 SET use = excluded.use, cursor = excluded.cursor, older = excluded.older,
     older_done_at = CASE WHEN @older_done::boolean THEN coalesce(triage_folders.older_done_at, now()) END, read_at = now();
 
+-- name: TriageFollowUps :many
+-- When the owner last asked something in threads that nobody has answered since,
+-- and when a person last wrote there, as far as the newest messages tell: anybody
+-- can make a thread of any length.
+SELECT t.thread_id::uuid AS thread_id, coalesce(q.asked_at, 'epoch')::timestamptz AS asked_at, coalesce(w.answered_at, 'epoch')::timestamptz AS answered_at
+FROM unnest(@thread_ids::uuid[]) t (thread_id)
+CROSS JOIN LATERAL (
+    SELECT max(m.received_at) AS asked_at FROM triage_messages m WHERE m.tenant_id = @tenant_id AND m.thread_id = t.thread_id AND m.awaits
+) q
+CROSS JOIN LATERAL (
+    SELECT max(n.received_at) FILTER (WHERE NOT n.outgoing AND NOT n.automated) AS answered_at
+    FROM (
+        SELECT m.received_at, m.outgoing, m.automated FROM triage_messages m
+        WHERE m.tenant_id = @tenant_id AND m.thread_id = t.thread_id
+        ORDER BY m.received_at DESC
+        LIMIT 50
+    ) n
+) w;
+
 -- name: TriageHold :execrows
 -- Extends the lease of the run that holds an account. Every transaction of a run
 -- that writes begins with it: the row lock makes a run that lost its lease wait,
@@ -92,21 +207,18 @@ SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::floa
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageLocations :many
--- What is known of locations in a folder, with the values that triage proposed to
--- add to the message there.
+-- What is known of locations in a folder, with what triage proposed to do to the
+-- message there.
 SELECT l.key, l.message_id, l.flags,
-    ARRAY(
-        SELECT (p.action || ' ' || (f.value ->> 'value'))::text
-        FROM triage_proposals p
-        CROSS JOIN LATERAL jsonb_array_elements(p.fields) f
-        WHERE p.tenant_id = l.tenant_id AND p.message_id = l.message_id AND (f.value ->> 'pointer') ~ '^/(labels|flags)/add/'
-    )::text[] AS proposed
+    (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
+        WHERE p.tenant_id = l.tenant_id AND p.message_id = l.message_id)::jsonb AS proposed
 FROM triage_locations l
 WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder AND l.key = ANY (@keys::text[]);
 
--- name: TriageLocationsDelete :exec
+-- name: TriageLocationsDelete :many
 DELETE FROM triage_locations l
-WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder AND l.key = ANY (@keys::text[]);
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder AND l.key = ANY (@keys::text[])
+RETURNING l.message_id;
 
 -- name: TriageLocationsKnown :many
 SELECT l.key FROM triage_locations l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
@@ -125,30 +237,52 @@ UPDATE triage_locations l
 SET folder = '', key = l.folder || E'\n' || l.key
 WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
 
--- name: TriageLocationsVoidedDelete :exec
+-- name: TriageLocationsVoidedDelete :many
 DELETE FROM triage_locations l
-WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = '' AND starts_with(l.key, @folder::text || E'\n');
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = '' AND starts_with(l.key, @folder::text || E'\n')
+RETURNING l.message_id;
 
 -- name: TriageMessagesInsert :exec
 INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, refs, thread_id, thread_subject, participants, outgoing,
-    sender, sender_name, list, subject, body, sent_at, received_at, size)
+    automated, awaits, sender, sender_name, list, subject, body, sent_at, received_at, size)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, decode(r ->> 'identity', 'hex'), r ->> 'header_id',
     ARRAY(SELECT jsonb_array_elements_text(r -> 'refs')), (r ->> 'thread_id')::uuid, r ->> 'thread_subject',
-    ARRAY(SELECT jsonb_array_elements_text(r -> 'participants')), (r ->> 'outgoing')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
+    ARRAY(SELECT jsonb_array_elements_text(r -> 'participants')), (r ->> 'outgoing')::boolean,
+    (r ->> 'automated')::boolean, (r ->> 'awaits')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
     r ->> 'subject', r ->> 'body', (r ->> 'sent_at')::timestamptz, (r ->> 'received_at')::timestamptz, (r ->> 'size')::bigint
 FROM jsonb_array_elements(@rows::jsonb) r;
 
+-- name: TriageMessagesBack :exec
+-- Records that messages lie again in a folder to which triage has none moved.
+UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]);
+
 -- name: TriageMessagesKnown :many
--- Messages of an account that are known by their identities, and how many copies
--- of each lie somewhere.
-SELECT m.message_id, m.identity,
-    (SELECT count(1) FROM triage_locations l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id) AS copies,
-    ARRAY(
+-- Messages of an account that are known by their identities, whether each has left
+-- the folders in which it could lie, and what would have moved it away.
+SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
+    CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
-    )::text[] AS moved
+    ) END::text[] AS moved
 FROM triage_messages m
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = ANY (@identities::bytea[]);
+
+-- name: TriageMessagesLeft :exec
+-- Records that messages, some of whose locations went, lie in no folder any more
+-- but those to which triage has messages moved. Its owner did that where triage
+-- proposed no move.
+UPDATE triage_messages m
+SET left_at = now(), touched_at = CASE WHEN EXISTS (
+        SELECT 1 FROM triage_proposals p
+        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
+    ) THEN m.touched_at ELSE coalesce(m.touched_at, now()) END
+WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]) AND m.left_at IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM triage_locations l
+        LEFT JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
+        WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id
+            AND (f.folder IS NULL OR f.use <> ALL (@elsewhere::text[]))
+    );
 
 -- name: TriageMessagesRelated :many
 -- Messages of an account that others name, or that name others, or that have
@@ -188,11 +322,38 @@ LEFT JOIN LATERAL (
 ORDER BY m.outgoing DESC, m.received_at DESC
 LIMIT 2000;
 
+-- name: TriageOutcomesCount :exec
+-- Adds what people approved and refused to what is known of senders and lists.
+UPDATE triage_senders s
+SET accepted = s.accepted + o.accepted, refused = s.refused + o.refused
+FROM (
+    SELECT m.account_id, x.address::text AS address, sum((r ->> 'accepted')::integer)::integer AS accepted, sum((r ->> 'refused')::integer)::integer AS refused
+    FROM jsonb_array_elements(@rows::jsonb) r
+    JOIN triage_messages m ON m.tenant_id = @tenant_id AND m.message_id = (r ->> 'message_id')::uuid
+    CROSS JOIN LATERAL (VALUES (m.sender), (CASE WHEN m.list <> '' THEN 'list:' || m.list ELSE '' END)) x (address)
+    GROUP BY m.account_id, x.address
+) o
+WHERE s.tenant_id = @tenant_id AND s.account_id = o.account_id AND s.address = o.address;
+
+-- name: TriageOutcomesTake :many
+-- What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
+-- that a person acts on at this moment comes the next time.
+UPDATE triage_proposals p
+SET outcome_taken = p.outcome
+FROM (
+    SELECT n.external_id FROM triage_proposals n
+    WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.outcome IS DISTINCT FROM n.outcome_taken
+    LIMIT @most::bigint
+    FOR UPDATE SKIP LOCKED
+) n
+WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id
+RETURNING p.message_id, p.outcome::text AS outcome, p.parts;
+
 -- name: TriageProposalsInsert :many
 -- Stores what is to be proposed. What was proposed before, by whatever run, is
 -- left out.
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
-SELECT @tenant_id, r ->> 'external_id', @account_id, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'fields', r -> 'envelope'
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
+SELECT @tenant_id, r ->> 'external_id', @account_id, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope'
 FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 RETURNING external_id, envelope;
@@ -255,7 +416,7 @@ WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.ended_at IS 
 -- name: TriageScheduleEnd :exec
 -- Records how a run ended, and when the next one is.
 UPDATE triage_schedules s
-SET last_ended_at = now(), last_error = nullif(@error::text, ''), quota = @quota,
+SET last_ended_at = now(), last_read_at = CASE WHEN @error::text = '' THEN now() ELSE s.last_read_at END, last_error = nullif(@error::text, ''), quota = @quota,
     failures = CASE WHEN @error::text = '' THEN 0 ELSE s.failures + 1 END,
     next_run_at = now() + make_interval(secs => @pause_seconds::float8)
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
@@ -267,6 +428,10 @@ SELECT a.tenant_id, a.account_id FROM triage_accounts a
 WHERE a.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.tenant_id = a.tenant_id AND s.account_id = a.account_id)
 ON CONFLICT DO NOTHING;
 
+-- name: TriageScheduleRead :exec
+-- Records that all folders were looked at.
+UPDATE triage_schedules s SET last_read_at = now() WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
+
 -- name: TriageScheduleStart :one
 -- Returns how many runs failed one after the other, and what they left of the
 -- provider's limits.
@@ -276,7 +441,7 @@ WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @ho
 RETURNING s.failures, s.quota;
 
 -- name: TriageSenders :many
-SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.corrected
+SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.accepted, s.refused
 FROM triage_senders s
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.address = ANY (@addresses::text[]);
 
@@ -299,8 +464,10 @@ SELECT coalesce(triage_tenant(), '00000000-0000-0000-0000-000000000000')::uuid A
 UPDATE triage_messages m SET thread_id = @thread_id WHERE m.tenant_id = @tenant_id AND m.thread_id = ANY (@others::uuid[]);
 
 -- name: TriageTouched :exec
--- Records that the owner touched messages, and what the owner took back.
+-- Records that the owner touched messages, and what the owner took back. Each
+-- message is there once.
 UPDATE triage_messages m
-SET touched_at = coalesce(m.touched_at, now()), undone = ARRAY(SELECT DISTINCT u FROM unnest(m.undone || ARRAY(SELECT jsonb_array_elements_text(r -> 'undone'))) u ORDER BY u)
+SET touched_at = CASE WHEN (r ->> 'touched')::boolean THEN coalesce(m.touched_at, now()) ELSE m.touched_at END,
+    undone = ARRAY(SELECT DISTINCT u FROM unnest(m.undone || ARRAY(SELECT jsonb_array_elements_text(r -> 'undone'))) u ORDER BY u)
 FROM jsonb_array_elements(@rows::jsonb) r
 WHERE m.tenant_id = @tenant_id AND m.message_id = (r ->> 'message_id')::uuid;

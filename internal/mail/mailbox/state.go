@@ -47,6 +47,16 @@ func HasFlag(flags []string, flag string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
+// SetByPrograms reports whether mail programs and servers set a flag by themselves,
+// so that it says nothing of what the owner wants with a message.
+func SetByPrograms(flag string) bool {
+	switch strings.ToLower(flag) {
+	case `\seen`, `\recent`, "$mdnsent", "junk", "nonjunk", "$junk", "$notjunk":
+		return true
+	}
+	return false
+}
+
 // CheckFlag returns ErrInvalid for what is neither a system flag nor a keyword
 // that IMAP can carry (an atom of printable ASCII).
 func CheckFlag(flag string) error {

@@ -136,6 +136,46 @@ func (q *Queries) TriageContacts(ctx context.Context, db DBTX, arg *TriageContac
 	return items, nil
 }
 
+const triageCorrectedSenders = `-- name: TriageCorrectedSenders :many
+SELECT x.address::text AS address, count(1) AS corrected
+FROM triage_corrections c
+JOIN triage_messages m ON m.tenant_id = c.tenant_id AND m.message_id = c.message_id
+CROSS JOIN LATERAL (VALUES (m.sender), (CASE WHEN m.list <> '' THEN 'list:' || m.list ELSE '' END)) x (address)
+WHERE c.tenant_id = $1 AND c.account_id = $2 AND c.retracted_at IS NULL AND x.address <> ''
+GROUP BY x.address
+`
+
+type TriageCorrectedSendersParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+}
+
+type TriageCorrectedSendersRow struct {
+	Address   string
+	Corrected int64
+}
+
+// How many corrections hold for each sender and list.
+func (q *Queries) TriageCorrectedSenders(ctx context.Context, db DBTX, arg *TriageCorrectedSendersParams) ([]TriageCorrectedSendersRow, error) {
+	rows, err := db.Query(ctx, triageCorrectedSenders, arg.TenantID, arg.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageCorrectedSendersRow{}
+	for rows.Next() {
+		var i TriageCorrectedSendersRow
+		if err := rows.Scan(&i.Address, &i.Corrected); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageCorrectionsOf = `-- name: TriageCorrectionsOf :many
 SELECT c.correction_no, c.head, c.label, c.features
 FROM triage_corrections c
@@ -206,24 +246,215 @@ func (q *Queries) TriageCorrectionsVersion(ctx context.Context, db DBTX, arg *Tr
 	return i, err
 }
 
-const triageDecisionsInsert = `-- name: TriageDecisionsInsert :exec
-INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model)
-SELECT $1, (r ->> 'message_id')::uuid, $2, $3, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
-    (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
-    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model'
-FROM jsonb_array_elements($4::jsonb) r
+const triageDecisionsAgain = `-- name: TriageDecisionsAgain :exec
+UPDATE triage_decisions d SET again = $1::text WHERE d.tenant_id = $2 AND d.message_id = ANY ($3::uuid[])
 `
 
-type TriageDecisionsInsertParams struct {
+type TriageDecisionsAgainParams struct {
+	Reason     string
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+// Has messages decided again.
+func (q *Queries) TriageDecisionsAgain(ctx context.Context, db DBTX, arg *TriageDecisionsAgainParams) error {
+	_, err := db.Exec(ctx, triageDecisionsAgain, arg.Reason, arg.TenantID, arg.MessageIds)
+	return err
+}
+
+const triageDecisionsAnswered = `-- name: TriageDecisionsAnswered :exec
+WITH answered AS (
+    SELECT unnest($2::uuid[]) AS thread_id, unnest($3::timestamptz[]) AS at
+), ended AS (
+    UPDATE triage_messages m
+    SET awaits = false
+    FROM answered a
+    WHERE m.tenant_id = $1 AND m.thread_id = a.thread_id AND m.awaits AND m.received_at < a.at
+    RETURNING m.thread_id
+)
+UPDATE triage_decisions d
+SET again = 'answered'
+FROM ended e
+JOIN triage_messages m ON m.tenant_id = $1 AND m.thread_id = e.thread_id
+WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.decision -> 'vetoes' @> '["follow_up"]'
+`
+
+type TriageDecisionsAnsweredParams struct {
+	TenantID    uuid.UUID
+	ThreadIds   []uuid.UUID
+	AnsweredAts []time.Time
+}
+
+// Ends what the owner waited for in threads where somebody answered, and has the
+// messages decided again that were kept for it.
+func (q *Queries) TriageDecisionsAnswered(ctx context.Context, db DBTX, arg *TriageDecisionsAnsweredParams) error {
+	_, err := db.Exec(ctx, triageDecisionsAnswered, arg.TenantID, arg.ThreadIds, arg.AnsweredAts)
+	return err
+}
+
+const triageDecisionsCorrected = `-- name: TriageDecisionsCorrected :exec
+WITH last AS (
+    UPDATE triage_schedules s
+    SET corrections_at = now()
+    FROM triage_schedules was
+    WHERE s.tenant_id = $1 AND s.account_id = $2 AND was.tenant_id = s.tenant_id AND was.account_id = s.account_id
+    RETURNING was.corrections_at AS at
+), corrected AS (
+    SELECT DISTINCT m.sender, m.list
+    FROM last
+    JOIN triage_corrections c ON c.tenant_id = $1 AND c.account_id = $2
+        AND greatest(c.made_at, c.retracted_at) > last.at - interval '1 minute'
+    JOIN triage_messages m ON m.tenant_id = c.tenant_id AND m.message_id = c.message_id
+), newest AS MATERIALIZED (
+    SELECT n.message_id, n.sender, n.list
+    FROM triage_messages n
+    WHERE n.tenant_id = $1 AND n.account_id = $2 AND EXISTS (SELECT 1 FROM corrected)
+    ORDER BY n.received_at DESC, n.message_id DESC
+    LIMIT $3::bigint
+)
+UPDATE triage_decisions d
+SET again = 'corrected'
+FROM newest n
+WHERE d.tenant_id = $1 AND d.message_id = n.message_id
+    AND EXISTS (SELECT 1 FROM corrected c WHERE c.sender <> '' AND c.sender = n.sender OR c.list <> '' AND c.list = n.list)
+    AND EXISTS (
+        SELECT 1 FROM triage_locations l
+        JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder AND f.use = 'inbox'
+        WHERE l.tenant_id = $1 AND l.message_id = n.message_id
+    )
+`
+
+type TriageDecisionsCorrectedParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Most      int64
+}
+
+// Has the newest messages decided again that lie in the inbox and are of a sender
+// or a list about whose message a person said or took back something since the
+// last time. The minute is for transactions that had not ended by then.
+func (q *Queries) TriageDecisionsCorrected(ctx context.Context, db DBTX, arg *TriageDecisionsCorrectedParams) error {
+	_, err := db.Exec(ctx, triageDecisionsCorrected, arg.TenantID, arg.AccountID, arg.Most)
+	return err
+}
+
+const triageDecisionsDue = `-- name: TriageDecisionsDue :many
+SELECT d.message_id, d.again::text AS reason, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+    coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
+    (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
+        WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+LEFT JOIN LATERAL (
+    SELECT l.folder, f.use, l.key, l.flags
+    FROM triage_locations l
+    JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
+    WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
+    ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
+    LIMIT 1
+) w ON true
+WHERE d.tenant_id = $1 AND d.account_id = $2 AND d.again IS NOT NULL
+ORDER BY d.message_id
+LIMIT $3::bigint
+`
+
+type TriageDecisionsDueParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Most      int64
+}
+
+type TriageDecisionsDueRow struct {
+	MessageID  uuid.UUID
+	Reason     string
+	Identity   []byte
+	ThreadID   uuid.UUID
+	TouchedAt  *time.Time
+	Undone     []string
+	ReceivedAt time.Time
+	Size       int64
+	Folder     string
+	Use        string
+	Key        string
+	Flags      []string
+	Proposed   []byte
+}
+
+// Messages that are to be decided again, with where they lie, what their owner did,
+// and what was proposed about them.
+func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDecisionsDueParams) ([]TriageDecisionsDueRow, error) {
+	rows, err := db.Query(ctx, triageDecisionsDue, arg.TenantID, arg.AccountID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageDecisionsDueRow{}
+	for rows.Next() {
+		var i TriageDecisionsDueRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Reason,
+			&i.Identity,
+			&i.ThreadID,
+			&i.TouchedAt,
+			&i.Undone,
+			&i.ReceivedAt,
+			&i.Size,
+			&i.Folder,
+			&i.Use,
+			&i.Key,
+			&i.Flags,
+			&i.Proposed,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageDecisionsLeft = `-- name: TriageDecisionsLeft :exec
+UPDATE triage_decisions d SET again = NULL WHERE d.tenant_id = $1 AND d.message_id = ANY ($2::uuid[])
+`
+
+type TriageDecisionsLeftParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+// Leaves messages as they were decided.
+func (q *Queries) TriageDecisionsLeft(ctx context.Context, db DBTX, arg *TriageDecisionsLeftParams) error {
+	_, err := db.Exec(ctx, triageDecisionsLeft, arg.TenantID, arg.MessageIds)
+	return err
+}
+
+const triageDecisionsPut = `-- name: TriageDecisionsPut :exec
+INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
+    decision, signals, prediction, features, notes, skipped, model, reason)
+SELECT $1, (r ->> 'message_id')::uuid, $2, $3, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
+    (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
+    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason'
+FROM jsonb_array_elements($4::jsonb) r
+ON CONFLICT (tenant_id, message_id) DO UPDATE
+SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
+    bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
+    decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
+    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL
+`
+
+type TriageDecisionsPutParams struct {
 	TenantID  uuid.UUID
 	AccountID uuid.UUID
 	RunID     uuid.UUID
 	Rows      []byte
 }
 
-func (q *Queries) TriageDecisionsInsert(ctx context.Context, db DBTX, arg *TriageDecisionsInsertParams) error {
-	_, err := db.Exec(ctx, triageDecisionsInsert,
+// A message has one decision; a later one takes its place.
+func (q *Queries) TriageDecisionsPut(ctx context.Context, db DBTX, arg *TriageDecisionsPutParams) error {
+	_, err := db.Exec(ctx, triageDecisionsPut,
 		arg.TenantID,
 		arg.AccountID,
 		arg.RunID,
@@ -313,6 +544,57 @@ func (q *Queries) TriageFolderPut(ctx context.Context, db DBTX, arg *TriageFolde
 	return err
 }
 
+const triageFollowUps = `-- name: TriageFollowUps :many
+SELECT t.thread_id::uuid AS thread_id, coalesce(q.asked_at, 'epoch')::timestamptz AS asked_at, coalesce(w.answered_at, 'epoch')::timestamptz AS answered_at
+FROM unnest($1::uuid[]) t (thread_id)
+CROSS JOIN LATERAL (
+    SELECT max(m.received_at) AS asked_at FROM triage_messages m WHERE m.tenant_id = $2 AND m.thread_id = t.thread_id AND m.awaits
+) q
+CROSS JOIN LATERAL (
+    SELECT max(n.received_at) FILTER (WHERE NOT n.outgoing AND NOT n.automated) AS answered_at
+    FROM (
+        SELECT m.received_at, m.outgoing, m.automated FROM triage_messages m
+        WHERE m.tenant_id = $2 AND m.thread_id = t.thread_id
+        ORDER BY m.received_at DESC
+        LIMIT 50
+    ) n
+) w
+`
+
+type TriageFollowUpsParams struct {
+	ThreadIds []uuid.UUID
+	TenantID  uuid.UUID
+}
+
+type TriageFollowUpsRow struct {
+	ThreadID   uuid.UUID
+	AskedAt    time.Time
+	AnsweredAt time.Time
+}
+
+// When the owner last asked something in threads that nobody has answered since,
+// and when a person last wrote there, as far as the newest messages tell: anybody
+// can make a thread of any length.
+func (q *Queries) TriageFollowUps(ctx context.Context, db DBTX, arg *TriageFollowUpsParams) ([]TriageFollowUpsRow, error) {
+	rows, err := db.Query(ctx, triageFollowUps, arg.ThreadIds, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageFollowUpsRow{}
+	for rows.Next() {
+		var i TriageFollowUpsRow
+		if err := rows.Scan(&i.ThreadID, &i.AskedAt, &i.AnsweredAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageHold = `-- name: TriageHold :execrows
 UPDATE triage_schedules s
 SET lease_until = clock_timestamp() + make_interval(secs => $1::float8), quota = $2
@@ -346,12 +628,8 @@ func (q *Queries) TriageHold(ctx context.Context, db DBTX, arg *TriageHoldParams
 
 const triageLocations = `-- name: TriageLocations :many
 SELECT l.key, l.message_id, l.flags,
-    ARRAY(
-        SELECT (p.action || ' ' || (f.value ->> 'value'))::text
-        FROM triage_proposals p
-        CROSS JOIN LATERAL jsonb_array_elements(p.fields) f
-        WHERE p.tenant_id = l.tenant_id AND p.message_id = l.message_id AND (f.value ->> 'pointer') ~ '^/(labels|flags)/add/'
-    )::text[] AS proposed
+    (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
+        WHERE p.tenant_id = l.tenant_id AND p.message_id = l.message_id)::jsonb AS proposed
 FROM triage_locations l
 WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3 AND l.key = ANY ($4::text[])
 `
@@ -367,11 +645,11 @@ type TriageLocationsRow struct {
 	Key       string
 	MessageID uuid.UUID
 	Flags     []string
-	Proposed  []string
+	Proposed  []byte
 }
 
-// What is known of locations in a folder, with the values that triage proposed to
-// add to the message there.
+// What is known of locations in a folder, with what triage proposed to do to the
+// message there.
 func (q *Queries) TriageLocations(ctx context.Context, db DBTX, arg *TriageLocationsParams) ([]TriageLocationsRow, error) {
 	rows, err := db.Query(ctx, triageLocations,
 		arg.TenantID,
@@ -402,9 +680,10 @@ func (q *Queries) TriageLocations(ctx context.Context, db DBTX, arg *TriageLocat
 	return items, nil
 }
 
-const triageLocationsDelete = `-- name: TriageLocationsDelete :exec
+const triageLocationsDelete = `-- name: TriageLocationsDelete :many
 DELETE FROM triage_locations l
 WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3 AND l.key = ANY ($4::text[])
+RETURNING l.message_id
 `
 
 type TriageLocationsDeleteParams struct {
@@ -414,14 +693,29 @@ type TriageLocationsDeleteParams struct {
 	Keys      []string
 }
 
-func (q *Queries) TriageLocationsDelete(ctx context.Context, db DBTX, arg *TriageLocationsDeleteParams) error {
-	_, err := db.Exec(ctx, triageLocationsDelete,
+func (q *Queries) TriageLocationsDelete(ctx context.Context, db DBTX, arg *TriageLocationsDeleteParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageLocationsDelete,
 		arg.TenantID,
 		arg.AccountID,
 		arg.Folder,
 		arg.Keys,
 	)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageLocationsKnown = `-- name: TriageLocationsKnown :many
@@ -498,9 +792,10 @@ func (q *Queries) TriageLocationsVoid(ctx context.Context, db DBTX, arg *TriageL
 	return err
 }
 
-const triageLocationsVoidedDelete = `-- name: TriageLocationsVoidedDelete :exec
+const triageLocationsVoidedDelete = `-- name: TriageLocationsVoidedDelete :many
 DELETE FROM triage_locations l
 WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = '' AND starts_with(l.key, $3::text || E'\n')
+RETURNING l.message_id
 `
 
 type TriageLocationsVoidedDeleteParams struct {
@@ -509,17 +804,48 @@ type TriageLocationsVoidedDeleteParams struct {
 	Folder    string
 }
 
-func (q *Queries) TriageLocationsVoidedDelete(ctx context.Context, db DBTX, arg *TriageLocationsVoidedDeleteParams) error {
-	_, err := db.Exec(ctx, triageLocationsVoidedDelete, arg.TenantID, arg.AccountID, arg.Folder)
+func (q *Queries) TriageLocationsVoidedDelete(ctx context.Context, db DBTX, arg *TriageLocationsVoidedDeleteParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageLocationsVoidedDelete, arg.TenantID, arg.AccountID, arg.Folder)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageMessagesBack = `-- name: TriageMessagesBack :exec
+UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[])
+`
+
+type TriageMessagesBackParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+// Records that messages lie again in a folder to which triage has none moved.
+func (q *Queries) TriageMessagesBack(ctx context.Context, db DBTX, arg *TriageMessagesBackParams) error {
+	_, err := db.Exec(ctx, triageMessagesBack, arg.TenantID, arg.MessageIds)
 	return err
 }
 
 const triageMessagesInsert = `-- name: TriageMessagesInsert :exec
 INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, refs, thread_id, thread_subject, participants, outgoing,
-    sender, sender_name, list, subject, body, sent_at, received_at, size)
+    automated, awaits, sender, sender_name, list, subject, body, sent_at, received_at, size)
 SELECT $1, (r ->> 'message_id')::uuid, $2, decode(r ->> 'identity', 'hex'), r ->> 'header_id',
     ARRAY(SELECT jsonb_array_elements_text(r -> 'refs')), (r ->> 'thread_id')::uuid, r ->> 'thread_subject',
-    ARRAY(SELECT jsonb_array_elements_text(r -> 'participants')), (r ->> 'outgoing')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
+    ARRAY(SELECT jsonb_array_elements_text(r -> 'participants')), (r ->> 'outgoing')::boolean,
+    (r ->> 'automated')::boolean, (r ->> 'awaits')::boolean, r ->> 'sender', r ->> 'sender_name', r ->> 'list',
     r ->> 'subject', r ->> 'body', (r ->> 'sent_at')::timestamptz, (r ->> 'received_at')::timestamptz, (r ->> 'size')::bigint
 FROM jsonb_array_elements($3::jsonb) r
 `
@@ -536,12 +862,11 @@ func (q *Queries) TriageMessagesInsert(ctx context.Context, db DBTX, arg *Triage
 }
 
 const triageMessagesKnown = `-- name: TriageMessagesKnown :many
-SELECT m.message_id, m.identity,
-    (SELECT count(1) FROM triage_locations l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id) AS copies,
-    ARRAY(
+SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
+    CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
-    )::text[] AS moved
+    ) END::text[] AS moved
 FROM triage_messages m
 WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.identity = ANY ($3::bytea[])
 `
@@ -555,12 +880,12 @@ type TriageMessagesKnownParams struct {
 type TriageMessagesKnownRow struct {
 	MessageID uuid.UUID
 	Identity  []byte
-	Copies    int64
+	Left      bool
 	Moved     []string
 }
 
-// Messages of an account that are known by their identities, and how many copies
-// of each lie somewhere.
+// Messages of an account that are known by their identities, whether each has left
+// the folders in which it could lie, and what would have moved it away.
 func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageMessagesKnownParams) ([]TriageMessagesKnownRow, error) {
 	rows, err := db.Query(ctx, triageMessagesKnown, arg.TenantID, arg.AccountID, arg.Identities)
 	if err != nil {
@@ -573,7 +898,7 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 		if err := rows.Scan(
 			&i.MessageID,
 			&i.Identity,
-			&i.Copies,
+			&i.Left,
 			&i.Moved,
 		); err != nil {
 			return nil, err
@@ -584,6 +909,35 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 		return nil, err
 	}
 	return items, nil
+}
+
+const triageMessagesLeft = `-- name: TriageMessagesLeft :exec
+UPDATE triage_messages m
+SET left_at = now(), touched_at = CASE WHEN EXISTS (
+        SELECT 1 FROM triage_proposals p
+        WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
+    ) THEN m.touched_at ELSE coalesce(m.touched_at, now()) END
+WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[]) AND m.left_at IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM triage_locations l
+        LEFT JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
+        WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id
+            AND (f.folder IS NULL OR f.use <> ALL ($3::text[]))
+    )
+`
+
+type TriageMessagesLeftParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+	Elsewhere  []string
+}
+
+// Records that messages, some of whose locations went, lie in no folder any more
+// but those to which triage has messages moved. Its owner did that where triage
+// proposed no move.
+func (q *Queries) TriageMessagesLeft(ctx context.Context, db DBTX, arg *TriageMessagesLeftParams) error {
+	_, err := db.Exec(ctx, triageMessagesLeft, arg.TenantID, arg.MessageIds, arg.Elsewhere)
+	return err
 }
 
 const triageMessagesRelated = `-- name: TriageMessagesRelated :many
@@ -683,9 +1037,80 @@ func (q *Queries) TriageMessagesRelated(ctx context.Context, db DBTX, arg *Triag
 	return items, nil
 }
 
+const triageOutcomesCount = `-- name: TriageOutcomesCount :exec
+UPDATE triage_senders s
+SET accepted = s.accepted + o.accepted, refused = s.refused + o.refused
+FROM (
+    SELECT m.account_id, x.address::text AS address, sum((r ->> 'accepted')::integer)::integer AS accepted, sum((r ->> 'refused')::integer)::integer AS refused
+    FROM jsonb_array_elements($2::jsonb) r
+    JOIN triage_messages m ON m.tenant_id = $1 AND m.message_id = (r ->> 'message_id')::uuid
+    CROSS JOIN LATERAL (VALUES (m.sender), (CASE WHEN m.list <> '' THEN 'list:' || m.list ELSE '' END)) x (address)
+    GROUP BY m.account_id, x.address
+) o
+WHERE s.tenant_id = $1 AND s.account_id = o.account_id AND s.address = o.address
+`
+
+type TriageOutcomesCountParams struct {
+	TenantID uuid.UUID
+	Rows     []byte
+}
+
+// Adds what people approved and refused to what is known of senders and lists.
+func (q *Queries) TriageOutcomesCount(ctx context.Context, db DBTX, arg *TriageOutcomesCountParams) error {
+	_, err := db.Exec(ctx, triageOutcomesCount, arg.TenantID, arg.Rows)
+	return err
+}
+
+const triageOutcomesTake = `-- name: TriageOutcomesTake :many
+UPDATE triage_proposals p
+SET outcome_taken = p.outcome
+FROM (
+    SELECT n.external_id FROM triage_proposals n
+    WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.outcome IS DISTINCT FROM n.outcome_taken
+    LIMIT $3::bigint
+    FOR UPDATE SKIP LOCKED
+) n
+WHERE p.tenant_id = $1 AND p.external_id = n.external_id
+RETURNING p.message_id, p.outcome::text AS outcome, p.parts
+`
+
+type TriageOutcomesTakeParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Most      int64
+}
+
+type TriageOutcomesTakeRow struct {
+	MessageID uuid.UUID
+	Outcome   string
+	Parts     []byte
+}
+
+// What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
+// that a person acts on at this moment comes the next time.
+func (q *Queries) TriageOutcomesTake(ctx context.Context, db DBTX, arg *TriageOutcomesTakeParams) ([]TriageOutcomesTakeRow, error) {
+	rows, err := db.Query(ctx, triageOutcomesTake, arg.TenantID, arg.AccountID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageOutcomesTakeRow{}
+	for rows.Next() {
+		var i TriageOutcomesTakeRow
+		if err := rows.Scan(&i.MessageID, &i.Outcome, &i.Parts); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageProposalsInsert = `-- name: TriageProposalsInsert :many
-INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
-SELECT $1, r ->> 'external_id', $2, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'fields', r -> 'envelope'
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
+SELECT $1, r ->> 'external_id', $2, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope'
 FROM jsonb_array_elements($3::jsonb) r
 ON CONFLICT (tenant_id, external_id) DO NOTHING
 RETURNING external_id, envelope
@@ -919,7 +1344,7 @@ func (q *Queries) TriageRunsInterrupted(ctx context.Context, db DBTX, arg *Triag
 
 const triageScheduleEnd = `-- name: TriageScheduleEnd :exec
 UPDATE triage_schedules s
-SET last_ended_at = now(), last_error = nullif($1::text, ''), quota = $2,
+SET last_ended_at = now(), last_read_at = CASE WHEN $1::text = '' THEN now() ELSE s.last_read_at END, last_error = nullif($1::text, ''), quota = $2,
     failures = CASE WHEN $1::text = '' THEN 0 ELSE s.failures + 1 END,
     next_run_at = now() + make_interval(secs => $3::float8)
 WHERE s.tenant_id = $4 AND s.account_id = $5 AND s.holder = $6
@@ -960,6 +1385,22 @@ func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID uuid
 	return err
 }
 
+const triageScheduleRead = `-- name: TriageScheduleRead :exec
+UPDATE triage_schedules s SET last_read_at = now() WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.holder = $3
+`
+
+type TriageScheduleReadParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Holder    *uuid.UUID
+}
+
+// Records that all folders were looked at.
+func (q *Queries) TriageScheduleRead(ctx context.Context, db DBTX, arg *TriageScheduleReadParams) error {
+	_, err := db.Exec(ctx, triageScheduleRead, arg.TenantID, arg.AccountID, arg.Holder)
+	return err
+}
+
 const triageScheduleStart = `-- name: TriageScheduleStart :one
 UPDATE triage_schedules s
 SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
@@ -988,7 +1429,7 @@ func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageS
 }
 
 const triageSenders = `-- name: TriageSenders :many
-SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.corrected
+SELECT s.address, s.first_seen, s.last_seen, s.received, s.sent, s.replied, s.accepted, s.refused
 FROM triage_senders s
 WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.address = ANY ($3::text[])
 `
@@ -1006,7 +1447,8 @@ type TriageSendersRow struct {
 	Received  int32
 	Sent      int32
 	Replied   int32
-	Corrected int32
+	Accepted  int32
+	Refused   int32
 }
 
 func (q *Queries) TriageSenders(ctx context.Context, db DBTX, arg *TriageSendersParams) ([]TriageSendersRow, error) {
@@ -1025,7 +1467,8 @@ func (q *Queries) TriageSenders(ctx context.Context, db DBTX, arg *TriageSenders
 			&i.Received,
 			&i.Sent,
 			&i.Replied,
-			&i.Corrected,
+			&i.Accepted,
+			&i.Refused,
 		); err != nil {
 			return nil, err
 		}
@@ -1089,7 +1532,8 @@ func (q *Queries) TriageThreadsJoin(ctx context.Context, db DBTX, arg *TriageThr
 
 const triageTouched = `-- name: TriageTouched :exec
 UPDATE triage_messages m
-SET touched_at = coalesce(m.touched_at, now()), undone = ARRAY(SELECT DISTINCT u FROM unnest(m.undone || ARRAY(SELECT jsonb_array_elements_text(r -> 'undone'))) u ORDER BY u)
+SET touched_at = CASE WHEN (r ->> 'touched')::boolean THEN coalesce(m.touched_at, now()) ELSE m.touched_at END,
+    undone = ARRAY(SELECT DISTINCT u FROM unnest(m.undone || ARRAY(SELECT jsonb_array_elements_text(r -> 'undone'))) u ORDER BY u)
 FROM jsonb_array_elements($2::jsonb) r
 WHERE m.tenant_id = $1 AND m.message_id = (r ->> 'message_id')::uuid
 `
@@ -1099,7 +1543,8 @@ type TriageTouchedParams struct {
 	Rows     []byte
 }
 
-// Records that the owner touched messages, and what the owner took back.
+// Records that the owner touched messages, and what the owner took back. Each
+// message is there once.
 func (q *Queries) TriageTouched(ctx context.Context, db DBTX, arg *TriageTouchedParams) error {
 	_, err := db.Exec(ctx, triageTouched, arg.TenantID, arg.Rows)
 	return err

@@ -94,7 +94,9 @@ func (s *Source) state(ctx context.Context, _ source.Call, in changeArgs) source
 
 func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		return on.change(call, in, on.labels(in))
+		want := on.labels(in)
+		want.Add, want.Remove = append(want.Add, in.Flags.Add...), append(want.Remove, in.Flags.Remove...)
+		return on.change(call, in, want)
 	})
 }
 
@@ -206,13 +208,22 @@ func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, n
 }
 
 // expects returns the state in which a call expects a message: the one that it
-// names; else where an earlier attempt only moved the message, the folder where
+// names, with the present flags of those that programs set and the call does not
+// change, since who only reads a message has not touched it; else where an earlier attempt only moved the message, the folder where
 // it was seen; else the present one.
 func (in changeArgs) expects(call source.Call, want mailbox.Change, now mailbox.State) mailbox.State {
 	seen := mailbox.State{Location: in.Message.Location, Flags: now.Flags}
 	switch {
 	case in.Expected != nil:
-		seen.Folder, seen.Flags = in.Expected.Folder, in.Expected.Flags
+		changed := slices.Concat(want.Add, want.Remove)
+		besides := func(flag string) bool { return mailbox.SetByPrograms(flag) && !mailbox.HasFlag(changed, flag) }
+		seen.Folder = in.Expected.Folder
+		seen.Flags = slices.DeleteFunc(slices.Clone(in.Expected.Flags), besides)
+		for _, flag := range now.Flags {
+			if besides(flag) {
+				seen.Flags = append(seen.Flags, flag)
+			}
+		}
 		return seen
 	case call.Unsure && now.Folder == want.MoveTo && len(want.Add)+len(want.Remove) == 0:
 		return seen

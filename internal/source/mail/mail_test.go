@@ -219,12 +219,14 @@ func TestACallExpectsAState(t *testing.T) {
 		before  string
 	}{
 		"as expected":                                {[]string{"a"}, 1, source.KindDone, "", "INBOX [a]"},
-		"touched by its owner":                       {[]string{"a", `\Seen`}, 1, source.KindRefused, source.CodeChanged, "none"},
+		"touched by its owner":                       {[]string{"a", `\Flagged`}, 1, source.KindRefused, source.CodeChanged, "none"},
+		"read by its owner":                          {[]string{"a", `\Seen`}, 1, source.KindDone, "", `INBOX [\Seen a]`},
+		"read since an earlier attempt was lost":     {[]string{"a", "x", "y", `\Seen`}, 2, source.KindDone, "", `INBOX [\Seen a]`},
 		"done by somebody":                           {[]string{"a", "x", "y"}, 1, source.KindConflict, source.CodeConflict, "INBOX [a x y]"},
 		"done by an earlier attempt":                 {[]string{"a", "x", "y"}, 2, source.KindDone, "", "INBOX [a]"},
 		"begun by an earlier attempt":                {[]string{"a", "x"}, 2, source.KindDone, "", "INBOX [a]"},
 		"begun by somebody":                          {[]string{"a", "x"}, 1, source.KindRefused, source.CodeChanged, "none"},
-		"touched while an earlier attempt was lost":  {[]string{"a", "x", "y", `\Seen`}, 2, source.KindConflict, source.CodeConflict, `INBOX [\Seen a x y]`},
+		"touched while an earlier attempt was lost":  {[]string{"a", "x", "y", `\Flagged`}, 2, source.KindConflict, source.CodeConflict, `INBOX [\Flagged a x y]`},
 		"touched before an earlier attempt was made": {[]string{"b"}, 2, source.KindRefused, source.CodeChanged, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func lowerings() []loweringRow {
 			}
 			return d.Allowed
 		}},
-		{"unproven", "above L2, authentication has to prove the sender, or an uncorrected history to speak for them", atMost(L2, func(f Facts) bool { return !aligned(f) && !trusted(f) })},
+		{"unproven", "above L2, authentication has to prove the sender, or a history that the owner confirmed to speak for them", atMost(L2, func(f Facts) bool { return !aligned(f) && !trusted(f) })},
 		{"confidence", "the confidence is low: one level down", func(f Facts, d Decision) Level {
 			if d.Confidence < threshold(f.Settings.Confident, defaultConfident) {
 				return max(L0, d.Allowed-1)
@@ -153,16 +153,16 @@ func (s *state) refusal(action Action) string {
 		return "the message is suspicious"
 	case d.Allowed < row.propose:
 		return fmt.Sprintf("proposed from %v, and %v is allowed", row.propose, d.Allowed)
+	case f.Earlier.Touched:
+		return "its owner has moved or flagged it since"
+	case slices.Contains(f.Earlier.Undone, action):
+		return "its owner has taken it back"
 	case row.moves && len(d.Vetoes) > 0:
 		return "a veto keeps it where it is: " + d.Vetoes[0]
 	case action == Quarantine && slices.Contains(d.Vetoes, "elsewhere"):
 		return "it does not lie in the inbox"
 	case d.Question && action != Label:
 		return "its owner is asked first"
-	case f.Earlier.Touched:
-		return "its owner has moved or flagged it since"
-	case slices.Contains(f.Earlier.Undone, action):
-		return "its owner has taken it back"
 	case action == Flag && slices.Contains(d.Vetoes, "starred"):
 		return "it has a star already"
 	}

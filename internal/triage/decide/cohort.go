@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
@@ -112,6 +113,10 @@ func isBulk(f Facts) bool { return isNewsletter(f) || isSocial(f) }
 
 func isTransactional(f Facts) bool { return isMachine(f) || readsTransactional(f) }
 
+// ByMachine reports whether a machine sent the message, so that it is no answer to
+// anybody.
+func ByMachine(f Facts) bool { return isMachine(f) }
+
 // isMachine reports whether the header says that no person wrote the message.
 func isMachine(f Facts) bool {
 	machine := func(addr string) bool {
@@ -190,12 +195,33 @@ func failed(f Facts) bool {
 	return a.DMARC == signal.AuthFail || !a.Aligned && (a.SPF == signal.AuthFail || a.DKIM == signal.AuthFail)
 }
 
-// trusted reports whether history speaks for the sender: they or the list were
-// seen before, the owner corrected nothing about either, and no authentication
-// failed.
+// A sender or a list has a history after so many messages, the first and the last
+// of which are so far apart. Starting values.
+const (
+	historyReceived = 3
+	historySpan     = 7 * 24 * time.Hour
+)
+
+// trusted reports whether history speaks for the sender: they or the list wrote
+// over some time, the owner did something that says that this is right and never
+// anything that says the contrary, and no authentication failed. What a sender
+// does alone is no history: anybody can send two messages.
 func trusted(f Facts) bool {
-	return (f.Sender.Known() || f.List.Known()) && f.Sender.Corrected == 0 && f.List.Corrected == 0 &&
-		len(f.Headers.From) == 1 && !failed(f)
+	return (hasHistory(f.Sender) || hasHistory(f.List)) && (vouched(f.Sender) || vouched(f.List) || isNamed(f)) &&
+		f.Sender.Corrected == 0 && f.List.Corrected == 0 && len(f.Headers.From) == 1 && !failed(f)
+}
+
+func hasHistory(s signal.Sender) bool {
+	return s.Received >= historyReceived && s.LastSeen.Sub(s.FirstSeen) >= historySpan
+}
+
+// vouched reports whether the owner wrote to a sender, or a person approved what
+// was proposed about their messages.
+func vouched(s signal.Sender) bool { return s.Sent > 0 || s.Replied > 0 || s.Accepted > 0 || s.VIP }
+
+// isNamed reports whether the owner put the sender on a list.
+func isNamed(f Facts) bool {
+	return listed(f.Headers.From, slices.Concat(f.Settings.Newsletters, f.Settings.Social, f.Settings.VIP))
 }
 
 // claimed returns the lowest level of the cohorts that a message could be of if

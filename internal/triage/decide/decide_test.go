@@ -3,6 +3,7 @@ package decide_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -285,7 +286,7 @@ func TestDecide(t *testing.T) {
 		"a starred newsletter stays": {newsletter(), func(f *decide.Facts) { f.Flags = []string{"\\Flagged"} },
 			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
 		"a newsletter that was put back stays": {newsletter(), func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Archive} },
-			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label)}},
+			result{decide.Newsletters, decide.Informational, decide.L5, alone(decide.Label)}},
 		"a newsletter with little confidence falls a level": {newsletter(), func(f *decide.Facts) { f.Prediction.Attention = 0.4 },
 			result{decide.Newsletters, decide.Archived, decide.L4, alone(decide.Label, decide.Archive)}},
 		"a guess is a question": {newsletter(), func(f *decide.Facts) { f.Prediction.Attention = 0.6 },
@@ -325,10 +326,31 @@ func TestDecide(t *testing.T) {
 		}, result{decide.Newsletters, decide.Urgent, decide.L5, alone(decide.Label, decide.Flag)}},
 		"a newsletter of a stranger is a first contact": {newsletter(), func(f *decide.Facts) { f.Sender = signal.Sender{} },
 			result{decide.FirstContact, decide.Informational, decide.L1, nil}},
-		"a newsletter without authentication has history": {newsletter(), func(f *decide.Facts) { f.Authentication = signal.Authentication{} },
-			result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a newsletter without authentication has history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
+		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a list without authentication has history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.List = signal.Authentication{}, approvedSender()
+		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"a newsletter that its owner named has history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender, f.Settings.Newsletters = signal.Authentication{}, approvedSender(), []string{"shop.example"}
+			f.Sender.Accepted = 0
+		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
+		"two mails are no history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
+			f.Sender.Received = 2
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
+		"many mails of a day are no history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
+			f.Sender.Received, f.Sender.LastSeen = 500, f.Sender.FirstSeen.Add(24*time.Hour)
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
+		"mails that the owner did nothing about are no history": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
+			f.Sender.Received, f.Sender.Accepted = 500, 0
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
 		"a corrected sender without authentication is asked about": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender.Corrected = signal.Authentication{}, 1
+			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
+			f.Sender.Corrected = 1
 		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
 		"a colleague's request is a draft to approve": {colleague(), func(*decide.Facts) {},
 			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Draft)}},

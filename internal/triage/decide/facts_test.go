@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -49,6 +50,12 @@ func newsletter() decide.Facts {
 		Sender:   signal.Sender{Received: 3},
 		Settings: decide.Settings{Addresses: []string{"ana@example.org"}, Domains: []string{"example.org"}},
 	}
+}
+
+// approvedSender is one who wrote for weeks, and whose mail a person had archived.
+func approvedSender() signal.Sender {
+	last := time.Date(2026, 3, 5, 0, 0, 0, 0, time.UTC)
+	return signal.Sender{Received: 3, Accepted: 1, FirstSeen: last.AddDate(0, 0, -21), LastSeen: last}
 }
 
 // colleague is a request of somebody in the owner's organisation.
@@ -126,8 +133,9 @@ func drawAuthentication(t *rapid.T) signal.Authentication {
 func drawSender(t *rapid.T, name string) signal.Sender {
 	return signal.Sender{
 		Received: rapid.IntRange(0, 9).Draw(t, name+" received"), Replied: rapid.IntRange(0, 9).Draw(t, name+" replied"),
-		Corrected: max(0, rapid.IntRange(-3, 2).Draw(t, name+" corrected")),
-		VIP:       rapid.IntRange(0, 5).Draw(t, name+" vip") == 0, Muted: rapid.IntRange(0, 5).Draw(t, name+" muted") == 0,
+		Accepted: max(0, rapid.IntRange(-3, 2).Draw(t, name+" accepted")), LastSeen: time.Unix(int64(rapid.IntRange(0, 1e6).Draw(t, name+" span")), 0),
+		FirstSeen: time.Unix(0, 0), Corrected: max(0, rapid.IntRange(-3, 2).Draw(t, name+" corrected")),
+		VIP: rapid.IntRange(0, 5).Draw(t, name+" vip") == 0, Muted: rapid.IntRange(0, 5).Draw(t, name+" muted") == 0,
 	}
 }
 

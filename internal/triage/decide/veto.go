@@ -26,6 +26,8 @@ func vetoes() []vetoRow {
 		{"suspicious", "it is suspicious", func(f Facts) bool { return f.Signals.Suspicious }},
 		{"phishing", "it may be phishing", func(f Facts) bool { return f.Signals.Phishing }},
 		{"injection", "it gives instructions to an assistant", func(f Facts) bool { return f.Signals.Injection }},
+		{"touched", "its owner has moved or flagged it since", func(f Facts) bool { return f.Earlier.Touched }},
+		{"undone", "its owner took back that it was put away", func(f Facts) bool { return slices.Contains(f.Earlier.Undone, Archive) }},
 		{"elsewhere", "it does not lie in the inbox", func(f Facts) bool { return f.Folder != mailbox.UseInbox }},
 	}
 }

@@ -51,6 +51,9 @@ func TestVetoes(t *testing.T) {
 		"suspicion":               {func(f *decide.Facts) { f.Signals.Suspicious = true }, []string{"suspicious"}},
 		"phishing":                {func(f *decide.Facts) { f.Signals.Phishing = true }, []string{"phishing"}},
 		"instructions":            {func(f *decide.Facts) { f.Signals.Injection = true }, []string{"injection"}},
+		"touched by its owner":    {func(f *decide.Facts) { f.Earlier.Touched = true }, []string{"touched"}},
+		"put back by its owner":   {func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Archive} }, []string{"undone"}},
+		"a label that was taken":  {func(f *decide.Facts) { f.Earlier.Undone = []decide.Action{decide.Label} }, nil},
 		"another folder":          {func(f *decide.Facts) { f.Folder = mailbox.UseOther }, []string{"elsewhere"}},
 		"the sent mail":           {func(f *decide.Facts) { f.Folder = mailbox.UseSent }, []string{"elsewhere"}},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
@@ -38,6 +39,9 @@ type chunk struct {
 	mails   []mail
 	skipped int
 
+	// again has the messages that are decided again, by identity; nil in a chunk of
+	// messages that were read for another reason.
+	again   map[string]dueMessage
 	known   map[string]knownMessage
 	threads *threads
 	senders *senders
@@ -47,22 +51,25 @@ type chunk struct {
 	locations []locationRow
 	proposals []proposalRow
 	touched   []touchedRow
-	proposed  int
+	// back lie again where they could lie before triage or their owner moved them;
+	// their owner brought brought back.
+	back, brought []uuid.UUID
+	proposed      int
 }
 
 // knownMessage is a message that was met before.
 type knownMessage struct {
 	id uuid.UUID
-	// copies counts the locations where it lies, and moved are the actions that were
-	// proposed to move it away.
-	copies int
-	moved  []string
+	// left says that it lay in no folder any more but those to which triage has
+	// messages moved, and moved are the actions that were proposed to do that.
+	left  bool
+	moved []string
 }
 
 // store decides about the messages that were never met, and writes all of it.
 func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 	// A transaction that is run again begins anew.
-	c.messages, c.decisions, c.locations, c.proposals, c.touched = nil, nil, nil, nil, nil
+	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.back, c.brought = nil, nil, nil, nil, nil, nil, nil
 	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
 	for i := range c.mails {
 		m := &c.mails[i]
@@ -106,50 +113,74 @@ func identifier(id string) string {
 // what is decided about it.
 func (c *chunk) take(m *mail) error {
 	identity := string(m.message.Identity[:])
+	if c.again != nil {
+		return c.takeAgain(m, identity)
+	}
 	if known, ok := c.known[identity]; ok {
 		c.met(m, known)
 		return nil
 	}
 	m.id = uuid.Must(uuid.NewV7())
-	c.known[identity] = knownMessage{id: m.id, copies: 1}
+	c.known[identity] = knownMessage{id: m.id}
 	outgoing := c.folder.Use == mailbox.UseSent
 	thread := c.threads.find(m, c.account.Settings.Addresses)
 	row := messageRowOf(m, thread.id, outgoing)
-	c.messages = append(c.messages, row)
 	c.locate(m)
 	if outgoing {
+		row.Awaits = c.asks(m) && c.threads.ask(thread.id, m.item.Received)
 		c.senders.wrote(m, thread)
-	} else if err := c.decide(m, row, thread); err != nil {
-		return err
+	} else {
+		var err error
+		if row.Automated, err = c.decide(m, row, thread, nil); err != nil {
+			return err
+		}
+		c.senders.received(row, thread)
 	}
+	c.messages = append(c.messages, row)
 	c.threads.add(row)
 	return nil
 }
 
-// met adds the location of a message that is known. One that lies again in a
-// folder that is read, after it was gone from all of them, was brought back,
-// unless the folder is one that triage moves messages to.
+// takeAgain decides again about a message that is due for that. Another one that
+// lies in its place by now is none of this chunk's.
+func (c *chunk) takeAgain(m *mail, identity string) error {
+	due, ok := c.again[identity]
+	if !ok {
+		return nil
+	}
+	m.id = due.id
+	thread := c.threads.find(m, c.account.Settings.Addresses)
+	thread.id = due.thread
+	_, err := c.decide(m, messageRowOf(m, thread.id, false), thread, &due)
+	return err
+}
+
+// met adds the location of a message that is known. One that had left was brought
+// back if it lies again in a folder to which triage has none moved, whichever
+// folder is read first, and triage proposed to move it.
 func (c *chunk) met(m *mail, known knownMessage) {
 	m.id = known.id
-	if known.copies == 0 && !movedTo(c.folder.Use) {
-		c.touched = append(c.touched, touchedRow{Message: known.id, Undone: append([]string{}, known.moved...)})
-		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id, copies: 1}
+	if known.left && !slices.Contains(movedTo(), c.folder.Use) {
+		c.back = append(c.back, known.id)
+		if len(known.moved) > 0 {
+			c.touched = append(c.touched, touchedRow{Message: known.id, Touched: true, Undone: known.moved})
+			c.brought = append(c.brought, known.id)
+		}
+		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id}
 	}
 	c.locate(m)
 }
 
-// movedTo reports whether a proposal may move messages to folders of a use.
-func movedTo(use mailbox.Use) bool {
-	switch use {
-	case mailbox.UseArchive, mailbox.UseAll, mailbox.UseJunk, mailbox.UseTrash:
-		return true
-	case mailbox.UseInbox, mailbox.UseSent, mailbox.UseDrafts, mailbox.UseOther:
-	}
-	return false
+// movedTo returns the uses of the folders to which a proposal may move messages.
+func movedTo() []mailbox.Use {
+	return []mailbox.Use{mailbox.UseArchive, mailbox.UseAll, mailbox.UseJunk, mailbox.UseTrash}
 }
 
 // counts returns what became of the messages.
 func (c *chunk) counts() measure.Counts {
+	if c.again != nil {
+		return measure.Counts{Decided: len(c.decisions), Proposed: c.proposed}
+	}
 	return measure.Counts{
 		Decided: len(c.decisions), Sent: len(c.messages) - len(c.decisions), Known: len(c.mails) - len(c.messages),
 		TooLarge: c.skipped, Proposed: c.proposed,
@@ -161,39 +192,67 @@ func (c *chunk) locate(m *mail) {
 }
 
 // decide judges a message that came in, and adds the decision and its proposals.
-func (c *chunk) decide(m *mail, row messageRow, t thread) error {
+// again is what is known of one that was decided before. It reports whether a
+// machine sent it.
+func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (automated bool, err error) {
 	about := signal.Context{
 		Addresses: c.account.Settings.Addresses, Domains: c.account.Settings.Domains, Contacts: c.contacts,
 		Authentication: m.authentication, ReplyToMine: t.replyToMine, OwnerReplied: t.ownerReplied, Now: time.Now(),
 	}
 	about.Sender, about.List = c.senders.of(row, c.account.Settings)
+	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message}
+	why, earlier := reasonNew, decide.Earlier{}
+	if again != nil {
+		// The message itself counts among those that came before it.
+		about.Sender.Received, about.List.Received = max(0, about.Sender.Received-1), max(0, about.List.Received-1)
+		why, earlier, target.Proposed = again.reason, again.earlier, again.proposed
+	}
 	found := signal.Find(m.message, about)
 	features := c.engine.cfg.Model.Features(m.message, about, found)
 	prediction := c.model.Predict(features)
-	d := decide.Decide(decide.Facts{
+	facts := decide.Facts{
 		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: t.ownerReplied,
-		Amends: t.amends, Settings: c.account.Settings,
-	})
+		Amends: t.amends, Earlier: earlier, Settings: c.account.Settings,
+	}
+	automated = decide.ByMachine(facts)
+	facts.FollowUp = c.threads.waits(t.id, m.item.Received, automated)
+	d := decide.Decide(facts)
 	var proposals []plan.Proposal
 	var skips []plan.Skip
 	if c.account.Proposes() {
-		proposals, skips = plan.Plan(d, plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message}, c.account.Proposals)
+		proposals, skips = plan.Plan(d, target, c.account.Proposals)
 	}
 	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
 	if err != nil {
-		return err
+		return automated, err
 	}
+	decision.Reason = why
 	c.decisions = append(c.decisions, decision)
 	for _, p := range proposals {
 		proposal, err := proposalRowOf(m, p)
 		if err != nil {
-			return err
+			return automated, err
 		}
 		c.proposals = append(c.proposals, proposal)
 	}
-	c.senders.received(row, t)
-	return nil
+	return automated, nil
+}
+
+// asks reports whether a message of the owner asks something, so that its owner
+// waits for an answer: it has a question, or the models take it for a request.
+func (c *chunk) asks(m *mail) bool {
+	if endsQuestion(m.message.Body) {
+		return true
+	}
+	about := signal.Context{Addresses: c.account.Settings.Addresses, Domains: c.account.Settings.Domains, Contacts: c.contacts, Now: time.Now()}
+	found := signal.Find(m.message, about)
+	switch c.model.Predict(c.engine.cfg.Model.Features(m.message, about, found)).Act {
+	case classify.Request, classify.Propose, classify.Meet:
+		return true
+	case classify.Commit, classify.Deliver, classify.Amend, classify.FYI:
+	}
+	return false
 }
 
 // messageRowOf returns a message as it is stored.

@@ -135,10 +135,7 @@ func TestWhatTheOwnerTouchesIsRecorded(t *testing.T) {
 	path := f.deliver("", newsletter("n@x").raw())
 	f.once()
 	// Whether an archive is proposed is for others to decide; here one was.
-	f.exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
-		SELECT m.tenant_id, x.id, m.account_id, m.message_id, 'archive', '[{"pointer":"/account","value":"work","origin":"config"}]',
-			jsonb_build_object('type', 'mcp.exec', 'external_id', x.id, 'tool', '{"source":"mail","name":"message.archive"}'::jsonb, 'args', '{"account":"work"}'::jsonb)
-		FROM triage_messages m, (SELECT 'triage:' || encode(sha256('x'), 'hex') AS id) x WHERE m.header_id = 'n@x'`)
+	f.proposed("n@x", "archive", `[{"action":"archive"}]`)
 	archived := filepath.Join(f.dir, ".Archive", "cur", "1900000000.done.host:2,")
 	if err := os.Rename(path, archived); err != nil { // as the worker does
 		t.Fatal(err)

@@ -167,6 +167,15 @@ func (f *fixture) deliver(folder, raw string) string {
 	return path
 }
 
+// proposed makes a proposal about a message, as an earlier run did.
+func (f *fixture) proposed(headerID, action, parts string) {
+	f.t.Helper()
+	f.exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
+		SELECT m.tenant_id, x.id, m.account_id, m.message_id, $2, $3, '[{"pointer":"/account","value":"work","origin":"config"}]',
+			jsonb_build_object('type', 'mcp.exec', 'external_id', x.id, 'tool', '{"source":"mail","name":"message.archive"}'::jsonb, 'args', '{"account":"work"}'::jsonb)
+		FROM triage_messages m, (SELECT 'triage:' || encode(sha256(convert_to($1, 'utf8')), 'hex') AS id) x WHERE m.header_id = $1`, headerID, action, parts)
+}
+
 func (f *fixture) exec(sql string, args ...any) {
 	f.t.Helper()
 	if _, err := f.db.Exec(f.t.Context(), sql, args...); err != nil {

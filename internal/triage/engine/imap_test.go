@@ -10,6 +10,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/triage/account"
@@ -181,17 +182,14 @@ func TestWhatAnotherProgramDoesIsRecorded(t *testing.T) {
 			touched := func() []string {
 				return one[[]string](f, "SELECT coalesce(array_agg(header_id ORDER BY header_id), '{}') FROM triage_messages WHERE touched_at IS NOT NULL")
 			}
-			if got := touched(); !slices.Equal(got, []string{"flagged@x"}) {
-				t.Errorf("touched are %v, want flagged@x alone", got)
+			if got := touched(); !slices.Equal(got, []string{"flagged@x", "moved@x"}) {
+				t.Errorf("touched are %v, want what was flagged and what nobody proposed to move", got)
 			}
 			if n := one[int](f, "SELECT count(1) FROM triage_locations"); n != 2 {
 				t.Errorf("%d locations, want 2: one message was moved away", n)
 			}
 			s.move("Archive", "INBOX", "moved@x")
 			f.once()
-			if got := touched(); !slices.Equal(got, []string{"flagged@x", "moved@x"}) {
-				t.Errorf("touched are %v, want what was brought back too", got)
-			}
 			if n := one[int](f, "SELECT count(1) FROM triage_decisions"); n != 3 {
 				t.Errorf("%d decisions, want 3", n)
 			}
@@ -205,6 +203,7 @@ func TestAnArchivedMessageIsNotBroughtBack(t *testing.T) {
 	f := s.fixture()
 	s.deliver("INBOX", newsletter("n@x").raw())
 	f.once()
+	f.proposed("n@x", "archive", `[{"action":"archive"}]`)
 	s.move("INBOX", "Archive", "n@x") // as the worker does what was proposed
 	f.once()
 	if n := one[int](f, "SELECT count(1) FROM triage_locations"); n != 0 {
@@ -382,5 +381,30 @@ func TestOnceReadsMoreAccountsThanItHasSlots(t *testing.T) {
 	}
 	if n := one[int](f, "SELECT count(1) FROM triage_schedules WHERE holder IS NOT NULL"); n != 0 {
 		t.Errorf("%d accounts were not given back", n)
+	}
+}
+
+// TestOldMailThatWasBroughtInHidesNoNewerMail has more old mail than a page before a
+// young one, as a folder has into which another account was copied.
+func TestOldMailThatWasBroughtInHidesNoNewerMail(t *testing.T) {
+	t.Parallel()
+	s := newMemory(t)
+	f := s.fixture()
+	f.put("work", func(a *account.Account) { a.BackfillDays = 7 })
+	s.deliver("INBOX", newsletter("young@x").raw())
+	old := &goimap.AppendOptions{Time: time.Now().AddDate(-5, 0, 0)}
+	s.other("", func(c *imapclient.Client) {
+		for i := range 230 {
+			s.add(c, "INBOX", newsletter(fmt.Sprintf("old%d@x", i)).raw(), old)
+		}
+	})
+
+	f.once()
+
+	if ids := one[string](f, "SELECT string_agg(header_id, ' ') FROM triage_messages"); ids != "young@x" {
+		t.Errorf("read are %s, want young@x alone", ids)
+	}
+	if n := one[int](f, "SELECT count(1) FROM triage_folders WHERE older_done_at IS NULL"); n != 0 {
+		t.Errorf("backfill of %d folders is not done", n)
 	}
 }

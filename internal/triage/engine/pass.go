@@ -131,7 +131,9 @@ func (p *pass) page(ctx context.Context, folders []mailbox.Folder) (more bool, e
 				wanted = append(wanted, it)
 			}
 		}
-		at.older, at.olderDone = next, len(wanted) == 0
+		// The order is the server's: old mail that was brought in lately lies before
+		// newer mail. A list costs little, so that all of them are looked at.
+		at.older, at.olderDone = next, len(items) == 0
 		done := func(tx pgx.Tx) error { return putPosition(ctx, tx, p.run, f, at) }
 		all := chunks(wanted)
 		for i, chunk := range all {
@@ -197,9 +199,13 @@ func (p *pass) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 // chunk reads messages, decides about those that are new, and commits all of it in
 // one transaction, with what with adds.
-func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) (err error) {
+func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) error {
+	return p.commit(ctx, &chunk{pass: p, folder: f}, items, with)
+}
+
+// commit fills a chunk with messages, and commits it.
+func (p *pass) commit(ctx context.Context, c *chunk, items []mailbox.Item, with func(pgx.Tx) error) (err error) {
 	began := time.Now()
-	c := &chunk{pass: p, folder: f}
 	ctx, span := p.engine.cfg.Tracer.Start(ctx, "read mail", trace.WithAttributes(attribute.String("run_id", p.id.String())))
 	defer func() {
 		span.SetAttributes(attribute.Int("read", len(c.mails)), attribute.Int("decided", len(c.decisions)), attribute.Int("proposed", c.proposed))

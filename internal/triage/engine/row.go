@@ -24,6 +24,8 @@ type messageRow struct {
 	ThreadSubject string     `json:"thread_subject"`
 	Participants  []string   `json:"participants"`
 	Outgoing      bool       `json:"outgoing"`
+	Automated     bool       `json:"automated"`
+	Awaits        bool       `json:"awaits"`
 	Sender        string     `json:"sender"`
 	SenderName    string     `json:"sender_name"`
 	List          string     `json:"list"`
@@ -52,7 +54,14 @@ type senderRow struct {
 
 type touchedRow struct {
 	Message uuid.UUID `json:"message_id"`
+	Touched bool      `json:"touched"`
 	Undone  []string  `json:"undone"`
+}
+
+type outcomeRow struct {
+	Message  uuid.UUID `json:"message_id"`
+	Accepted int       `json:"accepted"`
+	Refused  int       `json:"refused"`
 }
 
 type decisionRow struct {
@@ -72,7 +81,20 @@ type decisionRow struct {
 	Notes      notes               `json:"notes"`
 	Skipped    []plan.Skip         `json:"skipped"`
 	Model      string              `json:"model"`
+	Reason     reason              `json:"reason"`
 }
+
+// reason is why a message is decided.
+type reason string
+
+const (
+	reasonNew reason = "new"
+	// reasonAnswered is that somebody answered what the owner waited for.
+	reasonAnswered    reason = "answered"
+	reasonBroughtBack reason = "brought_back"
+	// reasonCorrected is that something was said of another message of the sender.
+	reasonCorrected reason = "corrected"
+)
 
 // signals is what the rules found, as it is stored. Evidence is text of the mail.
 type signals struct {
@@ -117,6 +139,7 @@ type proposalRow struct {
 	External string          `json:"external_id"`
 	Message  uuid.UUID       `json:"message_id"`
 	Action   decide.Action   `json:"action"`
+	Parts    []plan.Part     `json:"parts"`
 	Fields   []plan.Row      `json:"fields"`
 	Envelope json.RawMessage `json:"envelope"`
 }
@@ -127,7 +150,7 @@ func proposalRowOf(m *mail, p plan.Proposal) (proposalRow, error) {
 		return proposalRow{}, err
 	}
 	raw, err := json.Marshal(e)
-	return proposalRow{External: p.ExternalID, Message: m.id, Action: p.Action, Fields: p.Rows(), Envelope: raw}, err
+	return proposalRow{External: p.ExternalID, Message: m.id, Action: p.Action, Parts: p.Parts, Fields: p.Rows(), Envelope: raw}, err
 }
 
 // rowsOf encodes rows for PostgreSQL, whose jsonb has no zero characters.

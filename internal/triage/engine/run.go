@@ -42,6 +42,10 @@ type run struct {
 	model    *classify.Corrected
 	// corrections is the version of those in model.
 	corrections correctionsVersion
+	// corrected counts the corrections of each sender and list.
+	corrected map[string]int
+	// lookedAt is when it was recorded that all folders were looked at.
+	lookedAt time.Time
 	// failures are those before this cycle, one after the other.
 	failures int
 	// asked is signalled when somebody asks for a run.
@@ -102,8 +106,8 @@ func (r *run) stopped(ctx context.Context, cause error) error {
 	return nil
 }
 
-// cycle reads what is new in every folder and then a page of what is older, until
-// nothing older is left.
+// cycle reads what is new in every folder, takes into account what the owner did,
+// and then reads a page of what is older, until nothing older is left.
 func (r *run) cycle(ctx context.Context) (err error) {
 	ctx, span := r.engine.cfg.Tracer.Start(ctx, "read account", trace.WithAttributes(attribute.String("account_id", r.account.ID.String())))
 	defer func() { endSpan(span, err) }()
@@ -119,6 +123,13 @@ func (r *run) cycle(ctx context.Context) (err error) {
 				changes.err = err
 				return err
 			}
+		}
+		if err := changes.owner(ctx); err != nil {
+			changes.err = err
+			return err
+		}
+		if err := r.looked(ctx); err != nil {
+			return err
 		}
 		more, err := backfill.page(ctx, r.folders)
 		if err != nil {
@@ -177,6 +188,12 @@ func (r *run) load(ctx context.Context, tx pgx.Tx) error {
 	r.contacts = signal.NewContacts(list)
 	version, err := correctionsOf(ctx, tx, r)
 	if err != nil || r.model != nil && version == r.corrections {
+		return err
+	}
+	if r.corrected, err = correctedSenders(ctx, tx, r); err != nil {
+		return err
+	}
+	if err := decideCorrected(ctx, tx, r); err != nil {
 		return err
 	}
 	made, err := corrections(ctx, tx, r)

@@ -157,14 +157,17 @@ func (s *server) check(err error) {
 
 func (s *server) deliver(folder, raw string) {
 	s.t.Helper()
-	s.other("", func(c *imapclient.Client) {
-		command := c.Append(folder, int64(len(raw)), nil)
-		_, err := io.WriteString(command, raw)
-		s.check(err)
-		s.check(command.Close())
-		_, err = command.Wait()
-		s.check(err)
-	})
+	s.other("", func(c *imapclient.Client) { s.add(c, folder, raw, nil) })
+}
+
+func (s *server) add(c *imapclient.Client, folder, raw string, options *goimap.AppendOptions) {
+	s.t.Helper()
+	command := c.Append(folder, int64(len(raw)), options)
+	_, err := io.WriteString(command, raw)
+	s.check(err)
+	s.check(command.Close())
+	_, err = command.Wait()
+	s.check(err)
 }
 
 // uids finds a message by its Message-ID.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -147,6 +148,24 @@ func corrections(ctx context.Context, tx pgx.Tx, r *run) (made []classify.Correc
 	return made, err
 }
 
+// correctedSenders returns how many corrections hold for each sender and list.
+func correctedSenders(ctx context.Context, tx pgx.Tx, r *run) (map[string]int, error) {
+	rows, err := dbsqlc.New().TriageCorrectedSenders(ctx, tx, &dbsqlc.TriageCorrectedSendersParams{TenantID: r.tenant(), AccountID: r.account.ID})
+	counts := make(map[string]int, len(rows))
+	for _, row := range rows {
+		counts[row.Address] = int(row.Corrected)
+	}
+	return counts, err
+}
+
+// decideCorrected has messages decided again of senders of whom something was
+// corrected since the last time.
+func decideCorrected(ctx context.Context, tx pgx.Tx, r *run) error {
+	return dbsqlc.New().TriageDecisionsCorrected(ctx, tx, &dbsqlc.TriageDecisionsCorrectedParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, Most: maxCorrected,
+	})
+}
+
 func positionOf(ctx context.Context, tx pgx.Tx, r *run, folder string) (position, error) {
 	row, err := dbsqlc.New().TriageFolder(ctx, tx, &dbsqlc.TriageFolderParams{TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -169,9 +188,26 @@ func void(ctx context.Context, tx pgx.Tx, r *run, folder string) error {
 }
 
 func deleteVoided(ctx context.Context, tx pgx.Tx, r *run, folder string) error {
-	return dbsqlc.New().TriageLocationsVoidedDelete(ctx, tx, &dbsqlc.TriageLocationsVoidedDeleteParams{
+	gone, err := dbsqlc.New().TriageLocationsVoidedDelete(ctx, tx, &dbsqlc.TriageLocationsVoidedDeleteParams{
 		TenantID: r.tenant(), AccountID: r.account.ID, Folder: folder,
 	})
+	if err != nil {
+		return err
+	}
+	return left(ctx, tx, r, gone)
+}
+
+// left records which of the messages whose locations went lie nowhere any more but
+// where triage has messages moved.
+func left(ctx context.Context, tx pgx.Tx, r *run, gone []uuid.UUID) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	p := &dbsqlc.TriageMessagesLeftParams{TenantID: r.tenant(), MessageIds: gone}
+	for _, use := range movedTo() {
+		p.Elsewhere = append(p.Elsewhere, string(use))
+	}
+	return dbsqlc.New().TriageMessagesLeft(ctx, tx, p)
 }
 
 func knownLocations(ctx context.Context, tx pgx.Tx, r *run, folder string) ([]mailbox.Location, error) {
@@ -195,7 +231,7 @@ func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
 	rows, err := dbsqlc.New().TriageMessagesKnown(ctx, tx, &dbsqlc.TriageMessagesKnownParams{TenantID: c.tenant(), AccountID: c.account.ID, Identities: identities})
 	c.known = make(map[string]knownMessage, len(rows))
 	for _, r := range rows {
-		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, copies: int(r.Copies), moved: r.Moved}
+		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, left: r.Left, moved: r.Moved}
 	}
 	return err
 }
@@ -213,11 +249,33 @@ func (c *chunk) loadThreads(ctx context.Context, tx pgx.Tx) error {
 	}
 	rows, err := dbsqlc.New().TriageMessagesRelated(ctx, tx, p)
 	c.threads = newThreads()
+	of := map[uuid.UUID]bool{}
+	for _, due := range c.again {
+		of[due.thread] = true
+	}
 	for _, r := range rows {
+		of[r.ThreadID] = true
 		c.threads.put(&related{
 			header: r.HeaderID, subject: r.ThreadSubject, sender: r.Sender, participants: r.Participants, thread: r.ThreadID,
 			outgoing: r.Outgoing, received: r.ReceivedAt, bucket: decide.Bucket(r.Bucket),
 		}, r.Refs)
+	}
+	if err != nil || len(of) == 0 {
+		return err
+	}
+	return c.loadFollowUps(ctx, tx, slices.Collect(maps.Keys(of)))
+}
+
+// loadFollowUps reads what the owner waits for in threads.
+func (c *chunk) loadFollowUps(ctx context.Context, tx pgx.Tx, of []uuid.UUID) error {
+	rows, err := dbsqlc.New().TriageFollowUps(ctx, tx, &dbsqlc.TriageFollowUpsParams{TenantID: c.tenant(), ThreadIds: of})
+	for _, r := range rows {
+		if r.AskedAt.Unix() > 0 {
+			c.threads.asked[r.ThreadID] = r.AskedAt
+		}
+		if r.AnsweredAt.Unix() > 0 {
+			c.threads.written[r.ThreadID] = r.AnsweredAt
+		}
 	}
 	return err
 }
@@ -234,7 +292,8 @@ func (c *chunk) loadSenders(ctx context.Context, tx pgx.Tx) error {
 	c.senders = newSenders()
 	for _, r := range rows {
 		c.senders.known[r.Address] = signal.Sender{
-			FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Received: int(r.Received), Sent: int(r.Sent), Replied: int(r.Replied), Corrected: int(r.Corrected),
+			FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Received: int(r.Received), Sent: int(r.Sent), Replied: int(r.Replied),
+			Accepted: int(r.Accepted), Corrected: int(r.Refused) + c.corrected[r.Address],
 		}
 	}
 	return err

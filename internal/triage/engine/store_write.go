@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
 // write stores what was decided, and proposes.
@@ -34,12 +37,13 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 				return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: tenant, AccountID: account, Folder: c.folder.Name, Rows: rows})
 			})
 		},
-		func() error { return touch(ctx, tx, c.run, c.touched) },
+		func() error { return c.broughtBack(ctx, tx) },
 		func() error {
 			return inserted(c.decisions, func(rows []byte) error {
-				return q.TriageDecisionsInsert(ctx, tx, &dbsqlc.TriageDecisionsInsertParams{TenantID: tenant, AccountID: account, RunID: c.id, Rows: rows})
+				return q.TriageDecisionsPut(ctx, tx, &dbsqlc.TriageDecisionsPutParams{TenantID: tenant, AccountID: account, RunID: c.id, Rows: rows})
 			})
 		},
+		func() error { return c.decideAgain(ctx, tx) },
 		func() error { return c.propose(ctx, tx) },
 		func() error {
 			return q.TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{
@@ -153,7 +157,11 @@ func (p *pass) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Chan
 		for i, l := range changes.Gone {
 			gone.Keys[i] = l.Key
 		}
-		return dbsqlc.New().TriageLocationsDelete(ctx, tx, gone)
+		ids, err := dbsqlc.New().TriageLocationsDelete(ctx, tx, gone)
+		if err != nil {
+			return err
+		}
+		return left(ctx, tx, p.run, ids)
 	})
 }
 
@@ -174,7 +182,11 @@ func (p *pass) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items [
 	var touched []touchedRow
 	for _, r := range rows {
 		locations = append(locations, locationRow{Key: r.Key, Message: r.MessageID, Flags: append([]string{}, now[r.Key]...)})
-		if t, ok := touchedBy(r.Flags, now[r.Key], r.Proposed); ok {
+		var proposed []plan.Part
+		if err := json.Unmarshal(r.Proposed, &proposed); err != nil {
+			return err
+		}
+		if t, ok := touchedBy(r.Flags, now[r.Key], proposed, p.account.Proposals.LabelPrefix); ok {
 			t.Message = r.MessageID
 			touched = append(touched, t)
 		}
@@ -186,4 +198,42 @@ func (p *pass) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items [
 		return err
 	}
 	return touch(ctx, tx, p.run, touched)
+}
+
+// broughtBack records which messages lie again where they lay before they were
+// moved away, and what their owner took back.
+func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
+	if len(c.back) == 0 {
+		return nil
+	}
+	err := dbsqlc.New().TriageMessagesBack(ctx, tx, &dbsqlc.TriageMessagesBackParams{TenantID: c.tenant(), MessageIds: c.back})
+	if err != nil {
+		return err
+	}
+	refused := make([]outcomeRow, len(c.brought))
+	for i, id := range c.brought {
+		refused[i] = outcomeRow{Message: id, Refused: 1}
+	}
+	return errors.Join(touch(ctx, tx, c.run, c.touched), countOutcomes(ctx, tx, c.run, refused))
+}
+
+// decideAgain has the messages decided again for which the chunk is a reason.
+func (c *chunk) decideAgain(ctx context.Context, tx pgx.Tx) error {
+	q := dbsqlc.New()
+	if len(c.brought) > 0 {
+		err := q.TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{
+			TenantID: c.tenant(), Reason: string(reasonBroughtBack), MessageIds: c.brought,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(c.threads.answered) == 0 {
+		return nil
+	}
+	p := &dbsqlc.TriageDecisionsAnsweredParams{TenantID: c.tenant()}
+	for thread, at := range c.threads.answered {
+		p.ThreadIds, p.AnsweredAts = append(p.ThreadIds, thread), append(p.AnsweredAts, at)
+	}
+	return q.TriageDecisionsAnswered(ctx, tx, p)
 }

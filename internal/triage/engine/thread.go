@@ -21,6 +21,7 @@ type threads struct {
 	bySubject map[string][]*related
 	// joined has the threads that turned out to be another one.
 	joined map[uuid.UUID]uuid.UUID
+	followUps
 }
 
 // related is a message that others may belong to.
@@ -48,6 +49,7 @@ type thread struct {
 func newThreads() *threads {
 	return &threads{
 		byHeader: map[string][]*related{}, byRef: map[string][]*related{}, bySubject: map[string][]*related{}, joined: map[uuid.UUID]uuid.UUID{},
+		followUps: newFollowUps(),
 	}
 }
 
@@ -104,6 +106,7 @@ func (t *threads) find(m *mail, own []string) thread {
 			is.id = id
 		} else if id != is.id {
 			t.joined[id] = is.id
+			t.followUps.join(id, is.id)
 		}
 	}
 	if is.id == (uuid.UUID{}) {

@@ -5,18 +5,20 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
 // touchedBy reports whether a change of flags is the owner's, and which actions of
-// triage it takes back. proposed are "action value" of what triage proposed to
-// add to the message. Flags that a mail program sets by itself do not count.
-func touchedBy(before, after, proposed []string) (touchedRow, bool) {
-	t := touchedRow{Undone: []string{}}
+// triage it takes back. proposed is what triage proposed to do to the message, and
+// prefix what comes before labels. Flags that a mail program sets by itself do not
+// count.
+func touchedBy(before, after []string, proposed []plan.Part, prefix string) (touchedRow, bool) {
+	t := touchedRow{Touched: true, Undone: []string{}}
 	mine := func(flag string) string {
 		for _, p := range proposed {
-			action, value, _ := strings.Cut(p, " ")
-			if strings.EqualFold(value, flag) {
-				return action
+			if p.Action == decide.Label && strings.EqualFold(prefix+p.Target, flag) || p.Action == decide.Flag && strings.EqualFold(p.Target, flag) {
+				return string(p.Action)
 			}
 		}
 		return ""
@@ -42,8 +44,8 @@ func touchedBy(before, after, proposed []string) (touchedRow, bool) {
 // counts reports whether a flag says what the owner wants with a message.
 func counts(flag string) bool {
 	switch strings.ToLower(flag) {
-	case `\seen`, `\recent`, `\answered`, `\draft`, "$forwarded", "$mdnsent", "junk", "nonjunk", "$junk", "$notjunk":
+	case `\answered`, `\draft`, "$forwarded":
 		return false
 	}
-	return true
+	return !mailbox.SetByPrograms(flag)
 }

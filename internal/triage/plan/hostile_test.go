@@ -166,7 +166,7 @@ func TestTheMostDangerousAnswers(t *testing.T) {
 	}
 
 	for _, variants := range mails {
-		var clean []map[string]plan.Proposal
+		var clean []map[plan.Part]plan.Proposal
 		for i, raw := range variants {
 			m := message.Parse([]byte(raw))
 			facts := factsOf(m)
@@ -177,8 +177,10 @@ func TestTheMostDangerousAnswers(t *testing.T) {
 					clean = append(clean, got)
 				}
 				for id, p := range got {
-					proposed[p.Tool]++
-					checkHarmless(t, raw, p)
+					if p.Tool != "" {
+						proposed[p.Tool]++
+						checkHarmless(t, raw, p)
+					}
 					before, there := clean[j][id]
 					if p.Action != decide.Quarantine && (!there || before.Confirm && !p.Confirm) {
 						t.Errorf("%s is proposed, and was not without the attack in\n%s", p.Tool, raw)
@@ -194,20 +196,23 @@ func TestTheMostDangerousAnswers(t *testing.T) {
 	}
 }
 
-// planned returns the proposals by what they do.
-func planned(f decide.Facts, m *message.Message) map[string]plan.Proposal {
+// planned returns the proposals by each of the things that they do, and what was
+// left out because a person would have to approve it.
+func planned(f decide.Facts, m *message.Message) map[plan.Part]plan.Proposal {
 	c := plan.Config{Source: "mail", Account: "ana", Junk: "Junk"}
 	on := plan.Target{At: mailbox.State{Location: mailbox.Location{Folder: "INBOX", Key: "1:1"}}, Message: m}
-	all := map[string]plan.Proposal{}
-	proposals, _ := plan.Plan(decide.Decide(f), on, c)
+	all := map[plan.Part]plan.Proposal{}
+	d := decide.Decide(f)
+	proposals, skips := plan.Plan(d, on, c)
 	for _, p := range proposals {
-		key := string(p.Tool)
-		for _, f := range p.Fields {
-			if !strings.HasPrefix(f.Pointer, "/message/") {
-				key += " " + f.Value.Text()
-			}
+		for _, part := range p.Parts {
+			all[part] = p
 		}
-		all[key] = p
+	}
+	for _, skip := range skips {
+		if strings.Contains(skip.Because, "does not wait") {
+			all[plan.Part{Action: skip.Action, Target: string(d.Category)}] = plan.Proposal{Action: skip.Action, Confirm: true}
+		}
 	}
 	return all
 }

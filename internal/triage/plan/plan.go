@@ -10,8 +10,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -73,13 +75,22 @@ func (c Config) at(pointer string) (string, bool) {
 
 // Proposal is a call to propose.
 type Proposal struct {
+	// Action is the one that names the proposal, Parts are all that the call does.
 	Action     decide.Action
+	Parts      []Part
 	Source     string
 	Tool       Tool
 	Fields     []Field
 	ExternalID string
 	// Confirm says that a person has to approve it. Without, policy decides.
 	Confirm bool
+}
+
+// Part is one action of a call, and what it changes the message to, such as a
+// label.
+type Part struct {
+	Action decide.Action `json:"action"`
+	Target string        `json:"target,omitempty"`
 }
 
 // Skip is an action that was wanted and leads to no proposal.
@@ -92,22 +103,72 @@ type Skip struct {
 type Target struct {
 	At      mailbox.State
 	Message *message.Message
+	// Proposed is what was proposed about it before.
+	Proposed []Part
 }
 
-// Plan returns a proposal for every action that the decision wants, or says why
-// there is none.
+// Plan returns what the decision wants in as few proposals as there are tools for,
+// or says why there is none. Each call expects the message as it is now, so that
+// of two calls the second would find it changed.
 func Plan(d decide.Decision, on Target, c Config) ([]Proposal, []Skip) {
 	var proposals []Proposal
 	var skips []Skip
-	for _, want := range d.Wants {
+	wants := slices.Clone(d.Wants)
+	slices.SortStableFunc(wants, func(a, b decide.Want) int { return rank(a.Action) - rank(b.Action) })
+	for _, want := range wants {
 		p, err := propose(want, d.Category, on, c)
+		if err == nil {
+			proposals, err = join(proposals, p)
+		}
 		if err != nil {
 			skips = append(skips, Skip{want.Action, err.Error()})
-			continue
 		}
-		proposals = append(proposals, p)
 	}
 	return proposals, skips
+}
+
+// rank orders actions: the first of a call names its proposal. A label comes last,
+// because nothing waits for one.
+func rank(a decide.Action) int {
+	return -slices.Index([]decide.Action{decide.Label, decide.Flag, decide.Quarantine, decide.Archive}, a)
+}
+
+// join adds what a proposal does to another one if one tool can do both, else the
+// proposal itself. The error says why a part is left out.
+func join(all []Proposal, p Proposal) ([]Proposal, error) {
+	for i := range all {
+		tool, ok := both(all[i], p)
+		if !ok {
+			continue
+		}
+		if p.Confirm && !all[i].Confirm {
+			return all, fmt.Errorf("a person would have to approve it, and the action %s does not wait for one", all[i].Action)
+		}
+		all[i].Tool, all[i].Confirm = tool, all[i].Confirm || p.Confirm
+		all[i].Fields = append(all[i].Fields, p.Fields[len(p.Fields)-1])
+		all[i].Parts = append(all[i].Parts, p.Parts...)
+		return all, nil
+	}
+	return append(all, p), nil
+}
+
+// both returns the tool that does what two proposals do. A call that moves the
+// message keeps its tool, since no other one moves it.
+func both(a, b Proposal) (Tool, bool) {
+	moves := func(t Tool) bool { return t == ToolArchive || t == ToolMove }
+	tools := []Tool{a.Tool, b.Tool}
+	if moves(b.Tool) {
+		return "", false
+	}
+	if moves(a.Tool) {
+		tools = tools[:1]
+	}
+	fields := append(slices.Clone(a.Fields), b.Fields[len(b.Fields)-1])
+	at := slices.IndexFunc(tools, func(t Tool) bool { return Check(t, fields) == nil })
+	if at < 0 {
+		return "", false
+	}
+	return tools[at], true
 }
 
 func propose(want decide.Want, category classify.Category, on Target, c Config) (Proposal, error) {
@@ -125,13 +186,18 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	if err := Check(tool, fields); err != nil {
 		return Proposal{}, err
 	}
+	part := Part{Action: want.Action, Target: target.Value.text}
+	if slices.Contains(on.Proposed, part) {
+		return Proposal{}, errors.New("it was proposed before")
+	}
 	return Proposal{
-		Action: want.Action, Source: c.Source, Tool: tool, Fields: fields, Confirm: want.Confirm || decide.AlwaysConfirmed(want.Action),
+		Action: want.Action, Parts: []Part{part}, Source: c.Source, Tool: tool, Fields: fields, Confirm: want.Confirm || decide.AlwaysConfirmed(want.Action),
 		ExternalID: ExternalID(c.Account, on.Message.Identity, want.Action, target.Value.text),
 	}, nil
 }
 
-// address returns the fields that say which message is meant.
+// address returns the fields that say which message is meant, and in which state
+// it was seen.
 func address(on Target, c Config) ([]Field, error) {
 	account, err := FromConfig(c, "/account")
 	if err != nil {
@@ -148,6 +214,14 @@ func address(on Target, c Config) ([]Field, error) {
 	// is left out.
 	if id, err := FromHeader(on.Message, HeaderMessageID, 0); err == nil {
 		fields = append(fields, Field{"/message/message_id", id})
+	}
+	fields = append(fields, Field{"/expected/folder", folder})
+	for i, text := range mailbox.Flags(on.At.Flags...) {
+		flag, err := line(Value{text, Header, "mailbox/flags"})
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, Field{fmt.Sprintf("/expected/flags/%d", i), flag})
 	}
 	return fields, nil
 }

@@ -42,6 +42,7 @@ func wanting(category classify.Category, wants ...decide.Want) decide.Decision {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	const message = `"message":{"folder":"INBOX","identity":"0102030000000000000000000000000000000000000000000000000000000000","key":"7:42","message_id":"a@shop.example"}`
+	const seen = `{"account":"ana","expected":{"folder":"INBOX"},`
 
 	tests := map[string]struct {
 		decision decide.Decision
@@ -50,20 +51,32 @@ func TestPlan(t *testing.T) {
 		args     string
 		approval envelope.Approval
 		origin   plan.Origin
+		parts    []plan.Part
 		skip     string
 	}{
 		"a label by template": {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}),
-			tool: plan.ToolLabel, args: `{"account":"ana","labels":{"add":["receipts"]},` + message + `}`, origin: plan.Templated},
+			tool: plan.ToolLabel, args: seen + `"labels":{"add":["receipts"]},` + message + `}`, origin: plan.Templated},
 		"a label of the configuration": {decision: wanting(classify.Promotions, decide.Want{Action: decide.Label, Confirm: true}),
-			tool: plan.ToolLabel, args: `{"account":"ana","labels":{"add":["adverts"]},` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
-		"no label is configured":   {decision: wanting(classify.Social, decide.Want{Action: decide.Label}), skip: "the category social has no label"},
-		"no label for primary":     {decision: wanting(classify.Primary, decide.Want{Action: decide.Label}), skip: "the category primary has no label"},
-		"the label is there":       {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}), flags: []string{"countersign_receipts"}, skip: "the message has the label already"},
-		"a category that is none":  {decision: wanting("x", decide.Want{Action: decide.Label}), skip: "the word is none of the categories"},
-		"an archive":               {decision: wanting("", decide.Want{Action: decide.Archive}), tool: plan.ToolArchive, args: `{"account":"ana",` + message + `}`, origin: plan.Header},
-		"a flag":                   {decision: wanting("", decide.Want{Action: decide.Flag}), tool: plan.ToolFlag, args: `{"account":"ana","flags":{"add":["\\Flagged"]},` + message + `}`, origin: plan.Enumerated},
+			tool: plan.ToolLabel, args: seen + `"labels":{"add":["adverts"]},` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
+		"no label is configured":  {decision: wanting(classify.Social, decide.Want{Action: decide.Label}), skip: "the category social has no label"},
+		"no label for primary":    {decision: wanting(classify.Primary, decide.Want{Action: decide.Label}), skip: "the category primary has no label"},
+		"the label is there":      {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}), flags: []string{"countersign_receipts"}, skip: "the message has the label already"},
+		"a category that is none": {decision: wanting("x", decide.Want{Action: decide.Label}), skip: "the word is none of the categories"},
+		"an archive":              {decision: wanting("", decide.Want{Action: decide.Archive}), tool: plan.ToolArchive, args: seen + message + `}`, origin: plan.Header},
+		"the state it was seen in": {decision: wanting("", decide.Want{Action: decide.Archive}), flags: []string{"b", "\\seen", "a"}, tool: plan.ToolArchive,
+			args: `{"account":"ana","expected":{"flags":["\\Seen","a","b"],"folder":"INBOX"},` + message + `}`, origin: plan.Header},
+		"a flag that nothing can name": {decision: wanting("", decide.Want{Action: decide.Archive}), flags: []string{"a\x00"}, skip: "the value of mailbox/flags is not text that can be shown"},
+		"a label and an archive": {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Archive}),
+			tool: plan.ToolArchive, args: seen + `"labels":{"add":["receipts"]},` + message + `}`, origin: plan.Templated, parts: []plan.Part{{Action: decide.Archive}, {Action: decide.Label, Target: "receipts"}}},
+		"both, which a person approves": {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label, Confirm: true}, decide.Want{Action: decide.Archive, Confirm: true}),
+			tool: plan.ToolArchive, args: seen + `"labels":{"add":["receipts"]},` + message + `}`, origin: plan.Templated, approval: envelope.ApprovalRequired,
+			parts: []plan.Part{{Action: decide.Archive}, {Action: decide.Label, Target: "receipts"}}},
+		"a label and a flag": {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Flag}),
+			tool: plan.ToolLabel, args: seen + `"flags":{"add":["\\Flagged"]},"labels":{"add":["receipts"]},` + message + `}`, origin: plan.Enumerated,
+			parts: []plan.Part{{Action: decide.Flag, Target: "\\Flagged"}, {Action: decide.Label, Target: "receipts"}}},
+		"a flag":                   {decision: wanting("", decide.Want{Action: decide.Flag}), tool: plan.ToolFlag, args: seen + `"flags":{"add":["\\Flagged"]},` + message + `}`, origin: plan.Enumerated},
 		"the flag is there":        {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message has the flag already"},
-		"quarantine is confirmed":  {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: `{"account":"ana","folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
+		"quarantine is confirmed":  {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: seen + `"folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
 		"a draft is not written":   {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "triage has no tool for the action draft"},
 		"nothing is sent":          {decision: wanting("", decide.Want{Action: decide.Send}), skip: "triage has no tool for the action send"},
 		"an action that is no one": {decision: wanting("", decide.Want{Action: "x"}), skip: "triage has no tool for the action x"},
@@ -94,8 +107,13 @@ func TestPlan(t *testing.T) {
 			if p.Tool != tt.tool || string(e.Args) != tt.args || e.Approval != tt.approval {
 				t.Errorf("Plan() = %s %s approval %q, want %s %s approval %q", p.Tool, e.Args, e.Approval, tt.tool, tt.args, tt.approval)
 			}
+			if tt.parts != nil {
+				if diff := cmp.Diff(tt.parts, p.Parts); diff != "" {
+					t.Errorf("parts (-want +got):\n%s", diff)
+				}
+			}
 			at := slices.IndexFunc(p.Fields, func(f plan.Field) bool {
-				return !strings.HasPrefix(f.Pointer, "/message/") && f.Pointer != "/account"
+				return !strings.HasPrefix(f.Pointer, "/message/") && !strings.HasPrefix(f.Pointer, "/expected/") && f.Pointer != "/account"
 			})
 			if at >= 0 && p.Fields[at].Value.Origin() != tt.origin {
 				t.Errorf("%s is of the origin %s, want %s", p.Fields[at].Pointer, p.Fields[at].Value.Origin(), tt.origin)
@@ -126,6 +144,39 @@ func TestPlanSkipsWhatCannotBeNamed(t *testing.T) {
 	proposals, skips := plan.Plan(wants, on, config())
 	if len(skips) > 0 || slices.ContainsFunc(proposals[0].Fields, func(f plan.Field) bool { return f.Pointer == "/message/message_id" }) {
 		t.Errorf("a Message-ID with control characters is named: %v, %v", proposals, skips)
+	}
+}
+
+// TestTheCallWithoutAPersonWaitsForNone has a label that a person has to approve
+// beside an archive that needs none.
+func TestTheCallWithoutAPersonWaitsForNone(t *testing.T) {
+	t.Parallel()
+	wants := wanting(classify.Receipts, decide.Want{Action: decide.Label, Confirm: true}, decide.Want{Action: decide.Archive})
+
+	proposals, skips := plan.Plan(wants, target(), config())
+
+	if len(proposals) != 1 || proposals[0].Confirm || len(proposals[0].Parts) != 1 || proposals[0].Action != decide.Archive {
+		t.Errorf("Plan() = %v, want an archive that policy decides about", proposals)
+	}
+	if len(skips) != 1 || skips[0].Action != decide.Label || !strings.Contains(skips[0].Because, "does not wait") {
+		t.Errorf("Plan() leaves out %v, want the label", skips)
+	}
+}
+
+func TestWhatWasProposedIsNotProposedAgain(t *testing.T) {
+	t.Parallel()
+	wants := wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Archive})
+	all, _ := plan.Plan(wants, target(), config())
+	again := target()
+	again.Proposed = all[0].Parts
+
+	if proposals, skips := plan.Plan(wants, again, config()); len(proposals) > 0 || len(skips) != 2 {
+		t.Errorf("Plan() = %v, %v, want both left out", proposals, skips)
+	}
+	wants.Category = classify.Promotions
+	proposals, _ := plan.Plan(wants, again, config())
+	if len(proposals) != 1 || proposals[0].Action != decide.Label || proposals[0].ExternalID == all[0].ExternalID {
+		t.Errorf("with another category, Plan() = %v, want its label alone", proposals)
 	}
 }
 
@@ -202,6 +253,8 @@ func TestOriginsOfEveryPlace(t *testing.T) {
 		"/message/key":        {plan.Header},
 		"/message/message_id": {plan.Header},
 		"/message/identity":   {plan.Header},
+		"/expected/folder":    {plan.Header},
+		"/expected/flags/2":   {plan.Header},
 		"/labels/add/0":       {plan.Header, plan.Configured, plan.Templated},
 		"/labels/remove/3":    {plan.Header, plan.Configured, plan.Templated},
 		"/flags/add/0":        {plan.Enumerated},
@@ -342,6 +395,8 @@ func TestRowsBuildArgs(t *testing.T) {
 		`{"pointer":"/message/key","value":"7:42","origin":"header","ref":"mailbox/key"},` +
 		`{"pointer":"/message/identity","value":"` + id + `","origin":"header","ref":"mailbox/identity"},` +
 		`{"pointer":"/message/message_id","value":"a@shop.example","origin":"header","ref":"Message-ID/0"},` +
+		`{"pointer":"/expected/folder","value":"INBOX","origin":"header","ref":"mailbox/folder"},` +
+		`{"pointer":"/expected/flags/0","value":"\\Seen","origin":"header","ref":"mailbox/flags"},` +
 		`{"pointer":"/labels/add/0","value":"receipts","origin":"template","ref":"label"}]`
 	if string(rows) != want {
 		t.Errorf("rows are\n%s, want\n%s", rows, want)

@@ -47,10 +47,15 @@ func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
 	extreme.Message.MessageID = strings.Repeat("x", 999)
 
 	for _, on := range []plan.Target{plain, extreme} {
-		proposals, skips := plan.Plan(wanting(classify.Receipts, decide.Want{Action: decide.Label}, decide.Want{Action: decide.Flag},
-			decide.Want{Action: decide.Archive}, decide.Want{Action: decide.Quarantine}), on, config())
-		if len(proposals) != 4 {
-			t.Fatalf("Plan() = %d proposals, and %v", len(proposals), skips)
+		label, flag := decide.Want{Action: decide.Label}, decide.Want{Action: decide.Flag}
+		archive, quarantine := decide.Want{Action: decide.Archive}, decide.Want{Action: decide.Quarantine}
+		var proposals []plan.Proposal
+		for _, wants := range [][]decide.Want{{label}, {flag}, {archive}, {quarantine}, {label, flag}, {label, archive}} {
+			p, skips := plan.Plan(wanting(classify.Receipts, wants...), on, config())
+			if len(p) != 1 {
+				t.Fatalf("Plan(%v) = %d proposals, and %v", wants, len(p), skips)
+			}
+			proposals = append(proposals, p...)
 		}
 		for _, p := range proposals {
 			compiled, err := schema.Compile(tools[p.Tool])

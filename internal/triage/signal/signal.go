@@ -58,9 +58,11 @@ type Sender struct {
 	// Received counts messages from it, Sent messages of the owner to it, and
 	// Replied messages from it that the owner answered.
 	Received, Sent, Replied int
-	// Corrected counts corrections by the owner of what was decided about it.
-	Corrected  int
-	VIP, Muted bool
+	// Accepted counts proposals about its messages that a person approved, and
+	// Corrected those that were denied or taken back, and corrections of what was
+	// decided about it.
+	Accepted, Corrected int
+	VIP, Muted          bool
 }
 
 // Known reports whether the owner has heard of the sender before.

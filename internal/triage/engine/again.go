@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+)
+
+const (
+	// maxOutcomes is how many outcomes of proposals are taken at once, and
+	// maxCorrected among how many of the newest messages those of a corrected sender
+	// are looked for.
+	maxOutcomes  = 1000
+	maxCorrected = 2000
+)
+
+// dueMessage is a message that is to be decided again.
+type dueMessage struct {
+	id, thread uuid.UUID
+	identity   string
+	reason     reason
+	earlier    decide.Earlier
+	proposed   []plan.Part
+	// folder and item say where it lies; the key is empty if nowhere.
+	folder mailbox.Folder
+	item   mailbox.Item
+}
+
+// owner takes into account what the owner did: outcomes of proposals, and messages
+// for which there is a reason to decide about them again. Those are read again,
+// since only the mailbox has the whole of them.
+func (p *pass) owner(ctx context.Context) error {
+	for {
+		var due []dueMessage
+		var taken int
+		err := p.write(ctx, func(tx pgx.Tx) (err error) {
+			if taken, err = takeOutcomes(ctx, tx, p.run); err == nil {
+				due, err = dueMessages(ctx, tx, p.run)
+			}
+			return err
+		})
+		if err != nil || len(due) == 0 && taken < maxOutcomes {
+			return err
+		}
+		byFolder := map[mailbox.Folder][]dueMessage{}
+		for _, d := range due {
+			byFolder[d.folder] = append(byFolder[d.folder], d)
+		}
+		for f, those := range byFolder {
+			if err := p.again(ctx, f, those); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// again decides again about messages of a folder. Those that lie nowhere any more,
+// or cannot be read, stay as they were decided.
+func (p *pass) again(ctx context.Context, f mailbox.Folder, due []dueMessage) error {
+	c := &chunk{pass: p, folder: f, again: make(map[string]dueMessage, len(due))}
+	var items []mailbox.Item
+	ids := make([]uuid.UUID, len(due))
+	for i, d := range due {
+		c.again[d.identity], ids[i] = d, d.id
+		if d.item.Key != "" {
+			items = append(items, d.item)
+		}
+	}
+	return p.commit(ctx, c, items, func(tx pgx.Tx) error {
+		return leaveDecided(ctx, tx, p.run, ids)
+	})
+}
+
+// looked records that all folders were looked at, at most every few seconds.
+func (r *run) looked(ctx context.Context) error {
+	const often = 10 * time.Second
+	if time.Since(r.lookedAt) < often {
+		return nil
+	}
+	r.lookedAt = time.Now()
+	return r.engine.tx(ctx, func(tx pgx.Tx) error {
+		return readAll(ctx, tx, r)
+	})
+}

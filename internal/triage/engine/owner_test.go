@@ -1,0 +1,248 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/triage/account"
+)
+
+// why returns why a message was last decided, and whether the trace has a text.
+func (f *fixture) why(headerID, text string) (reason string, says bool) {
+	f.t.Helper()
+	of := " FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1"
+	return one[string](f, "SELECT d.reason"+of, headerID), strings.Contains(one[string](f, "SELECT d.decision::text"+of, headerID), text)
+}
+
+// move moves the file of a message into a folder of the Maildir, under a new name.
+func (f *fixture) move(path, folder string) string {
+	f.t.Helper()
+	if folder != "" {
+		folder = "." + folder
+	}
+	to := filepath.Join(f.dir, folder, "cur", uuid.NewString()+":2,")
+	if err := os.Rename(path, to); err != nil {
+		f.t.Fatal(err)
+	}
+	return to
+}
+
+// TestWhatIsBroughtBackBetweenFoldersIsSeen moves a message between two folders
+// that are both read, with the one before and after the other.
+func TestWhatIsBroughtBackBetweenFoldersIsSeen(t *testing.T) {
+	t.Parallel()
+	for _, folders := range [][]string{{"INBOX", "Archive"}, {"Archive", "INBOX"}} {
+		f := newFixture(t)
+		f.put("work", func(a *account.Account) { a.Connection.Folders = folders })
+		path := f.deliver("", newsletter("n@x").raw())
+		f.once()
+		f.proposed("n@x", "archive", `[{"action":"archive"},{"action":"label","target":"newsletters"}]`)
+		path = f.move(path, "Archive")
+		f.once()
+		if one[bool](f, "SELECT touched_at IS NOT NULL FROM triage_messages") {
+			t.Errorf("%v: archived as proposed, it counts as touched", folders)
+		}
+		f.move(path, "")
+		f.once()
+
+		if !one[bool](f, "SELECT touched_at IS NOT NULL AND undone = '{archive}' AND left_at IS NULL FROM triage_messages") {
+			t.Errorf("%v: brought back by its owner, and nothing is recorded", folders)
+		}
+		if reason, says := f.why("n@x", "its owner has moved or flagged it since"); reason != "brought_back" || !says {
+			t.Errorf("%v: decided because of %q, the trace says so: %v; want it decided again", folders, reason, says)
+		}
+	}
+}
+
+// TestAnOwnersMoveIsNoBringingBack files a message into another folder that is
+// read.
+func TestAnOwnersMoveIsNoBringingBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive", "Projects"} })
+	if err := os.MkdirAll(filepath.Join(f.dir, ".Projects", "cur"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range []string{"new", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(f.dir, ".Projects", sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := f.deliver("", newsletter("n@x").raw())
+	f.once()
+	f.move(path, "Projects")
+	f.once()
+
+	if !one[bool](f, "SELECT touched_at IS NOT NULL AND undone = '{}' AND left_at IS NULL FROM triage_messages") {
+		t.Error("moved by its owner: it does not count as touched, or as brought back")
+	}
+}
+
+// act makes actions of what waits, as a worker does.
+func (f *fixture) act(fn func(tx pgx.Tx) error) {
+	f.t.Helper()
+	if err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), fn); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// acts inserts the action that a proposal became.
+func (f *fixture) acts(headerID string) (action uuid.UUID) {
+	f.t.Helper()
+	action = uuid.Must(uuid.NewV7())
+	f.action(action, one[string](f, "SELECT p.external_id FROM triage_proposals p JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1", headerID))
+	return action
+}
+
+func (f *fixture) action(id uuid.UUID, external string) {
+	f.t.Helper()
+	f.act(func(tx pgx.Tx) error {
+		_, err := tx.Exec(f.t.Context(), `INSERT INTO actions (tenant_id, action_id, external_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version,
+				tool_digest, approval_state, approval_expires_at, bucket_id, max_attempts)
+			VALUES ($1, $2, $3, 'x', 'mail', 'message.archive', '{}', 'low', 'idempotent', $2, 1, 'x', 'required', now() + interval '1 hour', 1, 1)`,
+			uuid.UUID(f.tenant), id, external)
+		return err
+	})
+}
+
+// TestWhatAPersonDoesToAProposalIsKnown has a person approve, deny, undo and revert
+// actions, as the API does, and then has every message decided again.
+func TestWhatAPersonDoesToAProposalIsKnown(t *testing.T) {
+	t.Parallel()
+	for outcome, test := range map[string]struct {
+		does              string
+		undone            string
+		accepted, refused int
+	}{
+		"approved": {"INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $2, 1, $1, $1, 'ada', 'grant')", "{}", 1, 0},
+		"denied":   {"INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision) VALUES ($1, $2, 1, $1, $1, 'ada', 'deny')", "{archive,label}", 0, 1},
+		"undone": {`INSERT INTO tool_executions (tenant_id, action_id, attempt, status, code, finished_at)
+			VALUES ($1, $2, 0, 'skipped', 'undone', clock_timestamp())`, "{archive,label}", 0, 1},
+		"reverted": {"", "{archive,label}", 0, 1},
+	} {
+		t.Run(outcome, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.known()
+			f.deliver("", newsletter("n@x").raw())
+			f.once()
+			f.exec("DELETE FROM triage_proposals")
+			f.proposed("n@x", "archive", `[{"action":"archive"},{"action":"label","target":"newsletters"}]`)
+			action := f.acts("n@x")
+			f.act(func(tx pgx.Tx) error {
+				if test.does == "" {
+					return nil
+				}
+				if _, err := tx.Exec(t.Context(), "INSERT INTO approvals (tenant_id, action_id, needed) VALUES ($1, $2, 1)", uuid.UUID(f.tenant), action); err != nil {
+					return err
+				}
+				_, err := tx.Exec(t.Context(), test.does, uuid.UUID(f.tenant), action)
+				return err
+			})
+			if test.does == "" {
+				f.action(uuid.Must(uuid.NewV7()), "revert:"+action.String()+":001")
+			}
+			if got := one[string](f, "SELECT coalesce(outcome, '') FROM triage_proposals"); got != outcome {
+				t.Fatalf("the proposal counts as %q, want %q", got, outcome)
+			}
+			f.exec("UPDATE triage_decisions SET again = 'corrected'")
+			before := one[int](f, "SELECT count(1) FROM proposals")
+			f.once()
+			f.once() // an outcome counts once
+
+			if got := one[string](f, "SELECT undone::text FROM triage_messages"); got != test.undone {
+				t.Errorf("undone = %s, want %s", got, test.undone)
+			}
+			counts := one[[]int](f, "SELECT ARRAY[accepted, refused] FROM triage_senders WHERE address = 'news@garden-weekly.example'")
+			if !slices.Equal(counts, []int{test.accepted, test.refused}) {
+				t.Errorf("of the sender %v were accepted and refused, want %d and %d", counts, test.accepted, test.refused)
+			}
+			if _, says := f.why("n@x", "its owner has taken it back"); says != (test.undone != "{}") {
+				t.Errorf("the trace says that it was taken back: %v", says)
+			}
+			if n := one[int](f, "SELECT count(1) FROM proposals"); n != before && outcome != "approved" {
+				t.Errorf("%d proposals after %d: what a person refused was proposed again", n, before)
+			}
+		})
+	}
+}
+
+// TestAQuestionOfTheOwnerIsWaitedFor has a machine answer the owner's question, and
+// then a person.
+func TestAQuestionOfTheOwnerIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ask := testMail{id: "ask@x", from: owner, to: "help@shop.example", subject: "Order 17", body: "When will it arrive?"}
+	receipt := testMail{
+		id: "auto@x", from: "noreply@shop.example", to: owner, subject: "Re: Order 17", body: "We received your message. This is your ticket.",
+		headers: "In-Reply-To: <ask@x>\nAuto-Submitted: auto-replied",
+	}
+	answer := testMail{id: "answer@x", from: "help@shop.example", to: owner, subject: "Re: Order 17", body: "On Friday.", headers: "In-Reply-To: <ask@x>"}
+	at := time.Now().Add(-time.Hour)
+	for i, m := range []struct{ folder, raw string }{{"Sent", ask.raw()}, {"", receipt.raw()}} {
+		path := f.deliver(m.folder, m.raw)
+		if err := os.Chtimes(path, at.Add(time.Duration(i)*time.Minute), at.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		f.once()
+	}
+
+	vetoes := "SELECT (d.decision -> 'vetoes')::text FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1"
+	if got := one[string](f, vetoes, "auto@x"); !strings.Contains(got, "follow_up") {
+		t.Errorf("vetoes about the answer of a machine are %s, want that its owner waits", got)
+	}
+	f.deliver("", answer.raw())
+	f.once()
+
+	if got := one[*string](f, vetoes, "answer@x"); got != nil && strings.Contains(*got, "follow_up") {
+		t.Errorf("vetoes about the answer are %s, want none for it", *got)
+	}
+	if reason, says := f.why("auto@x", "follow_up"); reason != "answered" || says {
+		t.Errorf("the answer of the machine was decided because of %q, and is held back: %v; want it decided again", reason, says)
+	}
+	if one[bool](f, "SELECT bool_or(awaits) FROM triage_messages") {
+		t.Error("the owner still waits")
+	}
+}
+
+// TestACorrectionHasTheSendersMailDecidedAgain corrects one of two messages, takes
+// it back, and looks at what is proposed.
+func TestACorrectionHasTheSendersMailDecidedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.known()
+	f.deliver("", newsletter("first@x").raw())
+	f.deliver("", newsletter("second@x").raw())
+	f.deliver("", testMail{id: "other@x", from: "sven@tallis.example", to: owner, subject: "Lunch", body: "At noon."}.raw())
+	f.once()
+	before := one[int](f, "SELECT count(1) FROM proposals")
+	f.exec(`INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by)
+		SELECT d.tenant_id, d.account_id, d.message_id, 'category', 'newsletters', d.features, 'ada'
+		FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = 'first@x'`)
+	f.once()
+
+	reasons := "SELECT string_agg(m.header_id || ' ' || d.reason, ', ' ORDER BY m.header_id) FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id)"
+	if got, want := one[string](f, reasons), "first@x corrected, other@x new, second@x corrected"; got != want {
+		t.Errorf("decided are %s, want %s", got, want)
+	}
+	if n := one[int](f, "SELECT count(1) - count(DISTINCT message_id || (envelope ->> 'tool') || (envelope #>> '{args,labels}')) FROM triage_proposals"); n != 0 {
+		t.Errorf("%d proposals are doubled", n)
+	}
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n < before || n != one[int](f, "SELECT count(1) FROM triage_proposals") {
+		t.Errorf("%d proposals after %d, want each row proposed once", n, before)
+	}
+	f.exec("UPDATE triage_decisions SET reason = 'new'; UPDATE triage_schedules SET corrections_at = now() - interval '1 minute'")
+	f.exec("UPDATE triage_corrections SET made_at = now() - interval '1 hour', retracted_at = now()")
+	f.once()
+	if got, want := one[string](f, reasons), "first@x corrected, other@x new, second@x corrected"; got != want {
+		t.Errorf("after it was taken back, decided are %s, want %s", got, want)
+	}
+}
