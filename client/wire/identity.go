@@ -140,8 +140,17 @@ type Operator struct {
 	ETag       string     `json:"etag,omitzero"`
 }
 
-// ProviderInput is an OpenID Connect issuer whose tokens are accepted.
+// ProviderInput is an OpenID Connect issuer to trust.
 type ProviderInput struct {
+	ProviderFields
+	// WebClientSecret is the secret of the web client. Nil keeps the one that is
+	// stored, and "" is none.
+	WebClientSecret *string `json:"web_client_secret,omitempty"`
+}
+
+// ProviderFields are what can be set and shown of an OpenID Connect issuer whose
+// tokens are accepted.
+type ProviderFields struct {
 	Issuer         string            `json:"issuer"`
 	Audience       string            `json:"audience,omitzero"`
 	Clients        []string          `json:"clients,omitempty"`
@@ -149,13 +158,18 @@ type ProviderInput struct {
 	Roles          map[string]string `json:"roles,omitempty"`
 	DefaultRole    string            `json:"default_role,omitzero"`
 	AllowedDomains []string          `json:"allowed_domains,omitempty"`
+	// Label is how to call it on a button.
+	Label string `json:"label,omitzero"`
+	// WebClientID is what it knows the API as, where people log in in a browser.
+	WebClientID string `json:"web_client_id,omitzero"`
 }
 
 // Provider is an identity provider.
 type Provider struct {
 	ID string `json:"provider_id"`
-	ProviderInput
-	ETag string `json:"etag,omitzero"`
+	ProviderFields
+	HasWebClientSecret bool   `json:"has_web_client_secret,omitzero"`
+	ETag               string `json:"etag,omitzero"`
 }
 
 // Rotation gives a token another secret. The old one stays valid for Overlap;

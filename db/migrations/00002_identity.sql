@@ -132,11 +132,17 @@ CREATE TABLE identity_providers (
     default_role    text        CONSTRAINT identity_providers_default_role_check CHECK (default_role IN ('operator', 'viewer')),
     allowed_domains text[]      NOT NULL DEFAULT '{}',
     created_at      timestamptz NOT NULL DEFAULT now(),
+    label             text      NOT NULL DEFAULT '',
+    web_client_id     text,
+    web_client_secret bytea,
+    CONSTRAINT identity_providers_web_client_check CHECK (web_client_secret IS NULL OR web_client_id IS NOT NULL),
     CONSTRAINT identity_providers_pkey PRIMARY KEY (tenant_id, provider_id),
     CONSTRAINT identity_providers_provider_id_check CHECK (provider_id ~ '^[a-z0-9][a-z0-9_.-]{0,99}$'),
     CONSTRAINT identity_providers_audience_key UNIQUE (issuer, audience)
 );
 COMMENT ON TABLE identity_providers IS 'OpenID Connect issuers whose signed tokens are accepted. Issuer and audience together identify the tenant of a token.';
+COMMENT ON COLUMN identity_providers.web_client_id IS 'Client as which the API logs people in in their browsers; NULL if it does not.';
+COMMENT ON COLUMN identity_providers.web_client_secret IS 'Encrypted with COUNTERSIGN_SECRET_KEY for this provider of this tenant; NULL for a public client.';
 COMMENT ON COLUMN identity_providers.clients IS 'Client ids, besides the audience itself, to which a token may have been issued.';
 
 -- An owner is an administrator who may also create owners and administrators.

@@ -94,6 +94,11 @@ func Wrap(cause error, kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
 
+// WrapCoded returns the error of Wrap, which shows programs a stable word too.
+func WrapCoded(cause error, code string, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: code, Cause: cause}
+}
+
 // Limit is New for Limited, with how long to wait.
 func Limit(after time.Duration, format string, args ...any) error {
 	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: after}

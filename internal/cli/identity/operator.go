@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -160,9 +161,17 @@ func audienceAllow(a *command.App) *cobra.Command {
 
 func providerSet(a *command.App) *cobra.Command {
 	var in wire.ProviderInput
+	var secretFile string
 	cmd := command.New(a, "set PROVIDER", command.Arguments(1, 1, "an id for the provider"), func(ctx context.Context, c *client.Client, args []string) error {
 		if in.Issuer == "" {
 			return command.Misuse("--issuer is required")
+		}
+		if secretFile != "" {
+			secret, err := os.ReadFile(secretFile)
+			if err != nil {
+				return command.Misuse("--web-client-secret-file: %v", err)
+			}
+			in.WebClientSecret = new(strings.TrimSpace(string(secret)))
 		}
 		return a.Done(c.PutProvider(ctx, args[0], in), "set %s", args[0])
 	})
@@ -173,6 +182,9 @@ func providerSet(a *command.App) *cobra.Command {
 	flags.StringVar(&in.RoleClaim, "role-claim", "", "the `claim` that says what somebody may do: a name, or a JSON Pointer")
 	flags.StringToStringVar(&in.Roles, "role", nil, "which of its values is which role, as `value=role`; may be repeated")
 	command.EnumFlag(cmd, &in.DefaultRole, "default-role", "the `role` of others: operator or viewer (default they are refused)", "operator", "viewer")
+	flags.StringVar(&in.Label, "label", "", "what to `call` it on the button of the page to log in")
+	flags.StringVar(&in.WebClientID, "web-client-id", "", "what the issuer calls the API: the `client` as which it logs people in in a browser")
+	flags.StringVar(&secretFile, "web-client-secret-file", "", "the `file` with the secret of that client, for one that has a secret; an empty file takes it away")
 	flags.StringArrayVar(&in.AllowedDomains, "domain", nil, "a `domain` of which people must have a verified e-mail address; may be repeated")
 	return cmd
 }

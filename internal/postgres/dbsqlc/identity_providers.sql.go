@@ -29,23 +29,29 @@ func (q *Queries) IdentityProviderDelete(ctx context.Context, db DBTX, arg *Iden
 }
 
 const identityProviderPut = `-- name: IdentityProviderPut :exec
-INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains, label, web_client_id,
+    web_client_secret)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+    $12)
 ON CONFLICT (tenant_id, provider_id)
 DO UPDATE SET issuer = excluded.issuer, audience = excluded.audience, clients = excluded.clients, role_claim = excluded.role_claim,
-    roles = excluded.roles, default_role = excluded.default_role, allowed_domains = excluded.allowed_domains
+    roles = excluded.roles, default_role = excluded.default_role, allowed_domains = excluded.allowed_domains,
+    label = excluded.label, web_client_id = excluded.web_client_id, web_client_secret = excluded.web_client_secret
 `
 
 type IdentityProviderPutParams struct {
-	TenantID       uuid.UUID
-	ProviderID     string
-	Issuer         string
-	Audience       string
-	Clients        []string
-	RoleClaim      *string
-	Roles          []byte
-	DefaultRole    *string
-	AllowedDomains []string
+	TenantID        uuid.UUID
+	ProviderID      string
+	Issuer          string
+	Audience        string
+	Clients         []string
+	RoleClaim       *string
+	Roles           []byte
+	DefaultRole     *string
+	AllowedDomains  []string
+	Label           string
+	WebClientID     *string
+	WebClientSecret []byte
 }
 
 func (q *Queries) IdentityProviderPut(ctx context.Context, db DBTX, arg *IdentityProviderPutParams) error {
@@ -59,27 +65,34 @@ func (q *Queries) IdentityProviderPut(ctx context.Context, db DBTX, arg *Identit
 		arg.Roles,
 		arg.DefaultRole,
 		arg.AllowedDomains,
+		arg.Label,
+		arg.WebClientID,
+		arg.WebClientSecret,
 	)
 	return err
 }
 
 const identityProviders = `-- name: IdentityProviders :many
-SELECT p.tenant_id, p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains
+SELECT p.tenant_id, p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains,
+    p.label, p.web_client_id, p.web_client_secret
 FROM identity_providers p
 WHERE p.tenant_id = $1
 ORDER BY p.provider_id
 `
 
 type IdentityProvidersRow struct {
-	TenantID       uuid.UUID
-	ProviderID     string
-	Issuer         string
-	Audience       string
-	Clients        []string
-	RoleClaim      *string
-	Roles          []byte
-	DefaultRole    *string
-	AllowedDomains []string
+	TenantID        uuid.UUID
+	ProviderID      string
+	Issuer          string
+	Audience        string
+	Clients         []string
+	RoleClaim       *string
+	Roles           []byte
+	DefaultRole     *string
+	AllowedDomains  []string
+	Label           string
+	WebClientID     *string
+	WebClientSecret []byte
 }
 
 func (q *Queries) IdentityProviders(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]IdentityProvidersRow, error) {
@@ -101,6 +114,9 @@ func (q *Queries) IdentityProviders(ctx context.Context, db DBTX, tenantID uuid.
 			&i.Roles,
 			&i.DefaultRole,
 			&i.AllowedDomains,
+			&i.Label,
+			&i.WebClientID,
+			&i.WebClientSecret,
 		); err != nil {
 			return nil, err
 		}

@@ -343,7 +343,7 @@ func (c *client) trySend(ctx context.Context, method, path string, body any, hea
 	if err != nil {
 		return answer{}, err
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := direct().Do(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -356,6 +356,11 @@ func (c *client) trySend(ctx context.Context, method, path string, body any, hea
 	c.hold(r, a)
 	return a, nil
 }
+
+// direct is a client that follows no redirects.
+var direct = sync.OnceValue(func() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+})
 
 // hold compares an answer with the contract.
 func (c *client) hold(r *http.Request, a answer) {

@@ -29,6 +29,9 @@ type route struct {
 	// ownParser says that the handler parses the body itself, more strictly
 	// than the schema.
 	ownParser bool
+	// foreignQuery says that the query comes from another service, which may add
+	// parameters of its own.
+	foreignQuery bool
 	// endless says that requests have no deadline.
 	endless bool
 	// wait is how long a request waits for an action's end unless told
@@ -183,6 +186,8 @@ func routes() []route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/me/sessions/{id}", Operation: "endMySession", Roles: readers}, handle: accounts.EndSession},
 		{Route: access.Route{Pattern: "POST /api/v1/login-codes", Operation: "createLoginCode", Roles: readers}, handle: accounts.CreateLoginCode},
 		{Route: access.Route{Pattern: "GET /auth/options", Operation: "getLoginOptions"}, handle: accounts.LoginOptions},
+		{Route: access.Route{Pattern: "GET /auth/login", Operation: "startLogin"}, handle: accounts.StartLogin},
+		{Route: access.Route{Pattern: "GET /auth/callback", Operation: "finishLogin"}, foreignQuery: true, handle: accounts.FinishLogin},
 		{Route: access.Route{Pattern: "POST /auth/session", Operation: "openSession"}, maxBody: one, handle: request.WithBody(accounts.OpenSession)},
 		{Route: access.Route{Pattern: "POST /auth/touch", Operation: "touchSession", Roles: readers}, handle: accounts.TouchSession},
 		{Route: access.Route{Pattern: "POST /auth/logout", Operation: "closeSession"}, handle: accounts.CloseSession},

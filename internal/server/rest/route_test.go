@@ -204,6 +204,8 @@ func (f *tenantFixture) visits() map[string]visit {
 		"endMySession":            {"DELETE", "/api/v1/me/sessions/" + uuid.NewString(), nil, 404},
 		"createLoginCode":         {"POST", "/api/v1/login-codes", nil, 201},
 		"getLoginOptions":         {"GET", "/auth/options?organisation=acme", nil, 200},
+		"startLogin":              {"GET", "/auth/login?provider=acme", nil, 303},
+		"finishLogin":             {"GET", "/auth/callback?state=x&code=y&session_state=z", nil, 303},
 		"openSession":             {"POST", "/auth/session", object{"code": "none"}, 400},
 		"touchSession":            {"POST", "/auth/touch", nil, 409},
 		"closeSession":            {"POST", "/auth/logout", nil, 204},
@@ -311,7 +313,7 @@ func (c *client) peek(v visit) int {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := direct().Do(r)
 	if err != nil {
 		c.t.Fatal(err)
 	}

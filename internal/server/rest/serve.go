@@ -37,7 +37,9 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 			return err
 		}
 	}
-	if c.Query, err = op.CheckParameters(r); err != nil {
+	if rt.foreignQuery {
+		c.Query = r.URL.Query()
+	} else if c.Query, err = op.CheckParameters(r); err != nil {
 		return err
 	}
 	if c.WaitFor, err = request.WaitOf(c.Query, rt.wait); err != nil {

@@ -67,7 +67,8 @@ type Config struct {
 	// say; zero means 100 and 200. A tenant has five times as many.
 	Streams, Waits int
 	// PublicURL is where people reach the API: an https address without a path, or
-	// http on this machine. Without it there are no login codes.
+	// http on this machine. Without it there are no login codes, and nobody logs in
+	// at an issuer.
 	PublicURL string
 	// TrustedProxies are the proxies whose headers about a client's address
 	// count.
@@ -134,7 +135,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	browser, err := request.NewBrowser(cfg.PublicURL)
+	browser, err := request.NewBrowser(cfg.PublicURL, cfg.Vault)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,9 @@ func NewCipher(key string) (Cipher, error) {
 	return Cipher{parsed}, nil
 }
 
+// HasKey reports whether the cipher has a key.
+func (c Cipher) HasKey() bool { return c.key != encryption.Key{} }
+
 // Encrypt encrypts a secret for one source of one tenant. It cannot be decrypted
 // for any other.
 func (c Cipher) Encrypt(tenant envelope.TenantID, source string, secret []byte) ([]byte, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-dev/countersign/internal/check"
@@ -52,9 +53,16 @@ type issuers struct {
 
 // issuer is what is known of one. The mutex of issuers guards it.
 type issuer struct {
-	keys []jose.JSONWebKey
+	said
 	// got is when the keys came, asked when they were last asked for.
 	got, asked time.Time
+}
+
+// said is what an issuer says of itself.
+type said struct {
+	keys []jose.JSONWebKey
+	// endpoint is where people log in; empty if they cannot in a browser.
+	endpoint oauth2.Endpoint
 }
 
 // newIssuers returns issuers of whom nothing is known.
@@ -84,8 +92,8 @@ func algorithms() []jose.SignatureAlgorithm {
 // keysFor returns the keys of an issuer that may have signed with a header.
 // fault.Busy says that the issuer does not answer.
 func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, now time.Time) ([]jose.JSONWebKey, error) {
-	keys, got, asked := i.look(url)
-	fit := fitting(keys, header)
+	is, got, asked := i.look(url)
+	fit := fitting(is.keys, header)
 	age, pause := now.Sub(got), now.Sub(asked)
 	switch {
 	case len(fit) > 0 && age < freshFor:
@@ -102,11 +110,27 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 	fresh, err := i.ask(ctx, url, now)
 	switch {
 	case err == nil:
-		return fitting(fresh, header), nil
+		return fitting(fresh.keys, header), nil
 	case len(fit) > 0 && age < usableFor:
 		return fit, nil
 	}
 	return nil, errSilent(err)
+}
+
+// endpointOf returns where people log in at an issuer. fault.Busy says that the
+// issuer does not answer.
+func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oauth2.Endpoint, error) {
+	is, got, asked := i.look(url)
+	age := now.Sub(got)
+	if age >= freshFor && now.Sub(asked) >= askEvery {
+		if fresh, err := i.ask(ctx, url, now); err == nil {
+			return fresh.endpoint, nil
+		}
+	}
+	if age < usableFor {
+		return is.endpoint, nil
+	}
+	return oauth2.Endpoint{}, fault.Coded("issuer_unavailable", fault.Busy, "the issuer does not answer; try again")
 }
 
 // errSilent reports whether nobody can say whether a token is an issuer's.
@@ -114,35 +138,35 @@ func errSilent(cause error) error {
 	return fault.Wrap(cause, fault.Busy, "the issuer of the token does not answer; tokens of Countersign's own still work")
 }
 
-func (i *issuers) look(url string) (keys []jose.JSONWebKey, got, asked time.Time) {
+func (i *issuers) look(url string) (of said, got, asked time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if is := i.known[url]; is != nil {
-		return is.keys, is.got, is.asked
+		return is.said, is.got, is.asked
 	}
-	return nil, time.Time{}, time.Time{}
+	return said{}, time.Time{}, time.Time{}
 }
 
 // ask asks an issuer once for everybody who wants to know. Who leaves does not
 // end it for the others.
-func (i *issuers) ask(ctx context.Context, url string, now time.Time) ([]jose.JSONWebKey, error) {
+func (i *issuers) ask(ctx context.Context, url string, now time.Time) (said, error) {
 	answer := i.asked.DoChan(url, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
 		defer cancel()
-		keys, err := i.fetch(ctx, url)
-		i.keep(url, keys, now, err == nil)
-		return keys, err
+		fresh, err := i.fetch(ctx, url)
+		i.keep(url, fresh, now, err == nil)
+		return fresh, err
 	})
 	select {
 	case a := <-answer:
-		keys, _ := a.Val.([]jose.JSONWebKey)
-		return keys, a.Err
+		fresh, _ := a.Val.(said)
+		return fresh, a.Err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return said{}, ctx.Err()
 	}
 }
 
-func (i *issuers) keep(url string, keys []jose.JSONWebKey, now time.Time, came bool) {
+func (i *issuers) keep(url string, fresh said, now time.Time, came bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	is := i.known[url]
@@ -155,7 +179,7 @@ func (i *issuers) keep(url string, keys []jose.JSONWebKey, now time.Time, came b
 	}
 	is.asked = now
 	if came {
-		is.keys, is.got = keys, now
+		is.said, is.got = fresh, now
 	}
 }
 
@@ -167,24 +191,44 @@ func (i *issuers) client(issuer string) *http.Client {
 	return i.far
 }
 
-// fetch asks an issuer where its keys are, and for them.
-func (i *issuers) fetch(ctx context.Context, issuer string) ([]jose.JSONWebKey, error) {
+// fetch asks an issuer where people log in and where its keys are, and for them.
+func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 	client := i.client(issuer)
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
 	if err != nil {
-		return nil, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
+		return said{}, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
 	}
-	var at struct {
-		Keys string `json:"jwks_uri"`
+	var more struct {
+		Keys    string   `json:"jwks_uri"`
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if err := found.Claims(&at); err != nil {
-		return nil, fmt.Errorf("read where the issuer's keys are: %w", err)
+	if err := found.Claims(&more); err != nil {
+		return said{}, fmt.Errorf("read where the issuer's keys are: %w", err)
 	}
-	where, err := url.Parse(at.Keys)
+	keys, err := fetchKeys(ctx, client, more.Keys)
+	if err != nil {
+		return said{}, err
+	}
+	endpoint := found.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the standard's, where the issuer says nothing
+	if len(more.Methods) > 0 && !slices.Contains(more.Methods, "client_secret_basic") {
+		endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	for _, at := range []string{endpoint.AuthURL, endpoint.TokenURL} {
+		if u, err := url.Parse(at); err != nil || !secure(u) {
+			endpoint = oauth2.Endpoint{}
+		}
+	}
+	return said{keys, endpoint}, nil
+}
+
+// fetchKeys asks for an issuer's keys at an address that the issuer named.
+func fetchKeys(ctx context.Context, client *http.Client, at string) ([]jose.JSONWebKey, error) {
+	where, err := url.Parse(at)
 	if err != nil || !secure(where) {
 		return nil, errors.New("the issuer's keys are neither at an https address nor on this machine")
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Keys, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the issuer's keys: %w", err)
 	}

@@ -36,6 +36,14 @@ type Provider struct {
 	// AllowedDomains, if there are any, are those of which a person must have
 	// an e-mail address that the issuer has verified.
 	AllowedDomains []string
+	// Label is how to call it on a button; "" is by its id.
+	Label string
+	// WebClientID is what the issuer knows the API as, where it logs people in in
+	// their browsers; "" if it does not.
+	WebClientID string
+	// WebClientSecret is the encrypted secret of that client; empty for a public
+	// client.
+	WebClientSecret []byte
 }
 
 func (p *Provider) check() error {
@@ -50,6 +58,10 @@ func (p *Provider) check() error {
 		return fault.New(fault.Invalid, "a provider has at most 100 clients, roles and domains each")
 	case len(p.RoleClaim) > maxText || p.RoleClaim == "" && len(p.Roles) > 0 || p.RoleClaim != "" && len(p.Roles) == 0:
 		return fault.New(fault.Invalid, "a role claim and the roles that its values stand for go together")
+	case len(p.WebClientID) > maxText || p.WebClientID == "" && len(p.WebClientSecret) > 0:
+		return fault.New(fault.Invalid, "a web client's id is at most 500 bytes long, and its secret needs the id")
+	case len(p.Label) > maxName || plain(p.Label, maxName) != p.Label:
+		return fault.New(fault.Invalid, "a provider's label is at most 200 bytes long, without line breaks or other invisible characters")
 	case p.DefaultRole != "" && p.DefaultRole != RoleOperator && p.DefaultRole != RoleViewer:
 		return fault.New(fault.Invalid, "a default role is operator or viewer; whoever is to be more is named by a claim or by hand")
 	}
@@ -94,9 +106,9 @@ func loopback(host string) bool {
 
 // The reasons why somebody whom an issuer vouches for may still do nothing.
 var (
-	errNoDomain = fault.New(fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
-	errNoRole   = fault.New(fault.Denied, "the account has no role here; an administrator can give it one")
-	errDisabled = fault.New(fault.Denied, "the account is disabled here")
+	errNoDomain = fault.Coded("no_domain", fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
+	errNoRole   = fault.Coded("no_role", fault.Denied, "the account has no role here; an administrator can give it one")
+	errDisabled = fault.Coded("account_disabled", fault.Denied, "the account is disabled here")
 )
 
 // admits reports whether claims are of somebody who may be let in at all.

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -187,14 +186,4 @@ func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, no
 		of.tokenHash = token[:]
 	}
 	return code, expiresAt, insertCode(ctx, tx, of, hash, expiresAt)
-}
-
-// LoginTenant returns the tenant of a name; without a name the only tenant. The
-// id is zero for none.
-func (a *Authenticator) LoginTenant(ctx context.Context, name string) (id envelope.TenantID, is string, err error) {
-	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
-		id, is, err = loginTenant(ctx, tx, name)
-		return err
-	})
-	return id, is, err
 }

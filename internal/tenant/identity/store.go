@@ -66,6 +66,7 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 		return violations.Fault(dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
 			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: append([]string{}, p.Clients...),
 			RoleClaim: postgres.OrNull(p.RoleClaim), Roles: roles, DefaultRole: postgres.OrNull(string(p.DefaultRole)), AllowedDomains: append([]string{}, p.AllowedDomains...),
+			Label: p.Label, WebClientID: postgres.OrNull(p.WebClientID), WebClientSecret: p.WebClientSecret,
 		}))
 	})
 }
@@ -120,6 +121,21 @@ func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Prov
 	return postgres.TryMap(rows, err, providerFromRow)
 }
 
+// ProviderByID finds a provider of a tenant, in a transaction of its scope. One
+// that is not there is fault.NotFound.
+func ProviderByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (Provider, error) {
+	all, err := Providers(ctx, tx, tenant)
+	if err != nil {
+		return Provider{}, err
+	}
+	for _, p := range all {
+		if p.ID == id {
+			return p, nil
+		}
+	}
+	return Provider{}, fault.New(fault.NotFound, "no such provider")
+}
+
 // tenantProvider is a provider with its tenant.
 type tenantProvider struct {
 	Provider
@@ -129,14 +145,14 @@ type tenantProvider struct {
 // providerOf returns the provider that a token of an issuer and audiences is
 // for. No provider, or more than one, is ErrToken. The function reads across
 // tenants; sqlc does not know its columns, which are those of
-// IdentityProvidersRow.
+// IdentityProvidersRow without the web client.
 func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []string) (tenantProvider, error) {
 	const query = "SELECT tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains FROM providers_of($1, $2)"
 	rows, err := tx.Query(ctx, query, issuer, audiences)
 	if err != nil {
 		return tenantProvider{}, err
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dbsqlc.IdentityProvidersRow])
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[dbsqlc.IdentityProvidersRow])
 	if err != nil {
 		return tenantProvider{}, err
 	}
@@ -151,6 +167,7 @@ func providerFromRow(r dbsqlc.IdentityProvidersRow) (Provider, error) {
 	p := Provider{
 		ID: r.ProviderID, Issuer: r.Issuer, Audience: r.Audience, Clients: r.Clients, RoleClaim: postgres.OrZero(r.RoleClaim),
 		DefaultRole: Role(postgres.OrZero(r.DefaultRole)), AllowedDomains: r.AllowedDomains,
+		Label: r.Label, WebClientID: postgres.OrZero(r.WebClientID), WebClientSecret: r.WebClientSecret,
 	}
 	if err := json.Unmarshal(r.Roles, &p.Roles); err != nil {
 		return p, fmt.Errorf("roles of provider %s: %w", r.ProviderID, err)
@@ -197,5 +214,6 @@ var violations = postgres.Violations{
 	"identity_providers_pkey":               fault.New(fault.Conflict, "a provider of that id exists"),
 	"identity_providers_audience_key":       fault.New(fault.Conflict, "another provider, perhaps another tenant's, has this issuer and audience"),
 	"identity_providers_provider_id_check":  fault.New(fault.Invalid, "a provider's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),
+	"identity_providers_web_client_check":   fault.New(fault.Invalid, "a web client's secret needs the client's id"),
 	"identity_providers_default_role_check": fault.New(fault.Invalid, "a default role is operator or viewer"),
 }

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -24,14 +25,12 @@ func sessionEnds(is identity.BrowserSession) *wire.SessionEnds {
 // name that nobody has what it says of one without providers.
 func LoginOptions(c *request.Call) error {
 	named := c.Query.Get("organisation")
-	answer := wire.LoginOptions{Providers: []wire.LoginProvider{}, IdleMinutes: int(identity.SessionIdle / time.Minute)}
-	_, name, err := c.Auth.LoginTenant(c.R.Context(), named)
+	name, providers, err := c.Auth.LoginProviders(c.R.Context(), named)
 	if err != nil {
 		return err
 	}
-	if named != "" {
-		name = named
-	}
+	name = cmp.Or(named, name)
+	answer := wire.LoginOptions{Providers: loginProviders(c, name, providers), IdleMinutes: int(identity.SessionIdle / time.Minute)}
 	if name != "" {
 		answer.Organisation = &name
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -24,14 +25,17 @@ type Browser struct {
 	// publicURL is where people reach the API; empty if nobody said.
 	publicURL string
 	guard     *http.CrossOriginProtection
+	cipher    connect.Cipher
 }
 
 // NewBrowser returns a Browser for an address without a path; empty if it is not
-// known.
-func NewBrowser(publicURL string) (*Browser, error) {
-	b := &Browser{publicURL: publicURL, guard: http.NewCrossOriginProtection()}
-	if publicURL == "" {
-		return b, nil
+// known. Cookies of logins are encrypted with the cipher. Without a key they are
+// good for this process alone.
+func NewBrowser(publicURL string, vault connect.Cipher) (*Browser, error) {
+	cipher, err := loginCipher(vault)
+	b := &Browser{publicURL: publicURL, guard: http.NewCrossOriginProtection(), cipher: cipher}
+	if publicURL == "" || err != nil {
+		return b, err
 	}
 	return b, b.guard.AddTrustedOrigin(publicURL)
 }

@@ -38,10 +38,12 @@ type Issuer struct {
 	codes     map[string]grant
 	refreshes map[string]grant
 	revoked   []string
+	// secret is what clients must show; "" for public clients.
+	secret string
 }
 
 // grant is what a person agreed to.
-type grant struct{ client, nonce, challenge string }
+type grant struct{ client, nonce, challenge, redirect string }
 
 // Key is one that signs tokens.
 type Key struct {
@@ -117,6 +119,9 @@ func (i *Issuer) LogIn(person Claims) { i.locked(func() { i.person = person }) }
 
 // Force has it say something in every token that it gives, whatever was asked.
 func (i *Issuer) Force(claims Claims) { i.locked(func() { i.forced = claims }) }
+
+// Confide has clients show a secret from now on.
+func (i *Issuer) Confide(secret string) { i.locked(func() { i.secret = secret }) }
 
 // Revoked are the revoked refresh tokens.
 func (i *Issuer) Revoked() []string {
@@ -204,7 +209,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := uuid.NewString()
 	i.mu.Lock()
-	i.codes[code] = grant{q.Get("client_id"), q.Get("nonce"), q.Get("code_challenge")}
+	i.codes[code] = grant{q.Get("client_id"), q.Get("nonce"), q.Get("code_challenge"), q.Get("redirect_uri")}
 	i.mu.Unlock()
 	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {i.URL()}}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
@@ -220,12 +225,17 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 		g, ok = i.codes[r.PostFormValue("code")]
 		delete(i.codes, r.PostFormValue("code"))
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		ok = ok && g.redirect == r.PostFormValue("redirect_uri")
 		ok = ok && g.challenge == base64.RawURLEncoding.EncodeToString(sum[:])
 	case "refresh_token":
 		g, ok = i.refreshes[r.PostFormValue("refresh_token")]
 		delete(i.refreshes, r.PostFormValue("refresh_token"))
 	}
-	ok = ok && g.client == r.PostFormValue("client_id")
+	client, secret, basic := r.BasicAuth()
+	if !basic {
+		client, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	ok = ok && g.client == client && i.secret == secret
 	refresh := uuid.NewString()
 	if ok {
 		i.refreshes[refresh] = g

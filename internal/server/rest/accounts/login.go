@@ -1,0 +1,118 @@
+package accounts
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+)
+
+// webClient returns what the API is to an issuer. The error says that the service
+// does not know its own address.
+func webClient(c *request.Call) (identity.WebClient, error) {
+	redirect, err := c.Browser.PublicURL("/auth/callback")
+	return identity.WebClient{Redirect: redirect, Secret: func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error) {
+		return c.Vault.Decrypt(tenant, secretOf(provider), encrypted)
+	}}, err
+}
+
+// secretOf returns what the secret of a provider's web client is encrypted for,
+// which is no name that a source can have.
+func secretOf(provider string) string { return "identity provider " + provider }
+
+// loginProviders returns how the page to log in shows the providers of a tenant.
+func loginProviders(c *request.Call, tenant string, all []identity.Provider) []wire.LoginProvider {
+	found := []wire.LoginProvider{}
+	if !c.Browser.HasPublicURL() {
+		return found
+	}
+	for _, p := range all {
+		query := url.Values{"organisation": {tenant}, "provider": {p.ID}}
+		found = append(found, wire.LoginProvider{Name: p.ID, Label: cmp.Or(p.Label, p.ID), LoginURL: "/auth/login?" + query.Encode()})
+	}
+	return found
+}
+
+// GET /auth/login sends the browser to an issuer to log in.
+func StartLogin(c *request.Call) error { return orLoginPage(c, startLogin) }
+
+func startLogin(c *request.Call) error {
+	client, err := webClient(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.R.Context()
+	tenant, _, err := c.Auth.LoginTenant(ctx, c.Query.Get("organisation"))
+	if err != nil {
+		return err
+	}
+	if tenant == (envelope.TenantID{}) {
+		return fault.New(fault.NotFound, "no such provider")
+	}
+	in, address, err := c.Auth.BeginLogin(ctx, tenant, c.Query.Get("provider"), client, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := c.Browser.KeepLogin(c.W, c.R, in, request.OwnPath(c.Query.Get("to"))); err != nil {
+		return err
+	}
+	c.SetLocation(address)
+	c.W.WriteHeader(http.StatusFound)
+	return nil
+}
+
+// GET /auth/callback takes the browser back from an issuer, opens a session, and
+// sends the browser to the page that the person wanted.
+func FinishLogin(c *request.Call) error { return orLoginPage(c, finishLogin) }
+
+func finishLogin(c *request.Call) error {
+	client, err := webClient(c)
+	if err != nil {
+		return err
+	}
+	in, to, err := c.Browser.TakeLogin(c.W, c.R, c.Query.Get("state"))
+	if err != nil {
+		return err
+	}
+	if len(c.Query["code"]) != 1 || c.Query.Get("error") != "" {
+		return fault.Coded("login_refused", fault.Denied, "the issuer refused the login")
+	}
+	made, err := c.Auth.FinishLogin(c.R.Context(), in, c.Query.Get("code"), c.Query.Get("iss"), client, c.Visitor(), time.Now())
+	if err != nil {
+		return err
+	}
+	if err := keepSession(c, made); err != nil {
+		return err
+	}
+	return seeOther(c, to)
+}
+
+// orLoginPage sends a browser whose login failed back to the page to log in,
+// which says why by the code of the problem. The reason goes to the log.
+func orLoginPage(c *request.Call, handle request.Handler) error {
+	err := handle(c)
+	if err == nil {
+		return nil
+	}
+	p := request.ProblemOf(err)
+	cause := err
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Cause != nil {
+		cause = e.Cause
+	}
+	c.Log.WarnContext(c.R.Context(), "login failed", slog.String("request_id", request.ID(c.R.Context())), slog.String("code", p.Code), slog.Any("error", cause))
+	return seeOther(c, "/login?problem="+url.QueryEscape(p.Code))
+}
+
+func seeOther(c *request.Call, path string) error {
+	c.SetLocation(path)
+	c.W.WriteHeader(http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,174 @@
+package identity
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/oauth2"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// Login is a login at an issuer that a browser has begun, as the browser keeps it
+// until it comes back. Its members are secrets of that browser.
+type Login struct {
+	Tenant   envelope.TenantID
+	Provider string
+	// State ties the way back to the browser, Nonce the issuer's token to the
+	// login, and Verifier the issuer's code to whoever asked for it (PKCE).
+	State, Nonce, Verifier string
+}
+
+// WebClient is what the API is to an issuer at which people log in in a browser.
+type WebClient struct {
+	// Redirect is the address that the browser comes back to.
+	Redirect string
+	// Secret decrypts the client's secret of a provider that has one.
+	Secret func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error)
+}
+
+// errLogin is the error of a login that an issuer, or what came back from it, does
+// not allow. Why is for the log: it may quote what was sent.
+func errLogin(cause error) error {
+	return fault.WrapCoded(cause, "login_refused", fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
+}
+
+// errNoLogin is the error of a provider at which nobody logs in in a browser.
+var errNoLogin = fault.New(fault.NotFound, "nobody logs in there in a browser; the provider needs a web client's id")
+
+// LoginTenant returns the tenant of a name; without a name the only tenant. The
+// id is zero for none.
+func (a *Authenticator) LoginTenant(ctx context.Context, name string) (id envelope.TenantID, is string, err error) {
+	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
+		id, is, err = loginTenant(ctx, tx, name)
+		return err
+	})
+	return id, is, err
+}
+
+// LoginProviders returns the name of the tenant that LoginTenant finds, and its
+// providers at which people log in in a browser; none of a tenant that nobody
+// has.
+func (a *Authenticator) LoginProviders(ctx context.Context, name string) (is string, found []Provider, err error) {
+	id, is, err := a.LoginTenant(ctx, name)
+	if err != nil || id == (envelope.TenantID{}) {
+		return is, nil, err
+	}
+	all, err := postgres.InTxReturning(ctx, a.db, postgres.API(id), func(tx pgx.Tx) ([]Provider, error) { return Providers(ctx, tx, id) })
+	return is, slices.DeleteFunc(all, func(p Provider) bool { return p.WebClientID == "" }), err
+}
+
+// BeginLogin begins a login at a provider of a tenant, and returns the address to
+// send the browser to. fault.NotFound says that nobody logs in there, fault.Busy
+// that the issuer does not answer.
+func (a *Authenticator) BeginLogin(ctx context.Context, tenant envelope.TenantID, provider string, client WebClient, now time.Time) (Login, string, error) {
+	_, flow, err := a.flow(ctx, tenant, provider, client, now)
+	if err != nil {
+		return Login{}, "", err
+	}
+	random := oauth2.GenerateVerifier // 256 bits in base64url
+	in := Login{Tenant: tenant, Provider: provider, State: random(), Nonce: random(), Verifier: random()}
+	return in, flow.AuthCodeURL(in.State, oidc.Nonce(in.Nonce), oauth2.S256ChallengeOption(in.Verifier), oauth2.SetAuthURLParam("response_mode", "query")), nil
+}
+
+// flow returns a provider with what logs people in there.
+func (a *Authenticator) flow(ctx context.Context, tenant envelope.TenantID, id string, client WebClient, now time.Time) (Provider, *oauth2.Config, error) {
+	p, err := postgres.InTxReturning(ctx, a.db, postgres.API(tenant), func(tx pgx.Tx) (Provider, error) { return ProviderByID(ctx, tx, tenant, id) })
+	if err != nil {
+		return p, nil, err
+	}
+	endpoint, err := a.issuers.endpointOf(ctx, p.Issuer, now)
+	if err != nil {
+		return p, nil, err
+	}
+	if p.WebClientID == "" || endpoint.AuthURL == "" {
+		return p, nil, errNoLogin
+	}
+	flow := &oauth2.Config{ClientID: p.WebClientID, Endpoint: endpoint, RedirectURL: client.Redirect, Scopes: []string{oidc.ScopeOpenID, "email", "profile"}}
+	if len(p.WebClientSecret) == 0 {
+		flow.Endpoint.AuthStyle = oauth2.AuthStyleInParams // a public client only names itself
+		return p, flow, nil
+	}
+	secret, err := client.Secret(tenant, id, p.WebClientSecret)
+	flow.ClientSecret = string(secret)
+	return p, flow, err
+}
+
+// FinishLogin trades the code that a browser brought back for a browser session.
+// The issuer is the one that the browser says it comes from; "" if it says none.
+// Whether the browser is the one that began the login, its caller has verified.
+// The error is fault.Denied for a login that the issuer, or the provider's rules,
+// do not allow.
+func (a *Authenticator) FinishLogin(ctx context.Context, in Login, code, issuer string, client WebClient, from Visitor, now time.Time) (OpenedSession, error) {
+	p, flow, err := a.flow(ctx, in.Tenant, in.Provider, client, now)
+	if err != nil {
+		return OpenedSession{}, err
+	}
+	if issuer != "" && issuer != p.Issuer {
+		return OpenedSession{}, errLogin(errors.New("another issuer answered than the one that was asked"))
+	}
+	got, err := flow.Exchange(oidc.ClientContext(ctx, a.issuers.client(p.Issuer)), code, oauth2.VerifierOption(in.Verifier))
+	if err != nil {
+		return OpenedSession{}, errLogin(exchangeError(err))
+	}
+	text, ok := got.Extra("id_token").(string)
+	if !ok {
+		return OpenedSession{}, errLogin(errors.New("the issuer gave no token of identity"))
+	}
+	// The token is for the web client, in place of the audience of other programs.
+	p.Audience = p.WebClientID
+	said, err := a.verifyLogin(ctx, p, text, in.Nonce, now)
+	if err != nil {
+		return OpenedSession{}, err
+	}
+	who, err := postgres.InTxReturning(ctx, a.db, postgres.API(in.Tenant), func(tx pgx.Tx) (Principal, error) {
+		return logIn(ctx, tx, tenantProvider{p, in.Tenant}, said)
+	})
+	if err == nil && who.Role == "" {
+		err = errNoRole
+	}
+	if err != nil {
+		return OpenedSession{}, err
+	}
+	return a.openFor(ctx, holder{Principal: who}, ViaOIDC, from, now)
+}
+
+// verifyLogin returns what an issuer's token says, if the issuer signed it for
+// this login.
+func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce string, now time.Time) (*claims, error) {
+	token, err := parseSigned(text)
+	if err != nil {
+		return nil, errLogin(err)
+	}
+	keys, err := a.issuers.keysFor(ctx, p.Issuer, token.header, now)
+	if errors.Is(err, ErrToken) {
+		return nil, errLogin(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := token.verify(ctx, &p, keys, now); err != nil {
+		return nil, errLogin(err)
+	}
+	signed, _ := token.claims.all["nonce"].(string)
+	if subtle.ConstantTimeCompare([]byte(signed), []byte(nonce)) != 1 {
+		return nil, errLogin(errors.New("the issuer's token is of another login"))
+	}
+	return token.claims, nil
+}
+
+// exchangeError returns why an issuer gave no token, without what it quotes.
+func exchangeError(err error) error {
+	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
+		return fmt.Errorf("the issuer gave no token: status %d", e.Response.StatusCode)
+	}
+	return errors.New("the issuer does not answer")
+}
