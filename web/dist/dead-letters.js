@@ -1,1 +1,1 @@
-import{t as e}from"./app.js";var t=e();function n(e){return(0,t.jsx)(`h1`,{children:`Dead letters`})}export{n as default};
+import{t as e}from"./jsx-runtime.js";var t=e();function n(e){return(0,t.jsx)(`h1`,{children:`Dead letters`})}export{n as default};

@@ -1,7 +1,7 @@
 import { QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { Shell } from './app/shell'
+import { App } from './app/shell'
 import './index.css'
 import { startPreferences } from './lib/preferences'
 import { queries } from './lib/query'
@@ -10,7 +10,7 @@ startPreferences()
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
-      <Shell />
+      <App />
     </QueryClientProvider>
   </StrictMode>,
 )

@@ -1,13 +1,18 @@
-import { Suspense, useEffect, useRef, useState } from 'react'
-import { Link, Redirect, Route, Switch, useLocation } from 'wouter'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter'
 import { copy } from '../lib/copy'
-import { available, press, useCommands } from '../lib/keys'
+import { available, press, table, useCommands } from '../lib/keys'
+import { isPaused, setPaused, useLiveUpdates } from '../lib/live'
+import { useMe, type Me } from '../lib/me'
 import { preferences, setPreferences, usePreferences } from '../lib/preferences'
 import { queries } from '../lib/query'
-import { Icon, Keys, Loading, toast, Toasts } from '../ui'
-import { table } from '../lib/keys'
+import { logout, useSession } from '../lib/session'
+import { Icon, IconButton, Keys, Loading, ProblemNote, toast, Toasts } from '../ui'
 import { Boundary } from './boundary'
+import { SessionEnd } from './ended'
 import { Help } from './help'
+import { LiveState } from './live'
+import { Palette } from './palette'
 import { places, routes } from './routes'
 
 // useKeys listens to the keyboard for the whole page.
@@ -23,10 +28,13 @@ function useKeys() {
 
 const next = { system: 'light', light: 'dark', dark: 'system' } as const
 
-function useShellCommands(openHelp: () => void) {
+function useShellCommands(openHelp: () => void, openPalette: () => void) {
   const [, go] = useLocation()
   useCommands([
+    { id: 'palette', run: openPalette },
     { id: 'help', run: openHelp },
+    { id: 'pause', run: () => setPaused(!isPaused()) },
+    { id: 'logout', run: () => void logout() },
     { id: 'refresh', run: () => void queries.invalidateQueries() },
     { id: 'copy_link', run: () => void copy(location.href, 'Link copied') },
     { id: 'theme', run: () => setPreferences({ theme: next[preferences().theme] }) },
@@ -46,10 +54,10 @@ function useArrival(place: string, title: string) {
   }, [place, title])
 }
 
-function Rail({ at }: { at: string }) {
+function Rail({ at, onPalette, onHelp }: { at: string; onPalette: () => void; onHelp: () => void }) {
   return (
     <nav className="rail" aria-label="Views">
-      <Link href="/inbox" className="brand" aria-label="Countersign, inbox">C</Link>
+      <p className="brand">Countersign</p>
       {places.map((place) => (
         <Link key={place.path} href={place.path} className="place" aria-current={place.path === at ? 'page' : undefined}>
           <Icon name={place.icon} />
@@ -57,23 +65,33 @@ function Rail({ at }: { at: string }) {
           <Keys of={table[place.command].keys[0]!} />
         </Link>
       ))}
+      <div className="rail-end">
+        <LiveState />
+        <IconButton icon="search" label="Find anything, or run a command" onClick={onPalette} />
+        <IconButton icon="question" label="Keys of this view" onClick={onHelp} />
+      </div>
     </nav>
   )
 }
 
-export function Shell() {
+type Commands = ReturnType<typeof available>
+
+// Shell is the page for whoever is logged in.
+function Shell({ me }: { me: Me }) {
   const [location] = useLocation()
-  const [help, setHelp] = useState<ReturnType<typeof available>>()
+  const [help, setHelp] = useState<Commands>()
+  const [palette, setPalette] = useState<Commands>()
   usePreferences()
-  useKeys()
-  useShellCommands(() => setHelp(available()))
+  useSession(me)
+  useLiveUpdates(me.operations.includes('streamEvents'))
+  useShellCommands(() => setHelp(available(0)), () => setPalette(available(0)))
   const place = '/' + (location.split('/')[1] ?? '')
   const route = routes.find((one) => one.place === place)
   useArrival(place, route?.title ?? 'Not found')
   return (
     <div className="shell">
       <a className="skip" href="#main">Skip to the view</a>
-      <Rail at={place} />
+      <Rail at={place} onPalette={() => setPalette(available(0))} onHelp={() => setHelp(available(0))} />
       <main id="main" tabIndex={-1}>
         <Boundary about={location}>
           <Suspense fallback={<Loading what="the view" />}>
@@ -82,13 +100,43 @@ export function Shell() {
                 <Route key={path} path={path}>{(params: { id?: string }) => <View id={params.id!} />}</Route>
               ))}
               <Route path="/"><Redirect to="/inbox" replace /></Route>
-              <Route><h1>Not found</h1><p>There is no such view.</p></Route>
+              <Route><div className="page"><h1>Not found</h1><p>There is no such view.</p></div></Route>
             </Switch>
           </Suspense>
         </Boundary>
       </main>
-      <Toasts />
+      <SessionEnd />
       {help && <Help commands={help} onClose={() => setHelp(undefined)} />}
+      {palette && <Palette commands={palette} onClose={() => setPalette(undefined)} />}
     </div>
+  )
+}
+
+const Login = lazy(() => import('../views/login/view'))
+
+// Entry shows the page to whoever is logged in, and the login to all others.
+function Entry() {
+  const me = useMe()
+  const [location] = useLocation()
+  const search = useSearch()
+  const here = location + (search && `?${search}`)
+  if (me.data) return <Shell me={me.data} />
+  if (me.isPending) return <Loading what="the page" />
+  if (me.error.status === 401) return <Redirect to={here === '/' ? '/login' : `/login?to=${encodeURIComponent(here)}`} replace />
+  return <main id="main" className="login"><ProblemNote error={me.error} onRetry={() => void me.refetch()} /></main>
+}
+
+export function App() {
+  useKeys()
+  return (
+    <>
+      <Suspense fallback={<Loading what="the page" />}>
+        <Switch>
+          <Route path="/login"><Login /></Route>
+          <Route><Entry /></Route>
+        </Switch>
+      </Suspense>
+      <Toasts />
+    </>
   )
 }

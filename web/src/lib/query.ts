@@ -1,12 +1,23 @@
 // The cache of what the API answered. Live events find it by the first word of the keys.
-import { QueryClient } from '@tanstack/react-query'
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query'
 import { Problem } from './client'
 
 // The first words of keys, and what is kept under them:
 //   ['me'], ['inbox', filters], ['inbox-counts', filters], ['inbox-item', id], ['actions', filters], ['action', id],
 //   ['history', id], ['outlook', id], ['workflows', filters], ['workflow', id], ['dead-letters', filters],
 //   ['dead-letter', id], ['dead-letter-summary', filters], ['executions', filters], ['config', ...]
+const refusals = new Set<() => void>()
+
+// onRefused calls heard whenever the server says that nobody is logged in.
+export const onRefused = (heard: () => void) => void refusals.add(heard)
+
+const onError = (error: unknown) => {
+  if (error instanceof Problem && error.status === 401) for (const heard of refusals) heard()
+}
+
 export const queries = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,

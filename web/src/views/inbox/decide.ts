@@ -73,5 +73,5 @@ export function told(error: unknown): string {
 // complaintsOf returns the places in the arguments that the server refused.
 export function complaintsOf(error: unknown): { pointer: string; detail: string }[] {
   if (!(error instanceof Problem)) return []
-  return error.errors.filter((e) => e.pointer === '/args' || e.pointer?.startsWith('/args/')).map((e) => ({ pointer: e.pointer!.slice('/args'.length), detail: e.detail }))
+  return error.errors.filter((e) => e.pointer === '/args' || e.pointer?.startsWith('/args/')).map((e) => ({ pointer: e.pointer!.slice('/args'.length), detail: e.message }))
 }

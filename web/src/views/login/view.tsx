@@ -1,0 +1,42 @@
+import { useEffect, useState } from 'react'
+import { Redirect } from 'wouter'
+import { LoginForm } from '../../app/login'
+import { useMe } from '../../lib/me'
+import { login, ownPath } from '../../lib/session'
+import { Loading, ProblemNote } from '../../ui'
+
+const codeIn = (hash: string) => new URLSearchParams(hash.slice(1)).get('code') ?? ''
+
+export default function Login() {
+  const [problem, setProblem] = useState<unknown>()
+  const [busy, setBusy] = useState(() => codeIn(location.hash) !== '')
+  const search = new URLSearchParams(location.search)
+  const to = ownPath(search.get('to'))
+  const me = useMe()
+  useEffect(() => {
+    // An address with a code that is opened in this tab changes the fragment alone.
+    const heard = () => {
+      const code = codeIn(location.hash)
+      if (!code) return
+      // The history would keep the code.
+      history.replaceState(history.state, '', location.pathname + location.search)
+      setBusy(true)
+      setProblem(undefined)
+      login({ code }).catch(setProblem).finally(() => setBusy(false))
+    }
+    heard()
+    addEventListener('hashchange', heard)
+    return () => removeEventListener('hashchange', heard)
+  }, [])
+  if (busy || me.isPending) return <Loading what="the login" />
+  if (me.data && problem === undefined) {
+    return search.has('done') ? <main className="login" id="main" tabIndex={-1}><h1 className="title">You are logged in</h1><p>Close this tab, and go on in the other one.</p></main> : <Redirect to={to} replace />
+  }
+  return (
+    <main className="login" id="main" tabIndex={-1}>
+      <h1 className="title">Log in to Countersign</h1>
+      {problem !== undefined && <ProblemNote error={problem} what="The code did not log you in" />}
+      <LoginForm to={to} />
+    </main>
+  )
+}
