@@ -12,8 +12,9 @@ import { Button, Empty, List, Loading, ProblemNote, Risk, State, Time } from '..
 import { FilterBar, useFilter } from '../../ui/filter'
 import { Waits } from '../../ui/waiting'
 import './actions.css'
+import { End } from './end'
 import { fields, views } from './fields'
-import { most, useRows } from './rows'
+import { useRows } from './rows'
 
 type Action = Schemas['Action']
 
@@ -47,7 +48,7 @@ export default function Actions() {
             label="Actions" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
             onOpen={(id) => go(`/actions/${id}`)} onEnd={rows.more} row={(action) => <Row action={action} />}
           />
-          <End rows={rows} count={items.length} />
+          <End rows={rows} count={items.length} of="actions" />
         </div>
       ))}
     </div>
@@ -85,12 +86,6 @@ function Row({ action }: { action: Action }) {
       <span className="action-at muted nowrap"><Time at={envelope.timestamps.created_at} as="clock" /></span>
     </span>
   )
-}
-
-function End({ rows, count }: { rows: { ended: 'end' | 'most' | undefined; moreError: unknown; more: () => void }; count: number }) {
-  if (rows.moreError) return <ProblemNote error={rows.moreError} what="The next page was not loaded" onRetry={rows.more} />
-  if (rows.ended === 'most') return <p className="list-end muted" role="status">The list ends here, at {most.toLocaleString('en')} actions. Filter by time to see those before.</p>
-  return <p className="list-end muted">{rows.ended === 'end' ? `${count.toLocaleString('en')} in all` : `${count.toLocaleString('en')} so far`}</p>
 }
 
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {

@@ -1,0 +1,188 @@
+// One workflow: its steps on the way down, their reversals on the way up, and what a person can do about it.
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, useLocation } from 'wouter'
+import { personOf } from '../../lib/actor'
+import { get, post, type Problem, type Schemas } from '../../lib/client'
+import { useCommands } from '../../lib/keys'
+import { useMay, type OperationID } from '../../lib/me'
+import { shown } from '../../lib/text'
+import { Button, Chip, Dialog, Empty, Field, JsonText, Loading, ProblemNote, Shown, State, Time } from '../../ui'
+import { answers, ladder, meaning, type Mark, type Rung } from './ladder'
+import { WorkflowState } from './state'
+
+type Workflow = Schemas['Workflow']
+
+const at = (id: string) => `/api/v1/workflows/${encodeURIComponent(id)}`
+
+export function Detail({ id }: { id: string }) {
+  const [, go] = useLocation()
+  const workflow = useQuery<Workflow, Problem>({ queryKey: ['workflow', id], queryFn: ({ signal }) => get<Workflow>(at(id), {}, signal) })
+  useCommands([{ id: 'back', run: () => go('/workflows') }])
+  const { data, error } = workflow
+  if (!data && error && (error.status === 404 || error.status === 400)) {
+    return <Empty title="There is no such workflow, or it is not yours to see"><p><code>{shown(id)}</code></p><Link href="/workflows">All workflows</Link></Empty>
+  }
+  if (!data) return error ? <div className="page"><ProblemNote error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} /></div> : <Loading what="the workflow" />
+  return (
+    <div className="page">
+      <header className="stack">
+        <p className="small"><Link href="/workflows">Workflows</Link></p>
+        <div className="page-head">
+          <h1 className="title"><Shown text={data.external_id || data.workflow_id} /></h1>
+          <WorkflowState state={data.state} />
+          {data.atomic && <Chip>atomic: all of it, or none</Chip>}
+        </div>
+        <p className="muted">{meaning(data.state)}{data.ended_at && <>; ended <Time at={data.ended_at} as="both" /></>}</p>
+        {data.code && <p><code>{shown(data.code)}</code> <Shown text={data.message ?? ''} /></p>}
+        <Doing workflow={data} />
+        {error && <ProblemNote error={error} what="What you see is from before" />}
+      </header>
+      <section className="panel stack" aria-labelledby="steps">
+        <h2 id="steps">Steps</h2>
+        <Ladder workflow={data} />
+      </section>
+      <Facts workflow={data} />
+    </div>
+  )
+}
+
+type Answer = 'cancel' | 'retry' | 'resolve' | 'abandon'
+
+const offers: Record<Answer, { label: string; operation: OperationID; title: string; text: string; noted: 'no' | 'may' | 'must' }> = {
+  cancel: { label: 'Cancel…', operation: 'cancelWorkflow', title: 'Cancel this workflow', noted: 'no', text: 'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. Then an atomic workflow is reverted, and another one stays as it is.' },
+  retry: { label: 'Retry the reversal…', operation: 'retryWorkflow', title: 'Propose the reversal again', noted: 'may', text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.' },
+  resolve: { label: 'I reverted it myself…', operation: 'resolveWorkflow', title: 'Say that you reverted the step yourself', noted: 'must', text: 'The steps before it are then reverted.' },
+  abandon: { label: 'Leave it as it is…', operation: 'resolveWorkflow', title: 'End the workflow as it is', noted: 'must', text: 'Nothing more is done or reverted. What was done stays.' },
+}
+
+// Doing offers what the state allows. A state without an answer has no buttons.
+function Doing({ workflow }: { workflow: Workflow }) {
+  const [open, setOpen] = useState<Answer>()
+  const may = useMay()
+  const can = answers(workflow)
+  const all = (Object.keys(offers) as Answer[]).filter((answer) => can[answer])
+  return (
+    <>
+      <div className="row">
+        {all.map((answer) => <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>{offers[answer].label}</Button>)}
+        {workflow.state === 'stuck' && workflow.waits_for && <Link className="button primary" href={`/dead-letters/${workflow.waits_for}`}>Say what became of the call</Link>}
+      </div>
+      {open && <Ask workflow={workflow} answer={open} onClose={() => setOpen(undefined)} />}
+    </>
+  )
+}
+
+function Ask({ workflow, answer, onClose }: { workflow: Workflow; answer: Answer; onClose: () => void }) {
+  const offer = offers[answer]
+  const client = useQueryClient()
+  const [note, setNote] = useState('')
+  const send = useMutation<Workflow, Problem>({
+    mutationFn: () => {
+      if (answer === 'cancel') return post<Workflow>(`${at(workflow.workflow_id)}/cancel`)
+      if (answer === 'retry') return post<Workflow>(`${at(workflow.workflow_id)}/retry`, note ? { note } : {})
+      return post<Workflow>(`${at(workflow.workflow_id)}/resolve`, { note, ...(answer === 'abandon' ? { abandon: true } : {}) })
+    },
+    onSuccess: (now) => {
+      client.setQueryData(['workflow', workflow.workflow_id], now)
+      void client.invalidateQueries({ queryKey: ['workflows'] })
+      onClose()
+    },
+  })
+  const whyNot = offer.noted === 'must' && note.trim() === '' ? 'A note is needed, for the record.' : undefined
+  const submit = () => !whyNot && !send.isPending && send.mutate()
+  return (
+    <Dialog
+      title={offer.title} onClose={onClose}
+      actions={<><Button onClick={onClose}>Leave it</Button><Button kind="primary" command="send" whyNot={whyNot} busy={send.isPending} onClick={submit}>{offer.label.replace('…', '')}</Button></>}
+    >
+      <div className="stack">
+        <p>{offer.text}</p>
+        {offer.noted !== 'no' && <Note value={note} onChange={setNote} must={offer.noted === 'must'} onSend={submit} />}
+        {send.error && <ProblemNote error={send.error} />}
+      </div>
+    </Dialog>
+  )
+}
+
+function Note({ value, onChange, must, onSend }: { value: string; onChange: (text: string) => void; must: boolean; onSend: () => void }) {
+  useCommands([{ id: 'send', run: onSend }])
+  return (
+    <Field label="Note" hint={must ? 'Why, for the record.' : 'Why, for the record. It may be left out.'}>
+      {(wiring) => <textarea {...wiring} value={value} maxLength={500} required={must} onChange={(e) => onChange(e.target.value)} />}
+    </Field>
+  )
+}
+
+const words: Record<Mark | 'kept', [like: string, down: string, up: string]> = {
+  planned: ['stopped', 'comes later', 'will be reverted'],
+  running: ['running', 'runs or waits', 'is being reverted'],
+  done: ['completed', 'done', 'reverted'],
+  failed: ['failed', 'did not succeed', 'could not be reverted'],
+  skipped: ['skipped', 'skipped', 'skipped'],
+  resolved: ['stopped', 'resolved', 'a person saw to it'],
+  kept: ['conflict', 'done', 'nothing to revert'],
+}
+
+function Ladder({ workflow }: { workflow: Workflow }) {
+  const rungs = ladder(workflow)
+  const goesBack = rungs.some((r) => r.back)
+  return (
+    <ol className={`ladder ${goesBack ? 'ladder-both' : ''}`}>
+      {rungs.map((rung) => <Step key={rung.step.step} rung={rung} goesBack={goesBack} />)}
+    </ol>
+  )
+}
+
+function Step({ rung: { step, forward, back, here }, goesBack }: { rung: Rung; goesBack: boolean }) {
+  const [like, down] = words[forward]
+  return (
+    <li className={`rung ${here ? 'rung-here' : ''}`} aria-current={here ? 'step' : undefined}>
+      <div className={`rung-down mark-${forward}`}>
+        <div className="row">
+          <span className="rung-number" aria-hidden="true">{Number(step.step) + 1}</span>
+          <span className="mono"><Shown text={step.tool} /></span>
+          <State state={like} word={down} />
+          {step.action_id && <Link href={`/actions/${step.action_id}`}>its action</Link>}
+        </div>
+        {step.code && <p className="small"><code>{shown(step.code)}</code> <Shown text={step.message ?? ''} /></p>}
+        <div className="row">
+          <details className="open"><summary>Inputs</summary><JsonText value={step.inputs} label={`Inputs of step ${Number(step.step) + 1}`} /></details>
+          {step.outputs !== undefined && <details className="open"><summary>Answer</summary><JsonText value={step.outputs} label={`Answer of step ${Number(step.step) + 1}`} /></details>}
+        </div>
+      </div>
+      {goesBack && (
+        <div className={`rung-up ${back ? `mark-${back.mark}` : ''}`}>
+          {back && (
+            <div className="row">
+              <State state={words[back.mark][0] === 'completed' ? 'reverted' : words[back.mark][0]} word={words[back.mark][2]} />
+              {back.tool && <span className="mono"><Shown text={back.tool} /></span>}
+              {back.action && <Link href={`/actions/${back.action}`}>its action</Link>}
+            </div>
+          )}
+        </div>
+      )}
+    </li>
+  )
+}
+
+function Facts({ workflow }: { workflow: Workflow }) {
+  const facts: [string, React.ReactNode][] = [
+    ['Workflow id', <code>{workflow.workflow_id}</code>],
+    ['Proposed by', <span title={shown(workflow.proposed_by)}><Shown text={personOf(workflow.proposed_by)} /></span>],
+    ['Proposed', <Time at={workflow.created_at} as="both" />],
+    ['Session', workflow.session_id && <Shown text={workflow.session_id} />],
+    ['Automation', workflow.automation_id && <Shown text={workflow.automation_id} />],
+    ['Waits for', workflow.waits_for && <Link href={`/actions/${workflow.waits_for}`}><code>{workflow.waits_for}</code></Link>],
+    ['Canceled by', workflow.cancelled_by && <Shown text={personOf(workflow.cancelled_by)} />],
+    ['Resolved by', workflow.resolved_by && <Shown text={personOf(workflow.resolved_by)} />],
+    ['Note', workflow.note && <Shown text={workflow.note} lines />],
+    ['Actions', <Link href={`/actions?workflow_id=${workflow.workflow_id}`}>of this workflow</Link>],
+  ]
+  return (
+    <section className="panel stack" aria-labelledby="facts">
+      <h2 id="facts">Facts</h2>
+      <dl className="facts">{facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+    </section>
+  )
+}
