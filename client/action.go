@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -85,20 +86,44 @@ type ActionFilter struct {
 	Status                            envelope.Status
 	Approval                          envelope.Approval
 	Tool, Source, Session, ExternalID string
+	Automation, Employee, Workflow    string
+	// Phases and Risks are any of these.
+	Phases []envelope.Phase
+	Risks  []envelope.Risk
+	// Since and Until bound when it was proposed: from Since on, before Until.
+	Since, Until time.Time
+	// Oldest lists the oldest first.
+	Oldest bool
 	// Limit is how many a page holds; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
 	Cursor string
 }
 
-// Actions lists actions, newest first.
+// Actions lists actions, newest first unless the filter says otherwise. A page may
+// be short or empty, and still have a NextCursor.
 func (c *Client) Actions(ctx context.Context, f ActionFilter) (wire.Page[wire.Action], error) {
+	order := ""
+	if f.Oldest {
+		order = "oldest"
+	}
 	return read[wire.Page[wire.Action]](ctx, c, actionsPath, given(
 		"status", string(f.Status), "approval", string(f.Approval), "tool", f.Tool, "source", f.Source,
-		"session_id", f.Session, "external_id", f.ExternalID, "cursor", f.Cursor, "limit", number(f.Limit)))
+		"session_id", f.Session, "external_id", f.ExternalID, "phase", joined(f.Phases), "risk", joined(f.Risks),
+		"automation_id", f.Automation, "employee_id", f.Employee, "workflow_id", f.Workflow,
+		"since", moment(f.Since), "until", moment(f.Until), "order", order, "cursor", f.Cursor, "limit", number(f.Limit)))
 }
 
-// AllActions iterates over the actions of every page, newest first.
+// joined writes words as a query takes several.
+func joined[T ~string](words []T) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
+	}
+	return strings.Join(all, ",")
+}
+
+// AllActions iterates over the actions of every page.
 func (c *Client) AllActions(ctx context.Context, f ActionFilter) iter.Seq2[wire.Action, error] {
 	return Items(func(cursor string) (wire.Page[wire.Action], error) {
 		if cursor != "" {

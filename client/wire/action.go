@@ -34,6 +34,9 @@ type Action struct {
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
 	// RevertedBy is the last reversal of the action; nil if there is none.
 	RevertedBy *Reverted `json:"reverted_by,omitempty"`
+	// TraceID is the trace of the request that proposed it, and of its attempts;
+	// empty if none was recorded.
+	TraceID string `json:"trace_id,omitzero"`
 }
 
 // Reverted is the reversal of an action, and its phase.

@@ -12,42 +12,9 @@ WHERE v.tenant_id = @tenant_id
     AND v.action_id = ANY (@action_ids::uuid[])
     AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
 
--- name: EnvelopeList :many
--- A page of envelopes, newest first. action_id is a UUIDv7, so it is the
--- order of time as well as the cursor. Each comes with its last reversal, whose
--- name follows from its id.
-SELECT
-    v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
-    v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
-    v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
-    v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
-    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
-    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
-    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
-FROM envelopes v
-LEFT JOIN LATERAL (
-    SELECT n.action_id, n.phase
-    FROM envelopes n
-    WHERE n.tenant_id = v.tenant_id
-        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
-    ORDER BY n.external_id DESC
-    LIMIT 1
-) r ON true
-WHERE v.tenant_id = @tenant_id
-    AND v.action_id < @before
-    AND (sqlc.narg(session_id)::text IS NULL OR v.session_id = sqlc.narg(session_id))
-    AND (sqlc.narg(status)::text IS NULL OR v.status = sqlc.narg(status))
-    AND (sqlc.narg(approval)::text IS NULL OR v.approval_state = sqlc.narg(approval))
-    AND (sqlc.narg(tool)::text IS NULL OR v.tool_name = sqlc.narg(tool))
-    AND (sqlc.narg(source)::text IS NULL OR v.source_id = sqlc.narg(source))
-    AND (sqlc.narg(external_id)::text IS NULL OR v.external_id = sqlc.narg(external_id))
-ORDER BY v.action_id DESC
-LIMIT @most::bigint;
-
 -- name: EnvelopePerID :many
+-- Envelopes by id, in no order. Each comes with its last reversal, whose name
+-- follows from its id.
 SELECT
     v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,

@@ -31,5 +31,14 @@ func Extract(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: parent})
 }
 
+// TraceID returns the id of the trace of a traceparent, in hexadecimal; "" for one
+// that is empty or malformed.
+func TraceID(parent string) string {
+	if id := trace.SpanContextFromContext(Extract(context.Background(), parent)).TraceID(); id.IsValid() {
+		return id.String()
+	}
+	return ""
+}
+
 // Propagator returns the W3C propagator, for the headers of HTTP requests.
 func Propagator() propagation.TextMapPropagator { return propagation.TraceContext{} }

@@ -134,6 +134,9 @@ func TestExtract(t *testing.T) {
 		if got.TraceID().String() != want {
 			t.Errorf("Extract(%q) has trace %s, want %s", text, got.TraceID(), want)
 		}
+		if id, valid := telemetry.TraceID(text), got.TraceID().IsValid(); valid && id != want || !valid && id != "" {
+			t.Errorf("TraceID(%q) = %q, want %q", text, id, want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -152,8 +153,8 @@ func (fx fixture) list(f outbox.Filter) []envelope.ActionID {
 	fx.T.Helper()
 	var ids []envelope.ActionID
 	fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) error {
-		views, err := outbox.List(fx.T.Context(), tx, fx.Tenant, f)
-		for _, v := range views {
+		page, err := outbox.List(fx.T.Context(), tx, fx.Tenant, f)
+		for _, v := range page.Items {
 			ids = append(ids, v.Envelope.ActionID)
 		}
 		return err
@@ -195,7 +196,11 @@ func TestListNarrows(t *testing.T) {
 	ids := fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalRequired, 4)
 	fx.Exec("UPDATE actions SET session_id = 's', external_id = 'x' WHERE action_id = $1", ids[0].String())
 	fx.Exec("UPDATE actions SET tool_name = 'other' WHERE action_id = $1", ids[1].String())
-	fx.Exec("UPDATE actions SET source_id = 'elsewhere' WHERE action_id = $1", ids[2].String())
+	fx.Exec("UPDATE actions SET source_id = 'elsewhere', risk = 'high', employee_id = $1, automation_id = 'auto', workflow_id = $1 WHERE action_id = $2", fx.Tenant.String(), ids[2].String())
+	fx.Exec("UPDATE actions SET approval_state = 'denied', created_at = '2030-01-02' WHERE action_id = $1", ids[3].String())
+	due := fx.Queue(envelope.EffectKeyed, 2)
+	fx.Exec("UPDATE outbox SET lease_until = now() + interval '1 minute' WHERE action_id = $1", due[1].String())
+	later := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
 
 	for name, test := range map[string]struct {
 		filter outbox.Filter
@@ -206,12 +211,56 @@ func TestListNarrows(t *testing.T) {
 		"by tool":        {outbox.Filter{Tool: "other"}, ids[1:2]},
 		"by source":      {outbox.Filter{Source: "elsewhere"}, ids[2:3]},
 		"by both":        {outbox.Filter{Session: "s", Tool: "other"}, nil},
-		"by nothing":     {outbox.Filter{}, []envelope.ActionID{ids[3], ids[2], ids[1], ids[0]}},
+		"by nothing":     {outbox.Filter{}, []envelope.ActionID{due[1], due[0], ids[3], ids[2], ids[1], ids[0]}},
+		"the oldest":     {outbox.Filter{Oldest: true}, slices.Concat(ids, due)},
+		"oldest after":   {outbox.Filter{Oldest: true, After: ids[2], Source: "src"}, slices.Concat(ids[3:], due)},
+		"by risk":        {outbox.Filter{Risks: []envelope.Risk{envelope.RiskHigh, envelope.RiskMedium}}, ids[2:3]},
+		"by employee":    {outbox.Filter{Employee: envelope.EmployeeID(fx.Tenant)}, ids[2:3]},
+		"by automation":  {outbox.Filter{Automation: "auto"}, ids[2:3]},
+		"by workflow":    {outbox.Filter{Workflow: uuid.UUID(fx.Tenant)}, ids[2:3]},
+		"of a workflow":  {outbox.Filter{Workflow: uuid.UUID(fx.Tenant), Phases: []envelope.Phase{envelope.PhaseDenied}}, nil},
+		"pending":        {outbox.Filter{Phases: []envelope.Phase{envelope.PhasePending}}, []envelope.ActionID{ids[2], ids[1], ids[0]}},
+		"approved":       {outbox.Filter{Phases: []envelope.Phase{envelope.PhaseApproved}}, due[:1]},
+		"on their way":   {outbox.Filter{Phases: []envelope.Phase{envelope.PhaseApproved, envelope.PhaseExecuting}, Oldest: true}, due},
+		"in two phases":  {outbox.Filter{Phases: []envelope.Phase{envelope.PhaseDenied, envelope.PhaseExecuting}}, []envelope.ActionID{due[1], ids[3]}},
+		"since":          {outbox.Filter{Since: later}, ids[3:4]},
+		"until":          {outbox.Filter{Until: later, Oldest: true}, slices.Concat(ids[:3], due)},
 	} {
 		test.filter.Most = 10
 		if diff := cmp.Diff(outboxtest.Texts(test.want), outboxtest.Texts(fx.list(test.filter))); diff != "" {
 			t.Errorf("List %s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestAListGoesThroughABoundedNumber has a page of a filter that matches one of very
+// many end before that one, and the next page find it.
+func TestAListGoesThroughABoundedNumber(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	rare := fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalAuto, 1)[0]
+	fx.Exec("UPDATE actions SET session_id = 'rare' WHERE action_id = $1", rare.String())
+	fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalAuto, 10_005)
+	page := func(f outbox.Filter) (p outbox.Page) {
+		fx.As(postgres.API(fx.Tenant), func(tx pgx.Tx) (err error) {
+			p, err = outbox.List(fx.T.Context(), tx, fx.Tenant, f)
+			return err
+		})
+		return p
+	}
+
+	first := page(outbox.Filter{Session: "rare", Most: 5})
+	if len(first.Items) != 0 || first.Next == nil {
+		t.Fatalf("the first page has %d, and the next is %v; want none, and one more page", len(first.Items), first.Next)
+	}
+	second := page(outbox.Filter{Session: "rare", Most: 5, After: *first.Next})
+
+	if len(second.Items) != 1 || second.Items[0].Envelope.ActionID != rare || second.Next != nil {
+		t.Errorf("the second page = %d with next %v, want the one, and the end", len(second.Items), second.Next)
+	}
+	whole := page(outbox.Filter{Most: 5})
+	if len(whole.Items) != 5 || whole.Next == nil || *whole.Next != whole.Items[4].Envelope.ActionID {
+		t.Errorf("a page without a filter has %d and next %v", len(whole.Items), whole.Next)
 	}
 }
 
@@ -232,7 +281,7 @@ func TestPagesStandStillWhileMoreComes(t *testing.T) {
 	at := want[0]
 	got = append(got, at)
 	for {
-		ids := fx.list(outbox.Filter{Before: at, Most: page})
+		ids := fx.list(outbox.Filter{After: at, Most: page})
 		if len(ids) == 0 {
 			break
 		}

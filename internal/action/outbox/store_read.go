@@ -47,6 +47,8 @@ type View struct {
 	WaitsUntil time.Time
 	// RevertedBy is its last reversal; nil if there is none.
 	RevertedBy *Reversal
+	// Traceparent names the span that proposed it; empty if none did.
+	Traceparent string
 }
 
 // Reversal is an action that reverts another, and where it stands.
@@ -85,25 +87,6 @@ type Review struct {
 // Get returns the envelopes of those ids that exist, in no order.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
 	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions)})
-	return postgres.Map(rows, err, func(r dbsqlc.EnvelopePerIDRow) View { return viewFromRow(dbsqlc.EnvelopeListRow(r)) })
-}
-
-// Filter narrows a list; its zero fields do not.
-type Filter struct {
-	Session, Tool, Source, ExternalID string
-	Status                            envelope.Status
-	Approval                          envelope.Approval
-	// Before is the last id of the page before this one.
-	Before envelope.ActionID
-	Most   int
-}
-
-// List returns a page of envelopes, newest first.
-func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]View, error) {
-	rows, err := dbsqlc.New().EnvelopeList(ctx, tx, &dbsqlc.EnvelopeListParams{
-		TenantID: uuid.UUID(tenant), Before: before(f.Before), SessionID: postgres.OrNull(f.Session), Status: postgres.OrNull(string(f.Status)),
-		Approval: postgres.OrNull(string(f.Approval)), Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), ExternalID: postgres.OrNull(f.ExternalID), Most: int64(f.Most),
-	})
 	return postgres.Map(rows, err, viewFromRow)
 }
 
@@ -118,7 +101,7 @@ func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action e
 	})
 }
 
-func viewFromRow(r dbsqlc.EnvelopeListRow) View {
+func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 	v := View{
 		Envelope: envelope.Envelope{
 			Version: envelope.SchemaVersion, ActionID: envelope.ActionID(r.ActionID), ExternalID: postgres.OrZero(r.ExternalID),
@@ -135,7 +118,7 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 		Effect: envelope.Effect(r.Effect), Mode: envelope.Mode(r.Mode), ModeSource: r.ModeSource, Trace: r.Trace, ToolDigest: r.ToolDigest,
 		ProposedBy: r.ProposedBy, ApprovalExpiresAt: r.ApprovalExpiresAt, DecidedAt: r.DecidedAt,
 		DecidedBy: envelope.Actor(postgres.OrZero(r.DecidedBy)), DecisionNote: postgres.OrZero(r.DecisionNote), NextAttemptAt: r.NextAttemptAt,
-		WaitsFor: r.WaitsFor, WaitsUntil: utcOrZero(&r.WaitsUntil), DecisionID: r.DecisionID,
+		WaitsFor: r.WaitsFor, WaitsUntil: utcOrZero(&r.WaitsUntil), DecisionID: r.DecisionID, Traceparent: postgres.OrZero(r.Traceparent),
 		Review: Review{
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
 			ProposedArgs: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy), Edits: r.Edits,
@@ -159,14 +142,6 @@ func viewFromRow(r dbsqlc.EnvelopeListRow) View {
 	}
 	v.Phase = envelope.PhaseOf(e.Approval, e.Result.Status, postgres.OrZero(r.Code))
 	return v
-}
-
-// before turns the zero id, for the first page, into one after every id.
-func before(id envelope.ActionID) uuid.UUID {
-	if id == (envelope.ActionID{}) {
-		return uuid.Max
-	}
-	return uuid.UUID(id)
 }
 
 func utcOrZero(t *time.Time) time.Time {

@@ -89,6 +89,9 @@ func List(a *command.App) *cobra.Command {
 		return actionView().ShowPage(a)(c.Actions(ctx, f))
 	})
 	flags := cmd.Flags()
+	command.WordsFlag(cmd, &f.Phases, "phase", "only those in one of these `phases`, with commas between: pending, approved, executing, completed, denied, failed, expired, skipped, undone, unknown",
+		"pending", "approved", "executing", "completed", "denied", "failed", "expired", "skipped", "undone", "unknown")
+	command.WordsFlag(cmd, &f.Risks, "risk", "only those of one of these `risks`, with commas between: low, medium, high", "low", "medium", "high")
 	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: pending, sending, sent, conflict, failed, skipped or unknown",
 		"pending", "sending", "sent", "conflict", "failed", "skipped", "unknown")
 	command.EnumFlag(cmd, &f.Approval, "approval", "only those of this `approval`: auto, required (waiting for a person), granted, denied or expired",
@@ -97,6 +100,11 @@ func List(a *command.App) *cobra.Command {
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
 	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
+	flags.StringVar(&f.Automation, "automation-id", "", "only those of this `automation`")
+	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
+	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "those that were proposed")
+	flags.BoolVar(&f.Oldest, "oldest", false, "the oldest first")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -58,6 +59,21 @@ func EnumFlag[T ~string](cmd *cobra.Command, p *T, name, about string, words ...
 	})
 	// The only errors are a flag that does not exist, or was offered values
 	// before; a test asks for completions.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// WordsFlag adds a flag that takes several of some words, with commas between.
+func WordsFlag[T ~string](cmd *cobra.Command, p *[]T, name, about string, words ...string) {
+	Flag(cmd, name, "strings", about, func(text string) error {
+		*p = nil
+		for word := range strings.SplitSeq(text, ",") {
+			if err := oneOf(word, words...); err != nil {
+				return err
+			}
+			*p = append(*p, T(word))
+		}
+		return nil
+	})
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -203,6 +219,17 @@ func parseFuture(text string, now time.Time) (time.Time, error) {
 func EmployeeFlag(cmd *cobra.Command, id *envelope.EmployeeID, about string) {
 	Flag(cmd, "employee-id", "string", about, func(text string) error {
 		if text != "" && id.UnmarshalText([]byte(text)) != nil {
+			return errors.New("must be an id of 36 characters")
+		}
+		return nil
+	})
+}
+
+// IDFlag adds a flag that is an id.
+func IDFlag(cmd *cobra.Command, p *string, name, about string) {
+	Flag(cmd, name, "string", about, func(text string) error {
+		*p = text
+		if text != "" && uuid.Validate(text) != nil {
 			return errors.New("must be an id of 36 characters")
 		}
 		return nil

@@ -35,21 +35,8 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) {
 		"success", "error", "denied", "expired", "skipped", "unknown", "pending", "executing", "dry_run")
 	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
 	flags.StringVar(&f.Automation, "automation-id", "", "only those of this `automation`")
-	for name, flag := range map[string]struct {
-		to    *string
-		about string
-	}{
-		"employee-id": {&f.Employee, "only those on behalf of the employee of this `id`"},
-		"workflow-id": {&f.Workflow, "only the steps of the workflow of this `id`"},
-	} {
-		command.Flag(cmd, name, "string", flag.about, func(text string) error {
-			*flag.to = text
-			if _, err := uuid.Parse(text); text != "" && err != nil {
-				return fmt.Errorf("must be an id of 36 characters")
-			}
-			return nil
-		})
-	}
+	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
+	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
 	command.Flag(cmd, "user", "string", "only those that the token of this `name` or id proposed", func(text string) error {
 		if f.User, f.UserName = "", text; uuid.Validate(text) == nil {
 			f.User, f.UserName = text, ""

@@ -65,3 +65,43 @@ func TestHistoryIsPagedAndForThoseWhoSeeTheAction(t *testing.T) {
 	f.other.send("GET", path(id, "/history"), nil).wants(t, 404)
 	f.fixture.tenant("others").operator.send("GET", path(id, "/history"), nil).wants(t, 404)
 }
+
+// TestListPagesInBothOrders lists by filters in pages, in both orders.
+func TestListPagesInBothOrders(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("orders")
+	var ids []string
+	for range 3 {
+		ids = append(ids, f.agent.propose("write"))
+		f.agent.propose("read")
+	}
+	list := func(query string) (found []string) {
+		for cursor := ""; ; {
+			var page struct {
+				Items      []shown
+				NextCursor *string `json:"next_cursor"`
+			}
+			f.operator.send("GET", "/api/v1/actions?limit=2&phase=pending,denied&risk=low,medium,high&"+query+cursor, nil).wants(t, 200).into(t, &page)
+			for _, a := range page.Items {
+				found = append(found, a.Envelope.ActionID)
+			}
+			if page.NextCursor == nil {
+				return found
+			}
+			cursor = "&cursor=" + *page.NextCursor
+		}
+	}
+
+	oldest, newest := list("order=oldest"), list("order=newest")
+
+	slices.Reverse(newest)
+	if !slices.Equal(oldest, ids) || !slices.Equal(newest, ids) {
+		t.Errorf("the oldest first %v, the newest first turned around %v, want %v", oldest, newest, ids)
+	}
+	f.operator.send("GET", "/api/v1/actions?phase=pending,ended", nil).wants(t, 400)
+	var first struct {
+		NextCursor string `json:"next_cursor"`
+	}
+	f.operator.send("GET", "/api/v1/actions?limit=1", nil).wants(t, 200).into(t, &first)
+	f.operator.send("GET", "/api/v1/actions?limit=1&order=oldest&cursor="+first.NextCursor, nil).wants(t, 400)
+}

@@ -122,7 +122,7 @@ func (f *tenantFixture) visits() map[string]visit {
 	return map[string]visit{
 		"submitAction":            {"POST", "/api/v1/actions", proposal("read", object{}), 201},
 		"submitActions":           {"POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{})}}, 200},
-		"listActions":             {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=*:read&source=mail&external_id=x", nil, 200},
+		"listActions":             {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=*:read&source=mail&external_id=x&phase=approved,executing&risk=low,high&since=2026-01-02T03:04:05Z&until=2036-01-02T03:04:05Z&order=oldest&automation_id=a&employee_id=" + employee + "&workflow_id=" + employee, nil, 200},
 		"getAction":               {"GET", path(waiting), nil, 200},
 		"listAttempts":            {"GET", path(dead[0], "/attempts"), nil, 200},
 		"listHistory":             {"GET", path(dead[0], "/history"), nil, 200},

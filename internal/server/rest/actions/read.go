@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -49,28 +50,66 @@ func Show(c *request.Call, id envelope.ActionID) error {
 	return c.JSON(http.StatusOK, shown)
 }
 
-// GET /api/v1/actions lists actions, newest first.
+// cursorActions is the name of the list of actions in cursors. That of the oldest
+// first has another, so that a cursor does not turn around.
+const cursorActions = "actions"
+
+// GET /api/v1/actions lists actions, newest first unless the caller asks for the
+// oldest.
 func List(c *request.Call) error {
+	f, err := actionFilter(c)
+	if err != nil {
+		return err
+	}
+	list := cursorActions
+	if f.Oldest {
+		list += "-oldest"
+	}
+	if f.After, f.Most, err = c.Page(list); err != nil {
+		return err
+	}
+	shown := wire.Page[wire.Action]{Items: []wire.Action{}}
+	var visible bool
+	if f.Session, visible = access.SessionFilter(c.By, f.Session); !visible {
+		return c.JSON(http.StatusOK, shown)
+	}
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.Page, error) {
+		return outbox.List(ctx, tx, c.By.Tenant, f)
+	})
+	if err != nil {
+		return err
+	}
+	for _, v := range found.Items {
+		shown.Items = append(shown.Items, ViewFor(c.By, v))
+	}
+	if found.Next != nil {
+		shown.NextCursor = new(request.WriteCursor(list, *found.Next))
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// actionFilter reads the filter from the query.
+func actionFilter(c *request.Call) (outbox.Filter, error) {
 	q := c.Query
 	f := outbox.Filter{
-		Session: q.Get("session_id"), ExternalID: q.Get("external_id"),
+		Session: q.Get("session_id"), ExternalID: q.Get("external_id"), Automation: q.Get("automation_id"), Oldest: q.Get("order") == "oldest",
 		Status: envelope.Status(q.Get("status")), Approval: envelope.Approval(q.Get("approval")),
+		Phases: request.Several[envelope.Phase](c, "phase"), Risks: request.Several[envelope.Risk](c, "risk"),
 	}
 	var err error
 	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
-		return err
+		return f, err
 	}
-	var visible bool
-	f.Session, visible = access.SessionFilter(c.By, f.Session)
-	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]outbox.View, error) {
-		if !visible {
-			return nil, nil
+	if f.Employee, _, err = c.Employee(); err != nil {
+		return f, err
+	}
+	if text := q.Get("workflow_id"); text != "" {
+		if f.Workflow, err = uuid.Parse(text); err != nil {
+			return f, request.Invalid("/query/workflow_id", envelope.RuleFormat, "must be a UUID")
 		}
-		f.Before, f.Most = before, most
-		return outbox.List(ctx, tx, c.By.Tenant, f)
 	}
-	return request.AnswerPage(c, "actions", read, func(v outbox.View) wire.Action { return ViewFor(c.By, v) },
-		func(v outbox.View) envelope.ActionID { return v.Envelope.ActionID })
+	f.Since, f.Until, err = c.QueryRange()
+	return f, err
 }
 
 // GET /api/v1/actions/{id}/attempts lists the attempts at an action.

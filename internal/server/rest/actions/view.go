@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
@@ -47,7 +48,7 @@ func ViewOf(v outbox.View) wire.Action {
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
 		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: policy.Steps(v.Trace)},
 		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
-		Reverts: reversal.Reverts(v.Envelope.ExternalID),
+		Reverts: reversal.Reverts(v.Envelope.ExternalID), TraceID: telemetry.TraceID(v.Traceparent),
 	}
 	if r := v.RevertedBy; r != nil {
 		a.RevertedBy = &wire.Reverted{ActionID: r.Action, Phase: r.Phase}

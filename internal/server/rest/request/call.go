@@ -174,6 +174,16 @@ func (c *Call) Employee() (id envelope.EmployeeID, given bool, err error) {
 	return id, true, nil
 }
 
+// Several returns the words of a query that takes several, with commas between; nil
+// if it was left out.
+func Several[T ~string](c *Call, name string) []T {
+	text := c.Query.Get(name)
+	if text == "" {
+		return nil
+	}
+	return Map(strings.Split(text, ","), func(word string) T { return T(word) })
+}
+
 // QueryTime returns a date-time in the query; the zero time if it was left out.
 func (c *Call) QueryTime(name string) (time.Time, error) {
 	text := c.Query.Get(name)
