@@ -47,7 +47,7 @@ describe('a filter', () => {
   })
 
   test('asks the API for everything but what is the page’s own', () => {
-    expect(query(fields, { phase: ['failed'], tool: 'mail:*', drawer: 'replay' })).toEqual({ phase: ['failed'], tool: 'mail:*' })
+    expect(query(fields, { phase: ['approved', 'failed'], tool: 'mail:*', drawer: 'replay' })).toEqual({ phase: 'approved,failed', tool: 'mail:*' })
   })
 
   test('is told in words', () => {
@@ -68,7 +68,9 @@ describe('a URL that is not understood is an error', () => {
     ['__proto__=x', 'no filter “__proto__”'],
     ['tool=a:b&tool=c:d', 'is there twice'],
     ['tool=a:b&tool=a:b', 'is there twice'],
-    ['phase=failed&phase=failed', 'has “failed” twice'],
+    ['phase=failed&phase=pending', 'is there twice'],
+    ['phase=failed,failed', 'has “failed” twice'],
+    ['phase=failed,', 'is empty'],
     ['phase=ended', 'It can be pending, approved, failed'],
     ['order=newest&order=oldest', 'is there twice'],
     ['since=yesterday', 'takes a time'],

@@ -5,6 +5,7 @@
 export interface Field {
   name: string
   label: string
+  // several are choices with commas between.
   kind: 'text' | 'choice' | 'several' | 'time' | 'id'
   choices?: readonly string[]
   // What a text may look like, for the hint in its field.
@@ -34,12 +35,13 @@ export function readFilter(fields: readonly Field[], search: string): ReadFilter
       problems.push(`There is no filter ${quote(name)} here.`)
       continue
     }
-    const wrong = check(field, value)
+    const values = field.kind === 'several' ? value.split(',') : [value]
+    const wrong = values.map((one) => check(field, one)).find((text) => text !== '')
+    const twice = values.find((one, i) => values.indexOf(one) !== i)
     if (wrong) problems.push(wrong)
-    else if (field.kind !== 'several' && name in filter) problems.push(`${quote(name)} is there twice, and takes one value.`)
-    else if (field.kind === 'several' && filter[name]?.includes(value)) problems.push(`${quote(name)} has ${quote(value)} twice.`)
-    else if (field.kind === 'several') filter[name] = [...(filter[name] ?? []), value].toSorted((a, b) => order(field, a) - order(field, b))
-    else filter[name] = value
+    else if (name in filter) problems.push(`${quote(name)} is there twice.`)
+    else if (twice !== undefined) problems.push(`${quote(name)} has ${quote(twice)} twice.`)
+    else filter[name] = field.kind === 'several' ? values.toSorted((a, b) => order(field, a) - order(field, b)) : value
   }
   return { filter, problems }
 }
@@ -63,14 +65,17 @@ export function writeFilter(fields: readonly Field[], filter: Filter): string {
   for (const { name } of fields) {
     const value = filter[name]
     if (value === undefined || value === '') continue
-    for (const one of typeof value === 'string' ? [value] : value) search.append(name, one)
+    search.append(name, written(value))
   }
   return search.toString()
 }
 
+// written returns a value as the URL and the API have it: several with commas between.
+const written = (value: string | readonly string[]) => (typeof value === 'string' ? value : value.join(','))
+
 // query returns what the API is asked.
-export function query(fields: readonly Field[], filter: Filter): Record<string, string | readonly string[]> {
-  return Object.fromEntries(fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, filter[f.name]!]))
+export function query(fields: readonly Field[], filter: Filter): Record<string, string> {
+  return Object.fromEntries(fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, written(filter[f.name]!)]))
 }
 
 // set returns a filter with one condition set, or taken away where the value is '' or has nothing.

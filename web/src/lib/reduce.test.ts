@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Changes, compareIDs, type Event, merge, patch, patchAll, type Row } from './reduce'
+import { Changes, compareIDs, type Event, patch, patchAll, type Row } from './reduce'
 
 const actions = ['a', 'b', 'c', 'd']
 
@@ -107,17 +107,4 @@ test('ids are compared as numbers', () => {
   expect(compareIDs('18446744073709551615-2-0', '18446744073709551614-3-0')).toBe(1)
   expect(compareIDs('1-2-3', '1-2-3')).toBe(0)
   expect(compareIDs('', '0-0-0')).toBe(-1)
-})
-
-test('merge keeps every row in its place and tells what is new', () => {
-  const items = fc.uniqueArray(fc.record({ id: fc.integer({ min: 0, max: 20 }), text: fc.string() }), { selector: (i) => i.id })
-  fc.assert(
-    fc.property(items, items, (rows, fresh) => {
-      const key = (r: { id: number }) => String(r.id)
-      const now = merge(rows, fresh, key)
-      expect(now.rows.map(key)).toEqual(rows.map(key))
-      for (const r of now.rows) expect(r).toEqual(fresh.find((f) => f.id === r.id) ?? rows.find((f) => f.id === r.id))
-      expect(now.added).toEqual(fresh.filter((f) => !rows.some((r) => r.id === f.id)))
-    }),
-  )
 })

@@ -89,18 +89,3 @@ export function patchAll<T extends Row>(rows: readonly T[], changes: Changes, af
   })
   return changed ? patched : rows
 }
-
-// merge returns the rows of a list as a new answer of its first page leaves them, and the rows that the answer has and the
-// list has not. Rows keep their places: what is new is not put among them, and what the answer lacks stays.
-export function merge<T>(rows: readonly T[], fresh: readonly T[], key: (row: T) => string): { rows: readonly T[]; added: readonly T[] } {
-  const answer = new Map(fresh.map((row) => [key(row), row]))
-  let changed = false
-  const merged = rows.map((row) => {
-    const now = answer.get(key(row))
-    answer.delete(key(row))
-    if (now === undefined) return row
-    changed = true
-    return now
-  })
-  return { rows: changed ? merged : rows, added: [...answer.values()] }
-}

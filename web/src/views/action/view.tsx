@@ -151,7 +151,7 @@ function Facts({ action, execution }: { action: ActionType; execution: Execution
   return (
     <section className="panel stack" aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
-      <dl className="facts">
+      <dl className="fact-list">
         {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
     </section>

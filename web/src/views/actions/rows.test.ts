@@ -22,8 +22,14 @@ describe('the first page, read again,', () => {
   })
 
   test('begins anew behind a gap', () => {
-    const now = joined(page('x', 'z', 'y'), page('w', 'd', 'c'), key, 'newest')
+    const now = joined(page('x', 'z', 'y'), page('w', 'd', 'c'), key, 'newest', 2)
     expect([ids(now), now.next_cursor]).toEqual(['z y', 'x'])
+  })
+
+  test('that is short because it went through many rows is no gap', () => {
+    const loaded = page('w', 'd', 'c')
+    expect(ids(joined(page('x', 'z'), loaded, key, 'newest', 2))).toBe('z d c')
+    expect(joined(page('x'), loaded, key, 'newest', 2)).toBe(loaded)
   })
 
   test('gives the list as it is, however much of it was loaded and whatever came and went meanwhile', () => {
@@ -36,7 +42,7 @@ describe('the first page, read again,', () => {
         let loaded = read(old)
         for (let i = 0; i < pages && loaded.next_cursor; i++) loaded = extended(loaded, read(old, Number(loaded.next_cursor)), key)
         const first = read(now)
-        const result = joined(first, loaded, key, newest ? 'newest' : 'oldest')
+        const result = joined(first, loaded, key, newest ? 'newest' : 'oldest', size)
         const got = result.items.map(key)
         expect(got.slice(0, first.items.length)).toEqual(first.items.map(key))
         expect(got).toEqual(sort([...new Set(got)]))

@@ -1,7 +1,8 @@
 // What is loaded of a list that goes on: pages that were read one after the other, and the first page again and again.
 import { skipToken, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useCallback, useRef, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import { get, type Problem } from '../../lib/client'
+import { changes, useEvents } from '../../lib/live'
 
 export interface Page<T> {
   items: readonly T[]
@@ -11,17 +12,24 @@ export interface Page<T> {
 // most is how many rows the list keeps: it says so, and a narrower filter finds the others.
 export const most = 10_000
 const pageSize = 200
+// A request goes through a bounded number of rows, so that a page of a rare filter may be empty and not the last. The list
+// reads on by itself until it has some rows, or has asked so often.
+const enough = 50
+const mostAsked = 20
 
 type Order = 'newest' | 'oldest'
 
+const same = <T>(rows: readonly T[]) => rows
+
 // joined returns what is loaded after the first page was read again: its rows, and behind them those that were loaded
-// before. What the page lacks of its own range does not pass the filter any more. If it has none of the rows that were
-// loaded before and is not the whole list, rows between were not read, and the list begins anew.
-export function joined<T>(first: Page<T>, before: Page<T> | undefined, key: (row: T) => string, order: Order): Page<T> {
+// before. What the page lacks of its own range does not pass the filter any more. If it is full and has none of the rows
+// that were loaded before, rows between were not read, and the list begins anew.
+export function joined<T>(first: Page<T>, before: Page<T> | undefined, key: (row: T) => string, order: Order, size = pageSize): Page<T> {
   const last = first.items.at(-1)
-  if (!before || before.items.length === 0 || first.next_cursor === null || last === undefined) return first
+  if (!before || before.items.length === 0 || first.next_cursor === null) return first
+  if (last === undefined) return before
   const known = new Set(before.items.map(key))
-  if (!first.items.some((row) => known.has(key(row)))) return first
+  if (first.items.length >= size && !first.items.some((row) => known.has(key(row)))) return first
   const behind = (row: T) => (order === 'newest' ? key(row) < key(last) : key(row) > key(last))
   const rest = before.items.filter(behind)
   return rest.length === 0 ? first : { items: [...first.items, ...rest], next_cursor: before.next_cursor }
@@ -48,21 +56,45 @@ export interface Asked<T> {
   // name is the first word of the key under which live events find the rows.
   name: 'actions' | 'workflows' | 'dead-letters'
   to: string
-  query: Record<string, string | readonly string[]>
+  query: Record<string, string>
   key: (row: T) => string
   order?: Order
   enabled: boolean
+  // patch returns rows as live events leave them that were heard after a mark; the same list where they change nothing.
+  patch?: (rows: readonly T[], after: number) => readonly T[]
+}
+
+// Events change rows some times a second, all together, however many there are.
+const patchEvery = 200
+
+// usePatches changes the rows that are loaded as events say.
+function usePatches(patch: (after: number) => void) {
+  const now = useRef(patch)
+  useEffect(() => {
+    now.current = patch
+  })
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEvents(useCallback(() => {
+    const mark = changes.mark() - 1
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined
+      now.current(mark)
+    }, patchEvery)
+  }, []))
+  useEffect(() => () => clearTimeout(timer.current), [])
 }
 
 // useRows reads a list page by page. Ids grow with the time at which they were made, and lists are in their order.
-export function useRows<T>({ name, to, query, key, order = 'newest', enabled }: Asked<T>): Rows<T> {
+export function useRows<T>({ name, to, query, key, order = 'newest', enabled, patch = same }: Asked<T>): Rows<T> {
   const client = useQueryClient()
   const all = [name, query, 'loaded']
   const first = useQuery<Page<T>, Problem>({
     queryKey: [name, query],
     enabled,
     queryFn: async ({ signal }) => {
-      const page = await get<Page<T>>(to, { ...query, limit: pageSize }, signal)
+      const mark = changes.mark()
+      const answer = await get<Page<T>>(to, { ...query, limit: pageSize }, signal)
+      const page = { ...answer, items: patch(answer.items, mark) }
       client.setQueryData<Page<T>>(all, (before) => joined(page, before, key, order))
       return page
     },
@@ -79,11 +111,25 @@ export function useRows<T>({ name, to, query, key, order = 'newest', enabled }: 
     reading.current = true
     setMoreError(undefined)
     const asked = JSON.parse(about) as Asked<T>['query']
+    const mark = changes.mark()
     get<Page<T>>(to, { ...asked, limit: pageSize, cursor })
+      .then((answer) => ({ ...answer, items: patch(answer.items, mark) }))
       .then((next) => client.setQueryData<Page<T>>([name, asked, 'loaded'], (before) => before && extended(before, next, key)))
       .catch(setMoreError)
       .finally(() => (reading.current = false))
-  }, [about, client, cursor, full, key, name, to])
+  }, [about, client, cursor, full, key, name, patch, to])
+  usePatches((after) => client.setQueryData<Page<T>>(all, (before) => {
+    const items = before && patch(before.items, after)
+    return items === before?.items ? before : { ...before!, items: items! }
+  }))
+  const asked = useRef({ about, times: 0 })
+  const count = page?.items.length
+  useEffect(() => {
+    if (asked.current.about !== about) asked.current = { about, times: 0 }
+    if (!enabled || count === undefined || count >= enough || !cursor || asked.current.times >= mostAsked) return
+    asked.current.times++
+    more()
+  }, [about, count, cursor, enabled, more])
   return {
     items: page?.items,
     error: first.error,

@@ -5,7 +5,9 @@ import { oneLine } from '../../lib/args'
 import type { Schemas } from '../../lib/client'
 import { query, set } from '../../lib/filter'
 import { useCommands } from '../../lib/keys'
+import { changes } from '../../lib/live'
 import { useNarrow } from '../../lib/media'
+import { patchAll } from '../../lib/reduce'
 import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
 import { Button, Empty, List, Loading, ProblemNote, Risk, State, Time } from '../../ui'
@@ -20,13 +22,14 @@ type Action = Schemas['Action']
 
 const to = '/api/v1/actions'
 const keyOf = (action: Action) => action.envelope.action_id
+const patch = (rows: readonly Action[], after: number) => patchAll(rows, changes, after)
 
 export default function Actions() {
   const filter = useFilter(fields)
   const [, go] = useLocation()
   const asked = query(fields, filter.filter)
   const order = filter.filter.order === 'oldest' ? 'oldest' : 'newest'
-  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, enabled: filter.problems.length === 0 })
+  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, patch, enabled: filter.problems.length === 0 })
   const about = JSON.stringify(asked)
   const { rows: items, fresh, showNew } = useSteady(about, rows.items, keyOf)
   const [selected, setSelected] = useState<string>()
@@ -42,7 +45,7 @@ export default function Actions() {
       {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
       {rows.error && <ProblemNote error={rows.error} what="The actions were not loaded" onRetry={rows.again} />}
       {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="actions" />}
-      {rows.items && filter.problems.length === 0 && (items.length === 0 ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
+      {rows.items && filter.problems.length === 0 && (items.length === 0 && rows.ended === 'end' ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
         <div className="panel list-panel">
           <List
             label="Actions" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}

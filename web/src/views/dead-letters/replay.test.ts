@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { begin, body, type BulkResult, duration, freeze, limit, next, paces, type Progress, seconds, sentence } from './replay'
+import { begin, body, type BulkResult, freeze, limit, next, paces, type Progress, sentence } from './replay'
 
 const asOf = '2026-01-02T10:00:00Z'
 const answer = (given: Partial<BulkResult>): BulkResult => ({ dry_run: false, action_ids: [], left: 0, left_out: 0, counts: [], as_of: asOf, ahead_ms: 0, ...given })
@@ -73,11 +73,6 @@ describe('a replay', () => {
     expect(freeze({ until }, answer({})).asOf).toBe(until)
     expect(freeze({ until: '2027-01-01T00:00:00Z' }, answer({})).asOf).toBe(asOf)
   })
-})
-
-test('lengths of time in words', () => {
-  expect([0, 8.24, 89, 120, 3_599, 7_440, 7_200, 400_000].map(duration)).toEqual(['1 s', '8 s', '89 s', '2 min', '60 min', '2 h 4 min', '2 h', '5 days'])
-  expect(duration(seconds(412, { perSecond: 50 }))).toBe('8 s')
 })
 
 test('a filter in words has each of its conditions', () => {

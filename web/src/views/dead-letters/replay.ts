@@ -80,16 +80,6 @@ export const paces: readonly (number | undefined)[] = [0.1, 0.2, 0.5, 1, 2, 5, 1
 // seconds returns how long a number of letters takes at a pace.
 export const seconds = (count: number, { perSecond }: Pace): number => (perSecond === undefined ? 0 : count / perSecond)
 
-// duration tells a number of seconds in words: "8 s", "3 min", "2 h 4 min".
-export function duration(total: number): string {
-  if (total < 90) return `${Math.max(1, Math.round(total))} s`
-  const minutes = Math.round(total / 60)
-  if (minutes < 120) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
-  return `${Math.round(hours / 24)} days`
-}
-
 const reasons: Record<string, string> = {
   refused: 'that were refused for good',
   exhausted: 'whose attempts are used up',

@@ -182,7 +182,7 @@ function Facts({ workflow }: { workflow: Workflow }) {
   return (
     <section className="panel stack" aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
-      <dl className="facts">{facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+      <dl className="fact-list">{facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
     </section>
   )
 }

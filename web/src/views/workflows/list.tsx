@@ -48,7 +48,7 @@ export function Workflows() {
       {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
       {rows.error && <ProblemNote error={rows.error} what="The workflows were not loaded" onRetry={rows.again} />}
       {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="workflows" />}
-      {rows.items && filter.problems.length === 0 && (items.length === 0 ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
+      {rows.items && filter.problems.length === 0 && (items.length === 0 && rows.ended === 'end' ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
         <div className="panel list-panel">
           <List
             label="Workflows" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}

@@ -1,0 +1,160 @@
+// Dead letters: how many of each tool and code, and the letters that a filter selects.
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, useLocation, useSearch } from 'wouter'
+import { get, type Problem, type Schemas } from '../../lib/client'
+import { type Filter, query, set, writeFilter } from '../../lib/filter'
+import { useCommands } from '../../lib/keys'
+import { useNarrow } from '../../lib/media'
+import { useMay } from '../../lib/me'
+import { useSteady } from '../../lib/steady'
+import { shown } from '../../lib/text'
+import { Button, Empty, List, Loading, ProblemNote, State, Time } from '../../ui'
+import { FilterBar, useFilter } from '../../ui/filter'
+import { End } from '../actions/end'
+import { useRows } from '../actions/rows'
+import { Discard } from './discard'
+import { fields } from './fields'
+import { ReplayDrawer } from './drawer'
+
+type DeadLetter = Schemas['DeadLetter']
+
+// Group is what the summary says of the letters of one tool and code.
+export interface Group {
+  source: string
+  tool: string
+  reason: string
+  code: string
+  count: number
+  capped: boolean
+  oldest: string
+  newest: string
+}
+
+const to = '/api/v1/dead-letters'
+const keyOf = (letter: DeadLetter) => letter.action_id
+
+export const stateOf: Record<string, [state: string, word: string]> = {
+  refused: ['failed', 'refused'],
+  exhausted: ['failed', 'attempts used up'],
+  unknown: ['unknown', 'unknown'],
+}
+
+export function Groups() {
+  const filter = useFilter(fields)
+  const asked = query(fields, filter.filter)
+  const ok = filter.problems.length === 0
+  const summary = useQuery<{ items: Group[] }, Problem>({
+    queryKey: ['dead-letter-summary', asked],
+    enabled: ok,
+    queryFn: ({ signal }) => get<{ items: Group[] }>(`${to}/summary`, asked, signal),
+  })
+  const may = useMay()
+  const { drawer } = filter.filter
+  const open = (which: string) => filter.change(set(filter.filter, 'drawer', which))
+  const groups = summary.data?.items
+  const total = groups?.reduce((sum, g) => sum + Number(g.count), 0) ?? 0
+  const words = groups ? `${groups.some((g) => g.capped) ? 'more than ' : ''}${total.toLocaleString('en')}` : ''
+  const nothing = groups && total === 0 ? 'There are no dead letters that this filter selects.' : undefined
+  return (
+    <div className="page page-letters">
+      <header className="page-head">
+        <h1>Dead letters</h1>
+        <span className="muted grow">{words && `${words} that ended without their effect, or without anyone knowing`}</span>
+        <Button icon="refresh" whyNot={may('replayDeadLetters') ?? nothing} onClick={() => open('replay')}>Replay {words}…</Button>
+        <Button icon="cross" whyNot={may('discardDeadLetters') ?? nothing} onClick={() => open('discard')}>Give up…</Button>
+      </header>
+      <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
+      {summary.error && <ProblemNote error={summary.error} what="The groups were not loaded" onRetry={() => void summary.refetch()} />}
+      {ok && groups && groups.length > 0 && <GroupTable groups={groups} />}
+      {ok && <Letters filter={filter.filter} onClear={() => filter.change({})} />}
+      {ok && drawer === 'replay' && <ReplayDrawer filter={conditionsOf(filter.filter)} onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })} />}
+      {ok && drawer === 'discard' && <Discard filter={conditionsOf(filter.filter)} onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })} />}
+    </div>
+  )
+}
+
+const conditionsOf = (filter: Filter): Filter => set(filter, 'drawer', '')
+
+const toolOf = (group: Group) => (group.tool.includes(':') ? group.tool : `${group.source}:${group.tool}`)
+
+function GroupTable({ groups }: { groups: readonly Group[] }) {
+  const search = useSearch()
+  const most = Math.max(...groups.map((g) => Number(g.count)))
+  return (
+    <div className="table-scroll" tabIndex={0} role="group" aria-label="Groups of dead letters">
+      <table className="table">
+        <caption className="unseen">Dead letters by tool and code</caption>
+        <thead><tr><th scope="col">Tool</th><th scope="col">Why</th><th scope="col">Code</th><th scope="col" className="number">Letters</th><th scope="col" className="hide-narrow">Oldest</th><th scope="col" className="hide-narrow">Newest</th></tr></thead>
+        <tbody>
+          {groups.map((group) => {
+            const { reason, code, count, capped, oldest, newest } = group
+            const [state, word] = stateOf[reason] ?? [reason, reason]
+            const href = writeFilter(fields, { ...Object.fromEntries(new URLSearchParams(search)), tool: toolOf(group), reason, ...(code ? { code } : {}) })
+            return (
+              <tr key={`${toolOf(group)} ${reason} ${code}`}>
+                <td className="mono"><Link href={`/dead-letters?${href}`}>{shown(toolOf(group))}</Link></td>
+                <td><State state={state} word={word} /></td>
+                <td className="mono">{shown(code)}</td>
+                <td className="number">
+                  <meter className="hide-narrow" min={0} max={most} value={Number(count)} aria-hidden="true" /> {Number(count).toLocaleString('en')}{capped && '+'}
+                </td>
+                <td className="hide-narrow muted"><Time at={oldest} /></td>
+                <td className="hide-narrow muted"><Time at={newest} /></td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function Letters({ filter, onClear }: { filter: Filter; onClear: () => void }) {
+  const [, go] = useLocation()
+  const asked = query(fields, filter)
+  const rows = useRows<DeadLetter>({ name: 'dead-letters', to, query: asked, key: keyOf, enabled: true })
+  const { rows: items, fresh, showNew } = useSteady(JSON.stringify(asked), rows.items, keyOf)
+  const [selected, setSelected] = useState<string>()
+  const narrow = useNarrow()
+  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
+  if (rows.error) return <ProblemNote error={rows.error} what="The dead letters were not loaded" onRetry={rows.again} />
+  if (rows.loading) return <Loading what="dead letters" />
+  if (items.length === 0 && rows.ended === 'end') return <Nothing filtered={Object.keys(asked).length > 0} onClear={onClear} />
+  return (
+    <>
+      {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
+      <div className="panel list-panel">
+        <List
+          label="Dead letters" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
+          onOpen={(id) => go(`/dead-letters/${id}`)} onEnd={rows.more} row={(letter) => <Row letter={letter} />}
+        />
+        <End rows={rows} count={items.length} of="dead letters" />
+      </div>
+    </>
+  )
+}
+
+function Row({ letter }: { letter: DeadLetter }) {
+  const [state, word] = stateOf[letter.reason] ?? [letter.reason, letter.reason]
+  return (
+    <span className="letter-row">
+      <State state={state} word={word} />
+      <span className="mono cut">{shown(letter.tool)}</span>
+      <span className="mono cut">{shown(letter.code ?? '')}</span>
+      <bdi className="cut letter-message">{shown(letter.message ?? '')}</bdi>
+      <span className="muted cut">{shown(letter.external_id ?? '')}</span>
+      <span className="muted nowrap action-at"><Time at={letter.at} as="clock" /></span>
+    </span>
+  )
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  if (!filtered) return <Empty title="No dead letters"><p>An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until a person replays it, gives it up, or says what became of it.</p></Empty>
+  return (
+    <Empty title="No dead letter is like this">
+      <p>The filter is in force as you see it.</p>
+      <Button onClick={onClear}>Clear the filter</Button>
+    </Empty>
+  )
+}
