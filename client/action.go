@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -228,9 +229,63 @@ func (c *Client) Votes(ctx context.Context, id envelope.ActionID) ([]wire.Vote, 
 	return list[wire.Vote](ctx, c, actionPath(id)+"/votes", nil)
 }
 
-// Inbox lists what waits for a person, oldest first. A limit of zero means 50.
-func (c *Client) Inbox(ctx context.Context, limit int, cursor string) (wire.Page[wire.InboxItem], error) {
-	return read[wire.Page[wire.InboxItem]](ctx, c, "/api/v1/inbox", given("cursor", cursor, "limit", number(limit)))
+// InboxFilter narrows the inbox; its zero fields do not.
+type InboxFilter struct {
+	// Kinds are of InboxApproval, InboxUnknown and InboxCompensation.
+	Kinds []string
+	// Tool is a tool or a pattern, as source:name, where either may be *.
+	Tool, Source        string
+	Session, Automation string
+	Risks               []envelope.Risk
+	// Escalated, if it is set, selects what has, or has not, waited so long that
+	// more people should know.
+	Escalated     *bool
+	ExpiresBefore time.Time
+	// Order is oldest, newest, expiry or risk; empty is oldest. Summary cuts the
+	// arguments of each item. Counts take neither.
+	Order   string
+	Summary bool
+	// Limit is how many a page holds; zero means 50.
+	Limit int
+	// Cursor is the NextCursor of the page before, in the same order.
+	Cursor string
+}
+
+const inboxPath = "/api/v1/inbox"
+
+func (f InboxFilter) query() url.Values {
+	risks := make([]string, len(f.Risks))
+	for i, r := range f.Risks {
+		risks[i] = string(r)
+	}
+	escalated := ""
+	if f.Escalated != nil {
+		escalated = strconv.FormatBool(*f.Escalated)
+	}
+	return given("kind", strings.Join(f.Kinds, ","), "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
+		"risk", strings.Join(risks, ","), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
+}
+
+// Inbox lists what waits for a person, and what the caller could do about it.
+func (c *Client) Inbox(ctx context.Context, f InboxFilter) (wire.Page[wire.InboxItem], error) {
+	query := f.query()
+	for name, values := range given("order", f.Order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)) {
+		query[name] = values
+	}
+	return read[wire.Page[wire.InboxItem]](ctx, c, inboxPath, query)
+}
+
+// InboxCounts counts what waits for a person.
+func (c *Client) InboxCounts(ctx context.Context, f InboxFilter) (wire.InboxCounts, error) {
+	return read[wire.InboxCounts](ctx, c, inboxPath+"/counts", f.query())
+}
+
+// view returns the view of a list to ask for.
+func view(summary bool) string {
+	if summary {
+		return "summary"
+	}
+	return ""
 }
 
 // ExecutionFilter narrows the log of executions; its zero fields do not.

@@ -98,7 +98,7 @@ func ExampleClient_Approve() {
 		fmt.Println(err)
 		return
 	}
-	inbox, err := c.Inbox(ctx, 0, "")
+	inbox, err := c.Inbox(ctx, client.InboxFilter{})
 	if err != nil {
 		fmt.Println(err)
 		return

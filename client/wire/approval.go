@@ -88,11 +88,30 @@ const (
 type InboxItem struct {
 	// Kind is approval, unknown (the outcome of a call must be found out) or
 	// compensation (a step of the workflow WorkflowID could not be reversed).
-	Kind         string              `json:"kind"`
-	ActionID     envelope.ActionID   `json:"action_id"`
-	Tool         string              `json:"tool"`
-	Args         json.RawMessage     `json:"args"`
-	Risk         envelope.Risk       `json:"risk"`
+	Kind     string            `json:"kind"`
+	ActionID envelope.ActionID `json:"action_id"`
+	Tool     string            `json:"tool"`
+	// Title is the tool's own; empty if it has none.
+	Title string `json:"title,omitzero"`
+	// Args are nil in a summary, which has the beginning of their text in
+	// ArgsPreview; ArgsCut reports whether that is not all.
+	Args        json.RawMessage `json:"args,omitempty"`
+	ArgsPreview *string         `json:"args_preview,omitempty"`
+	ArgsCut     *bool           `json:"args_cut,omitempty"`
+	Risk        envelope.Risk   `json:"risk"`
+	Effect      envelope.Effect `json:"effect"`
+	// ProposedBy is empty for Countersign itself.
+	ProposedBy envelope.Actor `json:"proposed_by,omitzero"`
+	// Recipients are whom the arguments address, by the tool's pointers.
+	// RecipientsCut reports whether there are more.
+	Recipients    []string   `json:"recipients"`
+	RecipientsCut bool       `json:"recipients_cut,omitzero"`
+	RateBucket    string     `json:"rate_bucket"`
+	MustRunBefore *time.Time `json:"must_run_before"`
+	// MayDecide reports whether an approval (or, of the other kinds, an answer) by
+	// the caller would count now, and WhyNot why it would not, in one word.
+	MayDecide    bool                `json:"may_decide"`
+	WhyNot       string              `json:"why_not,omitzero"`
 	SessionID    string              `json:"session_id,omitzero"`
 	AutomationID string              `json:"automation_id,omitzero"`
 	EmployeeID   envelope.EmployeeID `json:"employee_id,omitzero"`
@@ -114,6 +133,33 @@ type InboxItem struct {
 	ETag    string `json:"etag,omitzero"`
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
+}
+
+// InboxCounts is how much waits for a person. Each number is counted up to a
+// bound; Capped reports whether one reached it.
+type InboxCounts struct {
+	Total  int         `json:"total"`
+	Capped bool        `json:"capped"`
+	ByKind InboxByKind `json:"by_kind"`
+	// Escalated is how much has waited so long that more people should know, and
+	// Expiring how much expires within the hour.
+	Escalated int `json:"escalated"`
+	Expiring  int `json:"expiring"`
+	// Tools are those that most waits for, the most first.
+	Tools []ToolCount `json:"tools"`
+}
+
+// InboxByKind is how much of each kind waits.
+type InboxByKind struct {
+	Approval     int `json:"approval"`
+	Unknown      int `json:"unknown"`
+	Compensation int `json:"compensation"`
+}
+
+// ToolCount is how much waits for one tool.
+type ToolCount struct {
+	Tool  string `json:"tool"`
+	Count int    `json:"count"`
 }
 
 // ReviewRule is how many people must approve the actions that a key covers,

@@ -60,8 +60,15 @@ CREATE TABLE actions (
 ) WITH (fillfactor = 95);
 CREATE UNIQUE INDEX actions_external_id_key ON actions (tenant_id, external_id) WHERE external_id IS NOT NULL;
 CREATE INDEX actions_awaiting_approval ON actions (approval_expires_at) WHERE approval_state = 'required';
--- The list of actions that wait for approval, oldest first.
-CREATE INDEX actions_inbox ON actions (tenant_id, action_id) WHERE approval_state = 'required';
+-- The list of actions that wait for approval, oldest or newest first. It has the
+-- columns that the list is filtered by, so that a filter that matches little reads
+-- the index alone.
+CREATE INDEX actions_inbox ON actions (tenant_id, action_id) INCLUDE (source_id, tool_name, session_id, automation_id, risk, approval_expires_at)
+    WHERE approval_state = 'required';
+-- The same list, the first to expire first, and the highest risk first.
+CREATE INDEX actions_inbox_expiry ON actions (tenant_id, approval_expires_at, action_id) WHERE approval_state = 'required';
+CREATE INDEX actions_inbox_risk ON actions (tenant_id, (CASE risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END), action_id)
+    WHERE approval_state = 'required';
 -- The count for tenants.session_pending_max. It is small: only actions that
 -- wait for approval are in it.
 CREATE INDEX actions_session_pending ON actions (tenant_id, session_id, approval_expires_at)
@@ -101,6 +108,7 @@ CREATE TABLE approvals (
 ) WITH (fillfactor = 80);
 CREATE INDEX approvals_warn_at ON approvals (warn_at) WHERE warn_at IS NOT NULL;
 CREATE INDEX approvals_escalate_at ON approvals (escalate_at) WHERE escalate_at IS NOT NULL;
+CREATE INDEX approvals_escalated ON approvals (tenant_id, action_id) WHERE escalated_at IS NOT NULL;
 COMMENT ON COLUMN approvals.round IS 'Incremented when what is voted on changes; votes of earlier rounds do not count.';
 COMMENT ON COLUMN approvals.approval_digest IS 'Approval digest that the votes of this round are for; NULL while there is none.';
 COMMENT ON COLUMN approvals.asked IS 'Whether the agent asked for an approval regardless of policy.';
@@ -280,6 +288,7 @@ CREATE TABLE dead_letters (
     CONSTRAINT dead_letters_pkey PRIMARY KEY (tenant_id, action_id)
 );
 CREATE INDEX dead_letters_reconcile_at ON dead_letters (reconcile_at) WHERE reconcile_at IS NOT NULL;
+CREATE INDEX dead_letters_unknown ON dead_letters (tenant_id, action_id) WHERE reason = 'unknown';
 COMMENT ON TABLE dead_letters IS 'Actions that ended without their effect or with an unknown outcome. They wait for an operator to replay, discard or (if unknown) resolve them.';
 COMMENT ON COLUMN dead_letters.reconcile_attempts IS 'Number of reconciling reads that were started. The result of a read counts only if the number has not changed since its start.';
 COMMENT ON COLUMN dead_letters.reconcile_at IS 'When the next reconciling read is due; NULL if none is. A worker that starts a read moves it into the future, so that no other worker starts one, and so that it is due again if the worker is lost.';

@@ -114,37 +114,6 @@ SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unne
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, approval_digest = excluded.approval_digest;
 
--- name: InboxApprovals :many
--- What waits for a person, oldest first, after one.
-SELECT
-    a.action_id, a.source_id, a.tool_name, a.args, a.risk, a.session_id, a.automation_id, a.employee_id, a.proposed_by, a.tool_digest,
-    a.approval_expires_at::timestamptz AS expires_at, a.created_at, a.decision_id, d.mode_source, a.decision_note,
-    coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
-    p.edited_by, p.escalated_at,
-    ARRAY(
-        SELECT v.actor FROM votes v
-        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
-        ORDER BY v.at
-    )::text[] AS voters
-FROM actions a
-JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
-LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-WHERE a.tenant_id = @tenant_id AND a.action_id > @after AND a.approval_state = 'required' AND a.approval_expires_at > now()
-ORDER BY a.action_id
-LIMIT @most::bigint;
-
--- name: InboxUnknown :many
--- Envelopes of which somebody has to find out whether they happened, oldest
--- first, after one.
-SELECT
-    l.action_id, a.source_id, a.tool_name, a.args, a.risk, a.session_id, a.automation_id, a.employee_id, a.proposed_by,
-    a.created_at, l.created_at AS lost_at, l.code, l.message
-FROM dead_letters l
-JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
-WHERE l.tenant_id = @tenant_id AND l.action_id > @after AND l.reason = 'unknown'
-ORDER BY l.action_id
-LIMIT @most::bigint;
-
 -- name: VoteInsertMany :exec
 INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision, note, approval_digest)
 SELECT @tenant_id, v.action_id, v.round, @person, @token, @actor, @decision, nullif(@note::text, ''), nullif(v.approval_digest, ''::bytea)

@@ -17,18 +17,6 @@ WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id;
 -- Takes a workflow for a change that waits for its turn.
 SELECT w.workflow_id FROM workflows w WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id FOR UPDATE;
 
--- name: WorkflowInbox :many
--- Steps that were done and could not be taken back, oldest first, after one.
-SELECT
-    s.action_id::uuid AS action_id, s.workflow_id, a.source_id, a.tool_name, a.args, a.risk, a.session_id, a.automation_id, a.employee_id,
-    w.updated_at, s.code, s.message
-FROM workflows w
-JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
-JOIN actions a ON a.tenant_id = s.tenant_id AND a.action_id = s.action_id
-WHERE w.tenant_id = @tenant_id AND w.state = 'compensation_failed' AND s.action_id > @after::uuid
-ORDER BY s.action_id
-LIMIT @most::bigint;
-
 -- name: WorkflowInsert :exec
 INSERT INTO workflows (
     tenant_id, workflow_id, external_id, content_digest, atomic, state, proposed_by, proposer, session_id, session_bound, employee_id,

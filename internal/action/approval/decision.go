@@ -42,13 +42,32 @@ type item struct {
 	// decided is the id of the stored decision, and now what policy says now.
 	decided uuid.UUID
 	now     policy.Decision
-	round   int
-	needed  int
-	given   int
-	// digest is what the votes of the round are for; nil while there are none.
+	round
+}
+
+// round is a round of votes about an action as it is.
+type round struct {
+	number, needed, given int
+	// digest is what the votes are for; nil while there are none.
 	digest []byte
 	voters []uuid.UUID
 }
+
+// The codes of the faults that say why somebody's approval does not count. A
+// denial counts but for the first four.
+const (
+	// RefusedRole: the token's role, scopes or tools do not include it.
+	RefusedRole        = "role"
+	RefusedOwnProposal = "own_proposal"
+	RefusedExpired     = "expired"
+	RefusedDecided     = "decided"
+	RefusedToolGone    = "tool_gone"
+	RefusedDrift       = "drift"
+	RefusedPolicy      = "policy_denied"
+	RefusedUnreadable  = "unreadable"
+	RefusedOwnEdit     = "own_edit"
+	RefusedVoted       = "voted"
+)
 
 func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*decisionTx, error) {
 	s := &decisionTx{tx: tx, by: by}
@@ -59,11 +78,17 @@ func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...en
 	if s.settings, err = d.catalog.Current(ctx, tx, by.Tenant); err != nil {
 		return nil, err
 	}
+	s.resolveTools()
+	return s, nil
+}
+
+// resolveTools sets the settings of the items, and their tools as far as they
+// still exist.
+func (s *decisionTx) resolveTools() {
 	for _, m := range s.items {
 		m.Settings = s.settings
 		m.Tool, _ = s.settings.Tool(m.tool)
 	}
-	return s, nil
 }
 
 // find returns an action that the decider may decide about, as it was seen, or
@@ -73,18 +98,28 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 	switch {
 	case !ok:
 		return nil, fault.New(fault.NotFound, "no action %s", action)
-	case s.by.Tools != nil && !policy.Covers(s.by.Tools, m.tool):
-		return nil, fault.New(fault.Denied, "the token is for other tools than %s", m.tool)
-	case m.isProposer:
-		return nil, fault.New(fault.Denied, "nobody decides about their own proposal; somebody else has to")
-	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
-		return nil, fault.New(fault.Gone, "the time to decide about action %s is over", action)
-	case m.state != envelope.ApprovalRequired:
-		return nil, fault.New(fault.Conflict, "action %s is not waiting for a decision: it is %s", action, m.state)
-	case seenAs != "" && seenAs != etag(m.Args, m.toolDigest, m.decided, m.round):
+	case m.checkDecider(s.by) != nil:
+		return nil, m.checkDecider(s.by)
+	case seenAs != "" && seenAs != etag(m.Args, m.toolDigest, m.decided, m.number):
 		return nil, fault.New(fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
+}
+
+// checkDecider returns why somebody may not decide about the action at all, or
+// nil.
+func (m *item) checkDecider(by Decider) error {
+	switch {
+	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
+		return fault.Coded(RefusedRole, fault.Denied, "the token is for other tools than %s", m.tool)
+	case m.isProposer:
+		return fault.Coded(RefusedOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
+	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
+		return fault.Coded(RefusedExpired, fault.Gone, "the time to decide about action %s is over", m.action)
+	case m.state != envelope.ApprovalRequired:
+		return fault.Coded(RefusedDecided, fault.Conflict, "action %s is not waiting for a decision: it is %s", m.action, m.state)
+	}
+	return nil
 }
 
 // findSeen is find for a decision that binds: of an action that was edited after
@@ -101,10 +136,10 @@ func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, 
 // was proposed.
 func (m *item) checkDefinition() error {
 	if m.Tool == nil {
-		return fault.New(fault.Conflict, "its source no longer has the tool %s", m.tool)
+		return fault.Coded(RefusedToolGone, fault.Conflict, "its source no longer has the tool %s", m.tool)
 	}
 	if !m.Tool.Is(m.toolDigest) {
-		return fault.New(fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
+		return fault.Coded(RefusedDrift, fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
 	}
 	return nil
 }
@@ -115,7 +150,7 @@ func (m *item) checkDefinition() error {
 // where two must agree, two do.
 func (m *item) checkEditor(person uuid.UUID) error {
 	if slices.Contains(m.editors, person) && m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
-		return fault.New(fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
+		return fault.Coded(RefusedOwnEdit, fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
 	}
 	return nil
 }
@@ -212,30 +247,42 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	if err != nil {
 		return countedVote{}, err
 	}
-	if err := m.checkDefinition(); err != nil {
+	after, err := m.vote(s.by)
+	if err != nil {
 		return countedVote{}, err
 	}
+	m.round = after
+	return countedVote{m, after.digest}, nil
+}
+
+// vote returns the round of votes with the vote of somebody who may decide, or
+// why that vote does not count. It changes nothing. Approving counts votes by it,
+// and the inbox says by it whose would count.
+func (m *item) vote(by Decider) (round, error) {
+	if err := m.checkDefinition(); err != nil {
+		return round{}, err
+	}
 	if m.now.Mode == envelope.ModeDeny {
-		return countedVote{}, fault.New(fault.Conflict, "policy denies this by now: %s", m.now.Source)
+		return round{}, fault.Coded(RefusedPolicy, fault.Conflict, "policy denies this by now: %s", m.now.Source)
 	}
 	bound, _, err := ComputeDigest(&m.Action)
 	if err != nil {
-		return countedVote{}, fault.Wrap(err, fault.Conflict, "the arguments of action %s cannot be read", m.action)
+		return round{}, &fault.Error{Kind: fault.Conflict, Code: RefusedUnreadable, Cause: err, Text: fmt.Sprintf("the arguments of action %s cannot be read", m.action)}
 	}
-	digest := bound.Bytes()
-	if m.digest != nil && !slices.Equal(m.digest, digest) {
+	after := m.round
+	after.digest, after.needed = bound.Bytes(), bound.Needed
+	if m.digest != nil && !slices.Equal(m.digest, after.digest) {
 		// What the others agreed to was under another policy.
-		m.round, m.given, m.voters = m.round+1, 0, nil
+		after.number, after.given, after.voters = m.number+1, 0, nil
 	}
-	if err := m.checkEditor(s.by.person()); err != nil {
-		return countedVote{}, err
+	if err := m.checkEditor(by.person()); err != nil {
+		return round{}, err
 	}
-	if slices.Contains(m.voters, s.by.person()) {
-		return countedVote{}, fault.New(fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
+	if slices.Contains(after.voters, by.person()) {
+		return round{}, fault.Coded(RefusedVoted, fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
 	}
-	m.digest, m.needed, m.given = digest, bound.Needed, m.given+1
-	m.voters = append(m.voters, s.by.person())
-	return countedVote{m, digest}, nil
+	after.given, after.voters = after.given+1, append(slices.Clone(after.voters), by.person())
+	return after, nil
 }
 
 // deny refuses envelopes.

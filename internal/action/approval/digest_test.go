@@ -102,7 +102,7 @@ func TestSeenIsOfWhatIsShown(t *testing.T) {
 	id := o.accept(message(typo)).Action
 	v := o.view(id)
 
-	inbox, err := o.service.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
+	inbox, err := o.service.Inbox(t.Context(), o.decider("ada"), approval.InboxQuery{Most: 10})
 	if err != nil || len(inbox) != 1 || inbox[0].ETag != approval.ETag(v) {
 		t.Errorf("Inbox = %+v, %v, want the seen of the view, %s", inbox, err, approval.ETag(v))
 	}

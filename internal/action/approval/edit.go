@@ -60,7 +60,7 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 	if m.Args, err = storeEdit(ctx, s.tx, s.by, m.action, was, args, m.now.ID, s.settings.Version, e); err != nil {
 		return err
 	}
-	m.decided, m.round, m.given, m.digest, m.voters = m.now.ID, m.round+1, 0, nil, nil
+	m.decided, m.round = m.now.ID, round{number: m.number + 1, needed: m.needed}
 	m.editors = append(m.editors, s.by.person())
 	return audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Edited, Actor: s.by.actor(), Items: []audit.Item{{
 		Action: m.action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired, Note: note,

@@ -2,18 +2,25 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/visible"
 )
 
 // InboxKind is why something waits for a person.
@@ -32,14 +39,34 @@ const (
 
 // InboxItem is something that waits for a person.
 type InboxItem struct {
-	Kind       InboxKind
-	Action     envelope.ActionID
-	Tool       policy.Key
+	Kind   InboxKind
+	Action envelope.ActionID
+	Tool   policy.Key
+	// Args are as InboxQuery.Show returned them. Of a summary they are nil, and
+	// Preview is the beginning of their text, Cut whether that is not all.
 	Args       json.RawMessage
+	Preview    string
+	Cut        bool
 	Risk       envelope.Risk
 	Session    string
 	Automation string
 	Employee   envelope.EmployeeID
+	// ProposedBy is who proposed it; empty for Countersign itself.
+	ProposedBy envelope.Actor
+	// Title is the tool's own.
+	Title  string
+	Effect envelope.Effect
+	// Recipients are whom the shown arguments address, by the tool's pointers.
+	// RecipientsCut says that there are more.
+	Recipients    []string
+	RecipientsCut bool
+	// Bucket is the rate bucket that it goes through.
+	Bucket string
+	// MustRunBefore is the proposal's own deadline; zero where there is none.
+	MustRunBefore time.Time
+	// Refused is why an approval by the caller would not count, one of the codes
+	// Refused…; empty where it would.
+	Refused string
 	// Since is when it was proposed; or, of unknown outcome, lost.
 	Since time.Time
 	// ExpiresAt is until when it can be decided; zero where it does not end.
@@ -65,8 +92,6 @@ type InboxItem struct {
 	// Reversible reports whether nothing stays of it, or there is a way to revert
 	// it, as its tool is in the catalog now.
 	Reversible bool
-
-	toolDigest []byte
 }
 
 // The words of InboxItem.Drift.
@@ -76,52 +101,295 @@ const (
 	driftAccepted = "the tool's definition, or the address of its source, is not the one that an operator accepted"
 )
 
-// Inbox returns what waits for a person behind an id, at most so much, oldest
-// first.
-func (d *Service) Inbox(ctx context.Context, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
+// InboxOrder says which items of the inbox come first; InboxPlace is a place in it.
+type InboxOrder string
+
+// The orders. What does not expire comes after all that does, and of the same
+// expiry or risk the oldest is first.
+const (
+	InboxOldest InboxOrder = "oldest"
+	InboxNewest InboxOrder = "newest"
+	InboxExpiry InboxOrder = "expiry"
+	InboxRisk   InboxOrder = "risk"
+)
+
+// InboxFilter narrows the inbox; its zero fields do not.
+type InboxFilter struct {
+	Kinds []InboxKind
+	// Tool is the name at its source.
+	Source, Tool, Session, Automation string
+	Risks                             []envelope.Risk
+	Escalated                         *bool
+	// ExpiresBefore leaves what expires then or later, or never.
+	ExpiresBefore time.Time
+}
+
+// InboxPlace is the place of an item in every order. It stays where it is as long
+// as the item waits.
+type InboxPlace struct {
+	Action envelope.ActionID
+	// ExpiresAt is zero where the item does not expire.
+	ExpiresAt time.Time
+	Risk      envelope.Risk
+}
+
+// Place returns the item's place.
+func (it *InboxItem) Place() InboxPlace {
+	return InboxPlace{Action: it.Action, ExpiresAt: it.ExpiresAt, Risk: it.Risk}
+}
+
+// compare returns the order of two places, negative where p comes first.
+func (p InboxPlace) compare(other InboxPlace, order InboxOrder) int {
+	byAge := bytes.Compare(p.Action[:], other.Action[:])
+	switch order {
+	case InboxOldest:
+	case InboxNewest:
+		return -byAge
+	case InboxExpiry:
+		return cmp.Or(expiryOf(p).Compare(expiryOf(other)), byAge)
+	case InboxRisk:
+		return cmp.Or(cmp.Compare(riskRank(p.Risk), riskRank(other.Risk)), byAge)
+	}
+	return byAge
+}
+
+// expiryOf returns when an item expires, as the query InboxItems orders by it.
+func expiryOf(p InboxPlace) time.Time {
+	if p.ExpiresAt.IsZero() {
+		return time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return p.ExpiresAt
+}
+
+// riskRank returns the rank of a risk, as the query InboxItems orders by it.
+func riskRank(r envelope.Risk) int32 {
+	return int32(policy.RiskRank(envelope.RiskHigh) - policy.RiskRank(r) + 1) // 1 to 3
+}
+
+// InboxQuery asks for a part of the inbox.
+type InboxQuery struct {
+	InboxFilter
+	// Order is InboxOldest if it is empty.
+	Order InboxOrder
+	// After is the place of the last item of the part before; nil begins.
+	After *InboxPlace
+	Most  int
+	// Show returns arguments as the caller may see them; nil shows all.
+	Show func(json.RawMessage) json.RawMessage
+	// Preview, if it is not zero, shows so many bytes of the arguments in place of
+	// all of them.
+	Preview int
+}
+
+// readAtOnce bounds the items whose arguments are in memory at the same time.
+const readAtOnce = 50
+
+// Inbox returns what waits for a person, and what the caller could do about it: at
+// most so much, behind a place, in an order.
+func (d *Service) Inbox(ctx context.Context, by Decider, q InboxQuery) ([]InboxItem, error) {
 	var all []InboxItem
-	err := postgres.InTx(ctx, d.db, postgres.API(tenant), func(tx pgx.Tx) error {
-		waiting, err := inboxApprovals(ctx, tx, tenant, after, most)
+	err := postgres.InTx(ctx, d.db, postgres.API(by.Tenant).Snapshot(), func(tx pgx.Tx) error {
+		snap, err := d.catalog.Current(ctx, tx, by.Tenant)
 		if err != nil {
 			return err
 		}
-		lost, err := inboxUnknown(ctx, tx, tenant, after, most)
-		if err != nil {
+		if all, err = inboxItems(ctx, tx, by.Tenant, q); err != nil {
 			return err
 		}
-		stayed, err := inboxCompensations(ctx, tx, tenant, after, most)
-		if err != nil {
-			return err
-		}
-		snap, err := d.catalog.Current(ctx, tx, tenant)
-		if err != nil {
-			return err
-		}
-		for i := range waiting {
-			waiting[i].Drift = drift(snap, &waiting[i])
-		}
-		all = slices.Concat(waiting, lost, stayed)
-		for i := range all {
-			tool, ok := snap.Tool(all[i].Tool)
-			all[i].Reversible = ok && tool.Reversible()
+		for part := range slices.Chunk(all, readAtOnce) {
+			if err := fill(ctx, tx, by, snap, q, part); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b InboxItem) int { return bytes.Compare(a.Action[:], b.Action[:]) })
-	return all[:min(len(all), most)], nil
+	return all, err
 }
 
-func drift(snap *settings.Settings, it *InboxItem) string {
-	tool, ok := snap.Tool(it.Tool)
+// The bounds of InboxCounts.
+const (
+	maxCounted = 5000
+	maxTools   = 20
+	// expiringWithin is how soon what counts as expiring does.
+	expiringWithin = time.Hour
+)
+
+// InboxCounts counts what waits for a person: each number up to 5,000, by items
+// without their arguments.
+func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f InboxFilter, now time.Time) (wire.InboxCounts, error) {
+	var c wire.InboxCounts
+	soon := now.Add(expiringWithin)
+	err := postgres.InTx(ctx, d.db, postgres.API(tenant).Snapshot(), func(tx pgx.Tx) error {
+		counted := make(map[InboxKind][]InboxItem)
+		for _, kind := range f.kinds() {
+			one := f
+			one.Kinds = []InboxKind{kind}
+			items, err := inboxItems(ctx, tx, tenant, InboxQuery{InboxFilter: one, Most: maxCounted + 1})
+			if err != nil {
+				return err
+			}
+			counted[kind] = items
+		}
+		c = countItems(counted, soon)
+		if len(counted[InboxApproval]) <= maxCounted {
+			return nil
+		}
+		// Of what was not read, some may be urgent. An index finds those.
+		escalated, expiring := f, f
+		escalated.Escalated = new(true)
+		if expiring.ExpiresBefore.IsZero() || expiring.ExpiresBefore.After(soon) {
+			expiring.ExpiresBefore = soon
+		}
+		var err error
+		if f.Escalated == nil || *f.Escalated {
+			if c.Escalated, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: escalated}); err != nil {
+				return err
+			}
+		}
+		c.Expiring, err = countApprovals(ctx, tx, tenant, InboxQuery{InboxFilter: expiring, Order: InboxExpiry})
+		return err
+	})
+	return c, err
+}
+
+// countApprovals counts actions to decide about, up to maxCounted.
+func countApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) (int, error) {
+	q.Kinds, q.Most = []InboxKind{InboxApproval}, maxCounted
+	items, err := inboxItems(ctx, tx, tenant, q)
+	return len(items), err
+}
+
+// kinds returns the kinds that the filter leaves.
+func (f InboxFilter) kinds() []InboxKind {
+	if len(f.Kinds) > 0 {
+		return f.Kinds
+	}
+	return []InboxKind{InboxApproval, InboxUnknown, InboxCompensation}
+}
+
+// countItems counts items of each kind, of which there may be one more than
+// maxCounted.
+func countItems(counted map[InboxKind][]InboxItem, soon time.Time) wire.InboxCounts {
+	c := wire.InboxCounts{Tools: []wire.ToolCount{}}
+	tools := make(map[policy.Key]int)
+	for kind, items := range counted {
+		n := min(len(items), maxCounted)
+		switch kind {
+		case InboxApproval:
+			c.ByKind.Approval = n
+		case InboxUnknown:
+			c.ByKind.Unknown = n
+		case InboxCompensation:
+			c.ByKind.Compensation = n
+		}
+		c.Total += n
+		c.Capped = c.Capped || len(items) > maxCounted
+		for _, it := range items[:n] {
+			tools[it.Tool]++
+			if it.Escalated {
+				c.Escalated++
+			}
+			if !it.ExpiresAt.IsZero() && it.ExpiresAt.Before(soon) {
+				c.Expiring++
+			}
+		}
+	}
+	if c.Total > maxCounted {
+		c.Total, c.Capped = maxCounted, true
+	}
+	for key, n := range tools {
+		c.Tools = append(c.Tools, wire.ToolCount{Tool: key.String(), Count: n})
+	}
+	slices.SortFunc(c.Tools, func(a, b wire.ToolCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Tool, b.Tool))
+	})
+	c.Tools = c.Tools[:min(len(c.Tools), maxTools)]
+	return c
+}
+
+// fill sets what the items of a part of the inbox have beside their places.
+func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q InboxQuery, part []InboxItem) error {
+	ids := make([]uuid.UUID, len(part))
+	for i, it := range part {
+		ids[i] = uuid.UUID(it.Action)
+	}
+	items, err := readUnlocked(ctx, tx, by, ids)
+	if err != nil {
+		return err
+	}
+	s := &decisionTx{tx: tx, by: by, settings: snap, items: items}
+	s.resolveTools()
+	if err := s.decideAll(ctx); err != nil {
+		return err
+	}
+	if err := addDetails(ctx, tx, by, snap, part); err != nil {
+		return err
+	}
+	for i := range part {
+		if m, ok := items[part[i].Action]; ok {
+			part[i].show(m, by, q)
+		}
+	}
+	return nil
+}
+
+// show sets what an item shows of its action.
+func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
+	it.Risk, it.Session, it.Automation, it.Employee = m.Risk, m.Session, m.Automation, m.Employee
+	it.Reversible = m.Tool != nil && m.Tool.Reversible()
+	if it.Kind == InboxApproval {
+		it.Needed, it.Given = m.needed, m.given
+		it.Drift = m.drift()
+		it.ETag = etag(m.Args, m.toolDigest, m.decided, m.number)
+		it.Refused = m.refused(by)
+	}
+	args := m.Args
+	if q.Show != nil {
+		args = q.Show(args)
+	}
+	if m.Tool != nil {
+		it.Title = m.Tool.Title
+		it.Recipients, it.RecipientsCut = recipients(contact.Find(args, m.Tool.Recipients), q.Preview)
+	}
+	if it.Args = args; q.Preview > 0 {
+		it.Preview, it.Cut = visible.Cut(string(args), q.Preview)
+		it.Args = nil
+	}
+}
+
+// refused returns why an approval by somebody would not count, as approving
+// answers it; empty if it would.
+func (m *item) refused(by Decider) string {
+	err := m.checkDecider(by)
+	if err == nil {
+		_, err = m.vote(by)
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// recipients returns the first of some recipients: as many bytes as a check of
+// them reads, or as a preview shows.
+func recipients(found []string, preview int) (first []string, cut bool) {
+	left := cmp.Or(preview, decision.MaxRecipientBytes)
+	for i, r := range found {
+		if left -= len(r); left < 0 {
+			return found[:i], true
+		}
+	}
+	return found, false
+}
+
+// drift says what is wrong with the tool's definition; empty if nothing.
+func (m *item) drift() string {
 	switch {
-	case !ok:
+	case m.Tool == nil:
 		return driftGone
-	case !tool.Is(it.toolDigest):
+	case !m.Tool.Is(m.toolDigest):
 		return driftSince
-	case tool.Drifted():
+	case m.Tool.Drifted():
 		return driftAccepted
 	}
 	return ""

@@ -16,7 +16,12 @@ import (
 
 func (o fixture) inbox(after envelope.ActionID, most int) []approval.InboxItem {
 	o.t.Helper()
-	all, err := o.service.Inbox(o.t.Context(), o.tenant, after, most)
+	return o.inboxOf(approval.InboxQuery{After: &approval.InboxPlace{Action: after}, Most: most})
+}
+
+func (o fixture) inboxOf(q approval.InboxQuery) []approval.InboxItem {
+	o.t.Helper()
+	all, err := o.service.Inbox(o.t.Context(), o.decider("anybody"), q)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -28,7 +28,12 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: uuid.UUID(by.Tenant), ActionIds: locked})
+	return readUnlocked(ctx, tx, by, locked)
+}
+
+// readUnlocked is read without the locks, for who only wants to know.
+func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, ids []uuid.UUID) (map[envelope.ActionID]*item, error) {
+	rows, err := dbsqlc.New().ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +64,7 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 		Action: decision.Action{Proposal: settings.Proposal{
 			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,
 		}},
-		decided: r.DecisionID, round: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters, edited: r.Edited, editors: r.Editors,
+		decided: r.DecisionID, round: round{number: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters}, edited: r.Edited, editors: r.Editors,
 	}
 	if len(r.ApprovalDigest) > 0 {
 		m.digest = r.ApprovalDigest
@@ -75,7 +80,7 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decis
 	}
 	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, c := range counted {
-		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.round)), append(v.ApprovalDigests, orEmpty(c.digest))
+		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.number)), append(v.ApprovalDigests, orEmpty(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
 		p.ApprovalDigests = append(p.ApprovalDigests, c.item.digest)
 	}
@@ -176,49 +181,6 @@ func reminderFromRow(r dbsqlc.ApprovalsEscalatingRow) reminder {
 
 func stillWaiting(all []reminder) []reminder {
 	return slices.DeleteFunc(slices.Clone(all), func(r reminder) bool { return !r.waits })
-}
-
-func inboxApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
-	rows, err := dbsqlc.New().InboxApprovals(ctx, tx, &dbsqlc.InboxApprovalsParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
-	return postgres.Map(rows, err, func(r dbsqlc.InboxApprovalsRow) InboxItem {
-		return InboxItem{
-			Kind: InboxApproval, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
-			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
-			Since: r.CreatedAt, ExpiresAt: r.ExpiresAt, Needed: int(r.Needed), Given: int(r.Given), ApprovedBy: actors(r.Voters), EditedBy: envelope.Actor(postgres.OrZero(r.EditedBy)),
-			Escalated: r.EscalatedAt != nil, Policy: r.ModeSource, Note: postgres.OrZero(r.DecisionNote),
-			ETag: etag(r.Args, r.ToolDigest, r.DecisionID, int(r.Round)), toolDigest: r.ToolDigest,
-		}
-	})
-}
-
-func actors(texts []string) []envelope.Actor {
-	all := make([]envelope.Actor, len(texts))
-	for i, t := range texts {
-		all[i] = envelope.Actor(t)
-	}
-	return all
-}
-
-func inboxUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
-	rows, err := dbsqlc.New().InboxUnknown(ctx, tx, &dbsqlc.InboxUnknownParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
-	return postgres.Map(rows, err, func(r dbsqlc.InboxUnknownRow) InboxItem {
-		return InboxItem{
-			Kind: InboxUnknown, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
-			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
-			Since: r.LostAt, Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
-		}
-	})
-}
-
-func inboxCompensations(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID, most int) ([]InboxItem, error) {
-	rows, err := dbsqlc.New().WorkflowInbox(ctx, tx, &dbsqlc.WorkflowInboxParams{TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: int64(most)})
-	return postgres.Map(rows, err, func(r dbsqlc.WorkflowInboxRow) InboxItem {
-		return InboxItem{
-			Kind: InboxCompensation, Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
-			Args: r.Args, Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
-			Since: r.UpdatedAt, Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message), Workflow: r.WorkflowID,
-		}
-	})
 }
 
 // violations are the faults for the constraints of this package's tables that

@@ -220,8 +220,8 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	o := newFixture(t)
 	id := o.compensation()
 	first := *o.get(id).Steps[1].ReversalAction
-	service, _ := o.approvals()
-	inbox, err := service.Inbox(t.Context(), o.tenant, envelope.ActionID{}, 10)
+	service, ada := o.approvals()
+	inbox, err := service.Inbox(t.Context(), ada, approval.InboxQuery{Most: 10})
 	if err != nil || len(inbox) != 1 || inbox[0].Kind != approval.InboxCompensation || workflow.ID(inbox[0].Workflow) != id || inbox[0].Code != "tool_error" {
 		t.Errorf("the inbox holds %+v, %v", inbox, err)
 	}

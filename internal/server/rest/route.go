@@ -82,6 +82,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/proposals/{id}", Operation: "getProposal", Roles: readers, Scope: identity.ActionsRead}, handle: request.WithAction(insight.SQLProposal)},
 
 		{Route: access.Route{Pattern: "GET /api/v1/inbox", Operation: "getInbox", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.Inbox},
+		{Route: access.Route{Pattern: "GET /api/v1/inbox/counts", Operation: "getInboxCounts", Roles: readers, Scope: identity.ActionsRead}, handle: approvals.InboxCounts},
 		{Route: access.Route{Pattern: "GET /api/v1/reviews", Operation: "listReviews", Roles: readers, Scope: identity.PolicyRead}, handle: approvals.Reviews},
 		{Route: access.Route{Pattern: "PUT /api/v1/reviews/{tool}", Operation: "putReview", Roles: admin, Scope: identity.PolicyWrite}, maxBody: one, handle: request.WithBody(approvals.PutReview)},
 		{Route: access.Route{Pattern: "DELETE /api/v1/reviews/{tool}", Operation: "deleteReview", Roles: admin, Scope: identity.PolicyWrite}, handle: approvals.DeleteReview},

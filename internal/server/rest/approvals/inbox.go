@@ -1,7 +1,12 @@
 package approvals
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -10,36 +15,147 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// cursorInbox is the name of the inbox in cursors.
+// cursorInbox begins the names of the inbox in cursors: each order is a list of
+// its own.
 const cursorInbox = "inbox"
+
+// GET /api/v1/inbox lists what waits for a person.
+func Inbox(c *request.Call) error {
+	limit, err := c.Limit()
+	if err != nil {
+		return err
+	}
+	filter, err := inboxFilter(c)
+	if err != nil {
+		return err
+	}
+	q := approval.InboxQuery{
+		InboxFilter: filter, Order: approval.InboxOrder(c.Query.Get("order")), Most: limit + 1,
+		Show: func(args json.RawMessage) json.RawMessage { return access.Args(c.By, args) },
+	}
+	list := inboxList(q.Order)
+	if q.After, err = inboxPlace(list, c.Query.Get("cursor")); err != nil {
+		return err
+	}
+	if c.Summary() {
+		q.Preview = request.PreviewBytes
+	}
+	all, err := c.Approval.Inbox(c.R.Context(), decider(c), q)
+	if err != nil {
+		return err
+	}
+	page := wire.Page[wire.InboxItem]{Items: request.Map(all[:min(len(all), limit)], inboxItemsFor(c))}
+	if len(all) > limit {
+		page.NextCursor = new(inboxCursor(list, all[limit-1].Place()))
+	}
+	return c.JSON(http.StatusOK, page)
+}
+
+// GET /api/v1/inbox/counts counts what waits for a person.
+func InboxCounts(c *request.Call) error {
+	filter, err := inboxFilter(c)
+	if err != nil {
+		return err
+	}
+	counts, err := c.Approval.InboxCounts(c.R.Context(), c.By.Tenant, filter, time.Now())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, counts)
+}
+
+// inboxFilter reads the filter from the query.
+func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
+	q := c.Query
+	f.Session, f.Automation = q.Get("session"), q.Get("automation")
+	f.Kinds, f.Risks = request.Several[approval.InboxKind](c, "kind"), request.Several[envelope.Risk](c, "risk")
+	if text := q.Get("escalated"); text != "" {
+		f.Escalated = new(text == "true")
+	}
+	if f.Source, f.Tool, err = request.SelectTools(q.Get("source"), q.Get("tool"), "/query/tool"); err != nil {
+		return f, err
+	}
+	f.ExpiresBefore, err = c.QueryTime("expires_before")
+	return f, err
+}
+
+// inboxItemsFor returns what shows an item to the caller.
+func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
+	refused := make(map[approval.InboxKind]bool)
+	for kind, operation := range map[approval.InboxKind]string{
+		approval.InboxApproval: "approveAction", approval.InboxUnknown: "resolveDeadLetter", approval.InboxCompensation: "resolveWorkflow",
+	} {
+		refused[kind] = c.Routes.Admit(c.By, operation) != nil
+	}
+	return func(it approval.InboxItem) wire.InboxItem {
+		if refused[it.Kind] {
+			it.Refused = approval.RefusedRole
+		}
+		return inboxItemFrom(it)
+	}
+}
 
 func inboxItemFrom(it approval.InboxItem) wire.InboxItem {
 	shown := wire.InboxItem{
-		Kind: string(it.Kind), ActionID: it.Action, Tool: it.Tool.String(), Args: it.Args, Risk: it.Risk,
+		Kind: string(it.Kind), ActionID: it.Action, Tool: it.Tool.String(), Title: it.Title, Args: it.Args, Risk: it.Risk, Effect: it.Effect,
+		ProposedBy: it.ProposedBy, Recipients: append([]string{}, it.Recipients...), RecipientsCut: it.RecipientsCut, RateBucket: it.Bucket,
+		MayDecide: it.Refused == "", WhyNot: it.Refused,
 		SessionID: it.Session, AutomationID: it.Automation, EmployeeID: it.Employee, Since: it.Since.UTC(),
 		Needed: it.Needed, Given: it.Given, ApprovedBy: append([]envelope.Actor{}, it.ApprovedBy...), EditedBy: it.EditedBy, Escalated: it.Escalated, Reversible: it.Reversible,
 		Policy: it.Policy, Note: it.Note, Drift: it.Drift, ETag: it.ETag, Code: it.Code, Message: it.Message, WorkflowID: it.Workflow,
 	}
+	if it.Args == nil {
+		shown.ArgsPreview, shown.ArgsCut = &it.Preview, &it.Cut
+	}
 	if !it.ExpiresAt.IsZero() {
 		shown.ExpiresAt = new(it.ExpiresAt.UTC())
+	}
+	if !it.MustRunBefore.IsZero() {
+		shown.MustRunBefore = new(it.MustRunBefore.UTC())
 	}
 	return shown
 }
 
-// GET /api/v1/inbox lists what waits for a person.
-func Inbox(c *request.Call) error {
-	after, limit, err := c.Page(cursorInbox)
+// inboxList returns the name of the inbox in an order, in cursors.
+func inboxList(order approval.InboxOrder) string {
+	if order == "" || order == approval.InboxOldest {
+		return cursorInbox
+	}
+	return cursorInbox + "-" + string(order)
+}
+
+// inboxCursor returns the cursor of the place of an item.
+func inboxCursor(list string, p approval.InboxPlace) string {
+	expires := ""
+	if !p.ExpiresAt.IsZero() {
+		expires = strconv.FormatInt(p.ExpiresAt.UnixMicro(), 10)
+	}
+	return request.WriteTextCursor(list, fmt.Sprintf("%s %s %s", p.Action, p.Risk, expires))
+}
+
+// inboxPlace returns the place of a cursor that inboxCursor returned; nil for "",
+// the beginning.
+func inboxPlace(list, cursor string) (*approval.InboxPlace, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	text, err := request.ParseTextCursor(list, cursor, "/query/cursor")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	shown := func(it approval.InboxItem) wire.InboxItem {
-		it.Args = access.Args(c.By, it.Args)
-		return inboxItemFrom(it)
+	wrong := request.Invalid("/query/cursor", envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
+	parts := strings.Split(text, " ")
+	var p approval.InboxPlace
+	if len(parts) != 3 || p.Action.UnmarshalText([]byte(parts[0])) != nil || !envelope.Risk(parts[1]).Valid() {
+		return nil, wrong
 	}
-	all, err := c.Approval.Inbox(c.R.Context(), c.By.Tenant, after, limit+1)
-	if err != nil {
-		return err
+	p.Risk = envelope.Risk(parts[1])
+	if parts[2] != "" {
+		micros, err := strconv.ParseInt(parts[2], 10, 64)
+		if err != nil {
+			return nil, wrong
+		}
+		p.ExpiresAt = time.UnixMicro(micros)
 	}
-	return c.JSON(http.StatusOK, request.PageOf(all, limit, cursorInbox, shown,
-		func(it approval.InboxItem) envelope.ActionID { return it.Action }))
+	return &p, nil
 }

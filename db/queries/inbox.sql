@@ -1,0 +1,119 @@
+-- name: InboxDetails :many
+-- What the inbox shows of actions beside what a decision needs to know.
+SELECT
+    a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
+    a.proposed_by, coalesce(t.operator_id, l.operator_id, o.operator_id, '00000000-0000-0000-0000-000000000000')::uuid AS operator_id,
+    coalesce(t.name, 'login ' || l.login, o.name, '')::text AS proposer,
+    ARRAY(
+        SELECT v.actor FROM votes v
+        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
+        ORDER BY v.at
+    )::text[] AS voters
+FROM actions a
+JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
+LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
+LEFT JOIN db_logins l ON l.tenant_id = a.tenant_id AND l.login_id = a.proposed_by
+LEFT JOIN operators o ON o.tenant_id = a.tenant_id AND o.operator_id = a.proposed_by
+WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
+
+-- name: InboxItems :many
+-- What waits for a person, after a place: actions to decide about, actions of
+-- which somebody has to find out whether they happened, and steps of workflows
+-- that were done and could not be taken back. Each kind has at most so many, in
+-- the order that is asked for; what does not expire comes after all that does.
+--
+-- It is planned for its values (postgres.PlanAnew): the planner then drops the
+-- conditions and orders that are not asked for, and reads the one index that has
+-- the order. Expiry is compared as a difference, which no index has: without
+-- statistics the planner would take the index of expiry for every order, read all
+-- that waits, and sort it.
+(
+    SELECT
+        'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        a.approval_expires_at AS expires_at, (p.escalated_at IS NOT NULL)::boolean AS escalated,
+        NULL::timestamptz AS since, NULL::uuid AS workflow_id, NULL::text AS code, NULL::text AS message
+    FROM actions a
+    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+    LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+    WHERE 'approval' = ANY (@kinds::text[])
+        AND a.tenant_id = @tenant_id AND a.approval_state = 'required' AND a.approval_expires_at - now() > interval '0'
+        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+        AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
+        AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
+        AND (sqlc.narg(escalated)::boolean IS NULL OR (p.escalated_at IS NOT NULL) = sqlc.narg(escalated))
+        AND (sqlc.narg(expires_before)::timestamptz IS NULL OR a.approval_expires_at < sqlc.narg(expires_before))
+        AND CASE @sort::text
+            WHEN 'newest' THEN a.action_id < @after
+            WHEN 'expiry' THEN (a.approval_expires_at, a.action_id) > (@after_expiry::timestamptz, @after)
+            WHEN 'risk' THEN (r.risk_rank, a.action_id) > (@after_risk::integer, @after)
+            ELSE a.action_id > @after::uuid
+        END
+    ORDER BY
+        CASE WHEN @sort = 'expiry' THEN a.approval_expires_at END,
+        CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'newest' THEN a.action_id END DESC,
+        a.action_id
+    LIMIT @most::bigint
+)
+UNION ALL
+(
+    SELECT
+        'unknown'::text AS kind, l.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        NULL::timestamptz AS expires_at, false AS escalated, l.created_at AS since, NULL::uuid AS workflow_id, l.code, l.message
+    FROM dead_letters l
+    JOIN actions a ON a.tenant_id = l.tenant_id AND a.action_id = l.action_id
+    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+    WHERE 'unknown' = ANY (@kinds::text[])
+        AND l.tenant_id = @tenant_id AND l.reason = 'unknown'
+        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+        AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
+        AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
+        AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
+        AND sqlc.narg(expires_before)::timestamptz IS NULL
+        AND CASE @sort::text
+            WHEN 'newest' THEN l.action_id < @after
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', l.action_id) > (@after_expiry::timestamptz, @after)
+            WHEN 'risk' THEN (r.risk_rank, l.action_id) > (@after_risk::integer, @after)
+            ELSE l.action_id > @after::uuid
+        END
+    ORDER BY
+        CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'newest' THEN l.action_id END DESC,
+        l.action_id
+    LIMIT @most::bigint
+)
+UNION ALL
+(
+    SELECT
+        'compensation'::text AS kind, s.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,
+        NULL::timestamptz AS expires_at, false AS escalated, w.updated_at AS since, s.workflow_id, s.code, s.message
+    FROM workflows w
+    JOIN workflow_steps s ON s.tenant_id = w.tenant_id AND s.workflow_id = w.workflow_id AND s.state = 'revert_failed'
+    JOIN actions a ON a.tenant_id = s.tenant_id AND a.action_id = s.action_id
+    CROSS JOIN LATERAL (SELECT CASE a.risk WHEN 'high' THEN 1 WHEN 'medium' THEN 2 ELSE 3 END AS risk_rank) r
+    WHERE 'compensation' = ANY (@kinds::text[])
+        AND w.tenant_id = @tenant_id AND w.state = 'compensation_failed'
+        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+        AND (sqlc.narg(session)::text IS NULL OR a.session_id = sqlc.narg(session))
+        AND (sqlc.narg(automation)::text IS NULL OR a.automation_id = sqlc.narg(automation))
+        AND (cardinality(@risk_ranks::integer[]) = 0 OR r.risk_rank = ANY (@risk_ranks::integer[]))
+        AND (sqlc.narg(escalated)::boolean IS NULL OR NOT sqlc.narg(escalated))
+        AND sqlc.narg(expires_before)::timestamptz IS NULL
+        AND CASE @sort::text
+            WHEN 'newest' THEN s.action_id < @after
+            WHEN 'expiry' THEN (timestamptz '9999-01-01 00:00:00+00', s.action_id) > (@after_expiry::timestamptz, @after)
+            WHEN 'risk' THEN (r.risk_rank, s.action_id) > (@after_risk::integer, @after)
+            ELSE s.action_id > @after::uuid
+        END
+    ORDER BY
+        CASE WHEN @sort = 'risk' THEN r.risk_rank END,
+        CASE WHEN @sort = 'newest' THEN s.action_id END DESC,
+        s.action_id
+    LIMIT @most::bigint
+);

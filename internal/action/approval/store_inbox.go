@@ -1,0 +1,108 @@
+package approval
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// inboxItems returns the items of a part of the inbox with their places alone.
+func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) ([]InboxItem, error) {
+	if err := postgres.PlanAnew(ctx, tx); err != nil {
+		return nil, err
+	}
+	rows, err := dbsqlc.New().InboxItems(ctx, tx, inboxParams(tenant, q))
+	all, err := postgres.Map(rows, err, func(r dbsqlc.InboxItemsRow) InboxItem {
+		return InboxItem{
+			Kind: InboxKind(r.Kind), Action: envelope.ActionID(r.ActionID), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName},
+			Risk: riskOfRank(r.RiskRank), ExpiresAt: postgres.OrZero(r.ExpiresAt), Escalated: r.Escalated, Since: postgres.OrZero(r.Since),
+			Workflow: postgres.OrZero(r.WorkflowID), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b InboxItem) int { return a.Place().compare(b.Place(), q.Order) })
+	return all[:min(len(all), q.Most)], nil
+}
+
+func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
+	p := &dbsqlc.InboxItemsParams{
+		TenantID: uuid.UUID(tenant), Kinds: []string{}, Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
+		Automation: postgres.OrNull(q.Automation), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
+		Sort: string(q.Order), Most: int64(q.Most),
+	}
+	for _, k := range q.kinds() {
+		p.Kinds = append(p.Kinds, string(k))
+	}
+	for _, r := range q.Risks {
+		p.RiskRanks = append(p.RiskRanks, riskRank(r))
+	}
+	switch {
+	case q.After != nil:
+		p.After, p.AfterExpiry, p.AfterRisk = uuid.UUID(q.After.Action), expiryOf(*q.After), riskRank(q.After.Risk)
+	case q.Order == InboxNewest:
+		p.After = uuid.Max
+	}
+	return p
+}
+
+// riskOfRank returns the risk that riskRank ranks so.
+func riskOfRank(rank int32) envelope.Risk {
+	for _, r := range []envelope.Risk{envelope.RiskHigh, envelope.RiskMedium} {
+		if riskRank(r) == rank {
+			return r
+		}
+	}
+	return envelope.RiskLow
+}
+
+// addDetails sets what the inbox shows of actions beside what a decision needs to
+// know.
+func addDetails(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, part []InboxItem) error {
+	ids := make([]uuid.UUID, len(part))
+	for i, it := range part {
+		ids[i] = uuid.UUID(it.Action)
+	}
+	rows, err := dbsqlc.New().InboxDetails(ctx, tx, &dbsqlc.InboxDetailsParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
+	if err != nil {
+		return err
+	}
+	byID := make(map[envelope.ActionID]*dbsqlc.InboxDetailsRow, len(rows))
+	for i := range rows {
+		byID[envelope.ActionID(rows[i].ActionID)] = &rows[i]
+	}
+	for i := range part {
+		if r, ok := byID[part[i].Action]; ok {
+			part[i].addRow(r, snap)
+		}
+	}
+	return nil
+}
+
+func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) {
+	it.Effect, it.Bucket, it.MustRunBefore = envelope.Effect(r.Effect), snap.Limits.NameOf(r.BucketID), postgres.OrZero(r.MustRunBefore)
+	if r.ProposedBy != nil {
+		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, r.OperatorID)
+	}
+	if it.Kind == InboxApproval {
+		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, actors(r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))
+		it.Policy, it.Note = r.ModeSource, postgres.OrZero(r.DecisionNote)
+	}
+}
+
+func actors(texts []string) []envelope.Actor {
+	all := make([]envelope.Actor, len(texts))
+	for i, t := range texts {
+		all[i] = envelope.Actor(t)
+	}
+	return all
+}

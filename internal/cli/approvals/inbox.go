@@ -1,0 +1,119 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/cli/command"
+)
+
+// Inbox returns the command inbox.
+func Inbox(a *command.App) *cobra.Command {
+	var f client.InboxFilter
+	var counts bool
+	cmd := command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		if counts {
+			return command.Show(a, showCounts)(c.InboxCounts(ctx, f))
+		}
+		page, err := c.Inbox(ctx, f)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		return command.View[wire.InboxItem]{
+			Empty: "Nothing waits for a person.", Head: []string{"ID", "TOOL", "RISK", "SINCE", "LEFT", "WAITS FOR", "ARGUMENTS"},
+			Row: func(it wire.InboxItem) []string {
+				return []string{
+					it.ActionID.String(), it.Tool, string(it.Risk), command.Local(&it.Since), timeLeft(it.ExpiresAt, now),
+					waitsText(it), command.Compact(it.Args),
+				}
+			},
+		}.ShowPage(a)(page, nil)
+	})
+	inboxFlags(cmd, &f)
+	cmd.Flags().BoolVar(&counts, "counts", false, "only count: by kind and by tool, each number up to 5,000")
+	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	return cmd
+}
+
+// inboxFlags adds the flags of the inbox's filter and order.
+func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
+	flags := cmd.Flags()
+	command.ToolFlag(cmd, &f.Tool)
+	flags.StringVar(&f.Source, "source", "", "only those of the source with this `id`")
+	flags.StringVar(&f.Session, "session-id", "", "only what was proposed in this `session`")
+	flags.StringVar(&f.Automation, "automation-id", "", "only what this `automation` proposed")
+	command.WordsFlag(cmd, &f.Kinds, "kind", "only these: approval, unknown, compensation, with commas between", wire.InboxApproval, wire.InboxUnknown, wire.InboxCompensation)
+	command.WordsFlag(cmd, &f.Risks, "risk", "only these: low, medium, high, with commas between", "low", "medium", "high")
+	command.Flag(cmd, "escalated", "bool", "only what has waited so long that more people should know; =false for the others", func(text string) error {
+		escalated, err := strconv.ParseBool(text)
+		f.Escalated = &escalated
+		return err
+	}).NoOptDefVal = "true"
+	command.FutureFlag(cmd, &f.ExpiresBefore, "expires-before", "only what expires before this `time`")
+	command.EnumFlag(cmd, &f.Order, "order", "the first of them: `oldest`, newest, expiry or risk", "oldest", "newest", "expiry", "risk")
+}
+
+// showCounts shows how much waits for a person.
+func showCounts(a *command.App, counts wire.InboxCounts) error {
+	if counts.Total == 0 {
+		return a.Print("Nothing waits for a person.\n")
+	}
+	atLeast := ""
+	if counts.Capped {
+		atLeast = "at least "
+	}
+	err := a.Print("%s%d wait: %d for approval, %d with an unknown outcome, %d failed reversals. %d escalated, %d expire within the hour.\n",
+		atLeast, counts.Total, counts.ByKind.Approval, counts.ByKind.Unknown, counts.ByKind.Compensation, counts.Escalated, counts.Expiring)
+	if err != nil {
+		return err
+	}
+	return command.View[wire.ToolCount]{
+		Head: []string{"TOOL", "WAITING"},
+		Row:  func(t wire.ToolCount) []string { return []string{t.Tool, strconv.Itoa(t.Count)} },
+	}.Show(a)(counts.Tools, nil)
+}
+
+// waitsText says what an item of the inbox waits for.
+func waitsText(it wire.InboxItem) string {
+	switch it.Kind {
+	case wire.InboxCompensation:
+		return "a failed reversal: countersign workflow show " + it.WorkflowID.String()
+	case wire.InboxUnknown:
+		return "somebody to find out whether it happened: countersign dlq resolve"
+	}
+	parts := []string{"approval"}
+	if it.Needed > 1 {
+		parts[0] = fmt.Sprintf("%d of %d approvals", it.Needed-it.Given, it.Needed)
+	}
+	if it.EditedBy != "" {
+		parts = append(parts, "edited by "+it.EditedBy.Brief())
+	}
+	if it.Escalated {
+		parts = append(parts, "escalated")
+	}
+	if !it.Reversible {
+		parts = append(parts, "cannot be reverted")
+	}
+	for _, text := range []string{it.Drift, it.Note} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// timeLeft shows how much of the time to decide is left.
+func timeLeft(until *time.Time, now time.Time) string {
+	if until == nil {
+		return ""
+	}
+	return max(0, until.Sub(now)).Round(time.Second).String()
+}
