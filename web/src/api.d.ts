@@ -13,7 +13,8 @@ export interface paths {
         };
         /**
          * List actions, newest first
-         * @description A page of the tenant's actions; for an agent, of those of its own session.
+         * @description A page of the tenant's actions; for an agent, of those of its own session. A page with filters goes through a bounded
+         *     number of actions, so that it may be short, or empty, and still have a `next_cursor`.
          */
         get: operations["listActions"];
         put?: never;
@@ -1693,6 +1694,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Log in at an issuer
+         * @description Sends the browser to the issuer, by the authorization code flow with PKCE. A login that cannot begin leads to the page
+         *     `/login?problem=CODE`, where CODE is the code of the problem.
+         */
+        get: operations["startLogin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Come back from an issuer
+         * @description Opens a session and leads to the page that was asked for. A login that failed leads to `/login?problem=CODE`:
+         *     `login_refused`, `login_expired`, `no_role`, `no_domain`, `account_disabled`, `issuer_unavailable` or another code.
+         *     Parameters that issuers add are ignored.
+         */
+        get: operations["finishLogin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/session": {
         parameters: {
             query?: never;
@@ -2582,6 +2626,8 @@ export interface components {
                 action_id: components["schemas"]["UUID"];
                 phase: components["schemas"]["Phase"];
             };
+            /** @description The trace of the request that proposed it, and of its attempts; absent if none was recorded. */
+            trace_id?: string;
         };
         /** @description Selects actions. All that is given must hold, and something must be. */
         RevertFilter: {
@@ -3425,6 +3471,18 @@ export interface components {
             default_role?: "operator" | "viewer";
             /** @description If given, only people with a verified e-mail address of one of these are let in. */
             allowed_domains?: string[];
+            /** @description How to call it on the button of the page to log in; left out, by its id. */
+            label?: string;
+            /**
+             * @description What the issuer knows the API as, for people who log in in a browser; the address that they come back to is
+             *     `/auth/callback`. Left out, nobody logs in there in a browser.
+             */
+            web_client_id?: string;
+            /**
+             * @description The secret of that client, if it has one; nothing shows it. Left out, the stored one is kept, but not for another
+             *     issuer or client; empty, there is none.
+             */
+            web_client_secret?: string;
         };
         IdentityProvider: {
             etag?: components["schemas"]["EntityTag"];
@@ -3439,6 +3497,9 @@ export interface components {
             /** @enum {string} */
             default_role?: "operator" | "viewer";
             allowed_domains?: string[];
+            label?: string;
+            web_client_id?: string;
+            has_web_client_secret?: boolean;
         };
         /**
          * @description What of the scope is meant: an employee's UUID, a bucket's name, a source's id, source:tool, or a recipient as
@@ -5353,6 +5414,19 @@ export interface operations {
     listActions: {
         parameters: {
             query?: {
+                /** @description Only those in one of these phases, with commas between. */
+                phase?: string;
+                /** @description Only those of one of these risks, with commas between. */
+                risk?: string;
+                /** @description Only those that were proposed at this time or later. */
+                since?: string;
+                /** @description Only those that were proposed before this time. */
+                until?: string;
+                order?: "newest" | "oldest";
+                employee_id?: components["schemas"]["UUID"];
+                automation_id?: components["schemas"]["Name"];
+                /** @description Only the steps of this workflow. */
+                workflow_id?: components["schemas"]["UUID"];
                 status?: components["schemas"]["Status"];
                 approval?: components["schemas"]["Approval"];
                 /** @description Only those of the tools of this pattern. */
@@ -9446,6 +9520,71 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["LoginOptions"];
                 };
+            };
+            400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    startLogin: {
+        parameters: {
+            query: {
+                /** @description The name of the tenant; left out, the only one. */
+                organisation?: string;
+                provider: string;
+                /** @description The page to go to afterwards. Anything but a path of this server is the first page. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the issuer. */
+            302: {
+                headers: {
+                    Location?: string;
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description To the page to log in, with the code of a problem. */
+            303: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    finishLogin: {
+        parameters: {
+            query?: {
+                state?: string;
+                code?: string;
+                iss?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To a page of this server. */
+            303: {
+                headers: {
+                    Location?: string;
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Invalid"];
             503: components["responses"]["Busy"];

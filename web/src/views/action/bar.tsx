@@ -10,7 +10,7 @@ export function Bar({ items, ended }: { items: readonly Item[]; ended: boolean }
   if (!first || !last) return null
   const total = duration(Math.max(0, last.to - first.from))
   return (
-    <figure className="bar">
+    <figure className="way-bar">
       <svg viewBox="0 0 1000 14" preserveAspectRatio="none" role="img" aria-label={`Waits and calls over ${total}; the list below has each of them`}>
         {place(all).map((span, i) => (
           <rect key={i} className={`bar-${span.kind}`} x={span.x * 1000} y={span.kind === 'call' ? 0 : 4} width={Math.max(1, span.width * 1000 - 1)} height={span.kind === 'call' ? 14 : 6}>

@@ -44,7 +44,7 @@ export function Doing({ action }: { action: Action }) {
     onSettled: () => refresh(client, id),
   })
   const noUndo = may('undoAction') ?? whyNotUndo(action)
-  const isDead = action.phase === 'failed' || action.phase === 'unknown'
+  const isDead = action.phase === 'failed'
   useCommands([
     { id: 'undo', whyNot: noUndo, run: () => undo.mutate() },
     { id: 'back', run: () => (history.length > 1 ? history.back() : go('/actions')) },
@@ -52,10 +52,9 @@ export function Doing({ action }: { action: Action }) {
   return (
     <>
       <div className="row">
-        {action.phase === 'pending' && <Link className="button primary" href={`/inbox/${id}`}>Decide in the inbox</Link>}
         <Button command="undo" icon="undo" whyNot={noUndo} busy={undo.isPending} onClick={() => undo.mutate()}>Undo</Button>
         <Button icon="left" whyNot={may('revertAction') ?? whyNotRevert(action)} onClick={() => setReverting(true)}>Revert…</Button>
-        {isDead && <Link className="button plain" href={`/dead-letters/${id}`}>{action.phase === 'unknown' ? 'Resolve…' : 'Replay…'}</Link>}
+        {isDead && <Link className="button plain" href={`/dead-letters/${id}`}>Replay…</Link>}
         <Button kind="quiet" command="copy_link" icon="link" onClick={() => void copy(location.href, 'Link copied')}>Copy link</Button>
       </div>
       {undo.error && <ProblemNote error={undo.error} what="It was not taken back" />}

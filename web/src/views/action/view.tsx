@@ -6,6 +6,9 @@ import { duration } from '../../lib/time'
 import { shown } from '../../lib/text'
 import { Chip, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time } from '../../ui'
 import { Waits } from '../../ui/waiting'
+import { Detail } from '../inbox/Detail'
+import '../inbox/inbox.css'
+import '../../form/form.css'
 import './action.css'
 import { Bar } from './bar'
 import { Doing } from './doing'
@@ -36,6 +39,8 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
   const id = envelope.action_id
   const history = useHistory(id)
   const execution = useExecution(id)
+  // Whoever has the link decides here as in the inbox.
+  const decides = phase === 'pending' || phase === 'unknown'
   return (
     <div className="page">
       <header className="stack">
@@ -51,6 +56,11 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
         {action.waiting && <p><Waits waiting={action.waiting} expires={action.decision?.expires_at} /></p>}
         {envelope.result.error && phase !== 'completed' && <p><code>{envelope.result.error.code}</code> <Shown text={envelope.result.error.message} /></p>}
       </header>
+      {decides && (
+        <section className="panel decide-panel" aria-label="Decide">
+          <Detail id={id} item={undefined} onDecided={() => undefined} />
+        </section>
+      )}
       <section className="panel stack" aria-labelledby="way">
         <h2 id="way">What happened</h2>
         {history.error && <ProblemNote error={history.error} what="The history was not loaded" onRetry={() => void history.refetch()} />}
@@ -63,26 +73,34 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
           </>
         )}
       </section>
-      <section className="panel stack" aria-labelledby="args">
-        <h2 id="args">{Number(envelope.result.attempts) > 0 ? 'What was sent' : 'What would be sent'}</h2>
-        <JsonText value={envelope.args} label="Arguments" />
-        {action.decision?.edited && (
-          <details className="open">
-            <summary>As it was proposed, before <Shown text={personOf(action.decision.edited.by)} /> changed it</summary>
-            <JsonText value={action.decision.edited.proposed_args} label="Arguments as proposed" />
-          </details>
-        )}
-        {envelope.result.output !== undefined && (
-          <>
-            <h3>Answer</h3>
-            <JsonText value={envelope.result.output} label="Answer" />
-          </>
-        )}
-      </section>
+      {!decides && <Sent action={action} />}
       <Trace policy={action.policy} />
       <Facts action={action} execution={execution.data} />
       <Related action={action} execution={execution.data} error={execution.error} onRetry={() => void execution.refetch()} />
     </div>
+  )
+}
+
+// Sent shows the arguments, those that were proposed if somebody changed them, and the answer.
+function Sent({ action }: { action: ActionType }) {
+  const { envelope } = action
+  return (
+    <section className="panel stack" aria-labelledby="args">
+      <h2 id="args">{Number(envelope.result.attempts) > 0 ? 'What was sent' : 'What would be sent'}</h2>
+      <JsonText value={envelope.args} label="Arguments" />
+      {action.decision?.edited && (
+        <details className="open">
+          <summary>As it was proposed, before <Shown text={personOf(action.decision.edited.by)} /> changed it</summary>
+          <JsonText value={action.decision.edited.proposed_args} label="Arguments as proposed" />
+        </details>
+      )}
+      {envelope.result.output !== undefined && (
+        <>
+          <h3>Answer</h3>
+          <JsonText value={envelope.result.output} label="Answer" />
+        </>
+      )}
+    </section>
   )
 }
 
@@ -128,7 +146,7 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
 function Facts({ action, execution }: { action: ActionType; execution: Execution | undefined }) {
   const { envelope, effect } = action
   const list = (name: string, value: string) => `/actions?${new URLSearchParams([[name, value]]).toString()}`
-  const traceID = (action as { trace_id?: string }).trace_id
+  const traceID = action.trace_id
   const facts: [name: string, value: React.ReactNode][] = [
     ['Action id', <code>{envelope.action_id}</code>],
     ['External id', envelope.external_id && <Shown text={envelope.external_id} />],

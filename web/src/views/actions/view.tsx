@@ -42,7 +42,7 @@ export default function Actions() {
         <Phases chosen={filter.filter.phase} onChoose={(phases) => filter.change(set(filter.filter, 'phase', phases))} />
       </header>
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
-      {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
+      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
       {rows.error && <ProblemNote error={rows.error} what="The actions were not loaded" onRetry={rows.again} />}
       {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="actions" />}
       {rows.items && filter.problems.length === 0 && (items.length === 0 && rows.ended === 'end' ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (

@@ -123,7 +123,7 @@ function Letters({ filter, onClear }: { filter: Filter; onClear: () => void }) {
   if (items.length === 0 && rows.ended === 'end') return <Nothing filtered={Object.keys(asked).length > 0} onClear={onClear} />
   return (
     <>
-      {fresh > 0 && <Button className="fresh" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
+      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
       <div className="panel list-panel">
         <List
           label="Dead letters" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
