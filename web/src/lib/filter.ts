@@ -62,20 +62,21 @@ const order = (field: Field, value: string) => field.choices?.indexOf(value) ?? 
 // writeFilter returns the query of a URL, without a question mark, in the order of the fields.
 export function writeFilter(fields: readonly Field[], filter: Filter): string {
   const search = new URLSearchParams()
-  for (const { name } of fields) {
+  for (const field of fields) {
+    const { name } = field
     const value = filter[name]
     if (value === undefined || value === '') continue
-    search.append(name, written(value))
+    search.append(name, written(field, value))
   }
   return search.toString()
 }
 
-// written returns a value as the URL and the API have it: several with commas between.
-const written = (value: string | readonly string[]) => (typeof value === 'string' ? value : value.join(','))
+// written returns a value as the URL and the API have it: several with commas between, in the order of the choices.
+const written = (field: Field, value: string | readonly string[]) => (typeof value === 'string' ? value : value.toSorted((a, b) => order(field, a) - order(field, b)).join(','))
 
 // query returns what the API is asked.
 export function query(fields: readonly Field[], filter: Filter): Record<string, string> {
-  return Object.fromEntries(fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, written(filter[f.name]!)]))
+  return Object.fromEntries(fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, written(f, filter[f.name]!)]))
 }
 
 // set returns a filter with one condition set, or taken away where the value is '' or has nothing.
