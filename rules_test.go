@@ -56,6 +56,7 @@ func layers() map[string]layer {
 		"internal/mail/watch":       {2, 1},
 		"internal/mail/quota":       {2, 1},
 		"internal/mail/...":         {2, 2},
+		"internal/mail/mcpmail":     {3, 3},
 
 		"internal/audit":             {3, 0},
 		"internal/jsonref":           {3, 0},

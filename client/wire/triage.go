@@ -9,13 +9,22 @@ import (
 )
 
 // TriageConnection is where a mail account is: host to security of an account of
-// kind imap, path of the other kinds.
+// kind imap, url to names of kind mcp, path of the other kinds.
 type TriageConnection struct {
 	Host     string `json:"host,omitzero"`
 	Port     int    `json:"port,omitzero"`
 	User     string `json:"user,omitzero"`
 	Auth     string `json:"auth,omitzero"`
 	Security string `json:"security,omitzero"`
+	URL      string `json:"url,omitzero"`
+	// Command is the program of an MCP server, with its arguments.
+	Command []string `json:"command,omitempty"`
+	// SecretName is the header, or the program's variable, for the password.
+	SecretName string `json:"secret_name,omitzero"`
+	// Server is the kind of MCP server. Names are those of tools, arguments and
+	// fields that differ, of the kind generic.
+	Server string            `json:"server,omitzero"`
+	Names  map[string]string `json:"names,omitempty"`
 	// Path is on the machine that triage runs on.
 	Path    string   `json:"path,omitzero"`
 	Folders []string `json:"folders,omitempty"`

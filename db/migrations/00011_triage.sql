@@ -16,7 +16,7 @@ CREATE TABLE triage_accounts (
     tenant_id    uuid        NOT NULL CONSTRAINT triage_accounts_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     account_id   uuid        NOT NULL,
     name         text        NOT NULL CONSTRAINT triage_accounts_name_check CHECK (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
-    kind         text        NOT NULL CONSTRAINT triage_accounts_kind_check CHECK (kind IN ('imap', 'maildir', 'mbox', 'eml')),
+    kind         text        NOT NULL CONSTRAINT triage_accounts_kind_check CHECK (kind IN ('imap', 'maildir', 'mbox', 'eml', 'mcp')),
     connection   jsonb       NOT NULL DEFAULT '{}',
     settings     jsonb       NOT NULL DEFAULT '{}',
     proposals    jsonb       NOT NULL DEFAULT '{}',
@@ -32,7 +32,7 @@ CREATE TABLE triage_accounts (
     CONSTRAINT triage_accounts_secret_check CHECK (secret IS NULL OR secret_from IS NULL)
 );
 CREATE UNIQUE INDEX triage_accounts_name_key ON triage_accounts (tenant_id, name);
-COMMENT ON COLUMN triage_accounts.connection IS 'Where the account is: host, port, user and auth, or path; folders to read; trusted_host, whose Authentication-Results are believed.';
+COMMENT ON COLUMN triage_accounts.connection IS 'Where the account is: host, port, user and auth, or url or command, server and names of an MCP server, or path; folders to read; trusted_host, whose Authentication-Results are believed.';
 COMMENT ON COLUMN triage_accounts.settings IS 'What decisions depend on (decide.Settings).';
 COMMENT ON COLUMN triage_accounts.proposals IS 'What proposals take from the configuration (plan.Config).';
 COMMENT ON COLUMN triage_accounts.secret_from IS 'Where the triage process finds the password for reading: a variable or a file. secret is the password itself, encrypted with the key of triage. Neither is a credential of a source.';

@@ -179,6 +179,8 @@ type Triage struct {
 	// Mailboxes are the folders in which accounts of files may be, and Passwords
 	// those with the files that accounts may take their passwords from.
 	Mailboxes, Passwords []string
+	// Programs says that accounts may start programs as MCP servers.
+	Programs bool
 }
 
 // SecretPrefix is how the names of the variables begin from which accounts may
@@ -208,6 +210,8 @@ func (c *Triage) variables() []variable {
 			about: "how long a process holds an account without being heard of, 5s to 1h; after that others take it up"},
 		{name: prefix + "TRIAGE_DNS", standard: "true", parse: boolean(&c.DNS),
 			about: "false looks up no keys and policies of senders, and believes the trusted host of each account alone"},
+		{name: prefix + "TRIAGE_STDIO", standard: "false", parse: boolean(&c.Programs),
+			about: "lets accounts of kind mcp start their programs as this process's user; who sets up accounts can then run any program"},
 		{name: prefix + "TRIAGE_NETWORKS", parse: networks(&c.Networks),
 			about: "addresses and networks, such as 10.1.0.0/16, where mail servers may be besides the public internet"},
 		{name: prefix + "MAILDIRS", parse: folders(&c.Mailboxes),

@@ -92,6 +92,9 @@ type Hints struct {
 	Idempotent  bool
 	Destructive *bool
 	OpenWorld   *bool
+	// Given says that the source gave hints at all, so that what is left out has
+	// MCP's default. It is no part of what is stored and compared.
+	Given bool `json:"-"`
 }
 
 // Call is one attempt at executing an envelope.

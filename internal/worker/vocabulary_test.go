@@ -75,7 +75,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"operators_role_set_check":              {"admin", "operator", "owner", "viewer"},
 		"identity_providers_default_role_check": {"operator", "viewer"},
 		// Triage does not belong to the worker.
-		"triage_accounts_kind_check":     {"eml", "imap", "maildir", "mbox"},
+		"triage_accounts_kind_check":     {"eml", "imap", "maildir", "mbox", "mcp"},
 		"triage_corrections_head_check":  {"act", "category", "priority", "unwanted"},
 		"triage_decisions_again_check":   {"answered", "brought_back", "corrected"},
 		"triage_decisions_reason_check":  {"answered", "brought_back", "corrected", "new"},

@@ -4503,6 +4503,30 @@ export interface components {
              * @enum {string}
              */
             security?: "tls" | "starttls" | "plain";
+            /** @description The MCP mail server, over streamable HTTP. Without TLS it is on the machine of triage. */
+            url?: string;
+            /**
+             * @description The program that is the MCP mail server, with its arguments, in place of url. COUNTERSIGN_TRIAGE_STDIO of triage has
+             *     to allow it.
+             */
+            command?: string[];
+            /**
+             * @description The header in which the MCP server gets the password, or the variable in which the program does. Left out, it is a
+             *     bearer token, or the variable TOKEN.
+             */
+            secret_name?: string;
+            /**
+             * @description The kind of MCP server, which says what its reading tools are called. Left out, generic.
+             * @enum {string}
+             */
+            server?: "generic" | "gmail" | "mcp-mail-server";
+            /**
+             * @description Names of tools, arguments and fields that a server of the kind generic has in place of the usual ones; empty for what
+             *     it does not have.
+             */
+            names?: {
+                [key: string]: string;
+            };
             /** @description An absolute path on the machine that triage runs on. */
             path?: string;
             /** @description The folders to read. Left out, the inbox and the folder of sent mail. */
@@ -4552,7 +4576,7 @@ export interface components {
             junk?: string;
         };
         /** @enum {string} */
-        TriageKind: "imap" | "maildir" | "mbox" | "eml";
+        TriageKind: "imap" | "maildir" | "mbox" | "eml" | "mcp";
         /**
          * @example {
          *       "kind": "imap",

@@ -2,6 +2,7 @@ package triage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,7 +35,7 @@ func where(c wire.TriageConnection) string {
 	if c.Host != "" {
 		return c.User + " at " + c.Host
 	}
-	return c.Path
+	return cmp.Or(c.URL, strings.Join(c.Command, " "), c.Path)
 }
 
 func password(v wire.TriageAccount) string {

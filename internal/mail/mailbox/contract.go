@@ -23,7 +23,8 @@ type Reader interface {
 	// Read calls each once for every item, in any order, with the bytes of the
 	// message, which then belong to the callee, and does not mark it as read. A
 	// message over the reader's limit of bytes is reported by ErrTooLarge, one that
-	// is gone by ErrGone; each returns an error to stop.
+	// is gone by ErrGone, one that cannot be read by ErrUnreadable; each returns an
+	// error to stop. The item says whether its bytes are Built.
 	Read(ctx context.Context, items []Item, each func(item Item, raw []byte, err error) error) error
 	// Wait returns when something may have changed in one of the folders since the
 	// last Wait for it, or when the reader's interval of looking is over. The first

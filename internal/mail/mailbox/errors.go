@@ -12,6 +12,9 @@ var (
 	ErrGone = errors.New("the message is not there any more")
 	// ErrTooLarge says that a message is over the reader's limit of bytes.
 	ErrTooLarge = errors.New("the message is larger than the limit")
+	// ErrUnreadable says that the account does not give a message in any form that
+	// can be read, while it gives others.
+	ErrUnreadable = errors.New("the account does not give this message in a form that can be read")
 	// ErrChanged says that the flags of a message are not those that were expected.
 	ErrChanged = errors.New("the message was changed by someone else")
 	// ErrExists says that a message with this Message-ID is in the folder already.

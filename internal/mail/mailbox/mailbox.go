@@ -41,7 +41,8 @@ type Folder struct {
 type Location struct {
 	Folder string `json:"folder"`
 	// Key is "UIDVALIDITY:UID" in IMAP, the base name of the file in a Maildir,
-	// the offset in an mbox, and name, size and time of an .eml file.
+	// the offset in an mbox, name, size and time of an .eml file, and the server's
+	// own id over MCP.
 	Key string `json:"key"`
 }
 
@@ -53,8 +54,12 @@ type Item struct {
 	Flags []string
 	// Received is INTERNALDATE, or the time of the file.
 	Received time.Time
-	// Size is in bytes.
+	// Size is in bytes, or 0 if it is not known.
 	Size int64
+	// Built says that the bytes that Read gave were put together from some fields
+	// and the text, because the account does not give the original: nothing in them
+	// proves who sent them, and no digest of them finds the message elsewhere.
+	Built bool
 }
 
 // Cursor says how far a folder was read. It is written by a Reader and read by

@@ -37,6 +37,8 @@ type Account struct {
 	Void func(t *testing.T, folder string)
 	// Polls says that nothing tells the Reader of a change.
 	Polls bool
+	// Built says that the account does not give originals.
+	Built bool
 	// Keywords says that the account can hold keywords.
 	Keywords bool
 }

@@ -135,7 +135,16 @@ func testRead(t *testing.T, a Account) {
 	f := follow(t, r, a.Inbox)
 	item := f.next().New[0]
 	for range 2 {
-		err := r.Read(t.Context(), []mailbox.Item{item}, func(_ mailbox.Item, raw []byte, err error) error {
+		err := r.Read(t.Context(), []mailbox.Item{item}, func(got mailbox.Item, raw []byte, err error) error {
+			if got.Built != a.Built {
+				t.Errorf("Built is %v, want %v", got.Built, a.Built)
+			}
+			if a.Built {
+				if !hasID(raw, 1) || !bytes.Contains(raw, []byte("From the top: hello")) {
+					t.Errorf("read %q, want the fields and the text of %q", raw, want)
+				}
+				return err
+			}
 			if !bytes.Equal(Identify(raw), Identify(want)) {
 				t.Errorf("read %q, want %q", raw, want)
 			}

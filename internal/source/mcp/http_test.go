@@ -134,7 +134,7 @@ func TestListReadsAllPages(t *testing.T) {
 	if len(tools) != 15 {
 		t.Errorf("List() has %d tools, want 15", len(tools))
 	}
-	want := source.Hints{Idempotent: true, Destructive: new(false)}
+	want := source.Hints{Idempotent: true, Destructive: new(false), Given: true}
 	if tools[0].Name != "act" || tools[0].Title != "Act" || !cmp.Equal(tools[0].Hints, want) {
 		t.Errorf("List()[0] = %+v, want act with its hints", tools[0])
 	}

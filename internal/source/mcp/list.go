@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -47,7 +49,11 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		}
 	}
 	if err != nil {
-		return nil, fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.why(err, sess))
+		met := &listError{error: fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.why(err, sess))}
+		if refused, ok := errors.AsType[*connectError](err); ok {
+			met.seen = refused.seen
+		}
+		return nil, met
 	}
 	known := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -57,6 +63,24 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	s.known = known
 	s.mu.Unlock()
 	return tools, nil
+}
+
+// listError is the error of a listing, with what the transport met.
+type listError struct {
+	error
+	seen seen
+}
+
+// Unwrap returns the error without what the transport met.
+func (e *listError) Unwrap() error { return e.error }
+
+// Refused returns the HTTP status with which a server refused to be listed, and
+// how long it asks to wait; 0 where there was none.
+func Refused(err error) (status int, retryAfter time.Duration) {
+	if e, ok := errors.AsType[*listError](err); ok {
+		return e.seen.status, e.seen.retryAfter
+	}
+	return 0, 0
 }
 
 // list reads all pages over one session, which it returns too.
@@ -113,6 +137,7 @@ func convert(t *sdk.Tool) (source.Tool, error) {
 			Idempotent:  a.IdempotentHint,
 			Destructive: a.DestructiveHint,
 			OpenWorld:   a.OpenWorldHint,
+			Given:       true,
 		}
 	}
 	var err error

@@ -4,6 +4,7 @@
 package account
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	Mbox    Kind = "mbox"
 	// EML is a folder of .eml files.
 	EML Kind = "eml"
+	// MCP is a mailbox behind an MCP mail server.
+	MCP Kind = "mcp"
 )
 
 // Security is how the connection to a server is protected.
@@ -84,8 +87,8 @@ type Account struct {
 	UpdatedAt time.Time
 }
 
-// Connection is where an account is. Host to Auth are of an IMAP account, Path
-// of the other kinds.
+// Connection is where an account is. Host to Auth are of an IMAP account, URL to
+// Names of one behind an MCP server, Path of the other kinds.
 type Connection struct {
 	Host string `json:"host,omitzero"`
 	// Port is 993 with TLS and 143 without, if it is 0.
@@ -93,6 +96,17 @@ type Connection struct {
 	User     string   `json:"user,omitzero"`
 	Auth     Auth     `json:"auth,omitzero"`
 	Security Security `json:"security,omitzero"`
+	// URL is where the MCP server is, over streamable HTTP, or Command the program
+	// that is one, with its arguments. Either is set.
+	URL     string   `json:"url,omitzero"`
+	Command []string `json:"command,omitempty"`
+	// SecretName is the header in which the server gets the password, or the
+	// variable in which the program does; empty is a bearer token, and TOKEN.
+	SecretName string `json:"secret_name,omitzero"`
+	// Server is the kind of MCP server, one of mcpmail.Servers; empty is the generic
+	// one, whose names of tools, arguments and fields Names changes.
+	Server string            `json:"server,omitzero"`
+	Names  map[string]string `json:"names,omitempty"`
 	// Path is an absolute path on the machine that triage runs on.
 	Path string `json:"path,omitzero"`
 	// Folders are those to read; empty is the inbox and the folder of sent mail.
@@ -111,5 +125,5 @@ func (a Account) Proposes() bool { return a.Proposals.Source != "" }
 // user with the same protection, so that a password for one may be sent to the
 // other.
 func (c Connection) SameServer(d Connection) bool {
-	return strings.EqualFold(c.Host, d.Host) && c.port() == d.port() && c.User == d.User && c.auth() == d.auth() && c.security() == d.security()
+	return c.URL == d.URL && slices.Equal(c.Command, d.Command) && c.SecretName == d.SecretName && strings.EqualFold(c.Host, d.Host) && c.port() == d.port() && c.User == d.User && c.auth() == d.auth() && c.security() == d.security()
 }

@@ -44,6 +44,10 @@ func directory() account.Account {
 	return account.Account{Name: "files", Kind: account.Maildir, Every: time.Minute, Connection: account.Connection{Path: "/srv/mail"}}
 }
 
+func behindMCP() account.Account {
+	return account.Account{Name: "mcp", Kind: account.MCP, Every: time.Minute, Connection: account.Connection{URL: "https://mail.example.com/mcp"}}
+}
+
 func TestAccountsAreCheckedByKind(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -65,18 +69,38 @@ func TestAccountsAreCheckedByKind(t *testing.T) {
 		"a path does not climb":            {directory(), func(a *account.Account) { a.Connection.Path = "/srv/../etc" }, []string{"/connection/path"}},
 		"a folder has no host":             {directory(), func(a *account.Account) { a.Connection.Host = "a" }, []string{"/connection/host"}},
 		"a folder has no password":         {directory(), func(a *account.Account) { a.SecretFrom = "file:/a" }, []string{"/secret_from"}},
-		"a kind is known":                  {directory(), func(a *account.Account) { a.Kind = "pop3" }, []string{"/kind"}},
-		"a name is plain":                  {directory(), func(a *account.Account) { a.Name = "../x" }, []string{"/name"}},
-		"a variable is one of triage":      {server(), func(a *account.Account) { a.SecretFrom = "env:COUNTERSIGN_SECRET_KEY" }, []string{"/secret_from"}},
-		"there is one password":            {server(), func(a *account.Account) { a.SecretFrom, a.Secret = "file:/a", []byte("x") }, []string{"/secret"}},
-		"reading has a pace":               {server(), func(a *account.Account) { a.Every = time.Second }, []string{"/every"}},
-		"backfill has an end":              {server(), func(a *account.Account) { a.BackfillDays = -1 }, []string{"/backfill_days"}},
-		"an address is one":                {server(), func(a *account.Account) { a.Settings.Addresses = []string{"Ann <ann@example.com>"} }, []string{"/settings/addresses/0"}},
-		"a domain is in lower case":        {server(), func(a *account.Account) { a.Settings.Domains = []string{"Example.com"} }, []string{"/settings/domains/0"}},
-		"a cohort is known":                {server(), func(a *account.Account) { a.Settings.Levels = map[decide.Cohort]decide.Level{"boss": decide.L1} }, []string{"/settings/levels/boss"}},
-		"L6 is not offered":                {server(), func(a *account.Account) { a.Settings.Levels[decide.VIP] = decide.L6 }, []string{"/settings/levels/vip"}},
-		"a confidence is a share":          {server(), func(a *account.Account) { a.Settings.Unsure = 2 }, []string{"/settings/unsure"}},
-		"a source of proposals has a name": {server(), func(a *account.Account) { a.Proposals.Source = "" }, []string{"/proposals"}},
+		"an MCP server is accepted":        {behindMCP(), func(a *account.Account) { a.SecretFrom = "file:/a" }, nil},
+		"an MCP server may be a program": {behindMCP(), func(a *account.Account) {
+			a.Connection.URL, a.Connection.Command, a.Connection.SecretName = "", []string{"mail-mcp", "--stdio"}, "MAIL_TOKEN"
+		}, nil},
+		"an MCP server is somewhere":     {behindMCP(), func(a *account.Account) { a.Connection.URL = "" }, []string{"/connection/url"}},
+		"an MCP server is in one place":  {behindMCP(), func(a *account.Account) { a.Connection.Command = []string{"x"} }, []string{"/connection/command"}},
+		"an MCP server is at an address": {behindMCP(), func(a *account.Account) { a.Connection.URL = "mail.example.com" }, []string{"/connection/url"}},
+		"a URL has no password":          {behindMCP(), func(a *account.Account) { a.Connection.URL = "https://ann:secret@example.com" }, []string{"/connection/url"}},
+		"a program is no empty text":     {behindMCP(), func(a *account.Account) { a.Connection.URL, a.Connection.Command = "", []string{""} }, []string{"/connection/command/0"}},
+		"a header has a name":            {behindMCP(), func(a *account.Account) { a.Connection.SecretName = "X: y" }, []string{"/connection/secret_name"}},
+		"a kind of MCP server is known":  {behindMCP(), func(a *account.Account) { a.Connection.Server = "smtp" }, []string{"/connection/server"}},
+		"names are known":                {behindMCP(), func(a *account.Account) { a.Connection.Names = map[string]string{"tool.delete": "x"} }, []string{"/connection/names"}},
+		"names of fields are pointers":   {behindMCP(), func(a *account.Account) { a.Connection.Names = map[string]string{"item.id": "uid"} }, []string{"/connection/names"}},
+		"a required tool has a name":     {behindMCP(), func(a *account.Account) { a.Connection.Names = map[string]string{"tool.read": ""} }, []string{"/connection/names"}},
+		"names of other servers are fixed": {behindMCP(), func(a *account.Account) {
+			a.Connection.Server, a.Connection.Names = "gmail", map[string]string{"arg.id": "x"}
+		}, []string{"/connection/names"}},
+		"a server of fields is not trusted": {behindMCP(), func(a *account.Account) { a.Connection.Server, a.Connection.TrustedHost = "gmail", "mx.example.com" }, []string{"/connection/trusted_host"}},
+		"an MCP server has no host":         {behindMCP(), func(a *account.Account) { a.Connection.Host = "a" }, []string{"/connection/host"}},
+		"an IMAP server is at no URL":       {server(), func(a *account.Account) { a.Connection.URL = "https://a" }, []string{"/connection/url"}},
+		"a kind is known":                   {directory(), func(a *account.Account) { a.Kind = "pop3" }, []string{"/kind"}},
+		"a name is plain":                   {directory(), func(a *account.Account) { a.Name = "../x" }, []string{"/name"}},
+		"a variable is one of triage":       {server(), func(a *account.Account) { a.SecretFrom = "env:COUNTERSIGN_SECRET_KEY" }, []string{"/secret_from"}},
+		"there is one password":             {server(), func(a *account.Account) { a.SecretFrom, a.Secret = "file:/a", []byte("x") }, []string{"/secret"}},
+		"reading has a pace":                {server(), func(a *account.Account) { a.Every = time.Second }, []string{"/every"}},
+		"backfill has an end":               {server(), func(a *account.Account) { a.BackfillDays = -1 }, []string{"/backfill_days"}},
+		"an address is one":                 {server(), func(a *account.Account) { a.Settings.Addresses = []string{"Ann <ann@example.com>"} }, []string{"/settings/addresses/0"}},
+		"a domain is in lower case":         {server(), func(a *account.Account) { a.Settings.Domains = []string{"Example.com"} }, []string{"/settings/domains/0"}},
+		"a cohort is known":                 {server(), func(a *account.Account) { a.Settings.Levels = map[decide.Cohort]decide.Level{"boss": decide.L1} }, []string{"/settings/levels/boss"}},
+		"L6 is not offered":                 {server(), func(a *account.Account) { a.Settings.Levels[decide.VIP] = decide.L6 }, []string{"/settings/levels/vip"}},
+		"a confidence is a share":           {server(), func(a *account.Account) { a.Settings.Unsure = 2 }, []string{"/settings/unsure"}},
+		"a source of proposals has a name":  {server(), func(a *account.Account) { a.Proposals.Source = "" }, []string{"/proposals"}},
 		"proposals set no label of actions": {server(), func(a *account.Account) {
 			a.Proposals.Labels = map[classify.Category]string{"receipts": "Countersign_do_archive"}
 		}, []string{"/proposals"}},
@@ -110,6 +134,9 @@ func TestAPasswordGoesToTheSameServerAlone(t *testing.T) {
 		"another port":             {func(c *account.Connection) { c.Port = 143 }, false},
 		"another user":             {func(c *account.Connection) { c.User = "bob" }, false},
 		"another login":            {func(c *account.Connection) { c.Auth = "xoauth2" }, false},
+		"another MCP server":       {func(c *account.Connection) { c.URL = "https://example.net" }, false},
+		"another program":          {func(c *account.Connection) { c.Command = []string{"x"} }, false},
+		"another header":           {func(c *account.Connection) { c.SecretName = "X-Key" }, false},
 		"no protection":            {func(c *account.Connection) { c.Security = "plain" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/mail"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
@@ -26,13 +28,15 @@ const (
 	maxEvery        = 24 * time.Hour
 	maxBackfillDays = 36500
 	maxMessageBytes = 256 << 20
+	maxURL          = 2000
 )
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	hostForm   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
-	domainForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}\.)*[a-z0-9-]{1,63}$`)
-	secretForm = regexp.MustCompile(`^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/[^\x00-\x1f]{1,1000})$`)
+	nameForm       = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	hostForm       = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
+	domainForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}\.)*[a-z0-9-]{1,63}$`)
+	secretNameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,99}$`)
+	secretForm     = regexp.MustCompile(`^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/[^\x00-\x1f]{1,1000})$`)
 )
 
 // Check returns an error with every field that cannot be used, with pointers into
@@ -51,7 +55,7 @@ func (a Account) Check() error {
 	if a.SecretFrom != "" && len(a.Secret) > 0 {
 		p.Add("/secret", envelope.RuleUnknownField, "must be left out where secret_from says where the password is")
 	}
-	if a.Kind != IMAP && (a.SecretFrom != "" || len(a.Secret) > 0) {
+	if a.Kind != IMAP && a.Kind != MCP && (a.SecretFrom != "" || len(a.Secret) > 0) {
 		p.Add("/secret_from", envelope.RuleUnknownField, "an account of this kind needs no password")
 	}
 	if a.Every < minEvery || a.Every > maxEvery || a.Every%time.Second != 0 {
@@ -71,19 +75,26 @@ func (c Connection) check(kind Kind, p *check.Problems) {
 	server := []field{{"/connection/host", c.Host != ""}, {"/connection/user", c.User != ""}}
 	optional := []field{{"/connection/port", c.Port != 0}, {"/connection/auth", c.Auth != ""}, {"/connection/security", c.Security != ""}}
 	path := []field{{"/connection/path", c.Path != ""}}
+	mcp := []field{
+		{"/connection/url", c.URL != ""}, {"/connection/command", len(c.Command) > 0}, {"/connection/secret_name", c.SecretName != ""},
+		{"/connection/server", c.Server != ""}, {"/connection/names", len(c.Names) > 0},
+	}
 	switch kind {
 	case IMAP:
 		require(p, server, kind)
-		forbid(p, path, kind)
+		forbid(p, append(path, mcp...), kind)
 		c.checkServer(p)
+	case MCP:
+		forbid(p, slices.Concat(server, optional, path), kind)
+		c.checkMCP(p)
 	case Maildir, Mbox, EML:
 		require(p, path, kind)
-		forbid(p, append(server, optional...), kind)
+		forbid(p, slices.Concat(server, optional, mcp), kind)
 		if c.Path != "" && (!filepath.IsAbs(c.Path) || filepath.Clean(c.Path) != c.Path || strings.ContainsFunc(c.Path, unicode.IsControl)) {
 			p.Add("/connection/path", envelope.RuleFormat, "must be an absolute path on the machine that triage runs on, without .. and a / at its end")
 		}
 	default:
-		p.Add("/kind", envelope.RuleEnum, "must be imap, maildir, mbox or eml")
+		p.Add("/kind", envelope.RuleEnum, "must be imap, maildir, mbox, eml or mcp")
 	}
 	if len(c.Folders) > maxFolders {
 		p.Add("/connection/folders", envelope.RuleMaxItems, "must have at most %d names", maxFolders)
@@ -118,6 +129,36 @@ func (c Connection) checkServer(p *check.Problems) {
 	case TLS, StartTLS, Plain:
 	default:
 		p.Add("/connection/security", envelope.RuleEnum, "must be tls, starttls or plain")
+	}
+}
+
+// checkMCP checks what is of an MCP server.
+func (c Connection) checkMCP(p *check.Problems) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.URL == "" && len(c.Command) == 0:
+		p.Add("/connection/url", envelope.RuleRequired, "is required for an account of kind %s, or else a command", MCP)
+	case c.URL != "" && len(c.Command) > 0:
+		p.Add("/connection/command", envelope.RuleUnknownField, "must be left out where there is a url")
+	case c.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || len(c.URL) > maxURL):
+		p.Add("/connection/url", envelope.RuleFormat, "must be an https address without a password, or an http address on the machine of triage")
+	}
+	for i, text := range c.Command {
+		if text == "" || len(text) > maxURL || len(c.Command) > maxFolders || strings.ContainsFunc(text, unicode.IsControl) {
+			p.Add("/connection/command/"+strconv.Itoa(i), envelope.RuleFormat, "must be the program or one of at most %d arguments, each one line", maxFolders)
+			break
+		}
+	}
+	if c.SecretName != "" && !secretNameForm.MatchString(c.SecretName) {
+		p.Add("/connection/secret_name", envelope.RulePattern, "must be the name of a header, or of a variable of the program")
+	}
+	if !slices.Contains(mcpmail.Servers(), cmp.Or(c.Server, mcpmail.Generic)) {
+		p.Add("/connection/server", envelope.RuleEnum, "must be one of %s", strings.Join(mcpmail.Servers(), ", "))
+	} else if _, err := mcpmail.ProfileOf(c.Server, c.Names); err != nil {
+		p.Add("/connection/names", envelope.RuleFormat, "%s", err)
+	}
+	if c.TrustedHost != "" && c.Server != "" && c.Server != mcpmail.Generic {
+		p.Add("/connection/trusted_host", envelope.RuleUnknownField, "has no meaning for this kind of server, which gives no originals of messages")
 	}
 }
 

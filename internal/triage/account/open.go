@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/mbox"
+	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
@@ -23,6 +24,8 @@ type Access struct {
 	Secret func(context.Context) (string, error)
 	// Networks may be connected to besides the public internet.
 	Networks []netip.Prefix
+	// Programs says that accounts may start programs, with the rights of the process.
+	Programs bool
 	// Quota is what may be taken of the provider's limits; nil leaves that to the
 	// reader.
 	Quota *quota.Bucket
@@ -35,6 +38,16 @@ func (a Account) Quota(all *quota.Registry) *quota.Bucket {
 	switch a.Kind {
 	case IMAP:
 		return all.Bucket(quota.OfIMAP(c.Host), strings.ToLower(c.Host)+" "+c.User)
+	case MCP:
+		profile, err := mcpmail.ProfileOf(c.Server, c.Names)
+		if err != nil {
+			return nil
+		}
+		mailbox := c.URL + " " + strings.Join(c.Command, " ") + " " + a.SecretFrom
+		if len(a.Secret) > 0 {
+			mailbox += " " + a.ID.String() // nobody can tell whether two encrypted secrets are the same
+		}
+		return all.Bucket(profile.Provider(), mailbox)
 	case Maildir, Mbox, EML:
 	}
 	return nil
@@ -54,10 +67,28 @@ func (a Account) Open(with Access) (mailbox.Reader, error) {
 		return maildir.NewReader(c.Path, maildir.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
 	case Mbox:
 		return mbox.NewReader(c.Path, mbox.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
+	case MCP:
+		return a.openMCP(with)
 	case EML:
 		return eml.NewReader(c.Path, eml.Config{MaxSize: c.MaxMessageBytes, Interval: a.Every})
 	}
 	return nil, fmt.Errorf("the account %s has the unknown kind %q", a.Name, a.Kind)
+}
+
+// openMCP returns a reader through an MCP server.
+func (a Account) openMCP(with Access) (mailbox.Reader, error) {
+	c := a.Connection
+	if len(c.Command) > 0 && !with.Programs {
+		return nil, fmt.Errorf("the account %s starts a program, which COUNTERSIGN_TRIAGE_STDIO does not allow for triage: %w", a.Name, mailbox.ErrDenied)
+	}
+	profile, err := mcpmail.ProfileOf(c.Server, c.Names)
+	if err != nil {
+		return nil, err
+	}
+	return mcpmail.NewReader(mcpmail.Config{
+		Name: a.Name, URL: c.URL, Command: c.Command, Secret: with.Secret, SecretName: c.SecretName, Networks: with.Networks, Profile: profile,
+		MaxSize: c.MaxMessageBytes, Interval: a.Every, Quota: with.Quota,
+	})
 }
 
 func securityOf(s Security) imap.Security {

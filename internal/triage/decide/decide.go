@@ -48,6 +48,9 @@ type Facts struct {
 	// never decided.
 	Amends  Bucket
 	Earlier Earlier
+	// Built says that the message was put together from fields, since its account
+	// does not give the original.
+	Built bool
 	// Settings are those of the account.
 	Settings Settings
 }

@@ -64,6 +64,7 @@ func TestRestrictionsOnlyLower(t *testing.T) {
 		"follow-up":     func(_ *rapid.T, f *decide.Facts) { f.FollowUp = true },
 		"touched":       func(_ *rapid.T, f *decide.Facts) { f.Earlier.Touched = true },
 		"undone":        func(_ *rapid.T, f *decide.Facts) { f.Earlier.Undone = allActions() },
+		"no original":   func(_ *rapid.T, f *decide.Facts) { f.Built = true },
 		"observed":      func(_ *rapid.T, f *decide.Facts) { f.Settings.ObserveOnly = true },
 		"other folder":  func(_ *rapid.T, f *decide.Facts) { f.Folder = mailbox.UseOther },
 		"not aligned":   func(_ *rapid.T, f *decide.Facts) { f.Authentication.Aligned = false },

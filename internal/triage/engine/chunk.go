@@ -32,6 +32,26 @@ type mail struct {
 	named  []string
 }
 
+// newMail returns a message as it was read. One that the reader built says so,
+// for people.
+func newMail(it mailbox.Item, raw []byte) mail {
+	m := mail{item: it, message: message.Parse(raw), raw: raw}
+	if it.Built {
+		m.message.Warnings = append(m.message.Warnings, "the account does not give the original: the message was put together from fields and text, and nothing proves who sent it")
+		if m.item.Size == 0 {
+			m.item.Size = int64(len(raw))
+		}
+	}
+	return m
+}
+
+// unproven is what is known of who sent a message without its original.
+func unproven() authenticate.Result {
+	return authenticate.Result{
+		SPF: authenticate.Unknown, DKIM: authenticate.Unknown, DMARC: authenticate.Unknown, ARC: authenticate.Unknown, Source: authenticate.FromNone,
+	}
+}
+
 // chunk is a set of messages that are decided and committed together.
 type chunk struct {
 	*pass
@@ -200,7 +220,7 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 		Authentication: m.authentication, ReplyToMine: t.replyToMine, OwnerReplied: t.ownerReplied, Now: time.Now(),
 	}
 	about.Sender, about.List = c.senders.of(row, c.account.Settings)
-	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message}
+	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
 	why, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
 		// The message itself counts among those that came before it.
@@ -213,7 +233,7 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 	facts := decide.Facts{
 		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: t.ownerReplied,
-		Amends: t.amends, Earlier: earlier, Settings: c.account.Settings,
+		Amends: t.amends, Earlier: earlier, Built: m.item.Built, Settings: c.account.Settings,
 	}
 	automated = decide.ByMachine(facts)
 	facts.FollowUp = c.threads.waits(t.id, m.item.Received, automated)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
-	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
 const (
@@ -234,12 +233,12 @@ func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) e
 	err := c.reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
 		switch {
 		case errors.Is(err, mailbox.ErrGone):
-		case errors.Is(err, mailbox.ErrTooLarge):
+		case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrUnreadable):
 			c.skipped++
 		case err != nil:
 			return err
 		default:
-			c.mails = append(c.mails, mail{item: it, message: message.Parse(raw), raw: raw})
+			c.mails = append(c.mails, newMail(it, raw))
 		}
 		return nil
 	})
@@ -248,6 +247,10 @@ func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) e
 	}
 	for i := range c.mails {
 		m := &c.mails[i]
+		if m.item.Built {
+			m.raw, m.authentication = nil, unproven()
+			continue
+		}
 		m.authentication = authenticate.Check(ctx, m.raw, m.message, authenticate.Config{
 			TrustedHost: c.account.Connection.TrustedHost, Resolver: c.engine.cfg.Resolver, Now: now,
 		})

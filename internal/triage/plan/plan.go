@@ -105,6 +105,9 @@ type Target struct {
 	Message *message.Message
 	// Proposed is what was proposed about it before.
 	Proposed []Part
+	// Built says that Message is not the original, so that no source could find it
+	// by its identity.
+	Built bool
 }
 
 // Plan returns what the decision wants in as few proposals as there are tools for,
@@ -172,6 +175,9 @@ func both(a, b Proposal) (Tool, bool) {
 }
 
 func propose(want decide.Want, category classify.Category, on Target, c Config) (Proposal, error) {
+	if on.Built {
+		return Proposal{}, errors.New("the account does not give the original of the message, by which a source would find it")
+	}
 	fields, err := address(on, c)
 	if err != nil {
 		return Proposal{}, err

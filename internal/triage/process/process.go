@@ -45,6 +45,8 @@ type Config struct {
 	// those with the files that accounts may take their passwords from: whoever sets
 	// up accounts must not read other files with the rights of this process.
 	Mailboxes, Passwords []string
+	// Programs says that accounts may start programs.
+	Programs bool
 	// Lookup returns a variable of the environment, for the passwords that accounts
 	// take from there.
 	Lookup func(name string) string
@@ -58,7 +60,7 @@ type Config struct {
 func From(c config.Triage) Config {
 	return Config{
 		DatabaseURL: c.DatabaseURL, MaxConns: c.MaxConns, Pooled: c.Pooled, Key: c.Key, Accounts: c.Accounts, Lease: c.Lease,
-		DNS: c.DNS, Networks: c.Networks, Mailboxes: c.Mailboxes, Passwords: c.Passwords,
+		DNS: c.DNS, Networks: c.Networks, Mailboxes: c.Mailboxes, Passwords: c.Passwords, Programs: c.Programs,
 	}
 }
 
@@ -93,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 			return nil, fmt.Errorf("the path of the account is in none of the folders that COUNTERSIGN_MAILDIRS names for triage")
 		}
 		return a.Open(account.Access{
-			Networks: cfg.Networks, Quota: a.Quota(quotas),
+			Networks: cfg.Networks, Quota: a.Quota(quotas), Programs: cfg.Programs,
 			Secret: func(context.Context) (string, error) { return a.Password(cipher, lookup, cfg.readPassword) },
 		})
 	}

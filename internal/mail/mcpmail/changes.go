@@ -1,0 +1,168 @@
+package mcpmail
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+)
+
+func now() time.Time { return time.Now().UTC() }
+
+// cursor is how far a folder was read: what the server gave, or a time.
+type cursor struct {
+	// Server is the server's own cursor.
+	Server string `json:"server,omitempty"`
+	// After is the time of the newest message that was reported, and Seen are the
+	// hashes of those that came in the overlap before it.
+	After time.Time `json:"after,omitzero"`
+	Seen  []string  `json:"seen,omitempty"`
+	// From is where the overlap begins, if it holds more than a cursor can.
+	From time.Time `json:"from,omitzero"`
+}
+
+func parseCursor(text mailbox.Cursor) (c cursor, err error) {
+	if len(text) == 0 {
+		return cursor{}, nil
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return cursor{}, fmt.Errorf("cursor of a folder over MCP: %w", mailbox.ErrInvalid)
+	}
+	return c, nil
+}
+
+func (c cursor) text() (mailbox.Cursor, error) {
+	raw, err := json.Marshal(c)
+	return mailbox.Cursor(raw), err
+}
+
+// End returns the cursor of the server, or of now.
+func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
+	s, err := r.in(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	if s.has(listChanges) {
+		doc, err := s.listing(ctx, folder, window{limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		end, err := s.cursor(doc, "list.end")
+		if err != nil {
+			return nil, err
+		}
+		if end != "" {
+			return cursor{Server: end}.text()
+		}
+	}
+	c := cursor{After: now()}
+	var there []entry
+	err = s.pages(ctx, folder, window{since: c.begin(s.profile.overlap())}, func(e entry) (bool, error) {
+		there = append(there, e)
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.remember(there, s.profile.overlap())
+	return c.text()
+}
+
+// Changes returns what the server says happened since its cursor, or what came
+// since a time. By time nothing is told of messages that went or whose flags
+// changed.
+func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, _ func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
+	c, err := parseCursor(since)
+	if err != nil {
+		return mailbox.Changes{}, err
+	}
+	s, err := r.in(ctx, folder)
+	if err != nil {
+		return mailbox.Changes{}, err
+	}
+	switch {
+	case c.Server != "" && !s.has(listChanges):
+		return mailbox.Changes{}, s.fault("the server has no tool for changes any more, which gave the cursor", mailbox.ErrUnsupported)
+	case s.has(listChanges) && c.After.IsZero():
+		return s.changed(ctx, folder, c, limit)
+	}
+	return r.arrived(ctx, s, folder, c, limit)
+}
+
+// changed asks the server for what changed. A server that says again and again
+// that there is more, and brings nothing, is not asked for ever.
+func (s *server) changed(ctx context.Context, folder string, c cursor, limit int) (mailbox.Changes, error) {
+	var all mailbox.Changes
+	for range maxEmpty {
+		got, next, err := s.changedPage(ctx, folder, c, limit)
+		if err != nil {
+			return mailbox.Changes{}, err
+		}
+		got.Reset = got.Reset || all.Reset
+		found := len(got.New)+len(got.Flagged)+len(got.Gone) > 0
+		if got.More && next.Server == c.Server {
+			return mailbox.Changes{}, s.fault("it says that there is more, and gives the cursor that it was given", errOutage)
+		}
+		if got.Next, err = next.text(); err != nil || found || !got.More {
+			return got, err
+		}
+		all, c = got, next
+	}
+	return mailbox.Changes{}, s.fault("it says that there is more, and brings nothing", errOutage)
+}
+
+func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit int) (got mailbox.Changes, next cursor, err error) {
+	args := map[string]any{}
+	s.set(args, "arg.folder", folder)
+	s.set(args, "arg.limit", limit)
+	if c.Server != "" {
+		s.set(args, "arg.cursor", c.Server)
+	}
+	doc, err := s.call(ctx, listChanges, args)
+	if err != nil {
+		return got, next, err
+	}
+	for _, list := range []struct {
+		name string
+		into *[]mailbox.Item
+	}{{"changes.new", &got.New}, {"changes.changed", &got.Flagged}} {
+		entries, err := s.entries(doc, list.name, folder, now())
+		if err != nil {
+			return got, next, err
+		}
+		for _, e := range entries {
+			if !e.dated {
+				return got, next, s.fault("a message does not say when it came", errOutage)
+			}
+			*list.into = append(*list.into, e.Item)
+		}
+	}
+	if len(got.New) > limit {
+		return got, next, s.fault("it answers more than was asked for", errOutage)
+	}
+	slices.SortStableFunc(got.New, func(a, b mailbox.Item) int { return a.Received.Compare(b.Received) })
+	gone, err := s.list(doc, "changes.gone")
+	if err != nil {
+		return got, next, err
+	}
+	for _, id := range gone {
+		if key, ok := keyOf(id); ok {
+			got.Gone = append(got.Gone, mailbox.Location{Folder: folder, Key: key})
+		}
+	}
+	got.Reset, got.More = s.truth(doc, "changes.reset"), s.truth(doc, "changes.more")
+	if next.Server, err = s.cursor(doc, "changes.next"); err == nil && next.Server == "" {
+		err = s.fault("it gives no cursor", errOutage)
+	}
+	return got, next, err
+}
+
+// set adds an argument that the profile names.
+func (s *server) set(args map[string]any, name string, value any) {
+	if named := s.profile.names[name]; named != "" {
+		args[named] = value
+	}
+}

@@ -1,0 +1,242 @@
+// Package mcpmail reads mailboxes through MCP mail servers. A table says which
+// tools of each kind of server read, and how; no others can be called, nor one of
+// them that the server says writes. What a server answers is data: it is bounded,
+// checked for its shape, and in no error.
+package mcpmail
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
+	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
+)
+
+const (
+	defaultMaxSize = 8 << 20
+	// maxKept bounds the bytes of messages that were read before Read asks for them.
+	maxKept = 32 << 20
+	// maxEmpty is how many answers in a row may say that there is more and bring
+	// nothing.
+	maxEmpty = 20
+	// listed is how many messages a listing is asked for.
+	listed = 100
+)
+
+// Config is how an account is reached. URL or Command is required.
+type Config struct {
+	// Name is what errors call the server.
+	Name string
+	// URL is the server's address, for streamable HTTP. Without TLS it is the local
+	// machine's.
+	URL string
+	// Command is the program of a server over standard input and output.
+	Command []string
+	// Secret returns the credential, empty for none; it is asked for once. A server
+	// over HTTP gets it in the header SecretName, or as a bearer token if that is
+	// empty; a program in the variable SecretName.
+	Secret     func(context.Context) (string, error)
+	SecretName string
+	// Networks are allowed as addresses of the server besides the public internet.
+	Networks []netip.Prefix
+	Profile  Profile
+	// MaxSize is the most bytes of a message; 8 MiB if it is 0.
+	MaxSize int64
+	// Interval is how long Wait waits; a minute if it is 0.
+	Interval time.Duration
+	// Timeout is how long a call may take; half a minute if it is 0.
+	Timeout time.Duration
+	// Quota is what may be taken of the limits of the profile's provider. Without it
+	// the reader has a bucket of its own.
+	Quota *quota.Bucket
+}
+
+// Reader reads an account through an MCP server.
+type Reader struct {
+	config  Config
+	server  *server
+	folders []mailbox.Folder
+	// kept are messages that had to be read to be listed.
+	kept      map[mailbox.Location]content
+	keptBytes int
+}
+
+// content is a message that was read.
+type content struct {
+	raw   []byte
+	built bool
+}
+
+// NewReader returns a reader of an account. It connects when it is first used.
+func NewReader(c Config) (*Reader, error) {
+	if c.Profile.server == "" {
+		return nil, fmt.Errorf("MCP server %s has no profile: %w", c.Name, mailbox.ErrInvalid)
+	}
+	if len(c.Command) == 0 {
+		u, err := url.Parse(c.URL)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return nil, fmt.Errorf("MCP server %s: the address is no http or https address: %w", c.Name, mailbox.ErrInvalid)
+		}
+	}
+	c.MaxSize = cmp.Or(max(c.MaxSize, 0), defaultMaxSize)
+	c.Interval = cmp.Or(max(c.Interval, 0), time.Minute)
+	if c.Quota == nil {
+		c.Quota = quota.New(c.Profile.Provider())
+	}
+	return &Reader{config: c}, nil
+}
+
+// Close ends the session.
+func (r *Reader) Close() error {
+	if r.server == nil {
+		return nil
+	}
+	return r.server.source.Close()
+}
+
+// open makes the server at first, and lists its tools each time: a tool that
+// begins to write is not called again.
+func (r *Reader) open(ctx context.Context) (*server, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.server == nil {
+		made, err := r.config.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.server = made
+	}
+	return r.server, r.server.check(ctx)
+}
+
+func (c Config) connect(ctx context.Context) (*server, error) {
+	to := mcp.Config{
+		Name: c.Name, Transport: mcp.TransportHTTP, URL: c.URL, Command: c.Command, CallTimeout: c.Timeout,
+		// A message is in base64, and twice: structured, and as text.
+		MaxResultBytes: int(3*c.MaxSize) + 1<<20,
+		Guard:          safehttp.Guard{Networks: c.Networks, LoopbackOnly: strings.HasPrefix(c.URL, "http:")},
+	}
+	if len(c.Command) > 0 {
+		to.Transport = mcp.TransportStdio
+	}
+	if err := c.credential(ctx, &to); err != nil {
+		return nil, err
+	}
+	source, err := mcp.New(to)
+	if err != nil {
+		return nil, err
+	}
+	return &server{name: c.Name, profile: c.Profile, source: source, quota: c.Quota}, nil
+}
+
+// credential adds the secret to what is sent, or given to the program.
+func (c Config) credential(ctx context.Context, to *mcp.Config) error {
+	if c.Secret == nil {
+		return nil
+	}
+	secret, err := c.Secret(ctx)
+	switch {
+	case err != nil || secret == "":
+		return err
+	case to.Transport == mcp.TransportStdio:
+		to.Env = []string{cmp.Or(c.SecretName, "TOKEN") + "=" + secret}
+	case c.SecretName != "":
+		to.Header = http.Header{http.CanonicalHeaderKey(c.SecretName): {secret}}
+	default:
+		to.Header = http.Header{"Authorization": {"Bearer " + secret}}
+	}
+	return nil
+}
+
+// Folders returns the folders that the server lists, or those of its profile.
+func (r *Reader) Folders(ctx context.Context) ([]mailbox.Folder, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.folders, err = s.folders(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Clone(r.folders), nil
+}
+
+func (s *server) folders(ctx context.Context) ([]mailbox.Folder, error) {
+	if !s.has(listFolders) {
+		if len(s.profile.folders) == 0 {
+			return []mailbox.Folder{{Name: "INBOX", Use: mailbox.UseInbox}}, nil
+		}
+		return s.profile.folders, nil
+	}
+	doc, err := s.call(ctx, listFolders, map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.list(doc, "folders")
+	if err != nil {
+		return nil, err
+	}
+	var all []mailbox.Folder
+	for _, member := range members {
+		name := s.text(member, "folder.name")
+		known := slices.ContainsFunc(all, func(f mailbox.Folder) bool { return f.Name == name })
+		if name == "" || len(name) > maxKey || strings.ContainsFunc(name, unicode.IsControl) || known {
+			return nil, s.fault("a folder in the answer has no usable name", errOutage)
+		}
+		all = append(all, mailbox.Folder{Name: name, Use: useOf(s.text(member, "folder.use"), name)})
+	}
+	return all, nil
+}
+
+func useOf(said, name string) mailbox.Use {
+	said = strings.ToLower(strings.TrimPrefix(said, `\`))
+	for _, use := range []mailbox.Use{
+		mailbox.UseInbox, mailbox.UseSent, mailbox.UseDrafts, mailbox.UseArchive, mailbox.UseTrash, mailbox.UseJunk, mailbox.UseAll,
+	} {
+		if said == string(use) {
+			return use
+		}
+	}
+	return mailbox.UseOf(name, "/")
+}
+
+// in opens the server for a folder that it has.
+func (r *Reader) in(ctx context.Context, folder string) (*server, error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	is := func(f mailbox.Folder) bool { return f.Name == folder }
+	if !slices.ContainsFunc(r.folders, is) {
+		if r.folders, err = s.folders(ctx); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(r.folders, is) {
+			return nil, fmt.Errorf("folder %q: %w", folder, mailbox.ErrNoFolder)
+		}
+	}
+	r.kept, r.keptBytes = map[mailbox.Location]content{}, 0
+	return s, nil
+}
+
+// Wait waits for the interval: no server tells of new mail.
+func (r *Reader) Wait(ctx context.Context, _ []string) error {
+	timer := time.NewTimer(r.config.Interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,229 @@
+package mcpmail
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/jsonref"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mcp"
+)
+
+var (
+	// errOutage is a server that cannot be reached, or answers nothing of use.
+	errOutage = errors.New("the server gave no usable answer")
+	// errTool is a tool that says that it failed.
+	errTool = errors.New("the tool failed")
+)
+
+// server is an MCP server of which reading tools are called, and no others: a call
+// names a purpose, and only check finds a tool for one.
+type server struct {
+	name    string
+	profile Profile
+	source  *mcp.Source
+	quota   *quota.Bucket
+	tools   map[purpose]readingTool
+}
+
+// readingTool is a tool that the profile names, that the server lists, and that
+// the server does not say writes. Only check makes one.
+type readingTool struct{ name string }
+
+// check lists the server's tools and finds those that are called. Without them
+// nothing can be called.
+func (s *server) check(ctx context.Context) error {
+	s.tools = nil
+	if err := s.quota.Take(ctx, quota.Command); err != nil {
+		return err
+	}
+	listed, err := s.source.List(ctx)
+	if err != nil {
+		return s.unlisted(ctx, err)
+	}
+	byName := make(map[string]source.Hints, len(listed))
+	for _, t := range listed {
+		byName[t.Name] = t.Hints
+	}
+	tools := map[purpose]readingTool{}
+	for _, p := range purposes() {
+		key := "tool." + string(p)
+		name := s.profile.names[key]
+		hints, there := byName[name]
+		switch {
+		case name == "" || !there && !p.required() && !s.profile.set[key]:
+		case !there:
+			return s.fault("the server has no tool "+strconv.Quote(name)+", which an account of this kind of server needs", mailbox.ErrUnsupported)
+		case writes(hints, s.profile.unhinted):
+			return s.fault("the server does not say that its tool "+strconv.Quote(name)+" only reads, or says that it writes: it is not called", mailbox.ErrDenied)
+		default:
+			tools[p] = readingTool{name}
+		}
+	}
+	s.tools = tools
+	return nil
+}
+
+// writes reports whether a tool has to be taken for one that writes. A tool
+// without hints is one, by MCP's defaults, unless all of its kind have none.
+func writes(h source.Hints, unhinted bool) bool {
+	if !h.Given {
+		return !unhinted
+	}
+	return !h.ReadOnly || h.Destructive != nil && *h.Destructive
+}
+
+func (s *server) has(p purpose) bool { return s.tools[p] != readingTool{} }
+
+// unlisted returns the error of a listing.
+func (s *server) unlisted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	status, after := mcp.Refused(err)
+	switch code := source.StatusCode(status); {
+	case code == source.CodeRateLimited || after > 0:
+		return s.quota.Close("the server's limit was reached", after)
+	case code == source.CodeUnauthorized:
+		return s.fault("the server refuses the credential", mailbox.ErrDenied)
+	}
+	return fmt.Errorf("MCP server: %w: %w", err, errOutage) // the text has no words of the server
+}
+
+// call calls the tool for a purpose and returns what it answered. A tool that
+// fails is errTool, ErrGone or ErrBusy, and an answer over the limit ErrTooLarge.
+func (s *server) call(ctx context.Context, p purpose, args map[string]any) (any, error) {
+	tool, ok := s.tools[p]
+	if !ok {
+		return nil, s.fault("the server has no tool for "+string(p), mailbox.ErrUnsupported)
+	}
+	for name, value := range s.profile.fixed[p] {
+		if _, ok := args[name]; !ok {
+			args[name] = value
+		}
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, s.fault("arguments have no JSON", mailbox.ErrInvalid)
+	}
+	if err := s.quota.Take(ctx, p.operation()); err != nil {
+		return nil, err
+	}
+	out := s.source.Execute(ctx, source.Call{Tool: tool.name, Args: raw, Effect: envelope.EffectRead, Attempt: 1})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err := s.outcome(p, out); err != nil {
+		return nil, err
+	}
+	doc, err := document(out.Result)
+	if err != nil {
+		return nil, s.fault("its tool "+string(p)+" answers nothing that is JSON", errOutage)
+	}
+	if text, ok := s.profile.find(doc, "error"); ok && text != nil && text != "" {
+		said, _ := text.(string)
+		return nil, s.failed(p, said)
+	}
+	return doc, nil
+}
+
+// outcome returns the error of a call, if it has one.
+func (s *server) outcome(p purpose, out source.Outcome) error {
+	doing := "its tool " + string(p)
+	switch {
+	case out.Kind == source.KindDone && out.Code == "":
+		return nil
+	case out.Code == source.CodeRateLimited || out.RetryAfter > 0:
+		return s.quota.Close("the server's limit was reached", out.RetryAfter)
+	case out.Code == source.CodeOversized:
+		return s.fault(doing+" answers more than is read", mailbox.ErrTooLarge)
+	case out.Code == source.CodeUnauthorized:
+		return s.fault("the server refuses the credential", mailbox.ErrDenied)
+	case out.Code == source.CodeRejected:
+		return s.fault(doing+" was not called: its address is not allowed, or the server rejects the request", mailbox.ErrDenied)
+	case out.Code == source.CodeToolError || out.Code == source.CodeInvalidArgs:
+		return s.failed(p, string(out.Result[:min(len(out.Result), maxFailure)]))
+	}
+	return s.fault(doing+": "+out.Code, errOutage)
+}
+
+// maxFailure is how much of what a tool says when it fails is looked at.
+const maxFailure = 4 << 10
+
+var (
+	limitWords = regexp.MustCompile(`rate.?limit|too many requests|quota.?exceeded|resource_exhausted|\b429\b|"retry_?after`)
+	goneWords  = regexp.MustCompile(`not.?found|no such|does not exist|\b404\b|\bgone\b`)
+	retryTime  = regexp.MustCompile(`retry[-_ ]?after[-_ ]?(ms|millis|milliseconds)?(?:seconds|secs|s)?[\\"': =]*([0-9]{4}-[0-9]{2}-[0-9]{2}t[0-9:.]+z|[0-9]+(?:\.[0-9]+)?)`)
+)
+
+// failed returns the error of a tool that says that it failed. What it says
+// chooses the error, and is in none of them.
+func (s *server) failed(p purpose, said string) error {
+	said = strings.ToLower(said[:min(len(said), maxFailure)])
+	doing := "its tool " + string(p)
+	switch {
+	case limitWords.MatchString(said):
+		return s.quota.Close("the server's limit was reached", retryAfter(said, time.Now()))
+	case p == readMail && goneWords.MatchString(said):
+		return fmt.Errorf("message: %w", mailbox.ErrGone)
+	}
+	return s.fault(doing+" says that it failed", errTool)
+}
+
+// retryAfter returns the time that a failure asks to wait, in seconds unless it
+// says otherwise; 0 for none.
+func retryAfter(said string, now time.Time) time.Duration {
+	found := retryTime.FindStringSubmatch(said)
+	if found == nil {
+		return 0
+	}
+	if at, err := time.Parse(time.RFC3339, strings.ToUpper(found[2])); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	n, err := strconv.ParseFloat(found[2], 64)
+	if err != nil || n > float64(source.MaxRetryAfter/time.Millisecond) {
+		return source.MaxRetryAfter
+	}
+	unit := time.Second
+	if found[1] != "" {
+		unit = time.Millisecond
+	}
+	return min(time.Duration(n*float64(unit)), source.MaxRetryAfter)
+}
+
+// fault returns an error that names the server.
+func (s *server) fault(what string, kind error) error {
+	return fmt.Errorf("MCP server %s: %s: %w", s.name, what, kind)
+}
+
+// document returns the JSON of a tool's result: its structured content, or the
+// text of its first part, as servers answer that have no structured content.
+func document(result json.RawMessage) (any, error) {
+	var parts struct {
+		Content []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+		Structured json.RawMessage `json:"structured"`
+	}
+	if err := json.Unmarshal(result, &parts); err != nil {
+		return nil, err
+	}
+	raw := parts.Structured
+	if len(raw) == 0 || string(raw) == "null" {
+		if len(parts.Content) == 0 || parts.Content[0].Type != "text" {
+			return nil, errOutage
+		}
+		raw = json.RawMessage(parts.Content[0].Text)
+	}
+	return jsonref.Decode(raw)
+}
