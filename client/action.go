@@ -95,6 +95,8 @@ type ActionFilter struct {
 	Since, Until time.Time
 	// Oldest lists the oldest first.
 	Oldest bool
+	// Summary cuts the arguments of each item and leaves out the trace of policy.
+	Summary bool
 	// Limit is how many a page holds; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
@@ -112,7 +114,7 @@ func (c *Client) Actions(ctx context.Context, f ActionFilter) (wire.Page[wire.Ac
 		"status", string(f.Status), "approval", string(f.Approval), "tool", f.Tool, "source", f.Source,
 		"session_id", f.Session, "external_id", f.ExternalID, "phase", joined(f.Phases), "risk", joined(f.Risks),
 		"automation_id", f.Automation, "employee_id", f.Employee, "workflow_id", f.Workflow,
-		"since", moment(f.Since), "until", moment(f.Until), "order", order, "cursor", f.Cursor, "limit", number(f.Limit)))
+		"since", moment(f.Since), "until", moment(f.Until), "order", order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)))
 }
 
 // joined writes words as a query takes several.
@@ -254,16 +256,12 @@ type InboxFilter struct {
 const inboxPath = "/api/v1/inbox"
 
 func (f InboxFilter) query() url.Values {
-	risks := make([]string, len(f.Risks))
-	for i, r := range f.Risks {
-		risks[i] = string(r)
-	}
 	escalated := ""
 	if f.Escalated != nil {
 		escalated = strconv.FormatBool(*f.Escalated)
 	}
-	return given("kind", strings.Join(f.Kinds, ","), "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
-		"risk", strings.Join(risks, ","), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
+	return given("kind", joined(f.Kinds), "tool", f.Tool, "source", f.Source, "session", f.Session, "automation", f.Automation,
+		"risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
 }
 
 // Inbox lists what waits for a person, and what the caller could do about it.
@@ -300,6 +298,8 @@ type ExecutionFilter struct {
 	Automation     string
 	Code, Via, IP  string
 	Since, Until   time.Time
+	// Summary is as in ActionFilter.
+	Summary bool
 	// Limit is how many a page holds; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
@@ -315,7 +315,7 @@ func (c *Client) Executions(ctx context.Context, f ExecutionFilter) (wire.Page[w
 	return read[wire.Page[wire.Execution]](ctx, c, executionsPath, given(
 		"tool", f.Tool, "source", f.Source, "status", string(f.Status), "session_id", f.Session, "employee_id", f.Employee, "token_id", f.User, "user", f.UserName,
 		"workflow_id", f.Workflow, "automation_id", f.Automation, "code", f.Code, "via", f.Via, "ip", f.IP,
-		"since", moment(f.Since), "until", moment(f.Until), "limit", number(f.Limit), "cursor", f.Cursor))
+		"since", moment(f.Since), "until", moment(f.Until), "view", view(f.Summary), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
 // Execution reads all that is recorded of an action or a dry run.

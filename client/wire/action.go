@@ -34,6 +34,10 @@ type Action struct {
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
 	// RevertedBy is the last reversal of the action; nil if there is none.
 	RevertedBy *Reverted `json:"reverted_by,omitempty"`
+	// ArgsCut, of a summary, reports whether the arguments are longer than a
+	// summary shows: they are {} then, and ArgsPreview is the beginning of their text.
+	ArgsCut     *bool  `json:"args_cut,omitempty"`
+	ArgsPreview string `json:"args_preview,omitzero"`
 	// TraceID is the trace of the request that proposed it, and of its attempts;
 	// empty if none was recorded.
 	TraceID string `json:"trace_id,omitzero"`

@@ -184,6 +184,9 @@ type Execution struct {
 	Decision *ExecutionDecision `json:"decision"`
 	// Preview is what a dry run found; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
+	// ArgsCut and ArgsPreview are those of a summary, as in Action, of Inputs.
+	ArgsCut     *bool  `json:"args_cut,omitempty"`
+	ArgsPreview string `json:"args_preview,omitzero"`
 }
 
 // ExecutionDecision is a person's decision, or the end of the wait for one.

@@ -24,7 +24,7 @@ func (s *Server) handler(rt route, op *openapi.Operation) http.Handler {
 // serve authenticates and admits the caller, checks the request against the
 // contract, and calls the route's handler.
 func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r *http.Request) error {
-	c := &request.Call{Backend: s.backend, W: w, R: r}
+	c := &request.Call{Backend: s.backend, W: w, R: r, Compress: isCompressed(rt.Operation)}
 	var err error
 	if rt.Roles != nil {
 		if c.By, err = c.Authenticate(); err != nil {

@@ -143,7 +143,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
-		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat,
+		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()

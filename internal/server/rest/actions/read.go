@@ -80,7 +80,11 @@ func List(c *request.Call) error {
 		return err
 	}
 	for _, v := range found.Items {
-		shown.Items = append(shown.Items, ViewFor(c.By, v))
+		a := ViewFor(c.By, v)
+		if c.Summary() {
+			a = Summary(a)
+		}
+		shown.Items = append(shown.Items, a)
 	}
 	if found.Next != nil {
 		shown.NextCursor = new(request.WriteCursor(list, *found.Next))

@@ -2,6 +2,7 @@ package actions
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -10,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -38,6 +40,18 @@ func ViewFor(by identity.Principal, v outbox.View) wire.Action {
 	a.Envelope.Args = access.Args(by, a.Envelope.Args)
 	if a.Decision != nil && a.Decision.Edited != nil {
 		a.Decision.Edited.ProposedArgs = access.Args(by, a.Decision.Edited.ProposedArgs)
+	}
+	return a
+}
+
+// Summary returns an action as lists show it to whoever asks for summaries.
+func Summary(a wire.Action) wire.Action {
+	var cut bool
+	a.Envelope.Args, a.ArgsPreview, cut = request.Cut(a.Envelope.Args)
+	a.ArgsCut, a.Policy.Trace = &cut, []wire.PolicyStep{}
+	a.Envelope.Result.Output = request.Short(a.Envelope.Result.Output, nil)
+	if a.Decision != nil && a.Decision.Edited != nil {
+		a.Decision.Edited.ProposedArgs = request.Short(a.Decision.Edited.ProposedArgs, json.RawMessage("{}"))
 	}
 	return a
 }

@@ -4,6 +4,7 @@ package insight
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -40,12 +41,28 @@ func Executions(c *request.Call) error {
 		return err
 	}
 	for _, e := range found.Items {
-		shown.Items = append(shown.Items, execution.ViewFor(uuid.UUID(c.By.Token), e))
+		e = execution.ViewFor(uuid.UUID(c.By.Token), e)
+		if c.Summary() {
+			e = summary(e)
+		}
+		shown.Items = append(shown.Items, e)
 	}
 	if found.Next != nil {
 		shown.NextCursor = new(request.WriteCursor(cursorExecutions, *found.Next))
 	}
 	return c.JSON(http.StatusOK, shown)
+}
+
+// summary returns an execution as lists show it to whoever asks for summaries.
+func summary(e wire.Execution) wire.Execution {
+	var cut bool
+	e.Inputs, e.ArgsPreview, cut = request.Cut(e.Inputs)
+	e.ArgsCut, e.Policy.Trace = &cut, []wire.PolicyStep{}
+	e.Outputs, e.Preview = request.Short(e.Outputs, nil), request.Short(e.Preview, nil)
+	if e.Proposed != nil {
+		e.Proposed = request.Short(e.Proposed, json.RawMessage("{}"))
+	}
+	return e
 }
 
 // executionFilter reads the filter from the query.

@@ -52,6 +52,8 @@ type Backend struct {
 	Log  *slog.Logger
 	// Poll is how often what is waited for is looked at.
 	Poll time.Duration
+	// Gzip compresses answers.
+	Gzip *Gzip
 	// Streams limits the answers without an end, Waits the requests that wait for
 	// an action or a workflow.
 	Streams, Waits *OpenLimit

@@ -34,6 +34,8 @@ type Call struct {
 	Body  []byte
 	// WaitFor is how long the caller wants to wait for an action's end.
 	WaitFor time.Duration
+	// Compress says that the answer may be compressed.
+	Compress bool
 	// Detail and Note say in the event of a change of configuration what was
 	// set, without secrets, and why.
 	Detail map[string]any
@@ -258,7 +260,9 @@ func (c *Call) NoContent() error {
 }
 
 // Write writes an answer of a media type.
-func (c *Call) Write(status int, media string, body []byte) { writeBody(c.W, status, media, body) }
+func (c *Call) Write(status int, media string, body []byte) {
+	writeBody(c.W, status, media, c.compressed(media, body))
+}
 
 // writeBody ignores the error, which says that the caller has left.
 func writeBody(w http.ResponseWriter, status int, media string, body []byte) {

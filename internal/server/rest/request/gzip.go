@@ -1,0 +1,108 @@
+package request
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"crypto/sha256"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/countersign-dev/countersign/internal/server/openapi"
+)
+
+// minGzipBytes is the size from which on an answer is compressed: a smaller one
+// fits one packet as it is.
+const minGzipBytes = 1024
+
+// Gzip compresses answers. It is safe for concurrent use.
+//
+// The length of a compressed text tells whoever can count bytes on the network,
+// and has a part of the text written (an agent's proposal), about the rest of it
+// (BREACH). So the table of operations that are compressed has none whose answers
+// have credentials, and every answer is padded by a length that only its whole
+// content and a key of this process determine: the same content has always the
+// same length, so that asking again tells nothing more.
+type Gzip struct {
+	key     [32]byte
+	writers sync.Pool
+}
+
+// NewGzip returns a Gzip with a key of its own.
+func NewGzip() *Gzip {
+	g := &Gzip{writers: sync.Pool{New: func() any {
+		w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // which is a level
+		return w
+	}}}
+	_, _ = rand.Read(g.key[:]) // it never fails
+	return g
+}
+
+// compress returns a body in gzip.
+func (g *Gzip) compress(body []byte) ([]byte, error) {
+	w := g.writers.Get().(*gzip.Writer)
+	defer g.writers.Put(w)
+	var out bytes.Buffer
+	w.Reset(&out)
+	w.Comment = g.padding(body)
+	if _, err := w.Write(body); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// padding returns the text of the comment in the head of the format: up to 255
+// characters.
+func (g *Gzip) padding(body []byte) string {
+	h := sha256.New()
+	h.Write(g.key[:])
+	h.Write(body)
+	return strings.Repeat("0", int(h.Sum(nil)[0]))
+}
+
+// compressed returns a body as it is to be sent, and sets the headers that say
+// so. An answer with an ETag stays as it is: a strong ETag is that of one
+// representation, and these go back in If-Match.
+func (c *Call) compressed(media string, body []byte) []byte {
+	if !c.Compress || media != openapi.JSON {
+		return body
+	}
+	h := c.W.Header()
+	h.Add("Vary", "Accept-Encoding")
+	if len(body) < minGzipBytes || h.Get("ETag") != "" || !acceptsGzip(c.R) {
+		return body
+	}
+	small, err := c.Gzip.compress(body)
+	if err != nil {
+		return body
+	}
+	h.Set("Content-Encoding", "gzip")
+	return small
+}
+
+// acceptsGzip reports whether a request takes an answer in gzip.
+func acceptsGzip(r *http.Request) bool {
+	named, any := -1.0, -1.0
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, parameter, _ := strings.Cut(part, ";")
+		quality := 1.0
+		if text, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
+			var err error
+			if quality, err = strconv.ParseFloat(text, 64); err != nil {
+				quality = 0
+			}
+		}
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			named = max(named, quality)
+		case "*":
+			any = quality
+		}
+	}
+	return named > 0 || named < 0 && any > 0
+}
