@@ -200,7 +200,7 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitzero"`
 	// Code is a stable word for what is wrong, more exact than Type.
-	Code string `json:"code,omitzero"`
+	Code ProblemCode `json:"code,omitzero"`
 	// Instance is the request's id, as in the server's log.
 	Instance string `json:"instance,omitzero"`
 	// Errors lists the fields of the request that are wrong.

@@ -80,8 +80,8 @@ func New(kind Kind, format string, args ...any) error {
 }
 
 // Coded is New with a code.
-func Coded(code string, kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: code}
+func Coded[C ~string](code C, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: string(code)}
 }
 
 // At is New for a field, and the rule that it breaks.
@@ -95,8 +95,8 @@ func Wrap(cause error, kind Kind, format string, args ...any) error {
 }
 
 // WrapCoded returns the error of Wrap, which shows programs a stable word too.
-func WrapCoded(cause error, code string, kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: code, Cause: cause}
+func WrapCoded[C ~string](cause error, code C, kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: string(code), Cause: cause}
 }
 
 // Limit is New for Limited, with how long to wait.

@@ -366,11 +366,32 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what waits for a person, oldest first
-         * @description Actions that somebody has to decide about (`approval`), and actions of which somebody has to find out whether they
-         *     happened (`unknown`; see `POST /api/v1/dead-letters/{id}/resolve`).
+         * List what waits for a person
+         * @description Actions that somebody has to decide about (`approval`), actions of which somebody has to find out whether they
+         *     happened (`unknown`; see `POST /api/v1/dead-letters/{id}/resolve`), and steps of workflows that were done and could not
+         *     be taken back (`compensation`). `may_decide` and `why_not` say what the caller could do about each.
+         *
+         *     An item keeps its place in every order, so that paging neither repeats nor leaves out what waits all the while. A cursor
+         *     is of one order.
          */
         get: operations["getInbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count what waits for a person */
+        get: operations["getInboxCounts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2836,10 +2857,37 @@ export interface components {
             action_id: components["schemas"]["UUID"];
             workflow_id?: components["schemas"]["UUID"];
             tool: components["schemas"]["ToolName"];
-            /** @description What will be sent, or was. */
-            args: {
+            /** @description What the source calls the tool. */
+            title?: string;
+            /** @description What will be sent, or was. Absent with `view=summary`. */
+            args?: {
                 [key: string]: unknown;
             };
+            args_preview?: components["schemas"]["ArgsPreview"];
+            args_cut?: components["schemas"]["ArgsCut"];
+            effect: components["schemas"]["Effect"];
+            /** @description Who proposed it; absent for Countersign itself. */
+            proposed_by?: components["schemas"]["Actor"];
+            /** @description Whom the arguments address, by the tool's recipient pointers, as the checks before a call read them. */
+            recipients: string[];
+            /** @description There are more recipients than these. */
+            recipients_cut?: boolean;
+            /** @description The bucket that it goes through. */
+            rate_bucket: string;
+            /** @description The proposal's own deadline. */
+            must_run_before: components["schemas"]["MaybeTime"];
+            /** @description Whether the caller's approval would count now, as `approveAction` would answer; of the kinds `unknown` and `compensation`, whether the caller may resolve it. */
+            may_decide: boolean;
+            /**
+             * @description Why not; absent where the caller may. `role`: the token's role, scopes or tools do not include it. `own_proposal`:
+             *     nobody decides about their own. `expired`: the time is over. `decided`: somebody decided meanwhile. `tool_gone`: the
+             *     source does not have the tool any more. `drift`: the tool changed since this was proposed. `policy_denied`: policy
+             *     denies it by now. `own_edit`: a review rule asks for somebody who did not edit it. `voted`: the caller has agreed.
+             *     `unreadable`: the stored arguments cannot be read. From `tool_gone` on it can still be denied. A decision about it
+             *     is refused with a problem of the same `code`.
+             * @enum {string}
+             */
+            why_not?: "role" | "own_proposal" | "expired" | "decided" | "tool_gone" | "drift" | "policy_denied" | "own_edit" | "voted" | "unreadable";
             /** @enum {string} */
             risk: "low" | "medium" | "high";
             /** @description Whether nothing stays of the action, or there is a way to revert it, as its tool is in the catalog now. */
@@ -2870,6 +2918,26 @@ export interface components {
             etag?: components["schemas"]["EntityTag"];
             code?: string;
             message?: string;
+        };
+        /** @description How much waits for a person. Each number is counted up to 5,000. */
+        InboxCounts: {
+            total: number;
+            /** @description Whether a number reached the bound, so that there may be more. */
+            capped: boolean;
+            by_kind: {
+                approval: number;
+                unknown: number;
+                compensation: number;
+            };
+            /** @description How much has waited so long that more people should know. */
+            escalated: number;
+            /** @description How much expires within the hour. */
+            expiring: number;
+            /** @description The tools that most waits for, at most 20, the most first; of what was counted where capped. */
+            tools: {
+                tool: components["schemas"]["ToolName"];
+                count: number;
+            }[];
         };
         /** @enum {string} */
         ReviewRisk: "low" | "medium" | "high";
@@ -2995,6 +3063,10 @@ export interface components {
         ToolRisk: "read" | "write" | "danger";
         /** @description One tool, as source:name. */
         ToolName: string;
+        /** @description With `view=summary`, the first 2,048 bytes of the arguments' JSON text, up to a whole character. */
+        ArgsPreview: string;
+        /** @description With `view=summary`, whether the arguments are longer than their preview. */
+        ArgsCut: boolean;
         /** @description source:name, source:*, *:name or *. */
         ToolPattern: string;
         /** @description Of a tool's definition, in base64. */
@@ -3965,13 +4037,18 @@ export interface components {
             title: string;
             status: number;
             detail?: string;
-            /** @description A stable word for what is wrong, more exact than the type; the same as the type's last word where nothing more exact is known. */
-            code: string;
+            code: components["schemas"]["ProblemCode"];
             /** @description The id of the request. */
             instance: string;
             /** @description What is wrong, and where. */
             errors?: components["schemas"]["FieldError"][];
         };
+        /**
+         * @description A stable word for what is wrong, more exact than the type; the same as the type's last word where nothing more exact is
+         *     known. More may come: take one that you do not know for the type.
+         * @enum {string}
+         */
+        ProblemCode: "account_disabled" | "agent_token" | "busy" | "conflict" | "cross_site" | "decided" | "denied" | "drift" | "execution_failed" | "expired" | "external_id_taken" | "gone" | "internal" | "invalid" | "issuer_unavailable" | "last_owner" | "limited" | "login_expired" | "login_refused" | "loosens" | "may_have_happened" | "method_not_allowed" | "no_domain" | "no_public_url" | "no_role" | "no_session" | "no_token" | "not_found" | "own_edit" | "own_proposal" | "plan" | "policy_denied" | "precondition_failed" | "precondition_required" | "role" | "scope" | "session_ended" | "stale" | "too_large" | "tool_gone" | "tools" | "two_credentials" | "unauthorized" | "unreadable" | "unsupported_media_type" | "voted";
         FieldError: {
             /** @description A JSON Pointer into the body; or /query/NAME, /path/NAME or /header/NAME for a parameter. */
             pointer: string;
@@ -5352,6 +5429,8 @@ export interface components {
         onlyDryRun: "true" | "false";
         /** @description Answer when the action has ended, or when this time is over; at most 5m. */
         wait: components["schemas"]["Duration"];
+        /** @description summary for at most 2 kB of arguments for each item and without the trace of policy; full unless told otherwise. */
+        view: "full" | "summary";
         limit: number;
         /** @description The next_cursor of the page before this one. */
         cursor: string;
@@ -6134,6 +6213,26 @@ export interface operations {
     getInbox: {
         parameters: {
             query?: {
+                /** @description Only items of these kinds, with commas between. */
+                kind?: string;
+                /** @description Only those of the tools of this source. */
+                source?: components["schemas"]["Slug"];
+                /** @description Only those of the tools of this pattern. */
+                tool?: components["schemas"]["ToolPattern"];
+                /** @description Only what was proposed in this session. */
+                session?: components["schemas"]["Name"];
+                /** @description Only what this automation proposed. */
+                automation?: components["schemas"]["Name"];
+                /** @description Only actions of these risks, with commas between. */
+                risk?: string;
+                /** @description Only what has, or has not, waited so long that more people should know. */
+                escalated?: "true" | "false";
+                /** @description Only what expires before this time. */
+                expires_before?: string;
+                /** @description oldest unless told otherwise. expiry has the first to expire first, and what does not expire last; risk the highest risk first, and of one risk the oldest. */
+                order?: "oldest" | "newest" | "expiry" | "risk";
+                /** @description summary for at most 2 kB of arguments for each item and without the trace of policy; full unless told otherwise. */
+                view?: components["parameters"]["view"];
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
                 cursor?: components["parameters"]["cursor"];
@@ -6154,6 +6253,48 @@ export interface operations {
                         items: components["schemas"]["InboxItem"][];
                         next_cursor: components["schemas"]["NextCursor"];
                     };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    getInboxCounts: {
+        parameters: {
+            query?: {
+                /** @description Only items of these kinds, with commas between. */
+                kind?: string;
+                /** @description Only those of the tools of this source. */
+                source?: components["schemas"]["Slug"];
+                /** @description Only those of the tools of this pattern. */
+                tool?: components["schemas"]["ToolPattern"];
+                /** @description Only what was proposed in this session. */
+                session?: components["schemas"]["Name"];
+                /** @description Only what this automation proposed. */
+                automation?: components["schemas"]["Name"];
+                /** @description Only actions of these risks, with commas between. */
+                risk?: string;
+                /** @description Only what has, or has not, waited so long that more people should know. */
+                escalated?: "true" | "false";
+                /** @description Only what expires before this time. */
+                expires_before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxCounts"];
                 };
             };
             400: components["responses"]["Invalid"];

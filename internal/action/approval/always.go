@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -60,7 +61,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 		return uuid.Nil, err
 	}
 	if g.Pins = pins; g.Wide() && !s.by.PolicyWrite {
-		return uuid.Nil, fault.New(fault.Denied, "a grant that is not for one session, or pins no argument, needs the right to change policy (policy:write); pin what must be the same, such as /to, or ask an administrator")
+		return uuid.Nil, fault.Coded(wire.CodeLoosens, fault.Denied, "a grant that is not for one session, or pins no argument, needs the right to change policy (policy:write); pin what must be the same, such as /to, or ask an administrator")
 	}
 	id, err := settings.PutGrant(ctx, s.tx, s.by.Tenant, g)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -57,16 +58,16 @@ type round struct {
 // denial counts but for the first four.
 const (
 	// RefusedRole: the token's role, scopes or tools do not include it.
-	RefusedRole        = "role"
-	RefusedOwnProposal = "own_proposal"
-	RefusedExpired     = "expired"
-	RefusedDecided     = "decided"
-	RefusedToolGone    = "tool_gone"
-	RefusedDrift       = "drift"
-	RefusedPolicy      = "policy_denied"
-	RefusedUnreadable  = "unreadable"
-	RefusedOwnEdit     = "own_edit"
-	RefusedVoted       = "voted"
+	RefusedRole        = string(wire.CodeRole)
+	RefusedOwnProposal = string(wire.CodeOwnProposal)
+	RefusedExpired     = string(wire.CodeExpired)
+	RefusedDecided     = string(wire.CodeDecided)
+	RefusedToolGone    = string(wire.CodeToolGone)
+	RefusedDrift       = string(wire.CodeDrift)
+	RefusedPolicy      = string(wire.CodePolicyDenied)
+	RefusedUnreadable  = string(wire.CodeUnreadable)
+	RefusedOwnEdit     = string(wire.CodeOwnEdit)
+	RefusedVoted       = string(wire.CodeVoted)
 )
 
 func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*decisionTx, error) {
@@ -101,7 +102,7 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 	case m.checkDecider(s.by) != nil:
 		return nil, m.checkDecider(s.by)
 	case seenAs != "" && seenAs != etag(m.Args, m.toolDigest, m.decided, m.number):
-		return nil, fault.New(fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
+		return nil, fault.Coded(wire.CodeStale, fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
 	}
 	return m, nil
 }

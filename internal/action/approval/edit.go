@@ -51,7 +51,7 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 		return err
 	}
 	if m.now.Mode == envelope.ModeDeny {
-		return fault.New(fault.Conflict, "policy denies these arguments: %s", m.now.Source)
+		return fault.Coded(wire.CodePolicyDenied, fault.Conflict, "policy denies these arguments: %s", m.now.Source)
 	}
 	if err := decision.Insert(ctx, s.tx, s.by.Tenant, m.now); err != nil {
 		return err

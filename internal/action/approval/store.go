@@ -186,5 +186,5 @@ func stillWaiting(all []reminder) []reminder {
 // violations are the faults for the constraints of this package's tables that
 // a caller's input can violate.
 var violations = postgres.Violations{
-	"votes_pkey": fault.New(fault.Conflict, "you have decided about this action already"),
+	"votes_pkey": fault.Coded(wire.CodeVoted, fault.Conflict, "you have decided about this action already"),
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
@@ -126,7 +127,7 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 	replayed := make([]envelope.ActionID, len(taken))
 	for i, r := range taken {
 		if outbox.Reason(r.Reason) == outbox.Unknown && !allowDuplicates {
-			return nil, fault.New(fault.Conflict, "action %s may have had its effect; to replay it although that may repeat the effect, allow duplicates", r.ActionID)
+			return nil, fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s may have had its effect; to replay it although that may repeat the effect, allow duplicates", r.ActionID)
 		}
 		attempts[i], replayed[i] = r.Attempt, envelope.ActionID(r.ActionID)
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: req.Note})

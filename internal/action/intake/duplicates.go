@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
@@ -22,11 +23,11 @@ func (id uniqueness) hasKey() bool { return id.chosen || id.external != "" }
 func (id uniqueness) compare(first uniqueness) Answer {
 	switch {
 	case id.external != first.external:
-		return Answer{Err: fault.New(fault.Conflict, "the action_id is taken by another envelope")}
+		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "the action_id is taken by another envelope")}
 	case id.digest != first.digest:
-		return Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id or action_id exists with other content: %s", first.action)}
+		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope of this external_id or action_id exists with other content: %s", first.action)}
 	case id.chosen && id.action != first.action:
-		return Answer{Err: fault.New(fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.action)}
+		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.action)}
 	}
 	return Answer{Action: first.action, Known: true}
 }

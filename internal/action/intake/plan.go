@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -86,7 +87,7 @@ func (p *Plan) compare(r *row) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	return fault.New(fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
+	return fault.Coded(wire.CodePlan, fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
 // matchPlan keeps the rows that a plan is for, and answers the others with what

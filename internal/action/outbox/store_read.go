@@ -174,7 +174,7 @@ func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 		if err == nil {
 			// Of a class whose start is not marked, and leased, or tried before
 			// without an answer.
-			err = fault.New(fault.Conflict, "its call may be running, or may have had its effect")
+			err = fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "its call may be running, or may have had its effect")
 		}
 		next := ""
 		if views[0].Phase == envelope.PhaseCompleted {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/check"
@@ -77,9 +78,9 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	switch {
 	case first == nil:
 	case by.Session != "" && postgres.OrZero(first.SessionID) != by.Session:
-		return ID{}, false, fault.New(fault.Conflict, "another session has submitted a workflow of this external_id; take another one")
+		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "another session has submitted a workflow of this external_id; take another one")
 	case !bytes.Equal(first.ContentDigest, digest):
-		return ID{}, false, fault.New(fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
+		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
 	default:
 		return ID(first.WorkflowID), true, nil
 	}

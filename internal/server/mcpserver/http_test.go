@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
@@ -84,6 +85,20 @@ func TestTokenIsNeeded(t *testing.T) {
 			if a.status != http.StatusUnauthorized || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") || strings.Contains(a.body, marker) {
 				t.Errorf("token %s = %d %q %s", name, a.status, a.header.Get("WWW-Authenticate"), a.body)
 			}
+		}
+	}
+	in, err := identity.NewAuthenticator(f.db).OpenWithToken(t.Context(), f.operator.Token.Text(), identity.Visitor{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := in.Secret.Text()
+	for name, a := range map[string]answer{
+		"a cookie":           f.send("POST", "", initialize, "Cookie", "cs="+secret),
+		"a cookie of https":  f.send("POST", "", initialize, "Cookie", "__Host-cs="+secret),
+		"a session's secret": f.send("POST", secret, initialize),
+	} {
+		if a.status != http.StatusUnauthorized {
+			t.Errorf("%s = %d %s, want 401", name, a.status, a.body)
 		}
 	}
 	if strings.Contains(f.logs.String(), marker) {

@@ -1,6 +1,8 @@
 package rest_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,13 +15,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// browser sends requests with the cookie of a session, as a page of the server
-// does.
-type browser struct {
-	*client
-	cookie string
-}
-
 // cookieOf returns the cookie that an answer sets, as name=value, with its other
 // attributes.
 func (a answer) cookieOf(t testing.TB) (cookie, attributes string) {
@@ -31,17 +26,11 @@ func (a answer) cookieOf(t testing.TB) (cookie, attributes string) {
 	return cookie, attributes
 }
 
-// login opens a session with a login code or a token.
-func (h *fixture) login(body object) browser {
+// login opens a session with a login code or a token, and returns the browser.
+func (h *fixture) login(body object) *client {
 	h.t.Helper()
-	b := browser{client: &client{fixture: h}}
-	b.cookie, _ = b.client.send("POST", "/auth/session", body).wants(h.t, 200).cookieOf(h.t)
-	return b
-}
-
-func (b browser) send(method, path string, body any, header ...string) answer {
-	b.t.Helper()
-	return b.client.send(method, path, body, append([]string{"Cookie", b.cookie, "Sec-Fetch-Site", "same-origin"}, header...)...)
+	cookie, _ := (&client{fixture: h}).send("POST", "/auth/session", body).wants(h.t, 200).cookieOf(h.t)
+	return &client{fixture: h, cookie: cookie}
 }
 
 // code makes a login code.
@@ -57,7 +46,7 @@ func (a answer) refused(t testing.TB, status int, code string) {
 	t.Helper()
 	var p wire.Problem
 	a.into(t, &p)
-	if a.status != status || p.Code != code {
+	if a.status != status || string(p.Code) != code {
 		t.Errorf("answer = %d %s, want %d %s", a.status, a.body, status, code)
 	}
 }
@@ -107,7 +96,7 @@ func TestTheCookieIsForThisServerAlone(t *testing.T) {
 	if !strings.HasPrefix(cookie, "__Host-cs=cs_session_") || attributes != "Path=/; HttpOnly; Secure; SameSite=Strict" {
 		t.Errorf("cookie over https = %s; %s", cookie, attributes)
 	}
-	renamed := browser{&client{fixture: behindTLS}, strings.TrimPrefix(cookie, "__Host-")}
+	renamed := &client{fixture: behindTLS, cookie: strings.TrimPrefix(cookie, "__Host-")}
 	renamed.send("GET", "/api/v1/me", nil).wants(t, 401)
 }
 
@@ -149,6 +138,7 @@ func TestOneCredentialAtATime(t *testing.T) {
 	in.send("GET", "/api/v1/me", nil, "Authorization", "Bearer "+f.admin.token).refused(t, 400, "two_credentials")
 	in.send("GET", "/api/v1/me", nil, "Cookie", in.cookie+"; "+in.cookie).refused(t, 400, "two_credentials")
 	f.admin.send("POST", "/auth/session", object{"token": f.operator.token}).refused(t, 400, "two_credentials")
+	in.send("GET", "/api/v1/me", nil).wants(t, 200) // and is remembered
 	in.withoutToken().send("GET", "/api/v1/me", nil, "Authorization", "Bearer "+strings.TrimPrefix(in.cookie, "cs=")).wants(t, 401)
 	in.send("POST", "/api/v1/login-codes", nil).refused(t, 403, "no_token")
 	f.operator.send("POST", "/auth/touch", nil).refused(t, 409, "no_session")
@@ -166,7 +156,7 @@ func TestALoginMakesASessionOfItsOwn(t *testing.T) {
 	}
 	planted.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 	made := "cs=cs_session_" + strings.Repeat("A", 43)
-	cookie, _ = browser{planted.client, made}.send("POST", "/auth/session", object{"token": f.admin.token}).wants(t, 200).cookieOf(t)
+	cookie, _ = (&client{fixture: f.fixture, cookie: made}).send("POST", "/auth/session", object{"token": f.admin.token}).wants(t, 200).cookieOf(t)
 	if cookie == made {
 		t.Error("the login took over a cookie that somebody made up")
 	}
@@ -251,7 +241,7 @@ func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
 	if page.Items[0].ID != mine.Items[1].ID || page.NextCursor != nil {
 		t.Errorf("second page = %+v", page)
 	}
-	for _, by := range []browser{other, stranger} {
+	for _, by := range []*client{other, stranger} {
 		by.send("DELETE", "/api/v1/me/sessions/"+mine.Items[1].ID, nil).wants(t, 404)
 	}
 	second.send("DELETE", "/api/v1/me/sessions/"+mine.Items[1].ID, nil).wants(t, 204)
@@ -289,4 +279,74 @@ func TestLoginOptions(t *testing.T) {
 	if *known.Organisation != "acme" || *unknown.Organisation != "nobody" || len(known.Providers)+len(unknown.Providers) != 0 {
 		t.Errorf("options = %+v and %+v", known, unknown)
 	}
+}
+
+func TestStreamsEndWithTheSession(t *testing.T) {
+	t.Parallel()
+	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond}).tenant("streams")
+	person := f.somebody("Ana", identity.RoleOperator)
+	set := func(more object) {
+		t.Helper()
+		more["name"] = "Ana"
+		f.admin.send("PUT", "/api/v1/operators/"+person.String(), more).wants(t, 200)
+	}
+	token := f.holder(identity.Grant{Name: "ana", Role: identity.RoleOperator, Operator: person}).token
+
+	for name, end := range map[string]func(*client){
+		"logout":   func(in *client) { in.send("POST", "/auth/logout", nil).wants(t, 204) },
+		"demoted":  func(*client) { set(object{"role_set": "viewer"}) },
+		"disabled": func(*client) { set(object{"role_set": "operator", "disabled": true}) },
+	} {
+		set(object{"role_set": "operator"})
+		in := f.login(object{"token": token})
+		l := in.listen("")
+
+		end(in)
+
+		_, err := l.next()
+		for err == nil {
+			_, err = l.next()
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("after %s the stream ended with %v", name, err)
+		}
+	}
+}
+
+func TestTouchKeepsASessionFromBeingIdle(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("touch")
+	in := f.login(object{"token": f.operator.token})
+	ends := func() wire.SessionEnds {
+		t.Helper()
+		var me wire.Me
+		in.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &me)
+		return *me.Session
+	}
+	set := func(what string) {
+		t.Helper()
+		if _, err := f.db.Exec(t.Context(), "UPDATE web_sessions SET "+what); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("idle_at = now() + interval '5 minutes'")
+	f.api.Backend().Auth.Forget(f.operator.id)
+
+	before := ends()
+	f.agent.propose("read")
+	if after := ends(); !after.IdleAt.Equal(before.IdleAt) || time.Until(before.IdleAt) > 5*time.Minute {
+		t.Errorf("a request moved the end from %v to %v", before, after)
+	}
+	var touched wire.SessionEnds
+	in.send("POST", "/auth/touch", nil).wants(t, 200).into(t, &touched)
+	if now := ends(); touched != now || time.Until(now.IdleAt) < 59*time.Minute || !now.ExpiresAt.Equal(before.ExpiresAt) {
+		t.Errorf("after a touch the session ends %+v, and the touch said %+v", now, touched)
+	}
+	set("expires_at = now() + interval '10 minutes'")
+	in.send("POST", "/auth/touch", nil).wants(t, 200).into(t, &touched)
+	if touched.IdleAt.After(touched.ExpiresAt) || time.Until(touched.ExpiresAt) > 10*time.Minute {
+		t.Errorf("a touch moved the end to %+v", touched)
+	}
+	set("idle_at = now()")
+	in.send("POST", "/auth/touch", nil).refused(t, 401, "session_ended")
 }

@@ -228,6 +228,9 @@ type client struct {
 	*fixture
 	token string
 	id    identity.TokenID
+	// cookie is that of a session, which is shown in place of the token if not
+	// empty.
+	cookie string
 }
 
 // named returns the client as the record names it: its token belongs to nobody.
@@ -322,6 +325,10 @@ func (c *client) request(ctx context.Context, method, path string, body any, hea
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.cookie != "" {
+		r.Header.Set("Cookie", c.cookie)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	switch body.(type) {
 	case nil:

@@ -105,7 +105,7 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 	if a.status != 303 || a.header.Get("Location") != "/actions?phase=pending#x" || kept["cs"] == nil || kept["cs-login"].MaxAge >= 0 {
 		t.Fatalf("login = %d %v", a.status, a.header)
 	}
-	in := browser{&client{fixture: f.fixture}, "cs=" + kept["cs"].Value}
+	in := &client{fixture: f.fixture, cookie: "cs=" + kept["cs"].Value}
 	var me wire.Me
 	in.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &me)
 	if me.Name != "Ana Lima" || me.Role != "operator" || me.TokenID != "" || me.OperatorID == "" || me.Session == nil {

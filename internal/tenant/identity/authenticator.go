@@ -41,10 +41,17 @@ type Authenticator struct {
 	issuers *issuers
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]remembered
+	known map[shown]remembered
 	// used is when tokens and operators were seen last, as far as it is not
 	// written yet.
 	used map[uuid.UUID]time.Time
+}
+
+// shown is what somebody showed: the hash of its text, and whether as a session. A
+// session's secret is never taken for a token, also while it is remembered.
+type shown struct {
+	hash    [sha256.Size]byte
+	session bool
 }
 
 type remembered struct {
@@ -55,7 +62,7 @@ type remembered struct {
 // NewAuthenticator returns an Authenticator that remembers nobody yet.
 func NewAuthenticator(db postgres.Begins) *Authenticator {
 	return &Authenticator{
-		db: db, issuers: newIssuers(), known: make(map[[sha256.Size]byte]remembered), used: make(map[uuid.UUID]time.Time),
+		db: db, issuers: newIssuers(), known: make(map[shown]remembered), used: make(map[uuid.UUID]time.Time),
 	}
 }
 
@@ -64,14 +71,14 @@ func NewAuthenticator(db postgres.Begins) *Authenticator {
 // do nothing here, and fault.Busy if the issuer does not answer; any other
 // says that nobody could find out.
 func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.Time) (Principal, error) {
-	return a.authenticate(ctx, text, now, a.lookUp)
+	return a.authenticate(ctx, text, now, shown{hash: sha256.Sum256([]byte(text))}, a.lookUp)
 }
 
 // AuthenticateSession returns who shows the secret of a browser session. The
 // error is ErrSession for a session that is over; any other says that nobody
 // could find out.
 func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, now time.Time) (Principal, error) {
-	who, err := a.authenticate(ctx, text, now, a.lookUpSession)
+	who, err := a.authenticate(ctx, text, now, shown{sha256.Sum256([]byte(text)), true}, a.lookUpSession)
 	if errors.Is(err, ErrToken) {
 		err = ErrSession
 	}
@@ -82,10 +89,9 @@ func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, no
 // is until it is revoked.
 type finder func(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error)
 
-func (a *Authenticator) authenticate(ctx context.Context, text string, now time.Time, find finder) (Principal, error) {
-	hash := sha256.Sum256([]byte(text))
+func (a *Authenticator) authenticate(ctx context.Context, text string, now time.Time, as shown, find finder) (Principal, error) {
 	a.mu.Lock()
-	found, ok := a.known[hash]
+	found, ok := a.known[as]
 	if ok && now.Before(found.until) {
 		a.markUsed(found.who, now)
 	}
@@ -105,7 +111,7 @@ func (a *Authenticator) authenticate(ctx context.Context, text string, now time.
 	if most := now.Add(CacheFor); until.IsZero() || until.After(most) {
 		until = most
 	}
-	a.remember(hash, remembered{who, until}, now)
+	a.remember(as, remembered{who, until}, now)
 	return who, nil
 }
 
@@ -131,14 +137,14 @@ func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) 
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for hash, r := range a.known {
+	for as, r := range a.known {
 		if r.who.Token == id || r.who.Operator == uuid.UUID(id) || r.who.Browser.ID == uuid.UUID(id) {
-			delete(a.known, hash)
+			delete(a.known, as)
 		}
 	}
 }
 
-func (a *Authenticator) remember(hash [sha256.Size]byte, r remembered, now time.Time) {
+func (a *Authenticator) remember(as shown, r remembered, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.known) >= maxCached {
@@ -151,7 +157,7 @@ func (a *Authenticator) remember(hash [sha256.Size]byte, r remembered, now time.
 	if len(a.known) >= maxCached {
 		clear(a.known) // more tokens at once than fit: each is looked up again
 	}
-	a.known[hash] = r
+	a.known[as] = r
 	a.markUsed(r.who, now)
 }
 

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -130,7 +131,7 @@ func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oa
 	if age < usableFor {
 		return is.endpoint, nil
 	}
-	return oauth2.Endpoint{}, fault.Coded("issuer_unavailable", fault.Busy, "the issuer does not answer; try again")
+	return oauth2.Endpoint{}, fault.Coded(wire.CodeIssuerUnavailable, fault.Busy, "the issuer does not answer; try again")
 }
 
 // errSilent reports whether nobody can say whether a token is an issuer's.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/oauth2"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -38,7 +39,7 @@ type WebClient struct {
 // errLogin is the error of a login that an issuer, or what came back from it, does
 // not allow. Why is for the log: it may quote what was sent.
 func errLogin(cause error) error {
-	return fault.WrapCoded(cause, "login_refused", fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
+	return fault.WrapCoded(cause, wire.CodeLoginRefused, fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
 }
 
 // errNoLogin is the error of a provider at which nobody logs in in a browser.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -106,9 +107,9 @@ func loopback(host string) bool {
 
 // The reasons why somebody whom an issuer vouches for may still do nothing.
 var (
-	errNoDomain = fault.Coded("no_domain", fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
-	errNoRole   = fault.Coded("no_role", fault.Denied, "the account has no role here; an administrator can give it one")
-	errDisabled = fault.Coded("account_disabled", fault.Denied, "the account is disabled here")
+	errNoDomain = fault.Coded(wire.CodeNoDomain, fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
+	errNoRole   = fault.Coded(wire.CodeNoRole, fault.Denied, "the account has no role here; an administrator can give it one")
+	errDisabled = fault.Coded(wire.CodeAccountDisabled, fault.Denied, "the account is disabled here")
 )
 
 // admits reports whether claims are of somebody who may be let in at all.

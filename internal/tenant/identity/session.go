@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
@@ -116,7 +117,7 @@ func (a *Authenticator) open(ctx context.Context, via Via, from Visitor, now tim
 		return OpenedSession{}, err
 	}
 	if of.Role == RoleAgent {
-		return OpenedSession{}, fault.Coded("agent_token", fault.Denied, "an agent's token opens no session: agents send it with every request; log in as a person")
+		return OpenedSession{}, fault.Coded(wire.CodeAgentToken, fault.Denied, "an agent's token opens no session: agents send it with every request; log in as a person")
 	}
 	return a.openFor(ctx, of, via, from, now)
 }
@@ -177,7 +178,7 @@ func (a *Authenticator) EndSession(ctx context.Context, text string) error {
 // it would outlive itself.
 func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, now time.Time) (code Token, expiresAt time.Time, err error) {
 	if by.Browser.ID != uuid.Nil {
-		return code, expiresAt, fault.Coded("no_token", fault.Denied, "a session makes no login codes; show a token, or log in with the command line")
+		return code, expiresAt, fault.Coded(wire.CodeNoToken, fault.Denied, "a session makes no login codes; show a token, or log in with the command line")
 	}
 	code, expiresAt = newSecret(codeKind), now.Add(LoginCodeFor).UTC()
 	hash, token := code.hash(), sha256.Sum256([]byte(shown))

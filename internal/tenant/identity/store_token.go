@@ -262,7 +262,7 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 	}
 	after, err := q.OwnersCount(ctx, tx, uuid.UUID(tenant))
 	if err == nil && after == 0 {
-		return fault.New(fault.Conflict, "this would take away the tenant's last owner; make another one first")
+		return fault.Coded(wire.CodeLastOwner, fault.Conflict, "this would take away the tenant's last owner; make another one first")
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func finishLogin(c *request.Call) error {
 		return err
 	}
 	if len(c.Query["code"]) != 1 || c.Query.Get("error") != "" {
-		return fault.Coded("login_refused", fault.Denied, "the issuer refused the login")
+		return fault.Coded(wire.CodeLoginRefused, fault.Denied, "the issuer refused the login")
 	}
 	made, err := c.Auth.FinishLogin(c.R.Context(), in, c.Query.Get("code"), c.Query.Get("iss"), client, c.Visitor(), time.Now())
 	if err != nil {
@@ -107,8 +107,8 @@ func orLoginPage(c *request.Call, handle request.Handler) error {
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Cause != nil {
 		cause = e.Cause
 	}
-	c.Log.WarnContext(c.R.Context(), "login failed", slog.String("request_id", request.ID(c.R.Context())), slog.String("code", p.Code), slog.Any("error", cause))
-	return seeOther(c, "/login?problem="+url.QueryEscape(p.Code))
+	c.Log.WarnContext(c.R.Context(), "login failed", slog.String("request_id", request.ID(c.R.Context())), slog.String("code", string(p.Code)), slog.Any("error", cause))
+	return seeOther(c, "/login?problem="+url.QueryEscape(string(p.Code)))
 }
 
 func seeOther(c *request.Call, path string) error {

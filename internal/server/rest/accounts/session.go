@@ -46,7 +46,7 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 		return err
 	}
 	if c.R.Header.Get("Authorization") != "" {
-		return fault.Coded("two_credentials", fault.Invalid, "send the token in the body alone")
+		return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "send the token in the body alone")
 	}
 	var made identity.OpenedSession
 	var err error
@@ -85,7 +85,7 @@ func keepSession(c *request.Call, made identity.OpenedSession) error {
 // POST /auth/touch notes that a person did something in the browser.
 func TouchSession(c *request.Call) error {
 	if c.By.Browser.ID == uuid.Nil {
-		return fault.Coded("no_session", fault.Conflict, "a token has no session that could end")
+		return fault.Coded(wire.CodeNoSession, fault.Conflict, "a token has no session that could end")
 	}
 	is, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (identity.BrowserSession, error) {
 		return identity.TouchSession(ctx, tx, c.By)

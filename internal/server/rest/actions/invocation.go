@@ -87,6 +87,7 @@ func (e *callError) Problem() wire.Problem {
 		p = request.NewProblem("denied", http.StatusForbidden, "Not allowed", e.Error())
 	case wire.ExecutionExpired:
 		p = request.NewProblem("gone", http.StatusGone, "Too late", e.Error())
+		p.Code = wire.CodeExpired
 	case wire.ExecutionSkipped:
 		p = e.skipped()
 	case wire.ExecutionError, wire.ExecutionUnknown, wire.ExecutionSuccess, wire.ExecutionPending, wire.ExecutionExecuting, wire.ExecutionDryRun:
@@ -107,7 +108,11 @@ func (e *callError) skipped() wire.Problem {
 	case preflight.CodeDeadline, preflight.CodeQuietHours:
 		return request.NewProblem("gone", http.StatusGone, "Too late", e.Error())
 	case preflight.CodeDoNotContact, "policy_denied":
-		return request.NewProblem("denied", http.StatusForbidden, "Not allowed", e.Error())
+		p := request.NewProblem("denied", http.StatusForbidden, "Not allowed", e.Error())
+		if code == "policy_denied" {
+			p.Code = wire.CodePolicyDenied
+		}
+		return p
 	}
 	return request.NewProblem("conflict", http.StatusConflict, "Not possible as things stand", e.Error())
 }

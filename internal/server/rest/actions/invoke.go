@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -156,7 +157,7 @@ func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 		return by, request.Invalid(at, envelope.RuleFormat, request.Detail(err))
 	}
 	if plan.Expired(time.Now()) {
-		return by, fault.New(fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanLifetime)
+		return by, fault.Coded(wire.CodePlan, fault.Conflict, "the plan is too old: it holds for %s. Make another dry run", intake.PlanLifetime)
 	}
 	by.Plan = &plan
 	return by, nil

@@ -27,13 +27,13 @@ func (e *deniedError) Error() string {
 
 // Problem returns the problem, with the action.
 func (e *deniedError) Problem() wire.Problem {
-	p := request.ProblemOf(fault.New(fault.Denied, "%s", e.Error()))
+	p := request.ProblemOf(fault.Coded(wire.CodePolicyDenied, fault.Denied, "%s", e.Error()))
 	p.Action = new(ViewOf(e.view))
 	return p
 }
 
 // errOtherSession tells an agent that an action exists which it may not see.
-var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this external_id; take another one")
+var errOtherSession = fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "another session has proposed an action of this external_id; take another one")
 
 // proposal parses the body as one proposal and sets its external id.
 func proposal(c *request.Call) (*envelope.Proposal, error) {

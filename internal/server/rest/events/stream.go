@@ -99,11 +99,18 @@ func (s *stream) follow(resumed bool) error {
 	return s.end(err)
 }
 
+// errOther says that a stream's token or session allows something else by now.
+var errOther = errors.New("who follows may something else than at the start")
+
 // heartbeat shows the client that the stream is alive, and ends the stream when
-// its token is no longer valid.
+// its token or session is no longer valid, or allows something else.
 func (s *stream) heartbeat() error {
-	if _, err := s.c.Authenticate(); errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied) {
+	by, err := s.c.Authenticate()
+	if errors.Is(err, identity.ErrToken) || errors.Is(err, fault.Denied) {
 		return err
+	}
+	if err == nil && !by.Equal(s.c.By) {
+		return errOther
 	}
 	alive := []byte(": alive\n\n")
 	if s.sent != s.last {

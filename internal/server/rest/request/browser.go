@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -42,9 +43,9 @@ func NewBrowser(publicURL string, vault connect.Cipher) (*Browser, error) {
 
 // The errors of requests with a cookie.
 var (
-	errCrossSite      = fault.Coded("cross_site", fault.Denied, "a page of another site may not do this")
-	errTwoCredentials = fault.Coded("two_credentials", fault.Invalid, "show a token or a session, not both")
-	errNoPublicURL    = fault.Coded("no_public_url", fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
+	errCrossSite      = fault.Coded(wire.CodeCrossSite, fault.Denied, "a page of another site may not do this")
+	errTwoCredentials = fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "show a token or a session, not both")
+	errNoPublicURL    = fault.Coded(wire.CodeNoPublicURL, fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
 )
 
 // PublicURL returns the address of a path as people reach it. The error says that

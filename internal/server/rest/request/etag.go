@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
@@ -44,7 +45,7 @@ func (c *Call) CheckMatch(current func() (string, error)) error {
 		return err
 	}
 	if tag != want {
-		return fault.New(fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
+		return fault.Coded(wire.CodeStale, fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -62,7 +63,7 @@ func (b *Browser) KeepLogin(w http.ResponseWriter, r *http.Request, in identity.
 
 // errNoLogin says that a browser comes back from a login that it did not begin
 // here, or began too long ago.
-var errNoLogin = fault.Coded("login_expired", fault.Denied, "this browser has begun no such login, or too long ago; log in again")
+var errNoLogin = fault.Coded(wire.CodeLoginExpired, fault.Denied, "this browser has begun no such login, or too long ago; log in again")
 
 // TakeLogin returns the login that the browser of a request has begun with a
 // state, and the page that the person wanted. The browser forgets the login.

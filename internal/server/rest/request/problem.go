@@ -78,7 +78,7 @@ func WriteProblem(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 func ProblemOf(err error) wire.Problem {
 	p := problemOf(err)
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Code != "" {
-		p.Code = e.Code
+		p.Code = wire.ProblemCode(e.Code)
 	}
 	return p
 }
@@ -87,7 +87,7 @@ func problemOf(err error) wire.Problem {
 	switch {
 	case errors.Is(err, identity.ErrSession):
 		p := NewProblem("unauthorized", http.StatusUnauthorized, "The session has ended", err.Error())
-		p.Code = "session_ended"
+		p.Code = wire.CodeSessionEnded
 		return p
 	case errors.Is(err, ErrNoToken), errors.Is(err, identity.ErrToken):
 		return NewProblem("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
@@ -151,7 +151,7 @@ func withFields(p wire.Problem, err error) wire.Problem {
 // NewProblem returns a problem of the type urn:countersign:problem:kind. Its code
 // is the kind, unless somebody knows a more exact one.
 func NewProblem(kind string, status int, title, detail string) wire.Problem {
-	return wire.Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail, Code: kind}
+	return wire.Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail, Code: wire.ProblemCode(kind)}
 }
 
 // Detail returns the text of a fault, which is written for the caller; "" for
