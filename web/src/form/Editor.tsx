@@ -21,11 +21,13 @@ export function Editor({ field: planned, id, editing }: Props) {
   const open = wrong !== undefined && planned.value === null && ['number', 'boolean', 'choice'].includes(planned.writes)
   const field = open ? { ...planned, kind: planned.writes } : planned
   const bad = wrong !== undefined || complaints.some((c) => c.pointer === field.pointer)
+  const typing = field.value !== undefined && field.kind !== 'const' && field.kind !== 'null'
+  const name = <bdi>{shown(nameOf(field) || 'arguments')}</bdi>
   const notes = [field.description && `${id}-d`, field.hints.length && `${id}-h`, bad && `${id}-c`].filter(Boolean).join(' ')
   return (
     <div className={bad ? 'arg bad' : 'arg'} data-pointer={field.pointer}>
       <div className="arg-head">
-        <label htmlFor={id}><bdi>{shown(nameOf(field) || 'arguments')}</bdi></label>
+        {typing ? <label htmlFor={id}>{name}</label> : <strong>{name}</strong>}
         {field.required && <span className="faint">required</span>}
         {!field.known && <span className="faint">not in the schema</span>}
         {field.hints.length > 0 && <span className="faint" id={`${id}-h`}>{shown(field.hints.join(' · '))}</span>}
@@ -33,18 +35,18 @@ export function Editor({ field: planned, id, editing }: Props) {
         <Tools field={field} editing={editing} />
       </div>
       {field.description && <p className="faint" id={`${id}-d`}>{shown(field.description)}</p>}
-      {field.value === undefined ? <Absent field={field} id={id} editing={editing} /> : <Control field={field} id={id} editing={editing} notes={notes} bad={bad} />}
+      {field.value === undefined ? <Absent field={field} editing={editing} /> : <Control field={field} id={id} editing={editing} notes={notes} bad={bad} />}
       {wrong && <p className="complaint" id={`${id}-c`}>{shown(wrong.problem)}</p>}
       {!wrong && <Complaints of={field.pointer} id={`${id}-c`} complaints={complaints} />}
     </div>
   )
 }
 
-function Absent({ field, id, editing }: Props) {
+function Absent({ field, editing }: Omit<Props, 'id'>) {
   return (
     <span className="blank">
       not sent{' '}
-      <button type="button" className="link" id={id} onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}>
+      <button type="button" className="link" onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}>
         Add<span className="unseen"> {shown(field.name)}</span>
       </button>
     </span>
@@ -69,14 +71,14 @@ function Tools({ field, editing }: { field: Field; editing: Editing }) {
 type ControlProps = Props & { notes: string; bad: boolean }
 
 function Control(props: ControlProps) {
-  const { field, id, editing } = props
+  const { field, editing } = props
   switch (field.kind) {
     case 'const':
-      return <code id={id}>{shown(stringify(field.value))}</code>
+      return <code>{shown(stringify(field.value))}</code>
     case 'null':
       return (
         <span className="blank">
-          null <button type="button" className="link" id={id} onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}>Write a value</button>
+          null <button type="button" className="link" onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}>Write a value<span className="unseen"> for {shown(field.name)}</span></button>
         </span>
       )
     case 'choice':

@@ -42,7 +42,7 @@ function Members({ of, folds, pins }: { of: Field } & Reading) {
           <div key={child.pointer} data-pointer={child.pointer}>
             <dt>
               {pins && <Pin pins={pins} field={child} />}
-              <bdi>{shown(of.kind === 'list' ? `${Number(child.name) + 1}` : child.name)}</bdi>
+              <bdi>{shown(child.name)}</bdi>
               {!child.known && <span className="faint"> not in the schema</span>}
             </dt>
             <dd>{child.children.length ? <Members of={child} folds={folds} pins={pins} /> : <Value field={child} folds={folds} />}</dd>

@@ -17,7 +17,7 @@ import { onlyApproving, whyNotOf } from './reasons'
 // glance is how long an action has to have been open before it can be approved, so that a second press of the key does not
 // decide about the next one; look is the same for what is of high risk or cannot be taken back.
 const glance = 300
-const look = 1_500
+const look = 1_000
 
 function useOpenFor(ms: number): boolean {
   const [over, setOver] = useState(false)

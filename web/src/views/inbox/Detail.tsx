@@ -31,13 +31,15 @@ interface Props {
   id: string
   item: Item | undefined
   onDecided: () => void
+  // marked counts what is marked in the list: the keys of a decision then mean these.
+  marked?: number
   head?: ReactNode
 }
 
 // Detail reads an action and shows it. The key has everything below begin anew with another action.
-export function Detail({ id, item, onDecided, head }: Props) {
+export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   const query = useQuery<Action, Problem>({ queryKey: ['action', id], queryFn: ({ signal }) => readAction(id, signal) })
-  if (query.data) return <Loaded key={id} id={id} action={query.data} item={item} onDecided={onDecided} head={head} error={query.error} />
+  if (query.data) return <Loaded key={id} id={id} action={query.data} item={item} onDecided={onDecided} marked={marked} head={head} error={query.error} />
   return <div className="detail-body">{head}{query.error ? <ProblemNote error={query.error} onRetry={() => void query.refetch()} /> : <Loading what="the action" />}</div>
 }
 
@@ -67,7 +69,7 @@ export interface Looking {
   onDecided: () => void
 }
 
-function Loaded({ id, action, item, onDecided, head, error }: Props & { action: Action; error: Problem | null }) {
+function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props & { action: Action; error: Problem | null }) {
   const name = `${action.envelope.tool.source}:${action.envelope.tool.name}`
   const tool = useTool(name)
   const memory = useMemory(id)
@@ -104,7 +106,9 @@ function Loaded({ id, action, item, onDecided, head, error }: Props & { action: 
         {pending && <OutlookNote id={id} />}
         <Facts {...looking} />
       </div>
-      {action.phase === 'unknown' || item?.kind === 'compensation' ? <Settle {...looking} /> : <Bar {...looking} />}
+      {action.phase === 'unknown' || item?.kind === 'compensation' ? <Settle {...looking} />
+        : marked > 0 ? <footer className="bar"><p className="muted">{marked} are marked in the list, and what you decide is about these. Unmark them to decide about this one.</p></footer>
+          : <Bar {...looking} />}
     </article>
   )
 }

@@ -11,6 +11,7 @@ import { resolve, resolveWorkflow } from './decide'
 import type { Looking } from './Detail'
 import type { Action } from './items'
 import { remember, useMemory } from './memory'
+import { whyNotOf } from './reasons'
 
 interface Known {
   dead_letter: Schemas['DeadLetter']
@@ -49,7 +50,7 @@ function Answers({ looking, answers, unknown, operation }: { looking: Looking; a
   const may = useMay()
   const { busy, run } = useDeciding(looking)
   const [chosen, setChosen] = useState(0)
-  const whyNot = may(operation) ?? (note.trim() === '' ? 'Write how you know it.' : undefined)
+  const whyNot = may(operation) ?? whyNotOf(looking.item) ?? (note.trim() === '' ? 'Write how you know it.' : undefined)
   const give = (answer: Answer) => void run(() => answer.send(note.trim()), () => {
     remember(id, { note: '', outcome: { words: answer.words, state: answer.words === 'It happened' ? 'completed' : 'approved' } })
     toast({ text: answer.done })

@@ -10,10 +10,10 @@ import { alike, argsOf, differences, headline } from './likeness'
 import { rebased } from './memory'
 import { reasonsOf, whyNotOf } from './reasons'
 
-const item = (id: string, change: Partial<Item> = {}): Item => ({
+const item = (id: string, change: Partial<Item> = {}) => ({ effect: 'once', recipients: [], rate_bucket: 'default', must_run_before: null, may_decide: true,
   kind: 'approval', action_id: id, tool: 'mail:send', args_preview: `{"to":"${id}@example.org","subject":"Hello"}`, args_cut: false, risk: 'low',
   since: '2026-11-22T10:00:00Z', expires_at: null, approvals_needed: 1, approvals_given: 0, approved_by: [], escalated: false, reversible: true, session_id: 's-1', ...change,
-})
+} as Item)
 
 test('filters stand in the URL, and what else is there stays', () => {
   const filters = filtersOf('?kind=approval&kind=unknown&risk=high&tool=a:b&x=1')
@@ -66,7 +66,7 @@ test('refusals say whether something was decided, and that what was typed is kep
   for (const status of [409, 412, 428, 500]) expect(told(problem(status)), String(status)).toContain('what you typed is kept'.slice(5))
   expect(told(problem(410))).toContain('too late')
   expect(told(new TypeError('fetch'))).toContain('nobody knows')
-  expect(complaintsOf(problem(400, { errors: [{ pointer: '/args/to/0', detail: 'is no address' }, { pointer: '/note', detail: 'x' }, { pointer: '/args', detail: 'y' }] }))).toEqual([{ pointer: '/to/0', detail: 'is no address' }, { pointer: '', detail: 'y' }])
+  expect(complaintsOf(problem(400, { errors: [{ pointer: '/args/to/0', rule: 'format', message: 'is no address' }, { pointer: '/note', rule: 'x', message: 'x' }, { pointer: '/args', rule: 'y', message: 'y' }] }))).toEqual([{ pointer: '/to/0', detail: 'is no address' }, { pointer: '', detail: 'y' }])
 })
 
 test('a draft goes over to what somebody else changed meanwhile', () => {

@@ -3,30 +3,11 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { get, type Problem, type Schemas } from '../../lib/client'
 
-export type Item = Omit<Schemas['InboxItem'], 'args'> & Partial<{
-  args: { [key: string]: unknown }
-  args_preview: string
-  args_cut: boolean
-  proposed_by: Schemas['Actor']
-  title: string
-  effect: string
-  recipients: string[]
-  rate_bucket: string
-  must_run_before: string | null
-  may_decide: boolean
-  why_not: string
-}>
+export type Item = Schemas['InboxItem']
 export type Action = Schemas['Action']
 export type Kind = Item['kind']
 
-export interface Counts {
-  total: number
-  capped: boolean
-  by_kind: Record<Kind, number>
-  escalated: number
-  expiring: number
-  tools: { tool: string; count: number }[]
-}
+export type Counts = Schemas['InboxCounts']
 
 interface Page {
   items: Item[]
@@ -83,7 +64,7 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
 export function useInbox(filters: Filters) {
   const query = useInfiniteQuery<Page, Problem>({
     queryKey: ['inbox', filters],
-    queryFn: ({ pageParam, signal }) => get<Page>('/api/v1/inbox', { ...filters, limit: 200, cursor: (pageParam as string) || undefined }, signal),
+    queryFn: ({ pageParam, signal }) => get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit: 200, cursor: (pageParam as string) || undefined }, signal),
     initialPageParam: '',
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   })

@@ -39,7 +39,7 @@ export function differences(items: readonly Item[]): Differences {
 export function headline(item: Item): string {
   const { args } = argsOf(item)
   const texts = texture(args).filter((text) => !item.recipients?.includes(text))
-  return [...(item.recipients ?? []).slice(0, 3), ...texts].join(' · ').slice(0, 200)
+  return [...(item.recipients ?? []).slice(0, 3), ...texts].join(' · ').slice(0, 200).replace(/[ \t\n]+/g, ' ')
 }
 
 const telling = ['/to', '/email', '/channel', '/subject', '/title', '/name', '/id', '/amount', '/text', '/body', '/message']

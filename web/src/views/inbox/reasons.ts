@@ -44,12 +44,16 @@ export function reasonsOf(trace: readonly Step[]): Reason[] {
 }
 
 const whyNots: Record<string, string> = {
+  role: 'Your role, or what your token is for, does not include it.',
   own_proposal: 'This is your own proposal. Somebody else decides about it.',
-  voted: 'You have agreed already. Somebody else has to agree too.',
+  expired: 'The time to decide is over.',
+  decided: 'Somebody has decided.',
   tool_gone: 'The tool is gone, so this can only be denied.',
   drift: 'The tool changed since this was proposed, so this can only be denied.',
-  role: 'Your role may not decide.',
-  expired: 'The time to decide is over.',
+  policy_denied: 'Policy denies it by now, so this can only be denied.',
+  own_edit: 'You edited it, and somebody who did not has to agree.',
+  voted: 'You have agreed already. Somebody else has to agree too.',
+  unreadable: 'The stored arguments cannot be read, so this can only be denied.',
 }
 
 // whyNotOf says why somebody may not decide about an item; undefined where they may.
@@ -59,4 +63,4 @@ export function whyNotOf(item: { may_decide?: boolean; why_not?: string } | unde
 }
 
 // onlyApproving are the reasons that stand against approving and not against denying.
-export const onlyApproving: readonly string[] = ['own_proposal', 'voted', 'tool_gone', 'drift']
+export const onlyApproving: readonly string[] = ['tool_gone', 'drift', 'policy_denied', 'own_edit', 'voted', 'unreadable']

@@ -78,7 +78,7 @@ export default function Inbox({ id }: { id?: string }) {
       </section>
       <section className="inbox-detail" aria-label="In full">
         {id
-          ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
+          ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
           : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
       </section>
       {batch && chosen.length > 0 && <BatchOnce verb={batch} items={chosen} onClose={() => { setBatch(undefined); setMarked(new Set()) }} />}
