@@ -39,7 +39,7 @@ test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with th
 	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
-check: fmt vet staticcheck rules generated openapi compatible test ## What CI runs
+check: fmt vet staticcheck rules generated openapi compatible page test ## What CI runs
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -96,9 +96,24 @@ npm: ## MCP servers and clients from npm for the tests, where there is Node
 .PHONY: web
 web: npm ## Build the operator's page into web/dist, where there is Node, and run its tests
 	@if ! command -v npm >/dev/null; then echo "no npm: web/dist stays as it is committed"; exit 0; fi; set -e; \
-	[ -d web/node_modules ] || (cd web && npm ci --ignore-scripts --no-audit --no-fund); \
+	(cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --ignore-scripts --no-audit --no-fund; }); \
 	schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown -o web/src/api.d.ts; \
-	cd web && npm run --silent check && npm run --silent build && npm run --silent test
+	cd web && npm run --silent check && npm run --silent build && npm run --silent budget && npm run --silent test
+
+.PHONY: page
+page: web ## Fail if web/dist is not what web/src makes; a first walk through the page in Chromium
+	git diff --exit-code --stat web/dist web/src/api.d.ts
+	@$(MAKE) --no-print-directory e2e E2E='--grep @check'
+
+.PHONY: e2e
+e2e: build postgres chromium ## Every journey and walk through the operator's page, in Chromium against the real program
+	@if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
+	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
+	else cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --ignore-scripts --no-audit --no-fund; } && npx playwright test $(E2E); fi
+
+.PHONY: chromium
+chromium: ## Install Chromium for the tests of the page, where there is apt
+	@scripts/chromium.sh
 
 .PHONY: postgres
 postgres: ## Find or install the PostgreSQL server programs

@@ -36,7 +36,7 @@ let count = 0
 export async function propose(args: Record<string, unknown> = {}, more: Record<string, unknown> = {}): Promise<string> {
   const key = `e2e-${process.pid}-${Date.now()}-${++count}`
   const answer = await api<{ action_id?: string; envelope?: Proposed }>('agent', 'POST', '/api/v1/actions', {
-    tool: { source: 'notes', name: 'notes.create' }, args: { title: `Note ${key}`, body: 'A note.', ...args }, ...more,
+    type: 'mcp.exec', tool: { source: 'notes', name: 'notes.create' }, args: { title: `Note ${key}`, body: 'A note.', ...args }, ...more,
   }, { 'Idempotency-Key': key })
   return (answer.action_id ?? answer.envelope?.action_id)!
 }

@@ -25,7 +25,7 @@ export class Boundary extends Component<Props, { error?: Error; about?: string }
     // After an update of the server, the parts of the page that were not loaded yet are no longer there.
     const updated = /dynamically imported module|Importing a module|module script/.test(error.message)
     return (
-      <Empty title={updated ? 'The page was updated' : 'This view stopped'}>
+      <Empty whole title={updated ? 'The page was updated' : 'This view stopped'}>
         <p role="alert">{updated ? 'Load it again to go on.' : 'The rest of the page works. Load the page again; if it stays, report the message:'}</p>
         {!updated && <pre className="json" tabIndex={0}>{error.message}</pre>}
         <Button kind="primary" onClick={() => location.reload()}>Load again</Button>

@@ -48,7 +48,7 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
     placeholderData: (before) => before,
   })
   const entries = useMemo(() => {
-    const wanted = asked.toLowerCase()
+    const wanted = text.trim().toLowerCase()
     const given: Entry[] = commandIDs
       .filter((command) => command !== 'palette' && table[command].label.toLowerCase().includes(wanted))
       .map((command) => {
@@ -62,8 +62,9 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
       const path = whereIs(one)
       return { key: `${one.kind} ${one.id}`, label: one.label, note: one.kind.replace('_', ' '), ...(path ? { run: () => go(path) } : {}) }
     })
-    return [...found, ...given.filter((entry) => entry.run), ...given.filter((entry) => !entry.run)]
-  }, [asked, search.data, commands, go])
+    // What the search brings later stands behind what is there at once: nothing moves under the hand.
+    return [...given.filter((entry) => entry.run), ...found, ...given.filter((entry) => !entry.run)]
+  }, [text, asked, search.data, commands, go])
   const chosen = Math.min(at, entries.length - 1)
   useEffect(() => void list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }), [chosen])
 

@@ -70,13 +70,14 @@ function apply(event: Event) {
 function hear(id: string, event: Event) {
   if (compareIDs(id, lastID) <= 0) return
   lastID = id
-  changes.hear(id, event)
   for (const word of words(event)) stale.add(word)
   if (paused) {
+    // All is read again when the person resumes.
     missed++
     changed()
     return
   }
+  changes.hear(id, event)
   apply(event)
   later()
 }
@@ -152,6 +153,7 @@ async function lead(signal: AbortSignal, tell: (told: Told) => void) {
     await new Promise((resolve) => {
       setTimeout(resolve, wait)
       signal.addEventListener('abort', resolve, { once: true })
+      addEventListener('online', resolve, { once: true })
     })
     wait = Math.min(wait * 2, 15_000)
   }

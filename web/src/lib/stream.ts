@@ -45,6 +45,7 @@ export async function follow(to: string, signal: AbortSignal, opened: () => void
   const ended = new AbortController()
   const end = () => ended.abort()
   signal.addEventListener('abort', end)
+  addEventListener('offline', end)
   let quiet = setTimeout(end, silence)
   try {
     const answer = await fetch(to, { headers: { Accept: 'text/event-stream, application/problem+json' }, signal: ended.signal, redirect: 'error', cache: 'no-store' })
@@ -62,6 +63,7 @@ export async function follow(to: string, signal: AbortSignal, opened: () => void
   } finally {
     clearTimeout(quiet)
     signal.removeEventListener('abort', end)
+    removeEventListener('offline', end)
     ended.abort()
   }
 }

@@ -1,10 +1,11 @@
 import type { ReactNode } from 'react'
 
-// Empty says what would be here, and how it gets here.
-export function Empty({ title, children }: { title: ReactNode; children?: ReactNode }) {
+// Empty says what would be here, and how it gets here. whole says that nothing else is in the view, which then has its title.
+export function Empty({ title, whole, children }: { title: ReactNode; whole?: boolean; children?: ReactNode }) {
+  const Heading = whole ? 'h1' : 'h2'
   return (
     <div className="empty">
-      <h2>{title}</h2>
+      <Heading>{title}</Heading>
       {children}
     </div>
   )

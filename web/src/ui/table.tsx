@@ -3,6 +3,8 @@ import type { ReactNode } from 'react'
 export interface Column<T> {
   name: string
   cell: (row: T) => ReactNode
+  // unnamed columns have no head: their cells say what they are.
+  unnamed?: boolean
   // numbers stand at the right.
   number?: boolean
   // hideNarrow leaves the column out on a phone.
@@ -17,7 +19,7 @@ export function Table<T>({ caption, columns, rows, keyOf }: { caption: string; c
       <table className="table">
         <caption className="unseen">{caption}</caption>
         <thead>
-          <tr>{columns.map((column) => <th key={column.name} scope="col" className={className(column)}>{column.name}</th>)}</tr>
+          <tr>{columns.map((column) => column.unnamed ? <td key={column.name} /> : <th key={column.name} scope="col" className={className(column)}>{column.name}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((row) => (

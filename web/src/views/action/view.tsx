@@ -25,7 +25,7 @@ export default function Action({ id }: { id: string }) {
 function Missing({ error, id, onRetry }: { error: Problem; id: string; onRetry: () => void }) {
   if (error.status !== 404 && error.status !== 400) return <div className="page"><ProblemNote error={error} what="The action was not loaded" onRetry={onRetry} /></div>
   return (
-    <Empty title="There is no such action, or it is not yours to see">
+    <Empty whole title="There is no such action, or it is not yours to see">
       <p><code>{shown(id)}</code></p>
       <Link href="/actions">All actions</Link>
     </Empty>

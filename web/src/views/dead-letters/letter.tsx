@@ -23,7 +23,7 @@ export function Letter({ id }: { id: string }) {
   const { data, error } = letter
   if (!data && error && (error.status === 404 || error.status === 400)) {
     return (
-      <Empty title="There is no such dead letter">
+      <Empty whole title="There is no such dead letter">
         <p>It may have been replayed, given up or resolved since. Its action has the whole of it.</p>
         <p className="row"><Link href={`/actions/${encodeURIComponent(id)}`}>See the action</Link> <Link href="/dead-letters">All dead letters</Link></p>
       </Empty>

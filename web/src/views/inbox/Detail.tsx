@@ -119,6 +119,7 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
   return (
     <header className="detail-title">
       <p className="faint small crumbs"><bdi>{shown(name)}</bdi>{action.envelope.session_id && <> / <bdi>{shown(action.envelope.session_id)}</bdi></>} / <Link href={`/actions/${action.envelope.action_id}`}>{action.envelope.action_id}</Link></p>
+      <h1 className="unseen only-narrow">Inbox</h1>
       <h2 className="title"><Shown text={tool?.title || name} /></h2>
       <p className="row">
         <State state={item?.kind === 'compensation' ? 'failed' : action.phase} word={item?.kind === 'compensation' ? 'could not be taken back' : undefined} />

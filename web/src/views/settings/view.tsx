@@ -1,4 +1,5 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { get, request } from '../../lib/client'
 import type { Me } from '../../lib/me'
 import { useMe } from '../../lib/me'
@@ -81,7 +82,10 @@ function Display() {
   )
 }
 
+const shownFirst = 5
+
 function Sessions() {
+  const [all, setAll] = useState(false)
   const sessions = useQuery({ queryKey: ['my-sessions'], queryFn: ({ signal }) => get<{ items: Session[] }>('/api/v1/me/sessions', { limit: 100 }, signal) })
   const end = useMutation({
     mutationFn: (one: Session) => request('DELETE', `/api/v1/me/sessions/${one.session_id}`),
@@ -98,7 +102,7 @@ function Sessions() {
       {end.isError && <ProblemNote error={end.error} what="The session did not end" />}
       {sessions.data && (
         <Table
-          caption="Sessions" rows={sessions.data.items} keyOf={(one) => one.session_id}
+          caption="Sessions" rows={all ? sessions.data.items : sessions.data.items.slice(0, shownFirst)} keyOf={(one) => one.session_id}
           columns={[
             { name: 'Browser', cell: (one) => <span className="browser" title={shown(one.program)}>{shown(browserOf(one.program))}{one.current && <Chip tone="waits">this one</Chip>}</span> },
             { name: 'By', cell: (one) => ways[one.via], hideNarrow: true },
@@ -106,10 +110,11 @@ function Sessions() {
             { name: 'Opened', cell: (one) => <Time at={one.created_at} />, hideNarrow: true },
             { name: 'Used', cell: (one) => <Time at={one.used_at} /> },
             { name: 'Ends', cell: (one) => <Time at={one.expires_at} />, hideNarrow: true },
-            { name: '', cell: (one) => <Button onClick={() => (one.current ? void logout() : end.mutate(one))} busy={end.isPending}>End<span className="unseen"> the session opened {one.created_at}</span></Button> },
+            { name: 'End', unnamed: true, cell: (one) => <Button onClick={() => (one.current ? void logout() : end.mutate(one))} busy={end.isPending}>End<span className="unseen"> the session opened {one.created_at}</span></Button> },
           ]}
         />
       )}
+      {!all && (sessions.data?.items.length ?? 0) > shownFirst && <p><Button onClick={() => setAll(true)}>Show older ones</Button></p>}
     </section>
   )
 }

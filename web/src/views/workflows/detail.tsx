@@ -21,7 +21,7 @@ export function Detail({ id }: { id: string }) {
   useCommands([{ id: 'back', run: () => go('/workflows') }])
   const { data, error } = workflow
   if (!data && error && (error.status === 404 || error.status === 400)) {
-    return <Empty title="There is no such workflow, or it is not yours to see"><p><code>{shown(id)}</code></p><Link href="/workflows">All workflows</Link></Empty>
+    return <Empty whole title="There is no such workflow, or it is not yours to see"><p><code>{shown(id)}</code></p><Link href="/workflows">All workflows</Link></Empty>
   }
   if (!data) return error ? <div className="page"><ProblemNote error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} /></div> : <Loading what="the workflow" />
   return (

@@ -1,0 +1,154 @@
+// Journeys through the shell: login, logout, roles, the stream, the keys.
+import { another, api, expect, login, propose, test, token, url } from './fixture'
+import { quiet } from './quiet'
+import { seeded } from './seed'
+
+test('a one-time code logs in once, and leaves no trace in the address @check', async ({ page, browser }) => {
+  const { url: at } = await api<{ url: string }>('operator', 'POST', '/api/v1/login-codes')
+  await page.goto(url() + '/login' + new URL(at).hash)
+  await expect(page).toHaveURL(url() + '/inbox')
+  await page.goBack()
+  expect(page.url()).not.toContain('code')
+  const second = await another(browser)
+  await second.goto(url() + '/login' + new URL(at).hash)
+  await expect(second.getByRole('alert')).toContainText('did not log you in')
+  await expect(second.getByLabel('Token or one-time code')).toBeVisible()
+  await second.context().close()
+})
+
+test('a token logs in by the keyboard alone, and the way leads on; an agent’s is refused', async ({ page }) => {
+  await page.goto(`${url()}/settings`)
+  await expect(page).toHaveURL(/\/login\?to=/)
+  const field = page.getByLabel('Token or one-time code')
+  await field.focus()
+  await page.keyboard.insertText(token('agent'))
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('alert')).toContainText('Not logged in')
+  await field.focus()
+  await page.keyboard.insertText(token('operator'))
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(url() + '/settings')
+  expect(await page.evaluate('document.cookie + JSON.stringify(localStorage)')).not.toContain('cs_operator')
+})
+
+test('login leads to no other site', async ({ page }) => {
+  await login(page, 'operator', '//evil.example/')
+  await expect(page).toHaveURL(url() + '/inbox')
+})
+
+test('logout ends the other tabs @check', async ({ operator: page }) => {
+  const other = await page.context().newPage()
+  await other.goto(url() + '/settings')
+  await quiet(other)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('log out')
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(url() + '/login')
+  await expect(other).toHaveURL(url() + '/login')
+})
+
+test('a session that was ended elsewhere asks to log in over the page, and goes on there', async ({ operator: page, browser }) => {
+  await page.goto(url() + '/settings')
+  const second = await another(browser)
+  await login(second, 'operator', '/settings')
+  const { items } = await api<{ items: { session_id: string; created_at: string }[] }>('operator', 'GET', '/api/v1/me/sessions?limit=100')
+  const [, own] = items.toSorted((a, b) => b.created_at.localeCompare(a.created_at))
+  await api('operator', 'DELETE', `/api/v1/me/sessions/${own!.session_id}`)
+  await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 45_000 })
+  await page.keyboard.press('Escape')
+  await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible()
+  await page.getByLabel('Token or one-time code').fill(token('operator'))
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeHidden()
+  await expect(page).toHaveURL(url() + '/settings')
+  await second.context().close()
+})
+
+test('a token that is revoked ends its tab', async ({ page }) => {
+  const made = await api<{ token: `cs_${string}`; token_id?: string; id?: string }>('owner', 'POST', '/api/v1/tokens', { name: 'for a tab', role: 'operator' })
+  await login(page, made.token)
+  await api('owner', 'DELETE', `/api/v1/tokens/${made.token_id ?? made.id}`)
+  await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 45_000 })
+})
+
+test('a stream that is cut is resumed, and nothing is lost', async ({ operator: page, context }) => {
+  await page.goto(url() + '/actions')
+  const state = page.locator('[data-live]')
+  await expect(state).toHaveAttribute('data-live', 'live')
+  await context.setOffline(true)
+  await expect(state).toHaveAttribute('data-live', 'lost', { timeout: 45_000 })
+  const missed = await propose({ title: 'Proposed while the line was cut' })
+  await context.setOffline(false)
+  await expect(state).toHaveAttribute('data-live', 'live', { timeout: 30_000 })
+  await page.goto(url() + `/actions/${missed}`)
+  await expect(page.getByText('Proposed while the line was cut').first()).toBeVisible()
+})
+
+test('one tab reads the stream for all, and the next takes over when it is closed', async ({ operator: page, context }) => {
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  let streams = 0
+  context.on('request', (request) => { if (request.url().includes('/api/v1/events')) streams++ })
+  const others = [await context.newPage(), await context.newPage()]
+  for (const other of others) {
+    await other.goto(url() + '/actions')
+    await expect(other.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  }
+  expect(streams).toBe(0)
+  await page.close()
+  await expect.poll(() => streams).toBe(1)
+  const id = await propose({ title: 'Heard by both' })
+  for (const other of others) {
+    await other.goto(url() + `/actions/${id}`)
+    await expect(other.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+    await expect(other.locator('.state').first()).toContainText('needs a person')
+  }
+  await api('operator', 'POST', `/api/v1/actions/${id}/deny`, { note: 'no' })
+  for (const other of others) await expect(other.locator('.state').first()).toContainText('denied')
+})
+
+test('a pause keeps the page as it is until it is resumed', async ({ operator: page }) => {
+  const id = await propose({ title: 'Changes while paused' })
+  await page.goto(url() + `/actions/${id}`)
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  await page.keyboard.press('p')
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'paused')
+  await api('operator', 'POST', `/api/v1/actions/${id}/deny`, { note: 'no' })
+  await expect(page.locator('[data-live]')).toContainText('since')
+  await expect(page.locator('.state').first()).toContainText('needs a person')
+  await page.keyboard.press('p')
+  await expect(page.locator('.state').first()).toContainText('denied')
+})
+
+for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
+  test(`what is offered to the role ${role} is what it may`, async ({ page }) => {
+    const made = await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', { name: `a ${role}`, role })
+    await login(page, made.token, `/inbox/${seeded().waiting}`)
+    await quiet(page)
+    const me = await api<{ operations: string[] }>(made.token as `cs_${string}`, 'GET', '/api/v1/me')
+    for (const [operation, name] of [['approveAction', /^Approve/], ['denyAction', /^Deny/]] as const) {
+      const button = page.getByRole('button', { name }).first()
+      if (me.operations.includes(operation)) await expect(button).not.toHaveAttribute('aria-description', /role/)
+      else await expect(button).toHaveAttribute('aria-description', /role/)
+    }
+  })
+}
+
+test('every command that the palette offers is in the help, with its key', async ({ operator: page }) => {
+  await page.keyboard.press('?')
+  const helped = await page.locator('.help [data-command]').evaluateAll((all) => all.map((one) => one.getAttribute('data-command')))
+  expect(helped).toEqual(expect.arrayContaining(['palette', 'help', 'refresh', 'pause', 'copy_link', 'go_inbox', 'go_actions', 'go_workflows', 'go_dead_letters', 'go_settings', 'next', 'previous']))
+  await page.keyboard.press('Escape')
+})
+
+test('single letters can be switched off, and never act in a field', async ({ operator: page }) => {
+  await page.goto(url() + '/settings')
+  await page.getByLabel('Single-letter keys').selectOption('off')
+  await page.locator('h1').click()
+  await page.keyboard.press('?')
+  await expect(page.locator('dialog[open]')).toHaveCount(0)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('p?')
+  await expect(page.getByRole('combobox', { name: 'Find anything' })).toHaveValue('p?')
+  await page.keyboard.press('Escape')
+  await expect(page.locator('[data-live=paused]')).toHaveCount(0)
+})

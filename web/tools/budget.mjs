@@ -1,0 +1,23 @@
+// Fails when the built page is larger than it may be: what is loaded first, each view that comes later, and the style.
+import { readdirSync, readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+
+const folder = new URL('../dist/', import.meta.url)
+const most = { first: 150_000, css: 12_000, later: 40_000 }
+const entry = readFileSync(new URL('app.js', folder), 'utf8')
+// What app.js imports at once is loaded with it.
+const first = new Set(['app.js', ...[...entry.matchAll(/(?:from|import)\s*["']\.\/([\w-]+\.js)["']/g)].map((found) => found[1])])
+let loaded = 0
+let failed = false
+const report = (what, size, limit) => {
+  failed ||= size > limit
+  console.log(`${size > limit ? 'TOO LARGE ' : ''}${what}: ${(size / 1000).toFixed(1)} of ${limit / 1000} kB`)
+}
+for (const name of readdirSync(folder).toSorted()) {
+  const size = gzipSync(readFileSync(new URL(name, folder)), { level: 9 }).length
+  if (first.has(name)) loaded += size
+  else if (name.endsWith('.js')) report(name, size, most.later)
+  if (name.endsWith('.css')) report(name, size, most.css)
+}
+report('first load', loaded, most.first)
+process.exit(failed ? 1 : 0)
