@@ -255,7 +255,8 @@ $$;
 -- +goose StatementEnd
 
 -- authenticate_session returns the browser session of a secret, and the operator
--- or the hash of the token that it acts as. It runs before the tenant is known.
+-- or the hash of the token that it acts as. A session of an operator is valid only
+-- while the tenant trusts the operator's issuer. It runs before the tenant is known.
 -- Whether the token is still valid is authenticate's to say.
 -- +goose StatementBegin
 CREATE FUNCTION authenticate_session(hash bytea)
@@ -267,7 +268,8 @@ AS $$
     FROM web_sessions s
     LEFT JOIN operators o ON o.tenant_id = s.tenant_id AND o.operator_id = s.operator_id
     WHERE s.secret_hash = hash AND s.idle_at > now() AND s.expires_at > now()
-        AND (s.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL)
+        AND (s.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL
+            AND EXISTS (SELECT FROM identity_providers p WHERE p.tenant_id = s.tenant_id AND p.issuer = o.issuer))
 $$;
 -- +goose StatementEnd
 
@@ -295,7 +297,8 @@ AS $$
     FROM redeemed r
     LEFT JOIN operators o ON o.tenant_id = r.tenant_id AND o.operator_id = r.operator_id
     WHERE r.expires_at > now()
-        AND (r.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL)
+        AND (r.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL
+            AND EXISTS (SELECT FROM identity_providers p WHERE p.tenant_id = r.tenant_id AND p.issuer = o.issuer))
 $$;
 -- +goose StatementEnd
 

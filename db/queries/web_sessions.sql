@@ -9,6 +9,11 @@ WHERE c.tenant_id = @tenant_id
     AND (c.expires_at <= now() OR c.code_hash IN (
         SELECT o.code_hash FROM login_codes o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.created_at DESC OFFSET @keep));
 
+-- name: OperatorSessionsDelete :exec
+-- Deletes the browser sessions and login codes that act as an operator.
+WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = @tenant_id AND c.operator_id = @operator_id::uuid)
+DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.operator_id = @operator_id::uuid;
+
 -- name: WebSessionDelete :execrows
 -- Of a person; with a token only a session that acts as the token.
 DELETE FROM web_sessions s

@@ -80,7 +80,7 @@ func explained(t *testing.T) []string {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, match := range regexp.MustCompile(`"([a-z_]+)":\s+fault\.New\(`).FindAllStringSubmatch(string(text), -1) {
+		for _, match := range regexp.MustCompile(`"([a-z_]+)":\s+fault\.(?:New|Coded)\(`).FindAllStringSubmatch(string(text), -1) {
 			names = append(names, match[1])
 		}
 		return err

@@ -57,6 +57,22 @@ func (q *Queries) LoginCodesPrune(ctx context.Context, db DBTX, arg *LoginCodesP
 	return err
 }
 
+const operatorSessionsDelete = `-- name: OperatorSessionsDelete :exec
+WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = $1 AND c.operator_id = $2::uuid)
+DELETE FROM web_sessions s WHERE s.tenant_id = $1 AND s.operator_id = $2::uuid
+`
+
+type OperatorSessionsDeleteParams struct {
+	TenantID   uuid.UUID
+	OperatorID uuid.UUID
+}
+
+// Deletes the browser sessions and login codes that act as an operator.
+func (q *Queries) OperatorSessionsDelete(ctx context.Context, db DBTX, arg *OperatorSessionsDeleteParams) error {
+	_, err := db.Exec(ctx, operatorSessionsDelete, arg.TenantID, arg.OperatorID)
+	return err
+}
+
 const webSessionDelete = `-- name: WebSessionDelete :execrows
 DELETE FROM web_sessions s
 WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.person = $3

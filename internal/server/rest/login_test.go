@@ -5,8 +5,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
@@ -129,6 +132,30 @@ func TestPeopleLogInAtAnIssuer(t *testing.T) {
 			t.Errorf("the log holds a secret of a login")
 		}
 	}
+}
+
+func TestSessionsOfAnIssuerEndWithIt(t *testing.T) {
+	t.Parallel()
+	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
+	f.webProvider(issuer, object{})
+	issuer.LogIn(identitytest.Claims{"sub": "ana", "groups": "ops"})
+	log := func() *client {
+		return &client{fixture: f.fixture, cookie: "cs=" + f.begin("/").finish().cookies()["cs"].Value}
+	}
+	var me wire.Me
+	in := log()
+	in.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &me)
+	code := (&client{fixture: f.fixture, token: issuer.Token(identity.OwnAudience(f.id), time.Now(), identitytest.Claims{"groups": "ops"})}).code()
+	elsewhere := newFixtureWith(t, f.db, rest.Config{}) // remembers nobody
+
+	f.owner().send("PUT", "/api/v1/operators/"+me.OperatorID, object{"name": "Ana", "role_set": "operator", "issuer": issuer.URL(), "subject": "another"}).wants(t, 200)
+	in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+	(&client{fixture: f.fixture}).send("POST", "/auth/session", object{"code": code.Code}).wants(t, 401)
+
+	in = log()
+	(&client{fixture: elsewhere, cookie: in.cookie}).send("GET", "/api/v1/me", nil).wants(t, 200)
+	f.owner().send("DELETE", "/api/v1/identity-providers/acme", nil).wants(t, 204)
+	(&client{fixture: newFixtureWith(t, f.db, rest.Config{}), cookie: in.cookie}).send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
 func TestLoginsThatAreRefused(t *testing.T) {
