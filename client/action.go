@@ -167,6 +167,12 @@ func (c *Client) History(ctx context.Context, id envelope.ActionID) ([]wire.Hist
 	return list[wire.HistoryItem](ctx, c, actionPath(id)+"/history", nil)
 }
 
+// Forecast says when an action would go out if it were approved now, and what speaks
+// against that.
+func (c *Client) Forecast(ctx context.Context, id envelope.ActionID) (wire.Forecast, error) {
+	return read[wire.Forecast](ctx, c, actionPath(id)+"/outlook", nil)
+}
+
 // Undo takes back an action that has not been sent.
 func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
 	return post[wire.Action](ctx, c, actionPath(id)+"/undo", nil)

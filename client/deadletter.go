@@ -22,6 +22,13 @@ func (c *Client) ExportDeadLetters(ctx context.Context, f wire.DeadLetterFilter)
 	return read[wire.Page[json.RawMessage]](ctx, c, deadLettersPath+"/export", deadLetterQuery(f))
 }
 
+// DeadLetterSummary counts the dead letters that a filter selects, by tool, reason
+// and code, the most first.
+func (c *Client) DeadLetterSummary(ctx context.Context, f wire.DeadLetterFilter) ([]wire.DeadLetterGroup, error) {
+	page, err := read[wire.Page[wire.DeadLetterGroup]](ctx, c, deadLettersPath+"/summary", deadLetterQuery(f))
+	return page.Items, err
+}
+
 func deadLetterQuery(f wire.DeadLetterFilter) url.Values {
 	return given("reason", f.Reason, "source", f.Source, "tool", f.Tool, "code", f.Code,
 		"since", moment(f.Since), "until", moment(f.Until), "limit", number(f.Limit), "cursor", f.Cursor)

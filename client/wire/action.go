@@ -106,6 +106,19 @@ type Waiting struct {
 	Until *time.Time `json:"until"`
 }
 
+// Forecast is what would become of an action if it were approved now.
+type Forecast struct {
+	// GoesOutAt is when its call would be made; nil if never, or if that is not
+	// known.
+	GoesOutAt *time.Time `json:"goes_out_at"`
+	// Allowed reports whether it would be sent at all.
+	Allowed bool `json:"allowed"`
+	// Gates are the checks that hold it, or end it.
+	Gates []Waiting `json:"gates"`
+	// Problem is why it would not be sent; nil if it would.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
 // PolicyDecision is what policy decided when an action was proposed.
 type PolicyDecision struct {
 	Mode envelope.Mode `json:"mode"`

@@ -62,6 +62,21 @@ type DeadLetterFilter struct {
 	Cursor string `json:"-"`
 }
 
+// DeadLetterGroup is the dead letters of one tool that ended in one way.
+type DeadLetterGroup struct {
+	Source string `json:"source"`
+	// Tool is the tool's whole name, as source:name.
+	Tool string `json:"tool"`
+	// Reason is refused, exhausted or unknown.
+	Reason string `json:"reason"`
+	Code   string `json:"code"`
+	Count  int    `json:"count"`
+	// Capped reports that not all were counted: there may be more, and older ones.
+	Capped bool      `json:"capped"`
+	Oldest time.Time `json:"oldest"`
+	Newest time.Time `json:"newest"`
+}
+
 // BulkRequest selects the dead letters of a bulk change, oldest actions first.
 type BulkRequest struct {
 	// IDs name dead letters, up to envelope.MaxItems. With Filter, both must

@@ -90,6 +90,29 @@ WHERE d.tenant_id = @tenant_id
 GROUP BY a.source_id, a.tool_name, d.reason
 ORDER BY a.source_id, a.tool_name, d.reason;
 
+-- name: DeadLetterSummary :many
+-- The newest letters that a filter selects, counted by what they have in common.
+WITH counted AS MATERIALIZED (
+    SELECT a.source_id, a.tool_name, d.reason, coalesce(d.code, '') AS code, d.created_at
+    FROM dead_letters d
+    JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    WHERE d.tenant_id = @tenant_id
+        AND (sqlc.narg(reason)::text IS NULL OR d.reason = sqlc.narg(reason))
+        AND (sqlc.narg(source)::text IS NULL OR a.source_id = sqlc.narg(source))
+        AND (sqlc.narg(tool)::text IS NULL OR a.tool_name = sqlc.narg(tool))
+        AND (sqlc.narg(code)::text IS NULL OR d.code = sqlc.narg(code))
+        AND (sqlc.narg(since)::timestamptz IS NULL OR d.created_at >= sqlc.narg(since))
+        AND (sqlc.narg(until)::timestamptz IS NULL OR d.created_at < sqlc.narg(until))
+    ORDER BY d.action_id DESC
+    LIMIT @most::bigint
+)
+SELECT c.source_id, c.tool_name, c.reason, c.code::text AS code, count(1)::bigint AS entries,
+    min(c.created_at)::timestamptz AS oldest, max(c.created_at)::timestamptz AS newest, (SELECT count(1) FROM counted)::bigint AS counted
+FROM counted c
+GROUP BY c.source_id, c.tool_name, c.reason, c.code
+ORDER BY entries DESC, c.source_id, c.tool_name, c.reason, c.code
+LIMIT @groups::bigint;
+
 -- name: DeadLetterReconcileClaim :many
 -- Claims dead letters whose reconcile read is due, and postpones it meanwhile.
 -- FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -135,14 +136,30 @@ func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, 
 
 // checkDefinition returns fault.Conflict if the tool is no longer the one that
 // was proposed.
-func (m *item) checkDefinition() error {
-	if m.Tool == nil {
-		return fault.Coded(RefusedToolGone, fault.Conflict, "its source no longer has the tool %s", m.tool)
+func (m *item) checkDefinition() error { return checkDefinition(m.Tool, m.tool, m.toolDigest) }
+
+func checkDefinition(now *catalog.Tool, tool policy.Key, digest []byte) error {
+	if now == nil {
+		return fault.Coded(RefusedToolGone, fault.Conflict, "its source no longer has the tool %s", tool)
 	}
-	if !m.Tool.Is(m.toolDigest) {
+	if !now.Is(digest) {
 		return fault.Coded(RefusedDrift, fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
 	}
 	return nil
+}
+
+// CheckApprovable returns fault.Conflict if nobody can approve an action any more:
+// its tool is gone or another than was proposed, or policy denies it by now, which
+// decide says.
+func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide func() (policy.Decision, error)) error {
+	if err := checkDefinition(now, tool, digest); err != nil {
+		return err
+	}
+	d, err := decide()
+	if err == nil && d.Mode == envelope.ModeDeny {
+		err = fault.Coded(RefusedPolicy, fault.Conflict, "policy denies this by now: %s", d.Source)
+	}
+	return err
 }
 
 // checkEditor returns fault.Denied if a person edited the arguments and a review
@@ -260,11 +277,8 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 // why that vote does not count. It changes nothing. Approving counts votes by it,
 // and the inbox says by it whose would count.
 func (m *item) vote(by Decider) (round, error) {
-	if err := m.checkDefinition(); err != nil {
+	if err := CheckApprovable(m.Tool, m.tool, m.toolDigest, func() (policy.Decision, error) { return m.now, nil }); err != nil {
 		return round{}, err
-	}
-	if m.now.Mode == envelope.ModeDeny {
-		return round{}, fault.Coded(RefusedPolicy, fault.Conflict, "policy denies this by now: %s", m.now.Source)
 	}
 	bound, _, err := ComputeDigest(&m.Action)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // List returns a page of dead letters, the newest actions first.
@@ -30,6 +31,27 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit),
 	})
 	return postgres.Map(rows, err, entryFromRow)
+}
+
+// The most dead letters that a Summary counts, and the most groups that it has.
+const (
+	maxCounted = 20_000
+	maxGroups  = 500
+)
+
+// Summary counts the dead letters that a filter selects by tool, reason and code,
+// the most first. Of very many it counts the newest.
+func Summary(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.DeadLetterGroup, error) {
+	rows, err := dbsqlc.New().DeadLetterSummary(ctx, tx, &dbsqlc.DeadLetterSummaryParams{
+		TenantID: uuid.UUID(tenant), Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
+		Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: maxCounted, Groups: maxGroups,
+	})
+	return postgres.Map(rows, err, func(r dbsqlc.DeadLetterSummaryRow) wire.DeadLetterGroup {
+		return wire.DeadLetterGroup{
+			Source: r.SourceID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}.String(), Reason: r.Reason, Code: r.Code,
+			Count: int(r.Entries), Capped: r.Counted >= maxCounted, Oldest: r.Oldest.UTC(), Newest: r.Newest.UTC(),
+		}
+	})
 }
 
 // Get returns the dead letter of an action, or fault.NotFound.

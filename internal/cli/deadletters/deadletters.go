@@ -26,7 +26,7 @@ import (
 
 // Command returns the command dlq, which is also called dead-letters.
 func Command(a *command.App) *cobra.Command {
-	cmd := command.NewGroup("dlq", list(a), show(a), export(a), replay(a), resolve(a), discard(a))
+	cmd := command.NewGroup("dlq", list(a), summary(a), show(a), export(a), replay(a), resolve(a), discard(a))
 	cmd.Aliases = []string{"dead-letters"}
 	return cmd
 }
@@ -77,6 +77,25 @@ func list(a *command.App) *cobra.Command {
 	filterFlags(cmd, &f)
 	cmd.Flags().BoolVar(&all, "all", false, "every page")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
+	return cmd
+}
+
+func summary(a *command.App) *cobra.Command {
+	var f wire.DeadLetterFilter
+	cmd := command.New(a, "summary", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+		groups, err := c.DeadLetterSummary(ctx, f)
+		return command.View[wire.DeadLetterGroup]{
+			Empty: "There are no such dead letters.", Head: []string{"TOOL", "REASON", "CODE", "COUNT", "OLDEST", "NEWEST"},
+			Row: func(g wire.DeadLetterGroup) []string {
+				count := fmt.Sprint(g.Count)
+				if g.Capped {
+					count += " or more"
+				}
+				return []string{g.Tool, g.Reason, g.Code, count, command.Local(&g.Oldest), command.Local(&g.Newest)}
+			},
+		}.Show(a)(groups, err)
+	})
+	filterFlags(cmd, &f)
 	return cmd
 }
 

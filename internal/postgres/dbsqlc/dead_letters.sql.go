@@ -538,3 +538,89 @@ func (q *Queries) DeadLetterSpread(ctx context.Context, db DBTX, arg *DeadLetter
 	_, err := db.Exec(ctx, deadLetterSpread, arg.TenantID, arg.ActionIds, arg.Due)
 	return err
 }
+
+const deadLetterSummary = `-- name: DeadLetterSummary :many
+WITH counted AS MATERIALIZED (
+    SELECT a.source_id, a.tool_name, d.reason, coalesce(d.code, '') AS code, d.created_at
+    FROM dead_letters d
+    JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
+    WHERE d.tenant_id = $2
+        AND ($3::text IS NULL OR d.reason = $3)
+        AND ($4::text IS NULL OR a.source_id = $4)
+        AND ($5::text IS NULL OR a.tool_name = $5)
+        AND ($6::text IS NULL OR d.code = $6)
+        AND ($7::timestamptz IS NULL OR d.created_at >= $7)
+        AND ($8::timestamptz IS NULL OR d.created_at < $8)
+    ORDER BY d.action_id DESC
+    LIMIT $9::bigint
+)
+SELECT c.source_id, c.tool_name, c.reason, c.code::text AS code, count(1)::bigint AS entries,
+    min(c.created_at)::timestamptz AS oldest, max(c.created_at)::timestamptz AS newest, (SELECT count(1) FROM counted)::bigint AS counted
+FROM counted c
+GROUP BY c.source_id, c.tool_name, c.reason, c.code
+ORDER BY entries DESC, c.source_id, c.tool_name, c.reason, c.code
+LIMIT $1::bigint
+`
+
+type DeadLetterSummaryParams struct {
+	Groups   int64
+	TenantID uuid.UUID
+	Reason   *string
+	Source   *string
+	Tool     *string
+	Code     *string
+	Since    *time.Time
+	Until    *time.Time
+	Most     int64
+}
+
+type DeadLetterSummaryRow struct {
+	SourceID string
+	ToolName string
+	Reason   string
+	Code     string
+	Entries  int64
+	Oldest   time.Time
+	Newest   time.Time
+	Counted  int64
+}
+
+// The newest letters that a filter selects, counted by what they have in common.
+func (q *Queries) DeadLetterSummary(ctx context.Context, db DBTX, arg *DeadLetterSummaryParams) ([]DeadLetterSummaryRow, error) {
+	rows, err := db.Query(ctx, deadLetterSummary,
+		arg.Groups,
+		arg.TenantID,
+		arg.Reason,
+		arg.Source,
+		arg.Tool,
+		arg.Code,
+		arg.Since,
+		arg.Until,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeadLetterSummaryRow{}
+	for rows.Next() {
+		var i DeadLetterSummaryRow
+		if err := rows.Scan(
+			&i.SourceID,
+			&i.ToolName,
+			&i.Reason,
+			&i.Code,
+			&i.Entries,
+			&i.Oldest,
+			&i.Newest,
+			&i.Counted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -67,6 +67,21 @@ func List(c *request.Call) error {
 	return request.AnswerPage(c, cursorDeadLetters, read, entryFrom, func(l deadletter.Entry) envelope.ActionID { return l.Action })
 }
 
+// GET /api/v1/dead-letters/summary counts dead letters by what they have in common.
+func Summary(c *request.Call) error {
+	f, err := queryFilter(c)
+	if err != nil {
+		return err
+	}
+	groups, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.DeadLetterGroup, error) {
+		return deadletter.Summary(ctx, tx, c.By.Tenant, f)
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, groups)
+}
+
 // GET /api/v1/dead-letters/{id} shows a dead letter with its action and
 // attempts.
 func Get(c *request.Call, id envelope.ActionID) error {
