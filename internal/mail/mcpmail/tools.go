@@ -125,8 +125,11 @@ func (s *server) call(ctx context.Context, p purpose, args map[string]any) (any,
 	if err := s.outcome(p, out); err != nil {
 		return nil, err
 	}
-	doc, err := document(out.Result)
-	if err != nil {
+	doc, said, err := document(out.Result)
+	switch {
+	case err != nil && saysFailed(said):
+		return nil, s.failed(p, said)
+	case err != nil:
 		return nil, s.fault("its tool "+string(p)+" answers nothing that is JSON", errOutage)
 	}
 	if text, ok := s.profile.find(doc, "error"); ok && text != nil && text != "" {
@@ -205,9 +208,17 @@ func (s *server) fault(what string, kind error) error {
 	return fmt.Errorf("MCP server %s: %s: %w", s.name, what, kind)
 }
 
+// saysFailed reports whether a text in the place of JSON says that the tool failed,
+// as servers answer that do not say so in the protocol.
+func saysFailed(said string) bool {
+	said = strings.ToLower(said[:min(len(said), maxFailure)])
+	return strings.HasPrefix(said, "error") || strings.HasPrefix(said, "failed")
+}
+
 // document returns the JSON of a tool's result: its structured content, or the
-// text of its first part, as servers answer that have no structured content.
-func document(result json.RawMessage) (any, error) {
+// text of its first part, as servers answer that have no structured content. It
+// returns the text where that is no JSON.
+func document(result json.RawMessage) (doc any, said string, err error) {
 	var parts struct {
 		Content []struct {
 			Type string `json:"type"`
@@ -216,14 +227,16 @@ func document(result json.RawMessage) (any, error) {
 		Structured json.RawMessage `json:"structured"`
 	}
 	if err := json.Unmarshal(result, &parts); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	raw := parts.Structured
 	if len(raw) == 0 || string(raw) == "null" {
 		if len(parts.Content) == 0 || parts.Content[0].Type != "text" {
-			return nil, errOutage
+			return nil, "", errOutage
 		}
-		raw = json.RawMessage(parts.Content[0].Text)
+		said = parts.Content[0].Text
+		raw = json.RawMessage(said)
 	}
-	return jsonref.Decode(raw)
+	doc, err = jsonref.Decode(raw)
+	return doc, said, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/triage/account"
@@ -118,6 +119,40 @@ func TestAccountsAreCheckedByKind(t *testing.T) {
 				t.Errorf("pointers of Check (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestProgramsAreStartedWhereTheDeploymentAllowsThem(t *testing.T) {
+	t.Parallel()
+	a := behindMCP()
+	a.Connection.URL, a.Connection.Command = "", []string{"mail-mcp"}
+	if _, err := a.Open(account.Access{}); !errors.Is(err, mailbox.ErrDenied) || !strings.Contains(err.Error(), "COUNTERSIGN_TRIAGE_STDIO") {
+		t.Errorf("Open = %v, want an error that names the variable", err)
+	}
+	r, err := a.Open(account.Access{Programs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAccountsThatAreTheSameMailboxShareALimit(t *testing.T) {
+	t.Parallel()
+	var all quota.Registry
+	same, other, shouted := server(), server(), server()
+	other.Connection.User, shouted.Connection.Host = "ben@example.com", "IMAP.example.com"
+	if same.Quota(&all) == nil || same.Quota(&all) != shouted.Quota(&all) || same.Quota(&all) == other.Quota(&all) {
+		t.Error("buckets of IMAP accounts are not by host and user")
+	}
+	one, two, three := behindMCP(), behindMCP(), behindMCP()
+	two.ID, two.Secret, three.Connection.URL = uuid.New(), []byte("x"), "https://mail.example.net"
+	if one.Quota(&all) != behindMCP().Quota(&all) || one.Quota(&all) == two.Quota(&all) || one.Quota(&all) == three.Quota(&all) {
+		t.Error("buckets of accounts behind MCP servers are not by server and password")
+	}
+	if directory().Quota(&all) != nil {
+		t.Error("files have a limit")
 	}
 }
 
