@@ -22,7 +22,5 @@ export default defineConfig({
   server: { proxy: { '/api': 'http://127.0.0.1:8080', '/auth': 'http://127.0.0.1:8080' } },
   test: {
     include: ['src/**/*.test.ts', 'src/**/*.test.tsx'],
-    // Node 20 reads the source text of numbers only with this flag; browsers do without.
-    execArgv: ['--harmony-json-parse-with-source'],
   },
 })

@@ -27,7 +27,8 @@ export default function Inbox({ id }: { id?: string }) {
   const here = useMemo(() => new Set(inbox.items?.map(keyOf)), [inbox.items])
   const memories = useMemories()
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
-  const [batch, setBatch] = useState<'approve' | 'deny'>()
+  // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
+  const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
   const open = (to: string | undefined) => go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
   const change = (next: Filters) => {
     setMarked(new Set())
@@ -73,7 +74,7 @@ export default function Inbox({ id }: { id?: string }) {
           )}
         </div>
         {marked.size > 0
-          ? <Marked items={chosen} marked={marked.size} onBatch={setBatch} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
+          ? <Marked items={chosen} marked={marked.size} onBatch={(verb) => setBatch({ verb, items: chosen })} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
           : at >= 0 && <Likeness item={rows[at]!} items={rows.filter(waits)} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
       </section>
       <section className="inbox-detail" aria-label="In full">
@@ -81,15 +82,9 @@ export default function Inbox({ id }: { id?: string }) {
           ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
           : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
       </section>
-      {batch && chosen.length > 0 && <BatchOnce verb={batch} items={chosen} onClose={() => { setBatch(undefined); setMarked(new Set()) }} />}
+      {batch && <Batch verb={batch.verb} items={batch.items} onClose={() => { setBatch(undefined); setMarked(new Set()) }} />}
     </div>
   )
-}
-
-// BatchOnce keeps the items that were marked when the dialog opened, whatever becomes of them meanwhile.
-function BatchOnce({ verb, items, onClose }: { verb: 'approve' | 'deny'; items: readonly Item[]; onClose: () => void }) {
-  const [fixed] = useState(items)
-  return <Batch verb={verb} items={fixed} onClose={onClose} />
 }
 
 function summary(counts: { total: number; capped: boolean; expiring: number; escalated: number }): string {
