@@ -339,10 +339,10 @@ WHERE s.tenant_id = @tenant_id AND s.account_id = o.account_id AND s.address = o
 -- What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
 -- that a person acts on at this moment comes the next time.
 UPDATE triage_proposals p
-SET outcome_taken = p.outcome
+SET outcome_due = false
 FROM (
     SELECT n.external_id FROM triage_proposals n
-    WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.outcome IS DISTINCT FROM n.outcome_taken
+    WHERE n.tenant_id = @tenant_id AND n.account_id = @account_id AND n.outcome_due
     LIMIT @most::bigint
     FOR UPDATE SKIP LOCKED
 ) n
@@ -459,9 +459,27 @@ SET name = CASE WHEN excluded.name <> '' THEN excluded.name ELSE triage_senders.
 -- name: TriageTenant :one
 SELECT coalesce(triage_tenant(), '00000000-0000-0000-0000-000000000000')::uuid AS tenant_id;
 
--- name: TriageThreadsJoin :exec
--- Makes one thread of several that turned out to be one.
-UPDATE triage_messages m SET thread_id = @thread_id WHERE m.tenant_id = @tenant_id AND m.thread_id = ANY (@others::uuid[]);
+-- name: TriageThreadsJoin :one
+-- Makes one thread of several that turned out to be one, and returns which: the
+-- longest, as far as that is counted, so that a message changes its thread a few
+-- times however many threads join.
+WITH sizes AS (
+    SELECT t.thread_id, c.messages
+    FROM unnest(@thread_ids::uuid[]) t (thread_id)
+    CROSS JOIN LATERAL (
+        SELECT count(1) AS messages FROM (
+            SELECT 1 FROM triage_messages n WHERE n.tenant_id = @tenant_id AND n.thread_id = t.thread_id LIMIT 2000
+        ) n
+    ) c
+), longest AS (
+    SELECT z.thread_id FROM sizes z ORDER BY z.messages DESC, z.thread_id LIMIT 1
+), joined AS (
+    UPDATE triage_messages m
+    SET thread_id = l.thread_id
+    FROM sizes z, longest l
+    WHERE m.tenant_id = @tenant_id AND m.thread_id = z.thread_id AND z.thread_id <> l.thread_id
+)
+SELECT l.thread_id::uuid AS thread_id FROM longest l;
 
 -- name: TriageTouched :exec
 -- Records that the owner touched messages, and what the owner took back. Each

@@ -55,7 +55,7 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 			"triage_locations DELETE INSERT SELECT UPDATE", "triage_messages DELETE INSERT SELECT UPDATE", "triage_proposals INSERT SELECT",
 			"triage_refs INSERT SELECT", "triage_runs INSERT SELECT UPDATE", "triage_schedules INSERT SELECT UPDATE", "triage_senders INSERT SELECT UPDATE",
 		},
-		"columns": {"triage_proposals.outcome_taken UPDATE", "triage_proposals.proposal_id UPDATE"}, "sequences": nil,
+		"columns": {"triage_proposals.outcome_due UPDATE", "triage_proposals.proposal_id UPDATE"}, "sequences": nil,
 		"functions": {
 			"countersign.proposal_status(uuid)", "countersign.propose(jsonb)", "countersign.propose_many(jsonb[])",
 			"triage_args_allowed(text,jsonb,jsonb)", "triage_tenant()",

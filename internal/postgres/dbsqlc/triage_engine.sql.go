@@ -1063,10 +1063,10 @@ func (q *Queries) TriageOutcomesCount(ctx context.Context, db DBTX, arg *TriageO
 
 const triageOutcomesTake = `-- name: TriageOutcomesTake :many
 UPDATE triage_proposals p
-SET outcome_taken = p.outcome
+SET outcome_due = false
 FROM (
     SELECT n.external_id FROM triage_proposals n
-    WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.outcome IS DISTINCT FROM n.outcome_taken
+    WHERE n.tenant_id = $1 AND n.account_id = $2 AND n.outcome_due
     LIMIT $3::bigint
     FOR UPDATE SKIP LOCKED
 ) n
@@ -1514,20 +1514,39 @@ func (q *Queries) TriageTenant(ctx context.Context, db DBTX) (uuid.UUID, error) 
 	return tenant_id, err
 }
 
-const triageThreadsJoin = `-- name: TriageThreadsJoin :exec
-UPDATE triage_messages m SET thread_id = $1 WHERE m.tenant_id = $2 AND m.thread_id = ANY ($3::uuid[])
+const triageThreadsJoin = `-- name: TriageThreadsJoin :one
+WITH sizes AS (
+    SELECT t.thread_id, c.messages
+    FROM unnest($1::uuid[]) t (thread_id)
+    CROSS JOIN LATERAL (
+        SELECT count(1) AS messages FROM (
+            SELECT 1 FROM triage_messages n WHERE n.tenant_id = $2 AND n.thread_id = t.thread_id LIMIT 2000
+        ) n
+    ) c
+), longest AS (
+    SELECT z.thread_id FROM sizes z ORDER BY z.messages DESC, z.thread_id LIMIT 1
+), joined AS (
+    UPDATE triage_messages m
+    SET thread_id = l.thread_id
+    FROM sizes z, longest l
+    WHERE m.tenant_id = $2 AND m.thread_id = z.thread_id AND z.thread_id <> l.thread_id
+)
+SELECT l.thread_id::uuid AS thread_id FROM longest l
 `
 
 type TriageThreadsJoinParams struct {
-	ThreadID uuid.UUID
-	TenantID uuid.UUID
-	Others   []uuid.UUID
+	ThreadIds []uuid.UUID
+	TenantID  uuid.UUID
 }
 
-// Makes one thread of several that turned out to be one.
-func (q *Queries) TriageThreadsJoin(ctx context.Context, db DBTX, arg *TriageThreadsJoinParams) error {
-	_, err := db.Exec(ctx, triageThreadsJoin, arg.ThreadID, arg.TenantID, arg.Others)
-	return err
+// Makes one thread of several that turned out to be one, and returns which: the
+// longest, as far as that is counted, so that a message changes its thread a few
+// times however many threads join.
+func (q *Queries) TriageThreadsJoin(ctx context.Context, db DBTX, arg *TriageThreadsJoinParams) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, triageThreadsJoin, arg.ThreadIds, arg.TenantID)
+	var thread_id uuid.UUID
+	err := row.Scan(&thread_id)
+	return thread_id, err
 }
 
 const triageTouched = `-- name: TriageTouched :exec

@@ -88,7 +88,8 @@ func (s *senders) rows() []senderRow {
 	return all
 }
 
-// joinThreads makes one of the threads that a message of the chunk belongs to.
+// joinThreads makes one of the threads that a message of the chunk belongs to. What
+// was answered in them was answered in that one.
 func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
 	into := map[uuid.UUID][]uuid.UUID{}
 	for other := range c.threads.joined {
@@ -96,9 +97,12 @@ func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
 		into[id] = append(into[id], other)
 	}
 	for id, others := range into {
-		err := dbsqlc.New().TriageThreadsJoin(ctx, tx, &dbsqlc.TriageThreadsJoinParams{TenantID: c.tenant(), ThreadID: id, Others: others})
+		kept, err := dbsqlc.New().TriageThreadsJoin(ctx, tx, &dbsqlc.TriageThreadsJoinParams{TenantID: c.tenant(), ThreadIds: append(others, id)})
 		if err != nil {
 			return err
+		}
+		if kept != id {
+			c.threads.followUps.join(id, kept)
 		}
 	}
 	return nil
