@@ -108,7 +108,10 @@ type TriageStatus struct {
 	AskedAt       *time.Time `json:"asked_at"`
 	LastStartedAt *time.Time `json:"last_started_at"`
 	LastEndedAt   *time.Time `json:"last_ended_at"`
-	LastError     string     `json:"last_error,omitempty"`
+	// LastReadAt is when all folders were last looked at without an error, also
+	// within a run that goes on.
+	LastReadAt *time.Time `json:"last_read_at"`
+	LastError  string     `json:"last_error,omitempty"`
 	// Failures counts runs that failed in a row.
 	Failures int `json:"failures"`
 	// Folders counts the folders that were read, Backfilled those of which all older
@@ -195,7 +198,10 @@ type TriageMessageDetail struct {
 	Locations []TriageLocation `json:"locations"`
 	// Decision is the whole decision with its trace, null if there is none.
 	Decision json.RawMessage `json:"decision"`
-	Signals  []TriageSignal  `json:"signals"`
+	// DecidedBecause is new, answered, brought_back or corrected; empty without a
+	// decision.
+	DecidedBecause string         `json:"decided_because,omitempty"`
+	Signals        []TriageSignal `json:"signals"`
 	// Notes say what reading took away from the text, Warnings what was broken.
 	Notes       []TriageNote       `json:"notes"`
 	Warnings    []string           `json:"warnings"`
@@ -308,7 +314,7 @@ type TriageWhy struct {
 
 // TriageWhyStep is a step on the way from the mail to what happened.
 type TriageWhyStep struct {
-	// Stage is reading, signal, rule, skip, proposal, value, outcome, owner or
+	// Stage is reading, signal, rule, skip, proposal, value, policy, outcome, owner or
 	// correction.
 	Stage string `json:"stage"`
 	Text  string `json:"text"`

@@ -28,7 +28,7 @@ ORDER BY l.folder, l.key;
 
 -- name: TriageMessageGet :one
 SELECT m.header_id, m.thread_id, m.list, m.body, m.sent_at, m.size, m.touched_at, m.undone, d.decision, d.signals, d.notes, d.skipped,
-    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model
+    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
@@ -122,7 +122,7 @@ LIMIT @most::bigint;
 -- name: TriageStatusList :many
 -- Every account with its schedule and how far its folders were read.
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
-    s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
+    s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id

@@ -4738,6 +4738,11 @@ export interface components {
             last_started_at: string | null;
             /** Format: date-time */
             last_ended_at: string | null;
+            /**
+             * Format: date-time
+             * @description When all folders were last looked at without an error, also within a run that goes on.
+             */
+            last_read_at: string | null;
             last_error?: string;
             /** @description How many runs failed in a row. */
             failures: number;
@@ -4838,6 +4843,11 @@ export interface components {
             skips: components["schemas"]["TriageSkip"][];
             proposals: components["schemas"]["TriageProposal"][];
             corrections: components["schemas"]["TriageCorrection"][];
+            /**
+             * @description Why it was decided; left out without a decision.
+             * @enum {string}
+             */
+            decided_because?: "new" | "answered" | "brought_back" | "corrected";
             /**
              * Format: date-time
              * @description When its owner was seen to have moved or flagged it.
@@ -4947,10 +4957,10 @@ export interface components {
             /**
              * @description reading: what was taken away from the text. signal: a rule over the message that matched. rule: a rule of the
              *     decision. skip: an action that could not be proposed. proposal, value and outcome: what was proposed, where each
-             *     value comes from, and what became of it. owner and correction: what people did since.
+             *     value comes from, and what became of it. policy: what policy said of the action, for those who may read it. owner and correction: what people did since.
              * @enum {string}
              */
-            stage: "reading" | "signal" | "rule" | "skip" | "proposal" | "value" | "outcome" | "owner" | "correction";
+            stage: "reading" | "signal" | "rule" | "skip" | "proposal" | "value" | "policy" | "outcome" | "owner" | "correction";
             text: string;
             /** @description The action that the step is about; its decision says what policy said. */
             action_id?: components["schemas"]["UUID"];

@@ -170,7 +170,7 @@ func (q *Queries) TriageLocationList(ctx context.Context, db DBTX, arg *TriageLo
 
 const triageMessageGet = `-- name: TriageMessageGet :one
 SELECT m.header_id, m.thread_id, m.list, m.body, m.sent_at, m.size, m.touched_at, m.undone, d.decision, d.signals, d.notes, d.skipped,
-    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model
+    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = $1 AND m.message_id = $2
@@ -196,6 +196,7 @@ type TriageMessageGetRow struct {
 	Skipped   []byte
 	RunID     uuid.UUID
 	Model     string
+	Reason    string
 }
 
 func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMessageGetParams) (TriageMessageGetRow, error) {
@@ -216,6 +217,7 @@ func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMess
 		&i.Skipped,
 		&i.RunID,
 		&i.Model,
+		&i.Reason,
 	)
 	return i, err
 }
@@ -604,7 +606,7 @@ func (q *Queries) TriageRunList(ctx context.Context, db DBTX, arg *TriageRunList
 
 const triageStatusList = `-- name: TriageStatusList :many
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
-    s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
+    s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
@@ -637,6 +639,7 @@ type TriageStatusListRow struct {
 	LastRunID     *uuid.UUID
 	LastStartedAt *time.Time
 	LastEndedAt   *time.Time
+	LastReadAt    *time.Time
 	LastError     string
 	Failures      int32
 	Quota         []byte
@@ -669,6 +672,7 @@ func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStat
 			&i.LastRunID,
 			&i.LastStartedAt,
 			&i.LastEndedAt,
+			&i.LastReadAt,
 			&i.LastError,
 			&i.Failures,
 			&i.Quota,

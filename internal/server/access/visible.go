@@ -55,6 +55,15 @@ func View(ctx context.Context, tx pgx.Tx, by identity.Principal, id envelope.Act
 	return views[0], nil
 }
 
+// Views reads those of some actions that a caller may see.
+func Views(ctx context.Context, tx pgx.Tx, by identity.Principal, ids ...envelope.ActionID) ([]outbox.View, error) {
+	if len(ids) == 0 || !by.Has(identity.ActionsRead) {
+		return nil, nil
+	}
+	views, err := outbox.Get(ctx, tx, by.Tenant, ids...)
+	return slices.DeleteFunc(views, func(v outbox.View) bool { return !SeesSession(by, v.Envelope.SessionID) }), err
+}
+
 // Subject is the part of an action that a Filter looks at.
 type Subject struct {
 	Session string

@@ -321,3 +321,29 @@ func TestCorrectionsAreMadeAndTakenBack(t *testing.T) {
 		t.Error("no event says that the message was corrected")
 	}
 }
+
+// TestWhyTellsWhatPolicySaidToThoseWhoMayReadIt reads why a message was treated as
+// it was, with and without the scope for actions.
+func TestWhyTellsWhatPolicySaidToThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("mailpolicy")
+	message := uuid.NewString()
+	f.mailbox("ann", message)
+	action := f.agent.propose("write")
+	f.write(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope, proposal_id)
+		SELECT m.tenant_id, x.id, m.account_id, m.message_id, 'archive', '[{"pointer":"/account","value":"a","origin":"config","ref":"/account"}]',
+			jsonb_build_object('type', 'mcp.exec', 'external_id', x.id, 'tool', '{"source":"mail","name":"message.archive"}'::jsonb, 'args', '{"account":"a"}'::jsonb), $3::uuid
+		FROM triage_messages m, (SELECT 'triage:' || encode(sha256('x'), 'hex') AS id) x WHERE m.tenant_id = $1 AND m.message_id = $2::uuid`, message, action)
+	at := "/api/v1/triage/messages/" + message + "/why"
+
+	told := f.operator.send("GET", at, nil).wants(t, 200).body
+	blind := f.holder(identity.Grant{Name: "blind", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.MailRead}})
+	untold := blind.send("GET", at, nil).wants(t, 200).body
+
+	if !strings.Contains(string(told), `"stage":"policy"`) || !strings.Contains(string(told), "the mode is ") {
+		t.Errorf("why does not tell what policy said: %s", told)
+	}
+	if strings.Contains(string(untold), `"stage":"policy"`) || !strings.Contains(string(untold), `"stage":"proposal"`) {
+		t.Errorf("without actions:read, why tells %s", untold)
+	}
+}

@@ -134,7 +134,14 @@ func TestExplainTellsFromWhereEveryValueComesAndWhatBecameOfIt(t *testing.T) {
 		Corrections: []wire.TriageCorrection{{Head: "category", Label: "receipts", MadeBy: "ann", RetractedAt: new(time.Now())}},
 	}
 
-	why, err := inspect.Explain(m)
+	m.DecidedBecause = "answered"
+	policies := map[envelope.ActionID]wire.PolicyDecision{action: {
+		Mode: envelope.ModeAllow, Source: "preference", Trace: []wire.PolicyStep{
+			{Layer: "organisation", Said: envelope.ModeRequireApproval, Rule: "r7", Version: "3", Detail: "mail is moved"}, {Layer: "session"},
+		},
+	}}
+
+	why, err := inspect.Explain(m, policies)
 
 	if err != nil {
 		t.Fatal(err)
@@ -152,12 +159,13 @@ func TestExplainTellsFromWhereEveryValueComesAndWhatBecameOfIt(t *testing.T) {
 			linked++
 		}
 	}
-	for _, want := range []string{`value: /account = "ann" from config /account`, `value: /message/key = "1:2" from header mailbox/key`, reversal.String(), "taken back, and not proposed again: archive", "and taken back at"} {
+	for _, want := range []string{`value: /account = "ann" from config /account`, `value: /message/key = "1:2" from header mailbox/key`, reversal.String(), "taken back, and not proposed again: archive", "and taken back at",
+		"policy: the mode is allow, set by preference", "policy: organisation says require_approval, rule r7, version 3: mail is moved", "somebody answered what its owner waited for"} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("the steps do not tell %q:\n%s", want, told.String())
 		}
 	}
-	if linked != 5 {
-		t.Errorf("%d steps name an action, want 5: the proposal, two values, the outcome and the reversal", linked)
+	if linked != 7 {
+		t.Errorf("%d steps name an action, want 7: the proposal, two values, two of policy, the outcome and the reversal", linked)
 	}
 }

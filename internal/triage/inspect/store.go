@@ -29,7 +29,7 @@ func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account st
 		return schedule{
 			status: wire.TriageStatus{
 				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
-				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastError: r.LastError,
+				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastReadAt: postgres.UTC(r.LastReadAt), LastError: r.LastError,
 				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left,
 			},
 			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
@@ -132,6 +132,7 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	}
 	m.HeaderID, m.ThreadID, m.List, m.SentAt, m.Size, m.Body = r.HeaderID, r.ThreadID, r.List, postgres.UTC(r.SentAt), r.Size, r.Body
 	m.TouchedAt, m.Undone, m.Model, m.RunID = postgres.UTC(r.TouchedAt), r.Undone, r.Model, postgres.OrNull(r.RunID)
+	m.DecidedBecause = r.Reason
 	if err := decided(&m, r.Decision, r.Signals, r.Notes, r.Skipped); err != nil {
 		return m, fmt.Errorf("message %s: %w", id, err)
 	}

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
 // Explain tells from everything that is known of a message why it was treated as
-// it was, in the order in which that happened. It is pure.
-func Explain(m wire.TriageMessageDetail) (wire.TriageWhy, error) {
+// it was, in the order in which that happened. policies are what policy decided
+// about its actions, as far as the reader may see them. It is pure.
+func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.PolicyDecision) (wire.TriageWhy, error) {
 	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Steps: []wire.TriageWhyStep{}}
 	say := func(stage, format string, args ...any) {
 		w.Steps = append(w.Steps, wire.TriageWhyStep{Stage: stage, Text: fmt.Sprintf(format, args...)})
@@ -37,6 +39,9 @@ func Explain(m wire.TriageMessageDetail) (wire.TriageWhy, error) {
 	if err := json.Unmarshal(m.Decision, &d); err != nil {
 		return w, fmt.Errorf("decision about message %s: %w", m.ID, err)
 	}
+	if text := again(m.DecidedBecause); text != "" {
+		say("rule", "decided again at %s, because %s", stamp(*m.DecidedAt), text)
+	}
 	for _, s := range d.Trace {
 		if s.From == "" {
 			say("rule", "%s: %s, because %s", s.Rule, s.To, s.Because)
@@ -48,13 +53,13 @@ func Explain(m wire.TriageMessageDetail) (wire.TriageWhy, error) {
 		say("skip", "%s is not proposed: %s", s.Action, s.Because)
 	}
 	for _, p := range m.Proposals {
-		w.Steps = append(w.Steps, proposalSteps(p)...)
+		w.Steps = append(w.Steps, proposalSteps(p, policies)...)
 	}
 	if m.TouchedAt != nil {
 		say("owner", "its owner moved or flagged the message, seen at %s; nothing more is proposed", stamp(*m.TouchedAt))
 	}
 	if len(m.Undone) > 0 {
-		say("owner", "taken back, and not proposed again: %s", strings.Join(m.Undone, ", "))
+		say("owner", "refused or taken back, and not proposed again: %s", strings.Join(m.Undone, ", "))
 	}
 	for _, c := range m.Corrections {
 		if c.RetractedAt == nil {
@@ -76,7 +81,7 @@ func undecided(m wire.TriageMessageDetail) string {
 
 // proposalSteps tells what was proposed, from where every value comes, and what
 // became of it.
-func proposalSteps(p wire.TriageProposal) []wire.TriageWhyStep {
+func proposalSteps(p wire.TriageProposal, policies map[envelope.ActionID]wire.PolicyDecision) []wire.TriageWhyStep {
 	steps := []wire.TriageWhyStep{{
 		Stage: "proposal", Text: fmt.Sprintf("%s is proposed as %s, under the name %s", p.Action, p.Tool, p.ExternalID), ActionID: p.ActionID,
 	}}
@@ -85,12 +90,55 @@ func proposalSteps(p wire.TriageProposal) []wire.TriageWhyStep {
 			Stage: "value", Text: fmt.Sprintf("%s = %q from %s", f.Pointer, f.Value, strings.TrimSpace(f.Origin+" "+f.Ref)), ActionID: p.ActionID,
 		})
 	}
+	if p.ActionID != nil {
+		steps = append(steps, policySteps(*p.ActionID, policies)...)
+	}
 	outcome := wire.TriageWhyStep{Stage: "outcome", Text: p.Action + " " + outcomeOf(p), ActionID: p.ActionID}
 	steps = append(steps, outcome)
 	for _, id := range p.Reversals {
 		steps = append(steps, wire.TriageWhyStep{Stage: "outcome", Text: p.Action + " was to be taken back by " + id.String(), ActionID: &id})
 	}
 	return steps
+}
+
+// policySteps tells what policy decided about an action, layer by layer.
+func policySteps(id envelope.ActionID, policies map[envelope.ActionID]wire.PolicyDecision) []wire.TriageWhyStep {
+	decided, ok := policies[id]
+	if !ok {
+		return nil
+	}
+	steps := []wire.TriageWhyStep{{
+		Stage: "policy", Text: fmt.Sprintf("the mode is %s, set by %s", decided.Mode, decided.Source), ActionID: &id,
+	}}
+	for _, s := range decided.Trace {
+		if s.Said == "" {
+			continue
+		}
+		text := s.Layer + " says " + string(s.Said)
+		for _, part := range []struct{ name, value string }{{"rule", s.Rule}, {"for", s.Tool}, {"version", s.Version}} {
+			if part.value != "" {
+				text += ", " + part.name + " " + part.value
+			}
+		}
+		if s.Detail != "" {
+			text += ": " + s.Detail
+		}
+		steps = append(steps, wire.TriageWhyStep{Stage: "policy", Text: text, ActionID: &id})
+	}
+	return steps
+}
+
+// again says why a message was decided once more; empty for the first time.
+func again(because string) string {
+	switch because {
+	case "answered":
+		return "somebody answered what its owner waited for"
+	case "brought_back":
+		return "its owner brought it back"
+	case "corrected":
+		return "something was said of a message of its sender"
+	}
+	return ""
 }
 
 func outcomeOf(p wire.TriageProposal) string {

@@ -14,7 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
@@ -146,14 +148,16 @@ func parsePlace(list, cursor string) (inspect.Place, error) {
 }
 
 // detail reads the message of the path.
-func detail(c *request.Call) (wire.TriageMessageDetail, error) {
+func detail(c *request.Call) (m wire.TriageMessageDetail, err error) {
+	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageMessageDetail, error) { return read(ctx, tx, c) })
+}
+
+func read(ctx context.Context, tx pgx.Tx, c *request.Call) (wire.TriageMessageDetail, error) {
 	id, err := c.UUID()
 	if err != nil {
 		return wire.TriageMessageDetail{}, err
 	}
-	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageMessageDetail, error) {
-		return inspect.Message(ctx, tx, c.By.Tenant, id)
-	})
+	return inspect.Message(ctx, tx, c.By.Tenant, id)
 }
 
 // GET /api/v1/triage/messages/{id} shows a message with what was decided.
@@ -165,13 +169,30 @@ func Message(c *request.Call) error {
 	return c.JSON(http.StatusOK, m)
 }
 
-// GET /api/v1/triage/messages/{id}/why tells why a message was treated as it was.
+// GET /api/v1/triage/messages/{id}/why tells why a message was treated as it was,
+// with what policy said of the actions that the caller may see.
 func Why(c *request.Call) error {
-	m, err := detail(c)
-	if err != nil {
-		return err
-	}
-	why, err := inspect.Explain(m)
+	why, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageWhy, error) {
+		m, err := read(ctx, tx, c)
+		if err != nil {
+			return wire.TriageWhy{}, err
+		}
+		var ids []envelope.ActionID
+		for _, p := range m.Proposals {
+			if p.ActionID != nil {
+				ids = append(ids, *p.ActionID)
+			}
+		}
+		views, err := access.Views(ctx, tx, c.By, ids...)
+		if err != nil {
+			return wire.TriageWhy{}, err
+		}
+		policies := make(map[envelope.ActionID]wire.PolicyDecision, len(views))
+		for _, v := range views {
+			policies[v.Envelope.ActionID] = wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: policy.Steps(v.Trace)}
+		}
+		return inspect.Explain(m, policies)
+	})
 	if err != nil {
 		return err
 	}
