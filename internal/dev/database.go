@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 // startDatabase connects to the database of the configuration, or starts a
@@ -77,22 +78,47 @@ func (e *Environment) migrate(ctx context.Context) (string, error) {
 	return fmt.Sprintf("schema %d, from %d", m.To, m.From), nil
 }
 
-// keyName is the file of the key that encrypts the credentials of sources.
-const keyName = "secret.key"
+// The files of the keys that encrypt the credentials of sources, and the passwords
+// with which triage reads mail: COUNTERSIGN_TRIAGE_KEY of a triage process beside
+// the environment is the content of the latter.
+const (
+	keyName     = "secret.key"
+	mailKeyName = "triage.key"
+)
 
 // loadVault returns the vault that encrypts credentials, with the configured
-// key, else the key in Dir, else a new key, which is written there.
+// key, else that of Dir.
 func (e *Environment) loadVault() (connect.Cipher, error) {
 	if e.cfg.SecretKey != "" {
 		return connect.NewCipher(e.cfg.SecretKey)
 	}
+	key, err := e.loadKey(keyName)
+	if err != nil {
+		return connect.Cipher{}, err
+	}
+	vault, err := connect.NewCipher(key)
+	return vault, keyError(e.dir, keyName, err)
+}
+
+// loadMailCipher returns the cipher of the passwords of mail accounts.
+func (e *Environment) loadMailCipher() (account.Cipher, error) {
+	key, err := e.loadKey(mailKeyName)
+	if err != nil {
+		return account.Cipher{}, err
+	}
+	mails, err := account.NewCipher(key)
+	return mails, keyError(e.dir, mailKeyName, err)
+}
+
+// loadKey returns the key in a file of Dir, or a new one, which is written there.
+func (e *Environment) loadKey(name string) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
 	key := base64.StdEncoding.EncodeToString(raw)
 	if e.cfg.Dir == "" {
-		return connect.NewCipher(key)
+		return key, nil
 	}
-	path := filepath.Join(e.dir, keyName)
+	path := filepath.Join(e.dir, name)
 	kept, err := os.ReadFile(path)
 	switch {
 	case err == nil:
@@ -101,13 +127,19 @@ func (e *Environment) loadVault() (connect.Cipher, error) {
 		err = writeSecret(path, []byte(key))
 	}
 	if err != nil {
-		return connect.Cipher{}, fmt.Errorf("the key that encrypts credentials: %w", err)
+		return "", fmt.Errorf("the key in %s: %w", name, err)
 	}
-	vault, err := connect.NewCipher(key)
-	if err != nil || key == "" {
-		return connect.Cipher{}, fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all credentials again", path)
+	if key == "" {
+		return "", keyError(e.dir, name, errors.New("it is empty"))
 	}
-	return vault, nil
+	return key, nil
+}
+
+func keyError(dir, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all that it encrypted again", filepath.Join(dir, name))
 }
 
 // writeSecret writes a file at once that only its owner can read.

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 // Config describes the environment.
@@ -64,6 +65,7 @@ type Environment struct {
 	watched  *telemetry.Telemetry
 	demo     tenant
 	vault    connect.Cipher
+	mails    account.Cipher
 	cache    *settings.Cache
 	live     *connect.Pool
 	// wake has the worker of this process poll now, and other workers on the
@@ -99,6 +101,9 @@ func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
 		return nil, err
 	}
 	if err := e.makeDir(); err != nil {
+		return nil, err
+	}
+	if e.mails, err = e.loadMailCipher(); err != nil {
 		return nil, err
 	}
 	if e.vault, err = e.loadVault(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 func vaultOf(t *testing.T, cfg Config) connect.Cipher {
@@ -62,5 +63,43 @@ func TestAKeyIsNeverReplaced(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), keyName) || strings.Contains(err.Error(), "hunter2") || readErr != nil || string(after) != text {
 			t.Errorf("a file that holds %q: %v, and now it holds %q", text, err, after)
 		}
+	}
+}
+
+// TestPasswordsOfMailAccountsHaveAKeyOfTheirOwn encrypts with the key of one
+// environment, and decrypts with that of the next one in the same folder.
+func TestPasswordsOfMailAccountsHaveAKeyOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	kept := Config{Dir: t.TempDir()}
+	tenant, box := envelope.TenantID(uuid.New()), uuid.New()
+	cipher := func() account.Cipher {
+		t.Helper()
+		c, err := (&Environment{cfg: kept, dir: kept.Dir}).loadMailCipher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+
+	encrypted, err := cipher().Encrypt(tenant, box, "hunter2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := (account.Account{ID: box, Tenant: tenant, Secret: encrypted}).Password(cipher(), os.LookupEnv, os.ReadFile); err != nil || text != "hunter2" {
+		t.Errorf("the next environment decrypts %q, %v", text, err)
+	}
+	keys := map[string]string{}
+	for _, name := range []string{keyName, mailKeyName} {
+		if name == keyName {
+			vaultOf(t, kept)
+		}
+		raw, err := os.ReadFile(filepath.Join(kept.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[name] = string(raw)
+	}
+	if keys[keyName] == keys[mailKeyName] {
+		t.Error("sources and mail accounts have one key")
 	}
 }

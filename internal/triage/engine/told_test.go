@@ -50,7 +50,7 @@ func TestWhatIsStoredIsToldToPeople(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			why, err := inspect.Explain(m)
+			why, err := inspect.Explain(m, nil)
 			if err != nil {
 				return err
 			}
