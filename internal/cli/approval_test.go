@@ -44,6 +44,13 @@ func looksIntoTheInbox(d *fixture) {
 	if len(page.Items) != 1 || page.Items[0].Kind != "approval" || page.Items[0].ETag == "" {
 		d.t.Errorf("inbox = %+v", page)
 	}
+	d.want(d.operator("inbox", "--kind", "approval,unknown", "--risk", "low,medium,high", "--tool", "notes.create", "--escalated=false", "--expires-before", "90d", "--order", "risk"), command.ExitOK, id)
+	d.want(d.operator("inbox", "--kind", "unknown"), command.ExitOK, "Nothing waits for a person")
+	d.want(d.operator("inbox", "--counts"), command.ExitOK, "1 wait: 1 for approval", "notes:notes.create")
+	counts := decode[wire.InboxCounts](d.t, d.want(d.operator("inbox", "--counts", "--json"), command.ExitOK).out)
+	if counts.Total != 1 || !page.Items[0].MayDecide {
+		d.t.Errorf("counts = %+v of %+v", counts, page)
+	}
 	d.want(d.operator("approve", id, "--etag", strings.Repeat("A", 24)), command.ExitFailed, "look again")
 	d.want(d.operator("approve", id, "--etag", page.Items[0].ETag, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
@@ -143,7 +150,7 @@ func refusesDecisions(d *fixture) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	for _, args := range [][]string{
 		{"approve", id, id, "--set", "a=1"}, {"approve", id, "--pin", "/a"}, {"approve", id, "--always=soon"}, {"approve", id, "--always", "--scope", "world"},
-		{"inbox", "x"}, {"inbox", "--limit", "0"}, {"edit"}, {"edit", id, id}, {"edit", "x", "--set", "a=1"},
+		{"inbox", "x"}, {"inbox", "--limit", "0"}, {"inbox", "--kind", "mail"}, {"inbox", "--order", "size"}, {"edit"}, {"edit", id, id}, {"edit", "x", "--set", "a=1"},
 		{"review", "set"}, {"review", "set", "*", "--risk", "danger"}, {"review", "set", "*", "--wait", "long"}, {"review", "delete"}, {"review", "delete", "*", "--risk", "x"},
 	} {
 		d.want(d.operator(args...), command.ExitUsage, "countersign: ", "--help")

@@ -182,3 +182,27 @@ func TestTheInboxIsFiltered(t *testing.T) {
 		})
 	}
 }
+
+// Counts stop at 5,000, but for what is urgent: that is counted wherever it is.
+func TestCountsOfTheInboxAreCapped(t *testing.T) {
+	t.Parallel()
+	o := newFixture(t)
+	o.propose(1)
+	o.many(5100)
+	const newest = "IN (SELECT action_id FROM actions WHERE tenant_id = $1 AND approval_state = 'required' ORDER BY action_id DESC LIMIT $2)"
+	o.exec("UPDATE approvals SET escalated_at = now() WHERE action_id "+newest, o.tenant.String(), 7)
+	o.exec("UPDATE actions SET approval_expires_at = now() + interval '10 minutes' WHERE action_id "+newest, o.tenant.String(), 3)
+	o.exec("UPDATE actions SET approval_expires_at = now() + interval '2 hours' WHERE approval_expires_at BETWEEN now() + interval '11 minutes' AND now() + interval '2 hours' AND tenant_id = $1", o.tenant.String())
+
+	c, err := o.service.InboxCounts(t.Context(), o.tenant, approval.InboxFilter{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Capped || c.Total != 5000 || c.ByKind.Approval != 5000 || c.Escalated != 7 || c.Expiring != 3 {
+		t.Errorf("counts = %+v, want 5000, 7 escalated, 3 expiring", c)
+	}
+	c, err = o.service.InboxCounts(t.Context(), o.tenant, approval.InboxFilter{Escalated: new(true)}, time.Now())
+	if err != nil || c.Capped || c.Total != 7 || c.Expiring != 3 {
+		t.Errorf("counts of the escalated = %+v, %v", c, err)
+	}
+}

@@ -53,6 +53,7 @@ func TestTheInboxReadsOneIndex(t *testing.T) {
 	pool := dbtest.DB(t)
 	o := fixtureIn(t, pool)
 	o.propose(1)
+	o.exec("ALTER TABLE actions SET (autovacuum_enabled = off)") // the plans are to be those before and after ANALYZE
 	o.many(waiting)
 	service, plans := explaining(t, pool)
 	first := func(q approval.InboxQuery) approval.InboxQuery { q.Most = most; return q }
@@ -93,7 +94,6 @@ func TestTheInboxReadsOneIndex(t *testing.T) {
 // many that do not.
 func (o fixture) many(n int) {
 	o.t.Helper()
-	o.exec("ALTER TABLE actions SET (autovacuum_enabled = off)") // the plans are to be those before and after ANALYZE
 	o.exec(`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version, tool_digest,
 			approval_state, approval_expires_at, bucket_id, max_attempts, created_at, session_id, automation_id)
 		SELECT a.tenant_id, (lpad(to_hex(1900000000000 + i % $2), 12, '0') || '70008000' || lpad(to_hex(i), 12, '0'))::uuid, a.content_digest, a.source_id, a.tool_name,
