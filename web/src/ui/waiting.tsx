@@ -24,7 +24,7 @@ export function Waits({ waiting, expires }: { waiting: Schemas['Waiting']; expir
   return (
     <span className="waits" title={`waits for ${shown(waiting.message)}`}>
       <Icon name={sign} />
-      <span className="cut">{shown(word)}</span>
+      {(waiting.for !== 'approval' || !until) && <span className="cut">{shown(word)}</span>}
       {until && <span className="muted nowrap">{waiting.for === 'approval' && 'expires '}<Time at={until} /></span>}
     </span>
   )

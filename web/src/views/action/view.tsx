@@ -123,21 +123,16 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
       </div>
       <details className="open">
         <summary>Every layer ({policy.trace.length})</summary>
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="What every layer of policy said">
-          <table className="table">
-            <thead><tr><th scope="col">Layer</th><th scope="col">Said</th><th scope="col">About</th><th scope="col">Detail</th></tr></thead>
-            <tbody>
-              {policy.trace.map((step, i) => (
-                <tr key={i}>
-                  <td>{shown(step.layer.replaceAll('_', ' '))}</td>
-                  <td>{step.said ? shown(step.said.replaceAll('_', ' ')) : <span className="muted">nothing</span>}</td>
-                  <td className="mono">{shown(step.tool ?? '')}</td>
-                  <td><Shown text={[step.detail, step.rule && `rule ${step.rule}`, step.version && `version ${step.version}`].filter(Boolean).join(', ')} /></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ol className="trace">
+          {policy.trace.map((step, i) => (
+            <li key={i} className={step.said ? '' : 'muted'}>
+              <span>{shown(step.layer.replaceAll('_', ' '))}</span>
+              <span>{step.said ? shown(step.said.replaceAll('_', ' ')) : 'said nothing'}</span>
+              <span className="mono">{shown(step.tool ?? '')}</span>
+              <span><Shown text={[step.detail, step.rule && `rule ${step.rule}`, step.version && `version ${step.version}`].filter(Boolean).join(', ')} /></span>
+            </li>
+          ))}
+        </ol>
       </details>
     </section>
   )
