@@ -2624,6 +2624,9 @@ export interface components {
         /** @description An action, and what was decided about it. */
         Action: {
             envelope: components["schemas"]["Envelope"];
+            /** @description With `view=summary`, whether the arguments are longer than 2,048 bytes. envelope.args is then an empty object. */
+            args_cut?: boolean;
+            args_preview?: components["schemas"]["ArgsPreview"];
             phase: components["schemas"]["Phase"];
             effect: components["schemas"]["Effect"];
             /** @description What policy said when it was proposed. */
@@ -3063,7 +3066,7 @@ export interface components {
         ToolRisk: "read" | "write" | "danger";
         /** @description One tool, as source:name. */
         ToolName: string;
-        /** @description With `view=summary`, the first 2,048 bytes of the arguments' JSON text, up to a whole character. */
+        /** @description With `view=summary`, the first 2,048 bytes of the arguments' JSON text, up to a whole character. In lists of actions and executions only where `args_cut`. */
         ArgsPreview: string;
         /** @description With `view=summary`, whether the arguments are longer than their preview. */
         ArgsCut: boolean;
@@ -3324,6 +3327,9 @@ export interface components {
             inputs: {
                 [key: string]: unknown;
             };
+            /** @description With `view=summary`, whether the arguments are longer than 2,048 bytes. inputs is then an empty object. */
+            args_cut?: boolean;
+            args_preview?: components["schemas"]["ArgsPreview"];
             /** @description Whether what looks like a credential was taken out of inputs. */
             inputs_redacted: boolean;
             /** @description The arguments as they were proposed, if somebody edited them before approving. */
@@ -5439,7 +5445,10 @@ export interface components {
         onlyDryRun: "true" | "false";
         /** @description Answer when the action has ended, or when this time is over; at most 5m. */
         wait: components["schemas"]["Duration"];
-        /** @description summary for at most 2 kB of arguments for each item and without the trace of policy; full unless told otherwise. */
+        /**
+         * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
+         *     each item, and without proposed arguments and outputs that are longer.
+         */
         view: "full" | "summary";
         limit: number;
         /** @description The next_cursor of the page before this one. */
@@ -5547,6 +5556,11 @@ export interface operations {
                 source?: components["schemas"]["Slug"];
                 session_id?: components["schemas"]["Name"];
                 external_id?: components["schemas"]["Name"];
+                /**
+                 * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
+                 *     each item, and without proposed arguments and outputs that are longer.
+                 */
+                view?: components["parameters"]["view"];
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
                 cursor?: components["parameters"]["cursor"];
@@ -6241,7 +6255,10 @@ export interface operations {
                 expires_before?: string;
                 /** @description oldest unless told otherwise. expiry has the first to expire first, and what does not expire last; risk the highest risk first, and of one risk the oldest. */
                 order?: "oldest" | "newest" | "expiry" | "risk";
-                /** @description summary for at most 2 kB of arguments for each item and without the trace of policy; full unless told otherwise. */
+                /**
+                 * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
+                 *     each item, and without proposed arguments and outputs that are longer.
+                 */
                 view?: components["parameters"]["view"];
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
@@ -6949,6 +6966,11 @@ export interface operations {
                 since?: string;
                 /** @description Only those proposed before then. */
                 until?: string;
+                /**
+                 * @description full unless told otherwise. summary is for lists: without the trace of policy, with at most 2,048 bytes of the arguments of
+                 *     each item, and without proposed arguments and outputs that are longer.
+                 */
+                view?: components["parameters"]["view"];
                 limit?: components["parameters"]["limit"];
                 /** @description The next_cursor of the page before this one. */
                 cursor?: components["parameters"]["cursor"];

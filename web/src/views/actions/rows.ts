@@ -62,6 +62,8 @@ export interface Asked<T> {
   enabled: boolean
   // patch returns rows as live events leave them that were heard after a mark; the same list where they change nothing.
   patch?: (rows: readonly T[], after: number) => readonly T[]
+  // view is how much of each row the API is asked for.
+  view?: 'summary'
 }
 
 // Events change rows some times a second, all together, however many there are.
@@ -85,7 +87,7 @@ function usePatches(patch: (after: number) => void) {
 }
 
 // useRows reads a list page by page. Ids grow with the time at which they were made, and lists are in their order.
-export function useRows<T>({ name, to, query, key, order = 'newest', enabled, patch = same }: Asked<T>): Rows<T> {
+export function useRows<T>({ name, to, query, key, order = 'newest', enabled, patch = same, view }: Asked<T>): Rows<T> {
   const client = useQueryClient()
   const all = [name, query, 'loaded']
   const first = useQuery<Page<T>, Problem>({
@@ -93,7 +95,7 @@ export function useRows<T>({ name, to, query, key, order = 'newest', enabled, pa
     enabled,
     queryFn: async ({ signal }) => {
       const mark = changes.mark()
-      const answer = await get<Page<T>>(to, { ...query, limit: pageSize }, signal)
+      const answer = await get<Page<T>>(to, { ...query, view, limit: pageSize }, signal)
       const page = { ...answer, items: patch(answer.items, mark) }
       client.setQueryData<Page<T>>(all, (before) => joined(page, before, key, order))
       return page
@@ -112,12 +114,12 @@ export function useRows<T>({ name, to, query, key, order = 'newest', enabled, pa
     setMoreError(undefined)
     const asked = JSON.parse(about) as Asked<T>['query']
     const mark = changes.mark()
-    get<Page<T>>(to, { ...asked, limit: pageSize, cursor })
+    get<Page<T>>(to, { ...asked, view, limit: pageSize, cursor })
       .then((answer) => ({ ...answer, items: patch(answer.items, mark) }))
       .then((next) => client.setQueryData<Page<T>>([name, asked, 'loaded'], (before) => before && extended(before, next, key)))
       .catch(setMoreError)
       .finally(() => (reading.current = false))
-  }, [about, client, cursor, full, key, name, patch, to])
+  }, [about, client, cursor, full, key, name, patch, to, view])
   usePatches((after) => client.setQueryData<Page<T>>(all, (before) => {
     const items = before && patch(before.items, after)
     return items === before?.items ? before : { ...before!, items: items! }

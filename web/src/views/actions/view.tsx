@@ -29,7 +29,7 @@ export default function Actions() {
   const [, go] = useLocation()
   const asked = query(fields, filter.filter)
   const order = filter.filter.order === 'oldest' ? 'oldest' : 'newest'
-  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, patch, enabled: filter.problems.length === 0 })
+  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, patch, view: 'summary', enabled: filter.problems.length === 0 })
   const about = JSON.stringify(asked)
   const { rows: items, fresh, showNew } = useSteady(about, rows.items, keyOf)
   const [selected, setSelected] = useState<string>()
@@ -80,7 +80,7 @@ function Row({ action }: { action: Action }) {
     <span className="action-row">
       <State state={phase === 'completed' && envelope.result.status === 'conflict' ? 'conflict' : phase} />
       <span className="action-tool mono cut">{shown(`${envelope.tool.source ?? ''}:${envelope.tool.name}`)}</span>
-      <bdi className="action-args cut">{shown(oneLine(envelope.args))}</bdi>
+      <bdi className="action-args cut">{shown(action.args_cut ? (action.args_preview ?? '').slice(0, 160) : oneLine(envelope.args))}</bdi>
       <span className="action-why cut">
         {waiting ? <Waits waiting={waiting} expires={action.decision?.expires_at} /> : error && <span title={shown(error.message)}>{shown(error.code.replaceAll('_', ' '))}</span>}
       </span>
