@@ -12,18 +12,19 @@ const action = (id: string) => api<Action>('operator', 'GET', `/api/v1/actions/$
 let count = 0
 const name = (what: string) => `${what}-${process.pid}-${Date.now()}-${++count}`
 
-// refusedCalls has an admin propose calls that the tool refuses for good, and waits until all of them are dead letters.
-async function refusedCalls(how: number): Promise<{ automation: string; since: string }> {
-  await api('owner', 'PUT', '/api/v1/policy/modes/notes:notes.append', { mode: 'allow' }).catch(() => undefined)
+// refusedCalls has an admin propose calls that the tool refuses for good, and waits until all of them are dead letters. Each
+// test has a tool of its own: what is replayed is a dead letter again a moment later, and would be counted by another.
+async function refusedCalls(how: number, tool: 'append' | 'read' | 'publish'): Promise<{ automation: string; since: string }> {
+  await api('owner', 'PUT', `/api/v1/policy/modes/notes:notes.${tool}`, { mode: 'allow' }).catch(() => undefined)
   const automation = name('refused')
   const since = new Date().toISOString()
   for (let from = 0; from < how; from += 500) {
     const items = Array.from({ length: Math.min(500, how - from) }, (_, i) => ({
-      type: 'mcp.exec', external_id: `${automation}-${from + i}`, automation_id: automation, tool: { source: 'notes', name: 'notes.append' }, args: { id: `no such note ${from + i}`, text: 'More.' },
+      type: 'mcp.exec', external_id: `${automation}-${from + i}`, automation_id: automation, tool: { source: 'notes', name: `notes.${tool}` }, args: { id: `no such note ${from + i}`, ...(tool === 'append' ? { text: 'More.' } : {}) },
     }))
     await api('admin', 'POST', '/api/v1/actions/batch', { items })
   }
-  const filter = { tool: 'notes:notes.append', since }
+  const filter = { tool: `notes:notes.${tool}`, since }
   await expect.poll(async () => (await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', { filter, dry_run: true })).left, { timeout: 60_000 }).toBe(how)
   return { automation, since }
 }
@@ -48,7 +49,7 @@ function recordReplays(page: Page): Replayed {
 test.describe('journey 11: dead letters are replayed at a pace, and stopped halfway', () => {
   test('a thousand, with the mouse', async ({ operator: page }) => {
     test.setTimeout(180_000)
-    const { since } = await refusedCalls(1_000)
+    const { since } = await refusedCalls(1_000, 'append')
     const recorded = recordReplays(page)
     await page.goto(`${url()}/dead-letters?tool=notes%3Anotes.append&since=${encodeURIComponent(since)}`)
     await page.getByRole('button', { name: /^Replay/ }).click()
@@ -77,8 +78,8 @@ test.describe('journey 11: dead letters are replayed at a pace, and stopped half
   })
 
   test('some, by keyboard alone', async ({ operator: page }) => {
-    const { since } = await refusedCalls(40)
-    await page.goto(`${url()}/dead-letters?tool=notes%3Anotes.append&since=${encodeURIComponent(since)}`)
+    const { since } = await refusedCalls(40, 'read')
+    await page.goto(`${url()}/dead-letters?tool=notes%3Anotes.read&since=${encodeURIComponent(since)}`)
     await page.getByRole('button', { name: /^Replay/ }).focus()
     await page.keyboard.press('Enter')
     const drawer = page.getByRole('dialog')
@@ -99,7 +100,7 @@ test.describe('journey 11: dead letters are replayed at a pace, and stopped half
   })
 
   test('one is given up with a reason, and then is no dead letter', async ({ operator: page }) => {
-    const { automation } = await refusedCalls(1)
+    const { automation } = await refusedCalls(1, 'publish')
     const [found] = (await api<{ items: Action[] }>('operator', 'GET', `/api/v1/actions?automation_id=${automation}`)).items
     const id = found!.envelope.action_id
     await page.goto(`${url()}/dead-letters/${id}`)
@@ -153,6 +154,7 @@ test.describe('journey 12: an action is undone before it is sent', () => {
     }
     await page.keyboard.press('Enter')
     await expect(page).toHaveURL(`${url()}/actions/${id}`)
+    await expect(page.getByRole('button', { name: 'Undo' })).toBeVisible()
     await page.keyboard.press('u')
     await nothingSent(page, id)
   })
