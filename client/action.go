@@ -173,6 +173,12 @@ func (c *Client) Forecast(ctx context.Context, id envelope.ActionID) (wire.Forec
 	return read[wire.Forecast](ctx, c, actionPath(id)+"/outlook", nil)
 }
 
+// Search finds things by how their ids and names begin, at most ten of a kind.
+func (c *Client) Search(ctx context.Context, text string) ([]wire.SearchResult, error) {
+	page, err := read[wire.Page[wire.SearchResult]](ctx, c, "/api/v1/search", given("q", text))
+	return page.Items, err
+}
+
 // Undo takes back an action that has not been sent.
 func (c *Client) Undo(ctx context.Context, id envelope.ActionID) (wire.Action, error) {
 	return post[wire.Action](ctx, c, actionPath(id)+"/undo", nil)

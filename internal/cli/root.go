@@ -44,7 +44,7 @@ func root(a *command.App) *cobra.Command {
 	}{
 		{"start", "Start here:", []*cobra.Command{setup.Dev(a), identity.UI(a)}},
 		{"act", "Propose and follow actions:", []*cobra.Command{
-			actions.Command(a), actions.Submit(a), actions.Get(a), actions.History(a), actions.List(a), actions.Watch(a),
+			actions.Command(a), actions.Submit(a), actions.Get(a), actions.History(a), actions.List(a), actions.Search(a), actions.Watch(a),
 			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcp.Command(a),
 		}},
 		{"decide", "Decide, and deal with failures:", []*cobra.Command{

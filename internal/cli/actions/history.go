@@ -25,6 +25,17 @@ func History(a *command.App) *cobra.Command {
 	})
 }
 
+// Search returns the command search.
+func Search(a *command.App) *cobra.Command {
+	return command.New(a, "search TEXT", command.Arguments(1, 1, "the beginning of an id or a name"), func(ctx context.Context, c *client.Client, args []string) error {
+		found, err := c.Search(ctx, args[0])
+		return command.View[wire.SearchResult]{
+			Empty: "Nothing begins like that.", Head: []string{"KIND", "ID", "NAME"},
+			Row: func(r wire.SearchResult) []string { return []string{r.Kind, r.ID, r.Label} },
+		}.Show(a)(found, err)
+	})
+}
+
 func historyView() command.View[wire.HistoryItem] {
 	return command.View[wire.HistoryItem]{
 		Empty: "Nothing happened.", Head: []string{"AT", "WHAT", "WHO", "MORE"},

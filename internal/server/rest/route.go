@@ -211,6 +211,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/retention", Operation: "listRetention", Roles: readers, Scope: identity.AuditRead}, handle: audit.Retention},
 		{Route: access.Route{Pattern: "PUT /api/v1/retention/{kind}", Operation: "putRetention", Roles: admin, Scope: identity.AuditWrite}, maxBody: one, handle: request.WithBody(audit.PutRetention)},
 
+		{Route: access.Route{Pattern: "GET /api/v1/search", Operation: "search", Roles: readers, Scope: identity.ActionsRead}, handle: insight.Search},
 		{Route: access.Route{Pattern: "GET /api/v1/overview", Operation: "getOverview", Roles: readers, Scope: identity.ActionsRead}, handle: insight.Overview},
 
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts", Operation: "listTriageAccounts", Roles: readers, Scope: identity.TriageRead}, handle: triage.Accounts},

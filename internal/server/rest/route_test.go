@@ -125,6 +125,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"listActions":             {"GET", "/api/v1/actions?limit=5&status=pending&approval=auto&tool=*:read&source=mail&external_id=x&phase=approved,executing&risk=low,high&since=2026-01-02T03:04:05Z&until=2036-01-02T03:04:05Z&order=oldest&automation_id=a&employee_id=" + employee + "&workflow_id=" + employee, nil, 200},
 		"getAction":               {"GET", path(waiting), nil, 200},
 		"listAttempts":            {"GET", path(dead[0], "/attempts"), nil, 200},
+		"search":                  {"GET", "/api/v1/search?q=mail", nil, 200},
 		"getForecast":             {"GET", path(waiting, "/outlook"), nil, 200},
 		"summarizeDeadLetters":    {"GET", deadLettersPath + "/summary?reason=refused&tool=*:read&source=mail&code=http_400&since=2026-01-02T03:04:05Z", nil, 200},
 		"listHistory":             {"GET", path(dead[0], "/history"), nil, 200},

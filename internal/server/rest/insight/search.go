@@ -1,0 +1,38 @@
+package insight
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/insight/search"
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
+)
+
+// searched returns the kinds of what a search finds, and the operation that lists each:
+// who may not call that does not find it.
+func searched() [][2]string {
+	return [][2]string{
+		{"action", "listActions"}, {"tool", "listTools"}, {"source", "listSources"}, {"bucket", "listBuckets"}, {"session", "listExecutions"},
+		{"automation", "listModes"}, {"employee", "listEmployees"}, {"person", "listOperators"}, {"workflow", "listWorkflows"},
+		{"dead_letter", "listDeadLetters"},
+	}
+}
+
+// GET /api/v1/search finds things by how their ids and names begin.
+func Search(c *request.Call) error {
+	var kinds []string
+	for _, s := range searched() {
+		if c.Routes.Admit(c.By, s[1]) == nil {
+			kinds = append(kinds, s[0])
+		}
+	}
+	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.SearchResult, error) {
+		return search.Search(ctx, tx, c.By.Tenant, c.Query.Get("q"), kinds)
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, found)
+}
