@@ -154,6 +154,7 @@ for (const hand of hands) {
       const later = new Date(Date.now() + 3_600_000).toISOString()
       const id = await recorder.propose('later', '{"title":"Not yet"}', `,"constraints":{"not_before":"${later}"}`)
       await look(page, id)
+      await expect(page.getByRole('region', { name: 'If you approve now' })).toContainText('It goes out')
       await give(page, hand, 'a', 'Approve')
       await expect.poll(() => phase(id)).toBe('approved')
       await give(page, hand, 'u', 'Undo')

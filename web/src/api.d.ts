@@ -108,6 +108,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/actions/{id}/outlook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read when an action would go out if it were approved now
+         * @description Asks the checks that are asked when an action is approved, and just before its call, and writes nothing. Of an action
+         *     that is approved already it says when that goes out.
+         */
+        get: operations["getForecast"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/actions/{id}/wait": {
         parameters: {
             query?: never;
@@ -555,6 +576,26 @@ export interface paths {
         };
         /** List dead letters, the newest actions first */
         get: operations["listDeadLetters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dead-letters/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count dead letters by tool, reason and code, the most first
+         * @description Takes the filters of the list. It counts the newest 20,000 that these select, and answers with at most 500 groups.
+         */
+        get: operations["summarizeDeadLetters"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2714,6 +2755,17 @@ export interface components {
             /** Format: date-time */
             finished_at: string;
         };
+        /** @description What would become of an action if it were approved now. */
+        Forecast: {
+            /** @description When its call would be made; null if never, or if nobody can say, as under a pause. */
+            goes_out_at: components["schemas"]["MaybeTime"];
+            /** @description Whether it would be sent at all. */
+            allowed: boolean;
+            /** @description The checks that hold it, or end it. */
+            gates: components["schemas"]["Waiting"][];
+            /** @description Why it would not be sent; absent if it would. */
+            problem?: components["schemas"]["Problem"];
+        };
         /** @description Something that happened to an action. */
         HistoryItem: {
             /** Format: date-time */
@@ -3116,6 +3168,22 @@ export interface components {
         NextCursor: string | null;
         /** Format: date-time */
         MaybeTime: string | null;
+        /** @description The dead letters of one tool that ended in one way. */
+        DeadLetterGroup: {
+            source: string;
+            /** @description The tool's whole name. */
+            tool: string;
+            reason: components["schemas"]["Reason"];
+            /** @description What the last attempt came to, in one word; empty if it has none. */
+            code: string;
+            count: number;
+            /** @description Not all were counted. There may be more, and older ones. */
+            capped: boolean;
+            /** Format: date-time */
+            oldest: string;
+            /** Format: date-time */
+            newest: string;
+        };
         DeadLetter: {
             action_id: components["schemas"]["UUID"];
             external_id?: string;
@@ -5828,6 +5896,34 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    getForecast: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forecast. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forecast"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     waitForAction: {
         parameters: {
             query?: {
@@ -6683,6 +6779,44 @@ export interface operations {
                     "application/json": {
                         items: components["schemas"]["DeadLetter"][];
                         next_cursor: components["schemas"]["NextCursor"];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    summarizeDeadLetters: {
+        parameters: {
+            query?: {
+                reason?: components["parameters"]["deadLetterReason"];
+                source?: components["parameters"]["deadLetterSource"];
+                /** @description Only those of the tools of this pattern. */
+                tool?: components["parameters"]["deadLetterTool"];
+                /** @description What the last attempt came to, in one word. */
+                code?: components["parameters"]["deadLetterCode"];
+                /** @description Only those made then or later. */
+                since?: components["parameters"]["deadLetterSince"];
+                /** @description Only those made before then. */
+                until?: components["parameters"]["deadLetterUntil"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["DeadLetterGroup"][];
                     };
                 };
             };

@@ -86,7 +86,7 @@ function DiffPart({ part: { text, side } }: { part: Part }): ReactNode {
 // Changes lists what is different, by pointer. A text is compared by words, anything else as a whole.
 export function Changes({ changes }: { changes: readonly Change[] }) {
   return (
-    <ul className="changes">
+    <ul className="diffs">
       {changes.map(({ pointer, was, now }) => (
         <li key={pointer}>
           <code className="pointer"><bdi>{shown(pointer || '(everything)')}</bdi></code>

@@ -111,7 +111,7 @@ export function Bar(looking: Looking) {
   const notApprove = unable ?? whyNotOf(item) ?? misfit ?? (openLong ? undefined : 'Read it first: one moment.')
   const barred = item?.may_decide === false && !onlyApproving.includes(item.why_not ?? '') ? whyNotOf(item) : undefined
   const notDeny = unable ?? barred
-  const notEdit = unable ?? barred
+  const notEdit = unable ?? (['voted', 'own_edit'].includes(item?.why_not ?? '') ? undefined : whyNotOf(item))
 
   const yes = (grant?: Always) => {
     if (grave && unread.length > 0 && !anyway) return setAnyway(true)

@@ -20,12 +20,7 @@ import { Person } from './Person'
 import { reasonsOf } from './reasons'
 import { Settle } from './Settle'
 
-interface Outlook {
-  goes_out_at: string | null
-  allowed: boolean
-  gates: { for: string; message: string; until: string | null }[]
-  problem?: { title: string; detail?: string }
-}
+type Forecast = Schemas['Forecast']
 
 interface Props {
   id: string
@@ -224,14 +219,15 @@ function Reasons({ action, item }: Looking) {
 }
 
 function OutlookNote({ id }: { id: string }) {
-  const outlook = useQuery<Outlook, Problem>({ queryKey: ['outlook', id], queryFn: ({ signal }) => get<Outlook>(`/api/v1/actions/${encodeURIComponent(id)}/outlook`, {}, signal), retry: false }).data
+  const outlook = useQuery<Forecast, Problem>({ queryKey: ['outlook', id], queryFn: ({ signal }) => get<Forecast>(`/api/v1/actions/${encodeURIComponent(id)}/outlook`, {}, signal), retry: false }).data
   if (!outlook) return null
   return (
     <section aria-label="If you approve now">
       <h3>If you approve now</h3>
       {outlook.problem ? <p className="banner tone-bad"><Shown text={outlook.problem.detail || outlook.problem.title} /></p>
-        : !outlook.allowed ? <p>It would not go out.</p>
-          : <p>It goes out {outlook.goes_out_at && outlook.gates.length ? <Time at={outlook.goes_out_at} as="both" /> : 'at once'}.</p>}
+        : !outlook.allowed ? <p>It would not be sent.</p>
+          : outlook.goes_out_at === null ? <p>Nobody can say when it goes out.</p>
+            : <p>It goes out {outlook.gates.length ? <Time at={outlook.goes_out_at} as="both" /> : 'at once'}.</p>}
       {outlook.gates.length > 0 && (
         <ul>{outlook.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
       )}
@@ -251,7 +247,7 @@ function Facts({ action, item }: Looking) {
     ['workflow', item?.workflow_id && <Link href={`/workflows/${item.workflow_id}`}>{item.workflow_id}</Link>],
   ]
   return (
-    <dl className="facts small">
+    <dl className="inbox-facts small">
       {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
     </dl>
   )
