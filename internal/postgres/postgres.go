@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -67,7 +68,8 @@ type Begins interface {
 
 // InTx runs fn in a transaction of the given scope and commits it if fn
 // returns nil. A serialization failure or a deadlock runs it again, three
-// times in all, so fn must have no effect outside tx. Inside fn use tx alone:
+// times in all, after a moment in which the other transaction goes on, so fn must
+// have no effect outside tx. Inside fn use tx alone:
 // taking a second connection there can starve the pool. The error is a fault
 // where the outside can tell it apart.
 func InTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) error {
@@ -75,6 +77,13 @@ func InTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 		err := inTx(ctx, db, as, fn)
 		if err == nil || try == 3 || !rerunnable(err) || ctx.Err() != nil {
 			return Fault(err)
+		}
+		// On a busy machine the other one wakes late. Run again at once, this one could
+		// take back the row that it waits for, and meet it in the same deadlock.
+		select {
+		case <-ctx.Done():
+			return Fault(err)
+		case <-time.After(time.Duration(try) * (10*time.Millisecond + rand.N(20*time.Millisecond))):
 		}
 	}
 }
