@@ -39,7 +39,7 @@ function Person({ me }: { me: Me }) {
   return (
     <section className="panel stack" aria-labelledby="settings-me">
       <h2 id="settings-me">You</h2>
-      <dl className="facts">
+      <dl className="terms">
         <div><dt>Name</dt><dd>{shown(me.name)}</dd></div>
         {me.email && <div><dt>Mail</dt><dd>{shown(me.email)}</dd></div>}
         <div><dt>Organisation</dt><dd>{shown(me.tenant)}</dd></div>
