@@ -110,6 +110,8 @@ test('a pause keeps the page as it is until it is resumed', async ({ operator: p
   const id = await propose({ title: 'Changes while paused' })
   await page.goto(url() + `/actions/${id}`)
   await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+  await expect(page.locator('.state').first()).toContainText('needs a person')
+  await quiet(page)
   await page.keyboard.press('p')
   await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'paused')
   await api('operator', 'POST', `/api/v1/actions/${id}/deny`, { note: 'no' })
