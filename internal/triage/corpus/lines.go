@@ -27,7 +27,7 @@ type own struct {
 // folder in the order of their names. Lines of *.tsv are Yes or No, a tab and a
 // sentence: whether the sentence asks for or proposes something.
 func Own(files fs.FS, name string) (Source, error) {
-	source := Source{Name: name, Licence: "Apache-2.0"}
+	source := Source{Name: name, Licence: "CC0-1.0"}
 	names, err := fs.Glob(files, "*.jsonl")
 	if err != nil {
 		return source, fmt.Errorf("list %s: %w", name, err)
