@@ -4,6 +4,27 @@
  */
 
 export interface paths {
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find things by how their ids and names begin
+         * @description Finds at most ten of each kind whose list the caller may read. Ids take at least four hexadecimal digits. Sessions are
+         *     those that proposed lately, wait for a person, or have modes; automations those with rules of policy.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/actions": {
         parameters: {
             query?: never;
@@ -2765,6 +2786,15 @@ export interface components {
             gates: components["schemas"]["Waiting"][];
             /** @description Why it would not be sent; absent if it would. */
             problem?: components["schemas"]["Problem"];
+        };
+        /** @description Something that a search found. */
+        SearchResult: {
+            /** @enum {string} */
+            kind: "action" | "tool" | "source" | "bucket" | "session" | "automation" | "employee" | "person" | "workflow" | "dead_letter";
+            /** @description What the API's paths and filters take. */
+            id: string;
+            /** @description A line for people. */
+            label: string;
         };
         /** @description Something that happened to an action. */
         HistoryItem: {
@@ -5601,6 +5631,35 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    search: {
+        parameters: {
+            query: {
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["SearchResult"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     listActions: {
         parameters: {
             query?: {
