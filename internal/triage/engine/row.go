@@ -84,7 +84,8 @@ type decisionRow struct {
 	Reason     reason              `json:"reason"`
 }
 
-// reason is why a message is decided.
+// reason is why a message is decided. A correction of another message of its
+// sender is one more, which SQL alone writes: corrected.
 type reason string
 
 const (
@@ -92,8 +93,6 @@ const (
 	// reasonAnswered is that somebody answered what the owner waited for.
 	reasonAnswered    reason = "answered"
 	reasonBroughtBack reason = "brought_back"
-	// reasonCorrected is that something was said of another message of the sender.
-	reasonCorrected reason = "corrected"
 )
 
 // signals is what the rules found, as it is stored. Evidence is text of the mail.
