@@ -1,4 +1,5 @@
 // Journeys through the shell: login, logout, roles, the stream, the keys.
+import { readFileSync } from 'node:fs'
 import { another, api, expect, login, propose, test, token, url } from './fixture'
 import { quiet } from './quiet'
 import { seeded } from './seed'
@@ -29,6 +30,29 @@ test('a token logs in by the keyboard alone, and the way leads on; an agent’s 
   await page.keyboard.press('Enter')
   await expect(page).toHaveURL(url() + '/settings')
   expect(await page.evaluate('document.cookie + JSON.stringify(localStorage)')).not.toContain('cs_operator')
+})
+
+test('a login that failed says why in words, and what to do', async ({ page }) => {
+  // The table of what the server sends browsers back with is the one of the documentation.
+  const documented = readFileSync('../docs/identities.md', 'utf8').split('| `/login?problem=` |')[1]!.split('\n\n')[0]!.split('\n').slice(2)
+  const codes = documented.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+)`/g)].map(([, code]) => code!))
+  expect(codes.length).toBeGreaterThan(5)
+  const said = page.getByRole('alert')
+  await page.goto(`${url()}/login?problem=${'<b>no such problem</b>'.repeat(3)}`)
+  await expect(said).toContainText('You were not logged in')
+  const other = await said.innerText()
+  expect(other).not.toContain('such problem')
+  for (const code of codes) {
+    await page.goto(`${url()}/login?problem=${code}`)
+    await expect(said).toHaveCount(1)
+    expect.soft(await said.innerText(), code).not.toBe(other)
+  }
+  await page.goto(`${url()}/auth/callback?code=x&state=never-begun`)
+  await expect(page).toHaveURL(`${url()}/login?problem=login_expired`)
+  await expect(said).toContainText('The login took too long')
+  await page.getByLabel('Token or one-time code').fill(token('operator'))
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(`${url()}/inbox`)
 })
 
 test('login leads to no other site', async ({ page }) => {

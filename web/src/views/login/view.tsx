@@ -4,6 +4,7 @@ import { LoginForm } from '../../app/login'
 import { useMe } from '../../lib/me'
 import { login, ownPath } from '../../lib/session'
 import { Loading, ProblemNote } from '../../ui'
+import { Refused } from './refused'
 
 const codeIn = (hash: string) => new URLSearchParams(hash.slice(1)).get('code') ?? ''
 
@@ -12,6 +13,7 @@ export default function Login() {
   const [busy, setBusy] = useState(() => codeIn(location.hash) !== '')
   const search = new URLSearchParams(location.search)
   const to = ownPath(search.get('to'))
+  const refused = search.get('problem')
   const me = useMe()
   useEffect(() => {
     // An address with a code that is opened in this tab changes the fragment alone.
@@ -35,7 +37,7 @@ export default function Login() {
   return (
     <main className="login" id="main" tabIndex={-1}>
       <h1 className="title">Log in to Countersign</h1>
-      {problem !== undefined && <ProblemNote error={problem} what="The code did not log you in" />}
+      {problem !== undefined ? <ProblemNote error={problem} what="The code did not log you in" /> : refused && <Refused code={refused} />}
       <LoginForm to={to} />
     </main>
   )
