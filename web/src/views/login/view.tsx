@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react'
 import { Redirect } from 'wouter'
 import { LoginForm } from '../../app/login'
 import { useMe } from '../../lib/me'
-import { login, ownPath } from '../../lib/session'
+import { loggedIn, login, ownPath } from '../../lib/session'
 import { Loading, ProblemNote } from '../../ui'
 import { Refused } from './refused'
 
@@ -30,6 +30,11 @@ export default function Login() {
     addEventListener('hashchange', heard)
     return () => removeEventListener('hashchange', heard)
   }, [])
+  // Another tab, whose session ended, sent the person to an issuer here: it goes on.
+  const back = search.has('done') ? me.data : undefined
+  useEffect(() => {
+    if (back) loggedIn(back)
+  }, [back])
   if (busy || me.isPending) return <Loading what="the login" />
   if (me.data && problem === undefined) {
     return search.has('done') ? <main className="login" id="main" tabIndex={-1}><h1 className="title">You are logged in</h1><p>Close this tab, and go on in the other one.</p></main> : <Redirect to={to} replace />
