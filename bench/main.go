@@ -65,6 +65,11 @@ const usage = `bench measures Countersign against the River library in the same 
               -rounds of a quiet time and an attack; it fails if the p99 is, in the
               median, more than twice its quiet value, or if the API has 512 MB or
               more (not among the default runs; Linux only)
+  page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
+              that have ended: its sizes, when the inbox is painted, from a key to
+              what comes of it with a processor four times slower, and what many
+              events do, each beside its aim (not among the default runs; needs Node,
+              web/node_modules and Chromium)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
 superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
@@ -132,6 +137,7 @@ func measures() map[string]measure {
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "triage": measureTriage, "triagekills": measureTriageKills,
+		"page": measurePage,
 	}
 }
 

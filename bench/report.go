@@ -28,6 +28,7 @@ type result struct {
 	Peer     float64            `json:"peer,omitzero"`
 	Ratio    float64            `json:"ratio,omitzero"`
 	Worst    float64            `json:"worst_ratio,omitzero"`
+	Aim      float64            `json:"aim,omitzero"`
 	Unit     string             `json:"unit"`
 	Rounds   int                `json:"rounds,omitzero"`
 	Extra    map[string]float64 `json:"extra,omitempty"`
@@ -70,6 +71,16 @@ func (r *report) against(library, name, unit string, ours, peer []float64, extra
 func (r *report) single(name, unit string, value float64, extra map[string]float64) {
 	fmt.Printf("%-28s      %9.2f %s\n", name, value, unit)
 	r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
+}
+
+// aimed reports a figure beside the most that it should be.
+func (r *report) aimed(name, unit string, value, aim float64, extra map[string]float64) {
+	verb := "met"
+	if value > aim {
+		verb = "missed"
+	}
+	fmt.Printf("%-28s      %9.2f %s   aim %g: %s\n", name, value, unit, aim, verb)
+	r.write(result{Name: name, Ours: value, Aim: aim, Unit: unit, Extra: extra})
 }
 
 func (r *report) note(format string, args ...any) { fmt.Printf("    "+format+"\n", args...) }

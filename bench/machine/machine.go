@@ -24,6 +24,16 @@ func Describe() string {
 	return fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
 }
 
+// Load returns how many processes were running, on average, in the last one,
+// five and fifteen minutes, or says that it is not known.
+func Load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(text)); err == nil && len(fields) >= 3 {
+		return strings.Join(fields[:3], ", ")
+	}
+	return "unknown"
+}
+
 // Versions returns the versions of Go, of Countersign's commit and of some
 // modules, by name; what the program was built without is missing.
 func Versions(modules ...string) map[string]string {

@@ -39,9 +39,12 @@ function format(zone: Zone, kind: 'full' | 'day' | 'clock'): Intl.DateTimeFormat
   return made
 }
 
+// The zone is asked for once: asking costs more than all the rest of showing a time.
+const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 // zoneName returns the name of a zone beside a time.
 export function zoneName(zone: Zone): string {
-  return zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
+  return zone === 'UTC' ? 'UTC' : localZone
 }
 
 // absolute returns at in full: 2026-11-22 10:04:05.

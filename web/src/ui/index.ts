@@ -1,7 +1,6 @@
 export * from './button'
 export * from './chip'
 export * from './dialog'
-export * from './diff'
 export * from './empty'
 export * from './field'
 export * from './icon'

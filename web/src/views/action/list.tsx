@@ -1,13 +1,13 @@
 // The way of an action as a list: who did what and when, and what came of each attempt.
 import { useState, type ReactNode } from 'react'
 import { Link } from 'wouter'
+import { WordDiff } from '../../form/text'
 import { personOf } from '../../lib/actor'
 import { type Json } from '../../lib/json'
 import { diff } from '../../lib/pointer'
 import { duration } from '../../lib/time'
 import { Button, Icon, JsonText, Shown, State, Time, type IconName } from '../../ui'
 import { stringify } from '../../lib/json'
-import { Diff } from '../../ui/diff'
 import type { Action, Execution } from './read'
 import { fold, type Item } from './way'
 
@@ -128,7 +128,7 @@ function Edited({ item, action }: { item: Item; action: Action }) {
       {changes.map(({ pointer, was, now }) => (
         <div key={pointer}>
           <dt className="mono"><Shown text={pointer || 'everything'} /></dt>
-          <dd><Diff before={text(was)} after={text(now)} /></dd>
+          <dd><WordDiff was={text(was)} now={text(now)} /></dd>
         </div>
       ))}
     </dl>

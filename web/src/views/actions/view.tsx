@@ -1,5 +1,5 @@
 // Actions: everything that was proposed, newest first, as it stands now.
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import { useLocation } from 'wouter'
 import { oneLine } from '../../lib/args'
 import type { Schemas } from '../../lib/client'
@@ -73,7 +73,7 @@ const places = fields.find((f) => f.name === 'phase')!.choices!
 const byPlace = (a: string, b: string) => places.indexOf(a) - places.indexOf(b)
 
 // Row is one action in a line: how it stands, what it is, what holds it or why it did not happen, and whose it is.
-function Row({ action }: { action: Action }) {
+const Row = memo(function Row({ action }: { action: Action }) {
   const { envelope, phase, waiting } = action
   const { error } = envelope.result
   return (
@@ -89,7 +89,7 @@ function Row({ action }: { action: Action }) {
       <span className="action-at muted nowrap"><Time at={envelope.timestamps.created_at} as="clock" /></span>
     </span>
   )
-}
+})
 
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
   if (filtered) {

@@ -1,4 +1,5 @@
 // One line of the inbox.
+import { memo } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { shown } from '../../lib/text'
 import { Icon, Risk, State, Time } from '../../ui'
@@ -19,8 +20,9 @@ interface Props {
 
 const kinds = { approval: undefined, unknown: 'unknown', compensation: 'failed' } as const
 
-// Row shows an item. What was decided stays in its place, greyed, with what became of it.
-export function Row({ item, marked, gone, ask }: Props) {
+// Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it changed
+// alone: a list has a thousand.
+export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
   const { outcome, draft } = useMemory(item.action_id)
   const kind = kinds[item.kind]
   const over = gone || outcome !== undefined
@@ -40,7 +42,7 @@ export function Row({ item, marked, gone, ask }: Props) {
       </span>
     </div>
   )
-}
+})
 
 function Facts({ item, kind, changed }: { item: Item; kind: string | undefined; changed: boolean }) {
   return (

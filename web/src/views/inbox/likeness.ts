@@ -3,8 +3,22 @@ import { differing, get } from '../../lib/pointer'
 import { parse, type Json } from '../../lib/json'
 import type { Item } from './items'
 
+interface Known {
+  args: Json
+  cut: boolean
+}
+
+// read has the arguments of the items that are shown: a list of a thousand is drawn often, and read once.
+const read = new WeakMap<Item, Known>()
+
 // argsOf returns the arguments of an item, as far as the list has them.
-export function argsOf(item: Item): { args: Json; cut: boolean } {
+export function argsOf(item: Item): Known {
+  const known = read.get(item) ?? parsed(item)
+  read.set(item, known)
+  return known
+}
+
+function parsed(item: Item): Known {
   if (item.args_preview === undefined) return { args: (item.args ?? {}) as Json, cut: false }
   try {
     return { args: parse(item.args_preview), cut: item.args_cut ?? false }

@@ -29,6 +29,7 @@ export interface Memory {
 
 const empty: Memory = { mode: 'look', note: '' }
 let memories: ReadonlyMap<string, Memory> = new Map()
+let decided: ReadonlySet<string> = new Set()
 const listeners = new Set<() => void>()
 
 export function recall(id: string): Memory {
@@ -37,6 +38,7 @@ export function recall(id: string): Memory {
 
 export function remember(id: string, change: Partial<Memory>) {
   memories = new Map(memories).set(id, { ...recall(id), ...change })
+  if (change.outcome) decided = new Set(decided).add(id)
   for (const heard of listeners) heard()
 }
 
@@ -49,8 +51,9 @@ export function useMemory(id: string): Memory {
   return useSyncExternalStore(listen, () => recall(id))
 }
 
-export function useMemories(): ReadonlyMap<string, Memory> {
-  return useSyncExternalStore(listen, () => memories)
+// useDecided returns what this person decided. It is the same set until there is another decision.
+export function useDecided(): ReadonlySet<string> {
+  return useSyncExternalStore(listen, () => decided)
 }
 
 // rebased returns a draft on arguments that somebody else changed: what the person changed is changed in these.

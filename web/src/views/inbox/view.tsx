@@ -1,5 +1,5 @@
 // The inbox: what waits for a person, as a list and one thing of it in full.
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { useCommands } from '../../lib/keys'
 import { useSteady } from '../../lib/steady'
@@ -12,7 +12,7 @@ import { Detail } from './Detail'
 import { Filter } from './Filter'
 import { filtersOf, keyOf, searchOf, useCounts, useInbox, type Filters, type Item, type Kind } from './items'
 import { alike, differences } from './likeness'
-import { useMemories } from './memory'
+import { useDecided } from './memory'
 import { Row } from './Row'
 import './inbox.css'
 
@@ -25,7 +25,7 @@ export default function Inbox({ id }: { id?: string }) {
   const counts = useCounts(filters)
   const { rows, fresh, showNew } = useSteady(about, inbox.items, keyOf)
   const here = useMemo(() => new Set(inbox.items?.map(keyOf)), [inbox.items])
-  const memories = useMemories()
+  const decided = useDecided()
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
@@ -35,13 +35,14 @@ export default function Inbox({ id }: { id?: string }) {
     go(`/inbox${searchOf(search, next)}`)
   }
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
-  const waits = (item: Item) => !gone(item) && !memories.get(keyOf(item))?.outcome
+  const waits = (item: Item) => !gone(item) && !decided.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
   const onDecided = () => {
     const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
     if (next) open(keyOf(next))
   }
-  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, memories, here])
+  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, decided, here])
+  const waiting = useMemo(() => rows.filter(waits), [rows, decided, here])
   useCommands([
     { id: 'show_new', whyNot: fresh ? undefined : 'Nothing is new.', run: showNew },
     { id: 'undo', run: undoLast },
@@ -75,7 +76,7 @@ export default function Inbox({ id }: { id?: string }) {
         </div>
         {marked.size > 0
           ? <Marked items={chosen} marked={marked.size} onBatch={(verb) => setBatch({ verb, items: chosen })} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
-          : at >= 0 && <Likeness item={rows[at]!} items={rows.filter(waits)} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
+          : at >= 0 && <Likeness item={rows[at]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
       </section>
       <section className="inbox-detail" aria-label="In full">
         {id
@@ -136,7 +137,10 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
   )
 }
 
-function Likeness({ item, items, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
+// Likeness compares with all that waits, after what was asked for is shown.
+function Likeness({ item: now, items: all, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
+  const item = useDeferredValue(now)
+  const items = useDeferredValue(all)
   const others = useMemo(() => (item.kind === 'approval' ? alike(item, items) : []), [item, items])
   const differ = useMemo(() => differences([item, ...others]), [item, others])
   if (!others.length) return null
