@@ -178,3 +178,21 @@ test('single letters can be switched off, and never act in a field', async ({ op
   await page.keyboard.press('Escape')
   await expect(page.locator('[data-live=paused]')).toHaveCount(0)
 })
+
+test('the palette finds an action by the beginning of its external id, and opens it by the keyboard alone', async ({ operator: page }) => {
+  const external = `invoice-${process.pid}-${Date.now()}`
+  const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+    items: ['a', 'b'].map((end) => ({ type: 'mcp.exec', external_id: `${external}-${end}`, tool: { source: 'notes', name: 'notes.create' }, args: { title: `Found ${end}`, body: 'A note.' } })),
+  })
+  await quiet(page)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type(external)
+  const options = page.getByRole('dialog').getByRole('option')
+  await expect(options).toHaveCount(2)
+  await page.keyboard.type('-b')
+  await expect(options).toHaveText([new RegExp(`${external}-b.*action`)])
+  await expect(options).toHaveAttribute('aria-selected', 'true')
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(`${url()}/actions/${items[1]!.action_id}`)
+  await expect(page.getByText('Found b').first()).toBeVisible()
+})
