@@ -1,5 +1,5 @@
 // Journeys through the inbox, each by pointing and by the keyboard alone.
-import { action, another, api, canonical, expect, give, hands, login, look, person, phase, test } from './recorder'
+import { action, another, api, canonical, expect, give, hands, login, look, numerals, person, phase, test } from './recorder'
 
 for (const hand of hands) {
   test.describe(`by ${hand}`, () => {
@@ -28,8 +28,10 @@ for (const hand of hands) {
       await page.locator('h2.title').click()
       await give(page, hand, 'a', 'Approve as changed')
       await expect.poll(() => recorder.calls.filter((call) => call.args.includes('Exactly')).length).toBe(1)
-      const sent = recorder.calls.find((call) => call.args.includes('Exactly'))!.args
+      const { args: sent, raw } = recorder.calls.find((call) => call.args.includes('Exactly'))!
       expect(canonical(sent)).toBe(canonical(shown!))
+      expect(numerals(raw)).toEqual(numerals(shown!))
+      expect(numerals(raw)).toEqual(['1', '12.5', '2', '3', '9007199254740993', '9007199254740995'])
       expect(canonical(sent)).toBe('{"amount":12.5,"note":"","order":9007199254740993,"reply_to":"","rows":[[1,2],[9007199254740995],[]],"title":"Exactly","who":{"kind":"group","size":3}}')
     })
 

@@ -29,14 +29,14 @@ const schema = {
     who: { oneOf: [{ type: 'object', title: 'Person', required: ['kind'], properties: { kind: { const: 'person' }, name: text } }, { type: 'object', title: 'Group', required: ['kind'], properties: { kind: { const: 'group' }, size: { type: 'integer' } } }] },
   },
 }
-const names = ['keep', 'pair', 'brief', 'like', 'many', 'later', 'lose', 'held'] as const
+const names = ['keep', 'pair', 'brief', 'like', 'many', 'later', 'lose', 'held', 'keys'] as const
 const tools = names.map((name) => ({ name, title: `Recorder ${name}`, description: 'Keeps what it is called with.', inputSchema: schema, annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false } }))
 
 export interface Recorder {
   source: string
   tool: (name: (typeof names)[number]) => string
-  // calls are the arguments of every call, as they came.
-  calls: { tool: string; args: string }[]
+  // calls are the arguments of every call: read and written again, and raw, the text that came.
+  calls: { tool: string; args: string; raw: string }[]
   propose: (name: (typeof names)[number], args: string, more?: string) => Promise<string>
 }
 
@@ -45,6 +45,25 @@ export function canonical(of: string): string {
   const sorted = (value: Json): Json =>
     Array.isArray(value) ? value.map(sorted) : isObject(value) ? fromEntries([...keys(value)].sort().map((key) => [key, sorted(value[key]!)] as const)) : value
   return stringify(sorted(parse(of)))
+}
+
+// numerals returns the numbers of a JSON text as they are written there, in order of their texts. They are found without the
+// page's own parser, which could lose the same digits on both sides.
+export function numerals(of: string): string[] {
+  return (of.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/-?\d[\d.eE+-]*/g) ?? []).sort()
+}
+
+// rawArguments cuts the arguments out of the text of a call.
+function rawArguments(body: string): string {
+  const tokens: string[] = body.match(/"(?:[^"\\]|\\.)*"|[{}[\]]|[^"{}[\]]+/g) ?? []
+  let depth = 0
+  let raw = ''
+  for (const token of tokens.slice(tokens.indexOf('"arguments"') + 2)) {
+    raw += token
+    depth += '{['.includes(token) ? 1 : '}]'.includes(token) ? -1 : 0
+    if (depth === 0) break
+  }
+  return raw
 }
 
 function answer(body: string, calls: Recorder['calls']): unknown {
@@ -60,7 +79,7 @@ function answer(body: string, calls: Recorder['calls']): unknown {
       return result({})
     case 'tools/call': {
       const name = String(get(request, '/params/name'))
-      calls.push({ tool: name, args: stringify(get(request, '/params/arguments')) })
+      calls.push({ tool: name, args: stringify(get(request, '/params/arguments')), raw: rawArguments(body) })
       return name === 'lose' ? undefined : result({ content: [{ type: 'text', text: 'kept' }] })
     }
     default:
