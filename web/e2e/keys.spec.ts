@@ -1,7 +1,9 @@
 // Every key that the help of the inbox lists does what the help says.
 import type { Page } from '@playwright/test'
-import { expect, login, propose, test, url } from './fixture'
+import { commandIDs, table, type CommandID } from '../src/lib/keys'
+import { api, expect, login, propose, test, url } from './fixture'
 import { quiet } from './quiet'
+import { phase, test as recorded, type Recorder } from './recorder'
 
 const at = (path: string) => async (page: Page) => expect(page).toHaveURL(new RegExp(`^${url()}${path}`))
 const opens = (what: string) => async (page: Page) => expect(page.locator(what).first()).toBeVisible()
@@ -50,4 +52,156 @@ test('the keys of the list move, and a held key moves on', async ({ page }) => {
   await expect(current).not.toHaveText(first)
   await page.keyboard.press('K')
   await expect.poll(() => current.innerText()).toBe(first)
+})
+
+// Case is one press of a key: where, and what one sees afterwards.
+interface Case {
+  page: Page
+  recorder: Recorder
+  // rows are three actions that wait, in the order of the list.
+  rows: readonly string[]
+  // at opens one of the list, or the list alone.
+  at: (id?: string) => Promise<void>
+  // fresh proposes one more, opens it, and returns its id once it can be approved.
+  fresh: (more?: string) => Promise<string>
+  press: () => Promise<void>
+}
+
+const marked = (page: Page, how: number) => expect(page.getByRole('region', { name: 'Marked' })).toContainText(`${how} marked`)
+const opened = (page: Page, id: string) => expect(page).toHaveURL(new RegExp(`/inbox/${id}`))
+
+// cases walks what each command of the groups Lists and Decide does. A command of the table that is not here fails the test.
+const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
+  next: async ({ page, rows, at, press }) => {
+    await at(rows[0])
+    await press()
+    await opened(page, rows[1]!)
+  },
+  previous: async ({ page, rows, at, press }) => {
+    await at(rows[1])
+    await press()
+    await opened(page, rows[0]!)
+  },
+  open: async ({ page, recorder, rows, press }) => {
+    await page.goto(`${url()}/actions?tool=${encodeURIComponent(recorder.tool('keys'))}&phase=pending`)
+    await quiet(page)
+    await page.keyboard.press('j')
+    await expect(page.locator('.list-row[aria-current=true]')).toHaveCount(1)
+    await press()
+    await expect(page).toHaveURL(new RegExp(`/actions/(${rows.join('|')})$`))
+  },
+  back: async ({ page, rows, at, press }) => {
+    await at(rows[0])
+    await press()
+    await expect(page).toHaveURL(/\/inbox\?/)
+  },
+  mark: async ({ page, rows, at, press }) => {
+    await at(rows[0])
+    await press()
+    await marked(page, 1)
+    await press()
+    await expect(page.getByRole('region', { name: 'Marked' })).toHaveCount(0)
+  },
+  extend_down: async ({ page, rows, at, press }) => {
+    await at(rows[0])
+    await press()
+    await marked(page, 2)
+    await opened(page, rows[1]!)
+  },
+  extend_up: async ({ page, rows, at, press }) => {
+    await at(rows[2])
+    await press()
+    await marked(page, 2)
+    await opened(page, rows[1]!)
+  },
+  show_new: async ({ page, recorder, rows, at, press }) => {
+    // What is new comes below the oldest, where it moves nothing, and above the newest.
+    await at()
+    await page.getByLabel('Order').selectOption('newest')
+    await expect(page).toHaveURL(/order=newest/)
+    await quiet(page)
+    await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
+    await recorder.propose('keys', '{"title":"New below"}')
+    await expect(page.getByRole('button', { name: /^1 new/ })).toBeVisible()
+    await press()
+    await expect(page.locator('.list-row')).toHaveCount(rows.length + 1)
+  },
+  filter: async ({ page, at, press }) => {
+    await at()
+    await press()
+    await expect(page.getByLabel('Filter')).toBeFocused()
+    await expect(page.getByLabel('Filter')).not.toHaveValue(/\/$/)
+  },
+  approve: async ({ fresh, press }) => {
+    const id = await fresh()
+    await press()
+    await expect.poll(() => phase(id)).toBe('completed')
+  },
+  deny: async ({ page, fresh, press }) => {
+    await fresh()
+    await press()
+    await expect(page.getByLabel('What the agent should do instead')).toBeFocused()
+  },
+  edit: async ({ page, fresh, press }) => {
+    await fresh()
+    await press()
+    await expect(page.getByLabel('title', { exact: true })).toBeEditable()
+  },
+  always: async ({ page, fresh, press }) => {
+    await fresh()
+    await press()
+    await expect(page.getByRole('dialog').getByRole('button', { name: 'Approve, and allow' })).toBeVisible()
+  },
+  undo: async ({ page, fresh, press }) => {
+    const id = await fresh(`,"constraints":{"not_before":"${new Date(Date.now() + 3_600_000).toISOString()}"}`)
+    await page.keyboard.press('a')
+    await expect.poll(() => phase(id)).toBe('approved')
+    await press()
+    await expect.poll(() => phase(id)).toBe('undone')
+  },
+  note: async ({ page, fresh, press }) => {
+    await fresh()
+    await press()
+    await expect(page.getByLabel('Note', { exact: true })).toBeFocused()
+  },
+  send: async ({ page, fresh, press }) => {
+    const id = await fresh()
+    await page.keyboard.press('d')
+    await page.keyboard.type('Not this one.')
+    await press()
+    await expect.poll(() => phase(id)).toBe('denied')
+  },
+}
+
+// waiting returns three actions of the tool that wait, oldest first: what else waits is denied, and what is missing proposed.
+async function waiting(recorder: Recorder): Promise<string[]> {
+  const ids = async () => (await api<{ items: { action_id: string }[] }>('operator', 'GET', `/api/v1/inbox?limit=100&tool=${encodeURIComponent(recorder.tool('keys'))}`)).items.map((item) => item.action_id)
+  for (const id of (await ids()).slice(3)) await api('operator', 'POST', `/api/v1/actions/${id}/deny`)
+  for (let i = (await ids()).length; i < 3; i++) await recorder.propose('keys', `{"title":"Row ${i}"}`)
+  return ids()
+}
+
+recorded('every key of the lists and of decisions does what the help says', async ({ operator: page, recorder }) => {
+  recorded.setTimeout(180_000)
+  const commands = commandIDs.filter((id) => ['Lists', 'Decide'].includes(table[id].group) && table[id].keys.length > 0)
+  expect(Object.keys(cases).toSorted()).toEqual(commands.toSorted())
+  const search = `?tool=${encodeURIComponent(recorder.tool('keys'))}`
+  const at = async (id?: string) => {
+    await page.goto(`${url()}/inbox${id ? `/${id}` : ''}${search}`)
+    await quiet(page)
+  }
+  const fresh = async (more = '') => {
+    const id = await recorder.propose('keys', '{"title":"To decide"}', more)
+    await at(id)
+    await expect(page.getByRole('button', { name: 'Approve', exact: true })).not.toHaveAttribute('aria-disabled', 'true')
+    return id
+  }
+  for (const id of commands) {
+    for (const key of table[id].keys) {
+      await recorded.step(`${id} by ${key}`, async () => {
+        const rows = await waiting(recorder)
+        await cases[id]!({ page, recorder, rows, at, fresh, press: () => page.keyboard.press(key.replace('Mod', 'Control')) })
+      })
+    }
+  }
 })
