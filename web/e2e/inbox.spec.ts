@@ -152,6 +152,33 @@ for (const hand of hands) {
       }
     })
 
+    test('a step that could not be taken back is settled in two ways, each with how one knows', async ({ operator: page, recorder }) => {
+      test.setTimeout(120_000)
+      // An atomic workflow takes only tools that have a reversal; here the one of each is the other, and one refuses.
+      for (const [tool, other] of [['step', 'refuse'], ['refuse', 'step']] as const) {
+        await api('owner', 'PUT', `/api/v1/policy/modes/${encodeURIComponent(recorder.tool(tool))}`, { mode: 'allow' })
+        await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool(tool))}/description`, { reversal: { tool: recorder.tool(other), args: { title: '$inputs/title' } } })
+      }
+      for (const [answer, ends] of [['I took it back by hand', 'reverted'], ['Leave everything as it is', 'resolved']] as const) {
+        const title = `${ends} ${hand} ${Date.now()}`
+        const { workflow_id } = await api<{ workflow_id: string }>('admin', 'POST', '/api/v1/workflows', {
+          external_id: title.replaceAll(' ', '-'), atomic: true, steps: [{ tool: recorder.tool('step'), inputs: { title } }, { tool: recorder.tool('refuse'), inputs: { title } }],
+        })
+        const state = async () => (await api<{ state: string }>('operator', 'GET', `/api/v1/workflows/${workflow_id}`)).state
+        await expect.poll(state, { timeout: 30_000 }).toBe('compensation_failed')
+        const { items } = await api<{ items: { action_id: string; workflow_id?: string }[] }>('operator', 'GET', '/api/v1/inbox?kind=compensation&limit=100')
+        const before = recorder.calls.length
+        await look(page, items.find((item) => item.workflow_id === workflow_id)!.action_id)
+        await expect(page.getByText('this one could not be taken back', { exact: false })).toBeVisible()
+        await expect(page.getByRole('button', { name: answer })).toHaveAttribute('aria-disabled', 'true')
+        await page.getByLabel('How you know').fill('I looked at the other side.')
+        await give(page, hand, 'Tab', answer)
+        await expect.poll(state).toBe(ends)
+        // What a person has seen to is not tried again.
+        expect(recorder.calls.length).toBe(before)
+      }
+    })
+
     test('an approval is taken back before it is sent', async ({ operator: page, recorder }) => {
       const later = new Date(Date.now() + 3_600_000).toISOString()
       const id = await recorder.propose('later', '{"title":"Not yet"}', `,"constraints":{"not_before":"${later}"}`)
