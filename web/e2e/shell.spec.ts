@@ -160,6 +160,7 @@ for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
 }
 
 test('every command that the palette offers is in the help, with its key', async ({ operator: page }) => {
+  await quiet(page)
   await page.keyboard.press('?')
   const helped = await page.locator('.help [data-command]').evaluateAll((all) => all.map((one) => one.getAttribute('data-command')))
   expect(helped).toEqual(expect.arrayContaining(['palette', 'help', 'refresh', 'pause', 'copy_link', 'go_inbox', 'go_actions', 'go_workflows', 'go_dead_letters', 'go_settings', 'next', 'previous']))
