@@ -129,7 +129,7 @@ test-18: bin/withpg dovecot npm ## The tests on PostgreSQL 18
 
 .PHONY: bench
 bench: build postgres ## Measure against River in the same run
-	$(GO) run -C bench .
+	$(GO) run -C bench . && $(GO) run -C bench . -run page
 
 .PHONY: chaos
 chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
