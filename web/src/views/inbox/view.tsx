@@ -2,12 +2,14 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { useCommands } from '../../lib/keys'
+import { queries } from '../../lib/query'
 import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
 import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
 import { Batch } from './Batch'
 import { undoLast } from './Bar'
+import { readAction } from './decide'
 import { Detail } from './Detail'
 import { Filter } from './Filter'
 import { filtersOf, keyOf, searchOf, useCounts, useInbox, type Filters, type Item, type Kind } from './items'
@@ -37,10 +39,11 @@ export default function Inbox({ id }: { id?: string }) {
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
   const waits = (item: Item) => !gone(item) && !decided.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
+  const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
   const onDecided = () => {
-    const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
     if (next) open(keyOf(next))
   }
+  useReadAhead(id === undefined ? undefined : next && keyOf(next))
   const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, decided, here])
   const waiting = useMemo(() => rows.filter(waits), [rows, decided, here])
   useCommands([
@@ -93,6 +96,13 @@ function summary(counts: { total: number; capped: boolean; expiring: number; esc
   if (counts.expiring) parts.push(`${counts.expiring} end soon`)
   if (counts.escalated) parts.push(`${counts.escalated} wait long`)
   return parts.join(' · ')
+}
+
+// useReadAhead reads what is opened after the next decision, while a person still reads what is open.
+function useReadAhead(id: string | undefined) {
+  useEffect(() => {
+    if (id) void queries.prefetchQuery({ queryKey: ['action', id], queryFn: ({ signal }) => readAction(id, signal) })
+  }, [id])
 }
 
 function useTitle(total: number | undefined) {
