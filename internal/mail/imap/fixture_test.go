@@ -60,7 +60,7 @@ func newMemory(t *testing.T, caps ...imap.Cap) *server {
 		running.Wait()
 	})
 	s := &server{address: listener.Addr().String(), password: "secret"}
-	users := map[string]*imapmemserver.User{}
+	var users sync.Map // of *imapmemserver.User, by name; parallel tests add to it
 	s.addUser = func(name string) {
 		user := imapmemserver.NewUser(name, s.password)
 		for _, folder := range []string{"INBOX", "Archive"} {
@@ -69,14 +69,16 @@ func newMemory(t *testing.T, caps ...imap.Cap) *server {
 			}
 		}
 		memory.AddUser(user)
-		users[name] = user
+		users.Store(name, user)
 	}
 	s.void = func(t *testing.T, name, folder string) {
 		bodies := s.other(t, name).bodies(folder)
-		if err := users[name].Delete(folder); err != nil {
+		stored, _ := users.Load(name)
+		user := stored.(*imapmemserver.User)
+		if err := user.Delete(folder); err != nil {
 			t.Fatal(err)
 		}
-		if err := users[name].Create(folder, nil); err != nil {
+		if err := user.Create(folder, nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, body := range bodies {
