@@ -18,7 +18,7 @@ const me = (page: Page) => page.evaluate<Me>(`fetch('/api/v1/me').then((answer) 
 async function atIssuer(page: Page) {
   await page.getByLabel('Organisation').fill('demo')
   await page.getByRole('button', { name: 'Continue' }).click()
-  await page.getByRole('link', { name: 'Log in with the house' }).click()
+  await page.getByRole('link', { name: 'Log in with Example' }).click()
 }
 
 // answerForm logs in at the issuer by the keyboard alone.
@@ -38,7 +38,7 @@ async function typeDraft(page: Page, id: string, title: string) {
 const titleOf = async (id: string) => (await api<{ envelope: { args: { title: string } } }>('operator', 'GET', `/api/v1/actions/${id}`)).envelope.args.title
 
 test('people log in at their organisation’s issuer, and come to where they wanted', async ({ page, alone }) => {
-  await api('owner', 'PUT', '/api/v1/identity-providers/house', { issuer: alone.issuer.url, label: 'the house', role_claim: 'roles', roles: { deciders: 'operator' }, web_client_id: client })
+  await api('owner', 'PUT', '/api/v1/identity-providers/example', { issuer: alone.issuer.url, label: 'Example', role_claim: 'roles', roles: { deciders: 'operator' }, web_client_id: client })
   await page.goto(`${url()}/actions?phase=pending`)
   await expect(page).toHaveURL(/\/login\?to=/)
   await atIssuer(page)
@@ -59,7 +59,7 @@ test('the link leads to the issuer by the keyboard alone', async ({ page }) => {
   await page.getByLabel('Organisation').focus()
   await page.keyboard.type('demo')
   await page.keyboard.press('Enter')
-  const link = page.getByRole('link', { name: 'Log in with the house' })
+  const link = page.getByRole('link', { name: 'Log in with Example' })
   await expect(link).toBeVisible()
   await link.focus()
   await page.keyboard.press('Enter')
