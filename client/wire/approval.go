@@ -111,7 +111,7 @@ type InboxItem struct {
 	// MayDecide reports whether an approval (or, of the other kinds, an answer) by
 	// the caller would count now, and WhyNot why it would not, in one word.
 	MayDecide    bool                `json:"may_decide"`
-	WhyNot       string              `json:"why_not,omitzero"`
+	WhyNot       ProblemCode         `json:"why_not,omitzero"`
 	SessionID    string              `json:"session_id,omitzero"`
 	AutomationID string              `json:"automation_id,omitzero"`
 	EmployeeID   envelope.EmployeeID `json:"employee_id,omitzero"`

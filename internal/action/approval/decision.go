@@ -55,22 +55,6 @@ type round struct {
 	voters []uuid.UUID
 }
 
-// The codes of the faults that say why somebody's approval does not count. A
-// denial counts but for the first four.
-const (
-	// RefusedRole: the token's role, scopes or tools do not include it.
-	RefusedRole        = string(wire.CodeRole)
-	RefusedOwnProposal = string(wire.CodeOwnProposal)
-	RefusedExpired     = string(wire.CodeExpired)
-	RefusedDecided     = string(wire.CodeDecided)
-	RefusedToolGone    = string(wire.CodeToolGone)
-	RefusedDrift       = string(wire.CodeDrift)
-	RefusedPolicy      = string(wire.CodePolicyDenied)
-	RefusedUnreadable  = string(wire.CodeUnreadable)
-	RefusedOwnEdit     = string(wire.CodeOwnEdit)
-	RefusedVoted       = string(wire.CodeVoted)
-)
-
 func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*decisionTx, error) {
 	s := &decisionTx{tx: tx, by: by}
 	var err error
@@ -113,13 +97,13 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 func (m *item) checkDecider(by Decider) error {
 	switch {
 	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
-		return fault.Coded(RefusedRole, fault.Denied, "the token is for other tools than %s", m.tool)
+		return fault.Coded(wire.CodeRole, fault.Denied, "the token is for other tools than %s", m.tool)
 	case m.isProposer:
-		return fault.Coded(RefusedOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
+		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
 	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
-		return fault.Coded(RefusedExpired, fault.Gone, "the time to decide about action %s is over", m.action)
+		return fault.Coded(wire.CodeExpired, fault.Gone, "the time to decide about action %s is over", m.action)
 	case m.state != envelope.ApprovalRequired:
-		return fault.Coded(RefusedDecided, fault.Conflict, "action %s is not waiting for a decision: it is %s", m.action, m.state)
+		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s is not waiting for a decision: it is %s", m.action, m.state)
 	}
 	return nil
 }
@@ -140,10 +124,10 @@ func (m *item) checkDefinition() error { return checkDefinition(m.Tool, m.tool, 
 
 func checkDefinition(now *catalog.Tool, tool policy.Key, digest []byte) error {
 	if now == nil {
-		return fault.Coded(RefusedToolGone, fault.Conflict, "its source no longer has the tool %s", tool)
+		return fault.Coded(wire.CodeToolGone, fault.Conflict, "its source no longer has the tool %s", tool)
 	}
 	if !now.Is(digest) {
-		return fault.Coded(RefusedDrift, fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
+		return fault.Coded(wire.CodeDrift, fault.Conflict, "the tool's definition, or the address of its source, changed after this was proposed; it must be proposed again")
 	}
 	return nil
 }
@@ -157,7 +141,7 @@ func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide f
 	}
 	d, err := decide()
 	if err == nil && d.Mode == envelope.ModeDeny {
-		err = fault.Coded(RefusedPolicy, fault.Conflict, "policy denies this by now: %s", d.Source)
+		err = fault.Coded(wire.CodePolicyDenied, fault.Conflict, "policy denies this by now: %s", d.Source)
 	}
 	return err
 }
@@ -168,7 +152,7 @@ func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide f
 // where two must agree, two do.
 func (m *item) checkEditor(person uuid.UUID) error {
 	if slices.Contains(m.editors, person) && m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
-		return fault.Coded(RefusedOwnEdit, fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
+		return fault.Coded(wire.CodeOwnEdit, fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
 	}
 	return nil
 }
@@ -282,7 +266,7 @@ func (m *item) vote(by Decider) (round, error) {
 	}
 	bound, _, err := ComputeDigest(&m.Action)
 	if err != nil {
-		return round{}, &fault.Error{Kind: fault.Conflict, Code: RefusedUnreadable, Cause: err, Text: fmt.Sprintf("the arguments of action %s cannot be read", m.action)}
+		return round{}, &fault.Error{Kind: fault.Conflict, Code: string(wire.CodeUnreadable), Cause: err, Text: fmt.Sprintf("the arguments of action %s cannot be read", m.action)}
 	}
 	after := m.round
 	after.digest, after.needed = bound.Bytes(), bound.Needed
@@ -294,7 +278,7 @@ func (m *item) vote(by Decider) (round, error) {
 		return round{}, err
 	}
 	if slices.Contains(after.voters, by.person()) {
-		return round{}, fault.Coded(RefusedVoted, fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
+		return round{}, fault.Coded(wire.CodeVoted, fault.Conflict, "you have agreed to action %s; it needs somebody else as well", m.action)
 	}
 	after.given, after.voters = after.given+1, append(slices.Clone(after.voters), by.person())
 	return after, nil

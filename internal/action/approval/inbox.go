@@ -64,9 +64,9 @@ type InboxItem struct {
 	Bucket string
 	// MustRunBefore is the proposal's own deadline; zero where there is none.
 	MustRunBefore time.Time
-	// Refused is why an approval by the caller would not count, one of the codes
-	// Refused…; empty where it would.
-	Refused string
+	// Refused is the code of the problem that approving would answer the caller
+	// with; empty where the approval would count.
+	Refused wire.ProblemCode
 	// Since is when it was proposed; or, of unknown outcome, lost.
 	Since time.Time
 	// ExpiresAt is until when it can be decided; zero where it does not end.
@@ -359,13 +359,13 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 
 // refused returns why an approval by somebody would not count, as approving
 // answers it; empty if it would.
-func (m *item) refused(by Decider) string {
+func (m *item) refused(by Decider) wire.ProblemCode {
 	err := m.checkDecider(by)
 	if err == nil {
 		_, err = m.vote(by)
 	}
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		return e.Code
+		return wire.ProblemCode(e.Code)
 	}
 	return ""
 }

@@ -72,9 +72,9 @@ func check(ctx context.Context, tx pgx.Tx, v *outbox.View, a *decision.Action) e
 	id := v.Envelope.ActionID
 	switch {
 	case v.Phase == envelope.PhasePending && v.ApprovalExpiresAt != nil && !v.ApprovalExpiresAt.After(a.Now):
-		return fault.Coded(approval.RefusedExpired, fault.Gone, "the time to decide about action %s is over", id)
+		return fault.Coded(wire.CodeExpired, fault.Gone, "the time to decide about action %s is over", id)
 	case v.Phase != envelope.PhasePending && v.Phase != envelope.PhaseApproved:
-		return fault.Coded(approval.RefusedDecided, fault.Conflict, "action %s is not waiting to be sent: it is %s", id, v.Phase)
+		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s is not waiting to be sent: it is %s", id, v.Phase)
 	}
 	tool := policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}
 	return approval.CheckApprovable(a.Tool, tool, v.ToolDigest, func() (policy.Decision, error) {

@@ -43,7 +43,7 @@ func TestTheInboxPerRole(t *testing.T) {
 			if it.ActionID.String() == own {
 				want = test.own
 			}
-			if it.WhyNot != want || it.MayDecide != (want == "") {
+			if string(it.WhyNot) != want || it.MayDecide != (want == "") {
 				t.Errorf("%s is told %t, %q, want %q", name, it.MayDecide, it.WhyNot, want)
 			}
 		}

@@ -89,7 +89,7 @@ func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
 	}
 	return func(it approval.InboxItem) wire.InboxItem {
 		if refused[it.Kind] {
-			it.Refused = approval.RefusedRole
+			it.Refused = wire.CodeRole
 		}
 		return inboxItemFrom(it)
 	}
