@@ -229,5 +229,16 @@ ALTER FUNCTION countersign.proposal_status(uuid) OWNER TO countersign_owner;
 GRANT EXECUTE ON FUNCTION countersign.propose_many(jsonb[]), countersign.propose(jsonb), countersign.proposal_status(uuid) TO PUBLIC;
 
 GRANT SELECT ON db_logins, proposals TO countersign_api, countersign_worker;
+
+-- proposers has everybody whom actions name as who proposed them: a token, a login
+-- of the database, or a person who showed none.
+CREATE VIEW proposers WITH (security_invoker = true) AS
+SELECT t.tenant_id, t.token_id AS proposer_id, t.name, t.operator_id FROM api_tokens t
+UNION ALL
+SELECT l.tenant_id, l.login_id, 'login ' || l.login, l.operator_id FROM db_logins l
+UNION ALL
+SELECT o.tenant_id, o.operator_id, o.name, o.operator_id FROM operators o;
+ALTER VIEW proposers OWNER TO countersign_owner;
+GRANT SELECT ON proposers TO countersign_api;
 GRANT UPDATE (held_until, waiting, waiting_bytes, counted_at) ON db_logins TO countersign_worker;
 GRANT DELETE, UPDATE (answered_at, action_id, problem) ON proposals TO countersign_worker;

@@ -2,8 +2,7 @@
 -- What the inbox shows of actions beside what a decision needs to know.
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
-    a.proposed_by, coalesce(t.operator_id, l.operator_id, o.operator_id, '00000000-0000-0000-0000-000000000000')::uuid AS operator_id,
-    coalesce(t.name, 'login ' || l.login, o.name, '')::text AS proposer,
+    a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer,
     ARRAY(
         SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
@@ -12,9 +11,7 @@ SELECT
 FROM actions a
 JOIN decisions d ON d.tenant_id = a.tenant_id AND d.decision_id = a.decision_id
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
-LEFT JOIN api_tokens t ON t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by
-LEFT JOIN db_logins l ON l.tenant_id = a.tenant_id AND l.login_id = a.proposed_by
-LEFT JOIN operators o ON o.tenant_id = a.tenant_id AND o.operator_id = a.proposed_by
+LEFT JOIN proposers w ON w.tenant_id = a.tenant_id AND w.proposer_id = a.proposed_by
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: InboxItems :many

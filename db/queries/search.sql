@@ -84,7 +84,8 @@ UNION ALL
         UNION
         SELECT m.session_id FROM session_modes m WHERE m.tenant_id = @tenant_id
         UNION
-        SELECT a.session_id FROM actions a WHERE a.tenant_id = @tenant_id AND a.approval_state = 'required' AND a.session_id IS NOT NULL
+        SELECT a.session_id FROM actions a
+        WHERE a.tenant_id = @tenant_id AND a.approval_state = 'required' AND a.session_id BETWEEN @q::text AND @q_end::text
     ) f
     WHERE 'session' = ANY (@kinds::text[]) AND starts_with(f.session_id, @q::text)
     ORDER BY f.session_id

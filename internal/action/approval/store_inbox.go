@@ -91,7 +91,7 @@ func addDetails(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Setti
 func (it *InboxItem) addRow(r *dbsqlc.InboxDetailsRow, snap *settings.Settings) {
 	it.Effect, it.Bucket, it.MustRunBefore = envelope.Effect(r.Effect), snap.Limits.NameOf(r.BucketID), postgres.OrZero(r.MustRunBefore)
 	if r.ProposedBy != nil {
-		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, r.OperatorID)
+		it.ProposedBy = envelope.NewActor(r.Proposer, *r.ProposedBy, postgres.OrZero(r.OperatorID))
 	}
 	if it.Kind == InboxApproval {
 		it.Since, it.ApprovedBy, it.EditedBy = r.CreatedAt, actors(r.Voters), envelope.Actor(postgres.OrZero(r.EditedBy))

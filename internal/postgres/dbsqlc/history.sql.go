@@ -13,11 +13,9 @@ import (
 )
 
 const historyAction = `-- name: HistoryAction :one
-SELECT a.origin, a.workflow_id, a.proposed_by, coalesce(t.name, 'login ' || l.login, '')::text AS proposer,
-    coalesce(t.operator_id, l.operator_id) AS operator_id
+SELECT a.origin, a.workflow_id, a.proposed_by, coalesce(p.name, '')::text AS proposer, p.operator_id
 FROM actions a
-LEFT JOIN api_tokens t ON t.token_id = a.proposed_by AND t.tenant_id = a.tenant_id
-LEFT JOIN db_logins l ON l.login_id = a.proposed_by AND l.tenant_id = a.tenant_id
+LEFT JOIN proposers p ON p.proposer_id = a.proposed_by AND p.tenant_id = a.tenant_id
 WHERE a.tenant_id = $1 AND a.action_id = $2
 `
 
@@ -35,7 +33,7 @@ type HistoryActionRow struct {
 }
 
 // What the history of an action has of its proposal: where it came from, and who
-// proposed it, a token or a database login.
+// proposed it.
 func (q *Queries) HistoryAction(ctx context.Context, db DBTX, arg *HistoryActionParams) (HistoryActionRow, error) {
 	row := db.QueryRow(ctx, historyAction, arg.TenantID, arg.ActionID)
 	var i HistoryActionRow
@@ -50,11 +48,9 @@ func (q *Queries) HistoryAction(ctx context.Context, db DBTX, arg *HistoryAction
 }
 
 const historyReversals = `-- name: HistoryReversals :many
-SELECT n.action_id, n.created_at, n.phase, n.proposed_by, coalesce(t.name, 'login ' || l.login, '')::text AS proposer,
-    coalesce(t.operator_id, l.operator_id) AS operator_id
+SELECT n.action_id, n.created_at, n.phase, n.proposed_by, coalesce(p.name, '')::text AS proposer, p.operator_id
 FROM envelopes n
-LEFT JOIN api_tokens t ON t.token_id = n.proposed_by AND t.tenant_id = n.tenant_id
-LEFT JOIN db_logins l ON l.login_id = n.proposed_by AND l.tenant_id = n.tenant_id
+LEFT JOIN proposers p ON p.proposer_id = n.proposed_by AND p.tenant_id = n.tenant_id
 WHERE n.tenant_id = $1
     AND n.external_id BETWEEN 'revert:' || $2::uuid || ':000' AND 'revert:' || $2::uuid || ':999'
 ORDER BY n.created_at

@@ -94,7 +94,8 @@ UNION ALL
         UNION
         SELECT m.session_id FROM session_modes m WHERE m.tenant_id = $1
         UNION
-        SELECT a.session_id FROM actions a WHERE a.tenant_id = $1 AND a.approval_state = 'required' AND a.session_id IS NOT NULL
+        SELECT a.session_id FROM actions a
+        WHERE a.tenant_id = $1 AND a.approval_state = 'required' AND a.session_id BETWEEN $5::text AND $6::text
     ) f
     WHERE 'session' = ANY ($7::text[]) AND starts_with(f.session_id, $5::text)
     ORDER BY f.session_id

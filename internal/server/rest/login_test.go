@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
@@ -269,4 +270,25 @@ func TestALoginAtAnIssuerThatIsDown(t *testing.T) {
 
 	issuer.SetDown(false)
 	f.agent.withoutToken().send("GET", start, nil).refusedAs(t, "issuer_unavailable") // it is not asked all the time
+}
+
+// TestWhoeverLoggedInIsNamedAsProposer reads a proposal of somebody who has no
+// token in both places that name proposers.
+func TestWhoeverLoggedInIsNamedAsProposer(t *testing.T) {
+	t.Parallel()
+	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
+	f.webProvider(issuer, object{})
+	issuer.LogIn(identitytest.Claims{"sub": "ana", "name": "Ana Lima", "groups": []string{"ops"}})
+	ana := &client{fixture: f.fixture, cookie: "cs=" + f.begin("/").finish().cookies()["cs"].Value}
+	id := ana.propose("write")
+
+	var inbox wire.Page[wire.InboxItem]
+	f.operator.send("GET", "/api/v1/inbox", nil).wants(t, 200).into(t, &inbox)
+	var whole shownHistory
+	f.operator.send("GET", path(id, "/history"), nil).wants(t, 200).into(t, &whole)
+
+	by := envelope.Actor(whole.Items[0].Actor)
+	if name, _, _ := by.Parts(); name != "Ana Lima" || len(inbox.Items) != 1 || inbox.Items[0].ProposedBy != by {
+		t.Errorf("history says %q, and the inbox %+v", by, inbox.Items)
+	}
 }
