@@ -62,8 +62,8 @@ FROM triage_corrections c
 WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at IS NULL;
 
 -- name: TriageDecisionsAgain :exec
--- Has messages decided again.
-UPDATE triage_decisions d SET again = @reason::text WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
+-- Has messages decided again for a reason; without one they stay as they were decided.
+UPDATE triage_decisions d SET again = nullif(@reason::text, '') WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
 
 -- name: TriageDecisionsAnswered :exec
 -- Ends what the owner waited for in threads where somebody answered, and has the
@@ -137,10 +137,6 @@ LEFT JOIN LATERAL (
 WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.again IS NOT NULL
 ORDER BY d.message_id
 LIMIT @most::bigint;
-
--- name: TriageDecisionsLeft :exec
--- Leaves messages as they were decided.
-UPDATE triage_decisions d SET again = NULL WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
 
 -- name: TriageDecisionsPut :exec
 -- A message has one decision; a later one takes its place.

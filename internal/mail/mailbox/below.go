@@ -3,13 +3,15 @@ package mailbox
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 )
 
 // Below reports whether a path is one of the folders or in one of them, with
-// symbolic links followed: a link in a mailbox leads nowhere else. A path at which
-// there is nothing is taken as it is written.
+// symbolic links followed: a link in a mailbox leads nowhere else. Of a path at
+// which there is nothing, the folders above that exist are followed, so that
+// nothing can be made through a link either.
 func Below(folders []string, path string) bool {
 	actual, ok := followed(path)
 	return ok && slices.ContainsFunc(folders, func(folder string) bool {
@@ -19,11 +21,18 @@ func Below(folders []string, path string) bool {
 	})
 }
 
-// followed returns a path with its symbolic links followed.
+// followed returns a path with its symbolic links followed. A link to nothing
+// leads nowhere.
 func followed(path string) (string, bool) {
 	actual, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return filepath.Clean(path), true
+	if !errors.Is(err, fs.ErrNotExist) {
+		return actual, err == nil
 	}
-	return actual, err == nil
+	path = filepath.Clean(path)
+	parent := filepath.Dir(path)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) || parent == path {
+		return "", false
+	}
+	above, ok := followed(parent)
+	return filepath.Join(above, filepath.Base(path)), ok
 }

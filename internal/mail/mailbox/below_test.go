@@ -16,7 +16,7 @@ func TestBelow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"mail/out": "other", "in": "mail"} {
+	for link, to := range map[string]string{"mail/out": "other", "in": "mail", "mail/nowhere": "other/absent"} {
 		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -24,8 +24,8 @@ func TestBelow(t *testing.T) {
 	folders := []string{filepath.Join(dir, "mail"), filepath.Join(dir, "absent")}
 
 	for path, want := range map[string]bool{
-		"mail": true, "mail/ann": true, "in/ann": true, "mail/new": true, "absent/x": true,
-		"other": false, "mail/../other": false, "mail/out": false, "mailbox": false, "": false,
+		"mail": true, "mail/ann": true, "in/ann": true, "mail/new": true, "in/new": true, "mail/new/cur": true, "absent/x": true,
+		"other": false, "mail/../other": false, "mail/out": false, "mail/out/new": false, "mail/out/new/cur": false, "mail/nowhere": false, "mail/nowhere/cur": false, "mailbox": false, "": false,
 	} {
 		if got := mailbox.Below(folders, filepath.Join(dir, path)); got != want {
 			t.Errorf("Below(%q) = %v, want %v", path, got, want)

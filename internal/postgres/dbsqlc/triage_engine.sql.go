@@ -247,7 +247,7 @@ func (q *Queries) TriageCorrectionsVersion(ctx context.Context, db DBTX, arg *Tr
 }
 
 const triageDecisionsAgain = `-- name: TriageDecisionsAgain :exec
-UPDATE triage_decisions d SET again = $1::text WHERE d.tenant_id = $2 AND d.message_id = ANY ($3::uuid[])
+UPDATE triage_decisions d SET again = nullif($1::text, '') WHERE d.tenant_id = $2 AND d.message_id = ANY ($3::uuid[])
 `
 
 type TriageDecisionsAgainParams struct {
@@ -256,7 +256,7 @@ type TriageDecisionsAgainParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Has messages decided again.
+// Has messages decided again for a reason; without one they stay as they were decided.
 func (q *Queries) TriageDecisionsAgain(ctx context.Context, db DBTX, arg *TriageDecisionsAgainParams) error {
 	_, err := db.Exec(ctx, triageDecisionsAgain, arg.Reason, arg.TenantID, arg.MessageIds)
 	return err
@@ -414,21 +414,6 @@ func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDe
 		return nil, err
 	}
 	return items, nil
-}
-
-const triageDecisionsLeft = `-- name: TriageDecisionsLeft :exec
-UPDATE triage_decisions d SET again = NULL WHERE d.tenant_id = $1 AND d.message_id = ANY ($2::uuid[])
-`
-
-type TriageDecisionsLeftParams struct {
-	TenantID   uuid.UUID
-	MessageIds []uuid.UUID
-}
-
-// Leaves messages as they were decided.
-func (q *Queries) TriageDecisionsLeft(ctx context.Context, db DBTX, arg *TriageDecisionsLeftParams) error {
-	_, err := db.Exec(ctx, triageDecisionsLeft, arg.TenantID, arg.MessageIds)
-	return err
 }
 
 const triageDecisionsPut = `-- name: TriageDecisionsPut :exec

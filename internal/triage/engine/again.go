@@ -63,18 +63,21 @@ func (p *pass) owner(ctx context.Context) error {
 // again decides again about messages of a folder. Those that lie nowhere any more,
 // or cannot be read, stay as they were decided.
 func (p *pass) again(ctx context.Context, f mailbox.Folder, due []dueMessage) error {
-	c := &chunk{pass: p, folder: f, again: make(map[string]dueMessage, len(due))}
+	again := make(map[string]dueMessage, len(due))
 	var items []mailbox.Item
 	ids := make([]uuid.UUID, len(due))
 	for i, d := range due {
-		c.again[d.identity], ids[i] = d, d.id
+		again[d.identity], ids[i] = d, d.id
 		if d.item.Key != "" {
 			items = append(items, d.item)
 		}
 	}
-	return p.commit(ctx, c, items, func(tx pgx.Tx) error {
-		return leaveDecided(ctx, tx, p.run, ids)
-	})
+	for _, part := range chunks(items) {
+		if err := p.commit(ctx, &chunk{pass: p, folder: f, again: again}, part, nil); err != nil {
+			return err
+		}
+	}
+	return p.write(ctx, func(tx pgx.Tx) error { return decideAgain(ctx, tx, p.run, ids, "") })
 }
 
 // looked records that all folders were looked at, at most every few seconds.

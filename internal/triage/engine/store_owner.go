@@ -84,9 +84,10 @@ func countOutcomes(ctx context.Context, tx pgx.Tx, r *run, rows []outcomeRow) er
 	})
 }
 
-// leaveDecided leaves messages as they were decided.
-func leaveDecided(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) error {
-	return dbsqlc.New().TriageDecisionsLeft(ctx, tx, &dbsqlc.TriageDecisionsLeftParams{TenantID: r.tenant(), MessageIds: ids})
+// decideAgain has messages decided again for a reason; without one they stay as
+// they were decided.
+func decideAgain(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID, why reason) error {
+	return dbsqlc.New().TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{TenantID: r.tenant(), Reason: string(why), MessageIds: ids})
 }
 
 // readAll records that all folders were looked at.

@@ -223,12 +223,8 @@ func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
 
 // decideAgain has the messages decided again for which the chunk is a reason.
 func (c *chunk) decideAgain(ctx context.Context, tx pgx.Tx) error {
-	q := dbsqlc.New()
 	if len(c.brought) > 0 {
-		err := q.TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{
-			TenantID: c.tenant(), Reason: string(reasonBroughtBack), MessageIds: c.brought,
-		})
-		if err != nil {
+		if err := decideAgain(ctx, tx, c.run, c.brought, reasonBroughtBack); err != nil {
 			return err
 		}
 	}
@@ -239,5 +235,5 @@ func (c *chunk) decideAgain(ctx context.Context, tx pgx.Tx) error {
 	for thread, at := range c.threads.answered {
 		p.ThreadIds, p.AnsweredAts = append(p.ThreadIds, thread), append(p.AnsweredAts, at)
 	}
-	return q.TriageDecisionsAnswered(ctx, tx, p)
+	return dbsqlc.New().TriageDecisionsAnswered(ctx, tx, p)
 }
