@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 )
@@ -244,5 +246,41 @@ func TestACorrectionHasTheSendersMailDecidedAgain(t *testing.T) {
 	f.once()
 	if got, want := one[string](f, reasons), "first@x corrected, other@x new, second@x corrected"; got != want {
 		t.Errorf("after it was taken back, decided are %s, want %s", got, want)
+	}
+}
+
+// countedReader notes how many messages are read at once.
+type countedReader struct {
+	mailbox.Reader
+	most *int
+}
+
+func (r countedReader) Read(ctx context.Context, items []mailbox.Item, each func(mailbox.Item, []byte, error) error) error {
+	*r.most = max(*r.most, len(items))
+	return r.Reader.Read(ctx, items, each)
+}
+
+// TestLargeMailIsDecidedAgainInChunks has messages decided again of which two are
+// more than a chunk holds.
+func TestLargeMailIsDecidedAgainInChunks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, id := range []string{"one@x", "two@x", "three@x"} {
+		f.deliver("", newsletter(id).raw())
+	}
+	f.once()
+	f.exec("UPDATE triage_messages SET size = 6000000; UPDATE triage_decisions SET again = 'corrected'")
+	opened, most := f.open, 0
+	f.open = func(ctx context.Context, a account.Account) (mailbox.Reader, error) {
+		reader, err := opened(ctx, a)
+		return countedReader{reader, &most}, err
+	}
+	f.once()
+
+	if most != 1 {
+		t.Errorf("%d messages of 6 MB are read at once, want 1", most)
+	}
+	if got := one[int](f, "SELECT count(1) FROM triage_decisions WHERE reason = 'corrected' AND again IS NULL"); got != 3 {
+		t.Errorf("%d messages were decided again, want 3", got)
 	}
 }
