@@ -41,7 +41,7 @@ SELECT
     v.status, v.attempt, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at, v.origin, v.workflow_id,
     v.proposed_args, coalesce(v.edited_by, '')::text AS edited_by
 FROM envelopes v
-LEFT JOIN api_tokens t ON t.token_id = v.proposed_by AND t.tenant_id = v.tenant_id
+LEFT JOIN proposers t ON t.proposer_id = v.proposed_by AND t.tenant_id = v.tenant_id
 WHERE v.tenant_id = @tenant_id
     AND v.action_id < @before
     AND v.action_id >= @floor

@@ -97,7 +97,7 @@ SELECT
     d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.preview, d.origin
 FROM dry_runs d
-LEFT JOIN api_tokens t ON t.token_id = d.proposed_by AND t.tenant_id = d.tenant_id
+LEFT JOIN proposers t ON t.proposer_id = d.proposed_by AND t.tenant_id = d.tenant_id
 WHERE d.tenant_id = $1
     AND d.execution_id < $2
     AND d.execution_id >= $3

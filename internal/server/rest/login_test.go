@@ -273,7 +273,7 @@ func TestALoginAtAnIssuerThatIsDown(t *testing.T) {
 }
 
 // TestWhoeverLoggedInIsNamedAsProposer reads a proposal of somebody who has no
-// token in both places that name proposers.
+// token in all places that name proposers.
 func TestWhoeverLoggedInIsNamedAsProposer(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
@@ -287,8 +287,14 @@ func TestWhoeverLoggedInIsNamedAsProposer(t *testing.T) {
 	var whole shownHistory
 	f.operator.send("GET", path(id, "/history"), nil).wants(t, 200).into(t, &whole)
 
+	var log wire.Page[wire.Execution]
+	f.operator.send("GET", "/api/v1/executions", nil).wants(t, 200).into(t, &log)
+
 	by := envelope.Actor(whole.Items[0].Actor)
 	if name, _, _ := by.Parts(); name != "Ana Lima" || len(inbox.Items) != 1 || inbox.Items[0].ProposedBy != by {
 		t.Errorf("history says %q, and the inbox %+v", by, inbox.Items)
+	}
+	if len(log.Items) != 1 || log.Items[0].User == nil || log.Items[0].User.Name != "Ana Lima" {
+		t.Errorf("the log says %+v", log.Items)
 	}
 }
