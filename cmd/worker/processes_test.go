@@ -67,6 +67,9 @@ type clock struct {
 	open     map[string]int
 	most     map[string]int
 	reached  chan struct{}
+	// full is closed when as many calls are under way at once as the ceiling lets
+	// through. Until then none of them is answered, however slow the machine is.
+	full chan struct{}
 }
 
 func (c *clock) serve(t *testing.T) (url string) {
@@ -77,7 +80,7 @@ func (c *clock) serve(t *testing.T) (url string) {
 	return server.URL
 }
 
-func (c *clock) touch(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *clock) touch(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var args struct {
 		Bucket string `json:"bucket"`
 		N      int    `json:"n"`
@@ -88,11 +91,21 @@ func (c *clock) touch(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToo
 	c.mu.Lock()
 	c.arrivals = append(c.arrivals, arrival{args.Bucket, args.N, time.Now()})
 	c.open[args.Bucket]++
-	c.most[args.Bucket] = max(c.most[args.Bucket], c.open[args.Bucket])
+	before := c.most[args.Bucket]
+	c.most[args.Bucket] = max(before, c.open[args.Bucket])
+	if args.Bucket == "ceiling" && before < ceiling && c.open[args.Bucket] == ceiling {
+		close(c.full)
+	}
 	if len(c.arrivals) == killAt {
 		close(c.reached)
 	}
 	c.mu.Unlock()
+	if args.Bucket == "ceiling" {
+		select {
+		case <-c.full:
+		case <-ctx.Done():
+		}
+	}
 	<-time.After(latency)
 	c.mu.Lock()
 	c.open[args.Bucket]--
@@ -214,7 +227,7 @@ func TestProcessesKeepTheLimitsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	c := &clock{open: make(map[string]int), most: make(map[string]int), reached: make(chan struct{})}
+	c := &clock{open: make(map[string]int), most: make(map[string]int), reached: make(chan struct{}), full: make(chan struct{})}
 	tenant := setUp(t, pool, c.serve(t))
 	noteClaims(t, pool)
 	listener, err := pgx.Connect(t.Context(), url)
