@@ -22,13 +22,14 @@ const channelName = 'countersign.live'
 const refetchEvery = 1_000
 const pollAfter = 60_000
 const pollEvery = 10_000
+// A page that is hidden or paused for long keeps no more words than these in mind: behind them it reads everything again.
+const mostStale = 5_000
 
 // changes has what was heard of actions; lists patch their rows with it.
 export const changes = new Changes()
 
 let status: Status = { state: 'connecting' }
 let paused = false
-let holds = 0
 let lastID = ''
 let missed = 0
 const stale = new Set<string>()
@@ -71,6 +72,10 @@ function hear(id: string, event: Event) {
   if (compareIDs(id, lastID) <= 0) return
   lastID = id
   for (const word of words(event)) stale.add(word)
+  if (stale.size > mostStale) {
+    stale.clear()
+    rereadAll()
+  }
   if (paused) {
     // All is read again when the person resumes.
     missed++
@@ -89,10 +94,9 @@ function later() {
   }, refetchEvery)
 }
 
-// refetch reads again what is stale and shown, unless something is being typed or the page is paused or hidden.
+// refetch reads again what is stale and shown, unless the page is paused or hidden.
 function refetch() {
-  if (paused || holds > 0 || stale.size === 0) return
-  if (document.hidden) return
+  if (paused || document.hidden || stale.size === 0) return
   const now = new Set(stale)
   stale.clear()
   void queries.invalidateQueries({
@@ -100,11 +104,27 @@ function refetch() {
   }, { cancelRefetch: false })
 }
 
-// rereadAll marks all that live events keep up to date as stale: something may have been missed.
+// rereadAll marks all that live events keep up to date as stale: something may have been missed. A dry run stays what it was
+// when a person asked for it.
 function rereadAll() {
   for (const { queryKey } of queries.getQueryCache().getAll()) stale.add(String(queryKey[0]))
-  stale.delete('me')
+  for (const word of ['me', 'dry-run']) stale.delete(word)
   later()
+}
+
+// pause waits, at most until the signal aborts or the browser is online again.
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      removeEventListener('online', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+    addEventListener('online', end)
+  })
 }
 
 // lead reads the stream for all tabs until the signal aborts.
@@ -150,11 +170,7 @@ async function lead(signal: AbortSignal, tell: (told: Told) => void) {
     }
     if (signal.aborted) return
     say({ state: 'lost', since: status.since ?? Date.now(), retryAt: Date.now() + wait })
-    await new Promise((resolve) => {
-      setTimeout(resolve, wait)
-      signal.addEventListener('abort', resolve, { once: true })
-      addEventListener('online', resolve, { once: true })
-    })
+    await pause(wait, signal)
     wait = Math.min(wait * 2, 15_000)
   }
 }
@@ -165,7 +181,7 @@ function listen(told: Told, leads: boolean, tell: (told: Told) => void) {
     case 'event': return hear(told.id, told.event)
     case 'id': lastID = compareIDs(told.id, lastID) > 0 ? told.id : lastID; return
     case 'status': return setStatus(told.status)
-    case 'reread': return rereadAll()
+    case 'reread': lastID = ''; return rereadAll()
     case 'anyone?': if (leads) tell({ kind: 'status', status })
   }
 }
@@ -232,18 +248,6 @@ export function setPaused(next: boolean) {
 }
 
 export const isPaused = () => paused
-
-// useHold keeps lists from being read again while it is true: while a decision is being typed.
-export function useHold(on: boolean) {
-  useEffect(() => {
-    if (!on) return
-    holds++
-    return () => {
-      holds--
-      later()
-    }
-  }, [on])
-}
 
 // useEvents calls hear with each event while the page is not paused.
 export function useEvents(hearer: (event: Event) => void) {

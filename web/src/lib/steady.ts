@@ -24,12 +24,14 @@ export function steady<T>(before: readonly T[], now: readonly T[], seen: Readonl
 // useSteady keeps a list as it was first shown, until showNew is called or about (the filter, in words) changes.
 export function useSteady<T>(about: string, items: readonly T[] | undefined, keyOf: (item: T) => string): Steady<T> {
   const [base, setBase] = useState<{ about: string; rows: readonly T[] } | undefined>(undefined)
-  const seen = useRef(new Map<string, T>())
+  // What is shown, as it was seen last: a row that leaves the list stays as it was then.
+  const last = useRef<ReadonlyMap<string, T>>(new Map())
   if (items && base?.about !== about) setBase({ about, rows: items })
   const { rows, fresh } = useMemo(() => {
     const before = base?.about === about ? base.rows : (items ?? [])
-    for (const item of items ?? []) seen.current.set(keyOf(item), item)
-    return steady(before, items ?? before, seen.current, keyOf)
+    const next = steady(before, items ?? before, last.current, keyOf)
+    last.current = new Map(next.rows.map((item) => [keyOf(item), item]))
+    return next
   }, [about, base, items, keyOf])
   return { rows, fresh, showNew: () => items && setBase({ about, rows: items }) }
 }

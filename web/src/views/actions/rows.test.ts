@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { extended, joined, type Page } from './rows'
+import { extended, joined, most, type Page } from './rows'
 
 interface Row {
   id: string
@@ -53,4 +53,14 @@ describe('the first page, read again,', () => {
 
 test('the next page is added once', () => {
   expect(ids(extended(page('x', 'c', 'b'), page(null, 'b', 'a'), key))).toBe('c b a')
+})
+
+test('a list that grows at its head keeps no more than the most, and reads nothing behind a gap', () => {
+  const many = page('y', ...Array.from({ length: most }, (_, i) => String(200_000 - i)))
+  const now = joined(page('x', '200002', '200001', '200000'), many, key, 'newest')
+  expect([now.items.length, now.items[0]!.id, now.cut]).toEqual([most, '200002', true])
+  // Some of its head goes again: it is shorter than the most, and still has a gap before its cursor.
+  const shorter = joined(page('x', '200000'), now, key, 'newest')
+  expect([shorter.items.length, shorter.cut]).toEqual([most - 2, true])
+  expect(extended(page('y', '2'), page('x', '1'), key).cut).toBe(false)
 })

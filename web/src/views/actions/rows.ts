@@ -7,6 +7,8 @@ import { changes, useEvents } from '../../lib/live'
 export interface Page<T> {
   items: readonly T[]
   next_cursor: string | null
+  // cut says that there were more rows than are kept. What was cut is before the cursor, so nothing is read behind it.
+  cut?: boolean
 }
 
 // most is how many rows the list keeps: it says so, and a narrower filter finds the others.
@@ -21,6 +23,9 @@ type Order = 'newest' | 'oldest'
 
 const same = <T>(rows: readonly T[]) => rows
 
+// kept returns a page of no more rows than the list keeps.
+const kept = <T>(items: readonly T[], { next_cursor, cut = false }: Page<T>): Page<T> => ({ items: items.slice(0, most), next_cursor, cut: cut || items.length > most })
+
 // joined returns what is loaded after the first page was read again: its rows, and behind them those that were loaded
 // before. What the page lacks of its own range does not pass the filter any more. If it is full and has none of the rows
 // that were loaded before, rows between were not read, and the list begins anew.
@@ -32,13 +37,13 @@ export function joined<T>(first: Page<T>, before: Page<T> | undefined, key: (row
   if (first.items.length >= size && !first.items.some((row) => known.has(key(row)))) return first
   const behind = (row: T) => (order === 'newest' ? key(row) < key(last) : key(row) > key(last))
   const rest = before.items.filter(behind)
-  return rest.length === 0 ? first : { items: [...first.items, ...rest], next_cursor: before.next_cursor }
+  return rest.length === 0 ? first : kept([...first.items, ...rest], before)
 }
 
 // extended returns what is loaded after the next page was read.
 export function extended<T>(before: Page<T>, next: Page<T>, key: (row: T) => string): Page<T> {
   const known = new Set(before.items.map(key))
-  return { items: [...before.items, ...next.items.filter((row) => !known.has(key(row)))].slice(0, most), next_cursor: next.next_cursor }
+  return kept([...before.items, ...next.items.filter((row) => !known.has(key(row)))], next)
 }
 
 export interface Rows<T> {
@@ -106,7 +111,7 @@ export function useRows<T>({ name, to, query, key, order = 'newest', enabled, pa
   const [moreError, setMoreError] = useState<unknown>()
   const page = loaded.data
   const cursor = page?.next_cursor
-  const full = (page?.items.length ?? 0) >= most
+  const full = page !== undefined && (page.cut || page.items.length >= most)
   const about = JSON.stringify(query)
   const more = useCallback(() => {
     if (!cursor || full || reading.current) return
