@@ -5,12 +5,7 @@ import { get } from '../lib/client'
 import { commandIDs, table, type Binding, type CommandID } from '../lib/keys'
 import { shown } from '../lib/text'
 import { Dialog, Icon, Keys, ProblemNote } from '../ui'
-
-interface Found {
-  kind: string
-  id: string
-  label: string
-}
+import { whereIs, type Found } from './found'
 
 interface Entry {
   key: string
@@ -18,18 +13,6 @@ interface Entry {
   note?: string | undefined
   shortcut?: string | undefined
   run?: () => void
-}
-
-// whereIs returns the path of a thing that the search found; '' where it has no page of its own.
-function whereIs({ kind, id }: Found): string {
-  const value = encodeURIComponent(id)
-  switch (kind) {
-    case 'action': return `/actions/${value}`
-    case 'workflow': return `/workflows/${value}`
-    case 'dead_letter': return `/dead-letters/${value}`
-    case 'tool': case 'source': case 'session': case 'automation': case 'employee': return `/actions?${kind}=${value}`
-    default: return ''
-  }
 }
 
 // Palette finds things by their ids and names, and lists every command with its key, and why it is not possible now.
