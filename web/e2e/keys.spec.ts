@@ -17,7 +17,7 @@ const does: Record<string, { keys: string; sees: (page: Page) => Promise<void> }
   copy_link: { keys: 'y', sees: opens('.toast') },
   go_inbox: { keys: 'g i', sees: at('/inbox$') },
   go_actions: { keys: 'g t', sees: at('/actions') },
-  go_workflows: { keys: 'g b', sees: at('/workflows') },
+  go_workflows: { keys: 'g w', sees: at('/workflows') },
   go_dead_letters: { keys: 'g d', sees: at('/dead-letters') },
   go_settings: { keys: 'g s', sees: at('/settings') },
 }

@@ -25,7 +25,7 @@ const rows = {
   logout: { label: 'Log out', keys: [], group: 'Everywhere' },
   go_inbox: { label: 'Inbox', keys: ['g i'], group: 'Go to' },
   go_actions: { label: 'Actions', keys: ['g t'], group: 'Go to' },
-  go_workflows: { label: 'Workflows', keys: ['g b'], group: 'Go to' },
+  go_workflows: { label: 'Workflows', keys: ['g w'], group: 'Go to' },
   go_dead_letters: { label: 'Dead letters', keys: ['g d'], group: 'Go to' },
   go_settings: { label: 'Settings', keys: ['g s'], group: 'Go to' },
   next: { label: 'Next', keys: ['j', 'ArrowDown'], group: 'Lists', repeats: true },

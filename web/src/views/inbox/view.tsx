@@ -121,7 +121,7 @@ function Kinds({ counts, chosen, onChoose }: { counts: Record<Kind, number> | un
         { key: 'all', label: <>All {count(sum)}</> },
         { key: 'approval', label: <>Ask {count(counts?.approval)}</> },
         { key: 'unknown', label: <>Unknown {count(counts?.unknown)}</> },
-        { key: 'compensation', label: <>Undo {count(counts?.compensation)}</> },
+        { key: 'compensation', label: <>Reversals {count(counts?.compensation)}</> },
       ]}
     />
   )
