@@ -5,6 +5,7 @@ import { WordDiff } from '../../form/text'
 import { personOf } from '../../lib/actor'
 import { type Json } from '../../lib/json'
 import { diff } from '../../lib/pointer'
+import { shown } from '../../lib/text'
 import { duration } from '../../lib/time'
 import { Button, Icon, JsonText, Shown, State, Time, type IconName } from '../../ui'
 import { stringify } from '../../lib/json'
@@ -89,8 +90,8 @@ function Entry({ item, action, snapshots }: { item: Item; action: Action; snapsh
   return (
     <Line at={item.at} sign={sign} tone={tone}>
       <div className="row">
-        <span>{words}{item.kind === 'waits' && item.detail?.waiting ? ` for ${item.detail.waiting.message}` : ''}</span>
-        {item.actor && <span className="muted" title={item.actor}>by <Shown text={personOf(item.actor)} /></span>}
+        <span>{words}{item.kind === 'waits' && item.detail?.waiting ? ` for ${shown(item.detail.waiting.message)}` : ''}</span>
+        {item.actor && <span className="muted" title={shown(item.actor)}>by <Shown text={personOf(item.actor)} /></span>}
         <Details item={item} />
       </div>
       {item.note && <p className="way-note">“<Shown text={item.note} lines />”</p>}
@@ -105,7 +106,7 @@ function Details({ item: { kind, detail } }: { item: Item }) {
   const { origin, approvals_needed, expires_at, waiting, reversal, source, mode } = detail
   return (
     <span className="row small muted">
-      {origin && <span title={origin.user_agent}>by {origin.via}{origin.ip && ` from ${origin.ip}`}</span>}
+      {origin && <span title={origin.user_agent && shown(origin.user_agent)}>by {origin.via}{origin.ip && ` from ${origin.ip}`}</span>}
       {kind === 'proposed' && mode && <span>policy says {mode.replaceAll('_', ' ')}</span>}
       {kind === 'denied' && source && <Shown text={source} />}
       {approvals_needed !== undefined && <span>{Number(approvals_needed) === 1 ? 'one person' : `${approvals_needed} people`} must agree</span>}

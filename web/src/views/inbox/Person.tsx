@@ -1,7 +1,7 @@
+import { personOf } from '../../lib/actor'
 import { shown } from '../../lib/text'
 
 // Person shows who did something: by name, and by the ids behind it on pointing. A name is free text; the ids are not.
 export function Person({ actor }: { actor: string }) {
-  const name = actor.replace(/ \((?:operator [0-9a-f-]{36})?(?:, )?(?:token [0-9a-f-]{36})?\)$/, '')
-  return <bdi className="person" title={shown(actor)}>{shown(name)}</bdi>
+  return <bdi className="person" title={shown(actor)}>{shown(personOf(actor))}</bdi>
 }

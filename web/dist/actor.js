@@ -1,1 +1,0 @@
-function e(e){let t=e.lastIndexOf(` (`);return t>0&&/\((?:operator|token) [^()]*\)$/.test(e)?e.slice(0,t):e}export{e as t};
