@@ -35,6 +35,3 @@ export const places: readonly Place[] = [
   { path: '/dead-letters', title: 'Dead letters', icon: 'letter', command: 'go_dead_letters' },
   { path: '/settings', title: 'Settings', icon: 'gear', command: 'go_settings' },
 ]
-
-// reserved are the places of views to come: nothing else may take their paths.
-export const reserved = ['/policy', '/sources', '/tools', '/limits', '/fleet', '/audit', '/subscriptions', '/triage'] as const

@@ -22,16 +22,11 @@ const strokes = {
   filter: 'M2 3h12L9.5 8.5V13l-3-1.5v-3z',
   up: 'M3.5 10 8 5.5l4.5 4.5',
   down: 'M3.5 6 8 10.5 12.5 6',
-  right: 'M6 3.5 10.5 8 6 12.5',
   left: 'M10 3.5 5.5 8l4.5 4.5',
-  plus: 'M8 3v10M3 8h10',
-  minus: 'M3 8h10',
   pencil: 'M2.5 13.5 3.5 10l7-7 2.5 2.5-7 7zM9 4.5 11.5 7',
   refresh: 'M13.5 8A5.5 5.5 0 1 1 11.6 3.8M13.5 1.75V5h-3.25',
   person: 'M8 7.5a2.75 2.75 0 1 0 0-5.5 2.75 2.75 0 0 0 0 5.5zM2.5 14a5.5 5.5 0 0 1 11 0',
   question: 'M5.5 5.5a2.5 2.5 0 1 1 3.5 2.3c-.7.4-1 .8-1 1.7M8 12.4v.1',
-  menu: 'M3 8h.1M8 8h.1M13 8h.1',
-  external: 'M9 2.5h4.5V7M13.5 2.5 7.5 8.5M11.5 9v4.5h-9v-9H7',
 } as const
 
 // Filled signs have no stroke of their own beside the ring.

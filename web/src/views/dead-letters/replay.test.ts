@@ -65,7 +65,7 @@ describe('a replay', () => {
     const frozen = freeze({ tool: 'mail:*', reason: 'exhausted' }, answer({ left: 412, left_out: 9 }))
     expect(frozen).toMatchObject({ count: 412, leftOut: 9, asOf })
     expect(body(frozen, { perSecond: 50 }, { note: 'SMTP is back' })).toEqual({ filter: { tool: 'mail:*', reason: 'exhausted', until: asOf }, limit: 100, per_second: 50, note: 'SMTP is back' })
-    expect(body(frozen, { perSecond: undefined }, { dryRun: true })).toEqual({ filter: { tool: 'mail:*', reason: 'exhausted', until: asOf }, limit: 500, dry_run: true })
+    expect(body(frozen, { perSecond: undefined }, { allowDuplicates: true })).toEqual({ filter: { tool: 'mail:*', reason: 'exhausted', until: asOf }, limit: 500, allow_duplicates: true })
   })
 
   test('keeps an end that the list has and that is earlier', () => {

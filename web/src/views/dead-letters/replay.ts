@@ -44,12 +44,11 @@ export function limit({ perSecond }: Pace): number {
 }
 
 // body returns the body of one request of a replay.
-export function body(frozen: Frozen, pace: Pace, options: { dryRun?: boolean; allowDuplicates?: boolean; note?: string }) {
+export function body(frozen: Frozen, pace: Pace, options: { allowDuplicates?: boolean; note?: string }) {
   return {
     filter: { ...frozen.filter, until: frozen.asOf },
     limit: limit(pace),
     ...(pace.perSecond === undefined ? {} : { per_second: pace.perSecond }),
-    ...(options.dryRun ? { dry_run: true } : {}),
     ...(options.allowDuplicates ? { allow_duplicates: true } : {}),
     ...(options.note ? { note: options.note } : {}),
   }

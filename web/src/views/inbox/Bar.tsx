@@ -57,7 +57,7 @@ export function useDeciding(looking: Looking): Deciding {
   return { busy, run }
 }
 
-const took = (id: string) => () => undo(id).then(
+const takeBack = (id: string) => void undo(id).then(
   () => {
     remember(id, { outcome: { words: 'undone', state: 'denied' } })
     toast({ text: 'Undone: it is not sent.' })
@@ -78,7 +78,7 @@ export function announce(action: Action) {
   const when = action.waiting?.until ?? action.next_attempt_at
   toast({
     text: <>Approved{when && new Date(when).getTime() > Date.now() + 2_000 ? <>, goes out <Time at={when} as="clock" /></> : ''}.</>,
-    action: { label: 'Undo', command: 'undo', run: () => void took(id)() },
+    action: { label: 'Undo', command: 'undo', run: () => takeBack(id) },
   })
   lastApproved = id
 }
@@ -87,7 +87,7 @@ let lastApproved: string | undefined
 
 // undoLast takes back what was approved last, if that is still possible.
 export function undoLast() {
-  if (lastApproved) void took(lastApproved)()
+  if (lastApproved) takeBack(lastApproved)
   lastApproved = undefined
 }
 
