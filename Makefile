@@ -94,11 +94,13 @@ npm: ## MCP servers and clients from npm for the tests, where there is Node
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 
 .PHONY: web
-web: npm ## Build the operator's page into web/dist, where there is Node, and run its tests
+web: npm web/node_modules/.package-lock.json ## Build the operator's page into web/dist, where there is Node, and run its tests
 	@if ! command -v npm >/dev/null; then echo "no npm: web/dist stays as it is committed"; exit 0; fi; set -e; \
-	(cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --ignore-scripts --no-audit --no-fund; }); \
 	schemas/testdata/npm/node_modules/.bin/openapi-typescript schemas/openapi.yaml --empty-objects-unknown -o web/src/api.d.ts; \
 	cd web && npm run --silent check && npm run --silent build && npm run --silent budget && npm run --silent test
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@if command -v npm >/dev/null; then cd web && npm ci --ignore-scripts --no-audit --no-fund; fi
 
 .PHONY: page
 page: web ## Fail if web/dist is not what web/src makes; a first walk through the page in Chromium
@@ -106,10 +108,10 @@ page: web ## Fail if web/dist is not what web/src makes; a first walk through th
 	@$(MAKE) --no-print-directory e2e E2E='--grep @check'
 
 .PHONY: e2e
-e2e: build postgres chromium ## Every journey and walk through the operator's page, in Chromium against the real program
+e2e: build postgres chromium web/node_modules/.package-lock.json ## Every journey and walk through the operator's page, in Chromium against the real program
 	@if ! command -v npm >/dev/null; then echo "no npm: the tests in a browser are skipped"; \
 	elif ! [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then echo "no Chromium: the tests in a browser are skipped"; \
-	else cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --ignore-scripts --no-audit --no-fund; } && npx playwright test $(E2E); fi
+	else cd web && npx playwright test $(E2E); fi
 
 .PHONY: chromium
 chromium: ## Install Chromium for the tests of the page, where there is apt
