@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// maxPages bounds one listing, and maxSeen the hashes in a cursor.
-	maxPages = 1000
-	maxSeen  = 2000
+	// maxPages and maxListed bound one listing, and maxSeen the hashes in a cursor.
+	maxPages  = 1000
+	maxListed = maxPages * listed
+	maxSeen   = 2000
 )
 
 // hash returns what a cursor keeps of an id.
@@ -60,7 +61,7 @@ func (s *server) listing(ctx context.Context, folder string, w window) (any, err
 // brings nothing that was not there before ends the listing.
 func (s *server) pages(ctx context.Context, folder string, w window, each func(entry) (more bool, err error)) error {
 	met := map[string]bool{}
-	for range maxPages {
+	for page := 0; page < maxPages && len(met) < maxListed; page++ {
 		doc, err := s.listing(ctx, folder, w)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 		}
 		w.cursor = next
 	}
-	return s.fault(fmt.Sprintf("it lists more than %d pages", maxPages), errOutage)
+	return s.fault(fmt.Sprintf("it lists more than %d pages or %d messages", maxPages, maxListed), errOutage)
 }
 
 // arrived returns the oldest messages of those that came since a cursor.

@@ -57,8 +57,8 @@ func (p Provider) cost(op Operation) int {
 	return 1
 }
 
-// Other is the provider of whom nothing is known. Of a thousand operations a
-// minute, which no known provider forbids, the share is ten a second.
+// Other is the provider of whom nothing is known, and who is taken to allow a
+// thousand operations a minute: the share is ten a second.
 const Other = "other"
 
 // providers are those whose limits are published. The limits of Gmail's API are
