@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,7 +74,11 @@ func (p *pass) again(ctx context.Context, f mailbox.Folder, due []dueMessage) er
 		}
 	}
 	for _, part := range chunks(items) {
-		if err := p.commit(ctx, &chunk{pass: p, folder: f, again: again}, part, nil); err != nil {
+		err := p.commit(ctx, &chunk{pass: p, folder: f, again: again}, part, nil)
+		if errors.Is(err, mailbox.ErrNoFolder) {
+			break // its owner removed it, with the messages
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -284,3 +284,41 @@ func TestLargeMailIsDecidedAgainInChunks(t *testing.T) {
 		t.Errorf("%d messages were decided again, want 3", got)
 	}
 }
+
+// missingFolder is a reader that has one folder no more, and says so as IMAP does.
+type missingFolder struct {
+	mailbox.Reader
+	name string
+}
+
+func (r missingFolder) Read(ctx context.Context, items []mailbox.Item, each func(mailbox.Item, []byte, error) error) error {
+	if slices.ContainsFunc(items, func(it mailbox.Item) bool { return it.Folder == r.name }) {
+		return mailbox.ErrNoFolder
+	}
+	return r.Reader.Read(ctx, items, each)
+}
+
+// TestAMessageOfARemovedFolderStaysAsItWasDecided removes the folder of a message
+// that is to be decided again.
+func TestAMessageOfARemovedFolderStaysAsItWasDecided(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.put("work", func(a *account.Account) { a.Connection.Folders = []string{"INBOX", "Archive"} })
+	f.deliver("Archive", newsletter("old@x").raw())
+	f.once()
+	f.exec("UPDATE triage_decisions SET again = 'corrected'")
+	if err := os.RemoveAll(filepath.Join(f.dir, ".Archive")); err != nil {
+		t.Fatal(err)
+	}
+	opened := f.open
+	f.open = func(ctx context.Context, a account.Account) (mailbox.Reader, error) {
+		reader, err := opened(ctx, a)
+		return missingFolder{reader, "Archive"}, err
+	}
+	f.deliver("", newsletter("new@x").raw())
+	f.once()
+
+	if got := one[int](f, "SELECT count(1) FROM triage_decisions WHERE reason = 'new' AND again IS NULL"); got != 2 {
+		t.Errorf("%d messages are decided for good, want the one that is gone and the new one", got)
+	}
+}
