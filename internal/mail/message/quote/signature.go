@@ -1,6 +1,7 @@
 package quote
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -173,29 +174,14 @@ func (r *reading) legal() {
 	}
 }
 
-// hasPhrase reports whether one of the phrases, in lower case, begins at one of
-// the words of a line. To look only there takes a fifth of the time of a search
-// for each phrase.
+// hasPhrase reports whether a line has one of the phrases, in lower case.
 func hasPhrase(phrases []string, line string) bool {
 	const shortest = 8
 	if len(line) < shortest {
 		return false
 	}
 	line = strings.ToLower(line)
-	inWord := false
-	for i := range len(line) {
-		starts := !inWord
-		inWord = line[i] >= 'a' && line[i] <= 'z'
-		if !starts {
-			continue
-		}
-		for _, phrase := range phrases {
-			if phrase[0] == line[i] && strings.HasPrefix(line[i:], phrase) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(line, phrase) })
 }
 
 // banners leaves out lines of mail servers above mail from outside.
