@@ -61,7 +61,7 @@ export function complaints(page: Page): string[] {
 }
 
 export interface Fixtures {
-  // calm is a page of an operator, which fails the test if the browser complains.
+  // operator is a page of an operator, which fails the test if the browser complains.
   operator: Page
 }
 

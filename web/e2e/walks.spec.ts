@@ -79,9 +79,11 @@ test('text that means harm is written out and does nothing @check', async ({ pag
 
 test('the focus is somewhere visible after every navigation and dialog', async ({ page }) => {
   await login(page)
-  for (const letter of ['t', 'b', 'd', 's', 'i']) {
+  const places = { t: '/actions', w: '/workflows', d: '/dead-letters', s: '/settings', i: '/inbox' }
+  for (const [letter, path] of Object.entries(places)) {
     await page.keyboard.press('g')
     await page.keyboard.press(letter)
+    await expect(page).toHaveURL(`${url()}${path}`)
     await quiet(page)
     expect.soft(await focused(page), `after g ${letter}`).toMatchObject({ shown: true })
     for (const open of ['?', 'Control+k']) {
