@@ -46,9 +46,9 @@ type attempt struct {
 }
 
 // begin begins a login, and has the person agree at the issuer.
-func (f *tenantFixture) begin(to string) attempt {
+func (f *tenantFixture) begin(to string, headers ...string) attempt {
 	f.t.Helper()
-	a := (&client{fixture: f.fixture}).send("GET", "/auth/login?organisation=acme&provider=acme&to="+url.QueryEscape(to), nil, "Sec-Fetch-Site", "none").wants(f.t, 302)
+	a := (&client{fixture: f.fixture}).send("GET", "/auth/login?organisation=acme&provider=acme&to="+url.QueryEscape(to), nil, append([]string{"Sec-Fetch-Site", "none"}, headers...)...).wants(f.t, 302)
 	kept := a.cookies()["cs-login"]
 	if kept == nil || !kept.HttpOnly || kept.SameSite != http.SameSiteLaxMode || kept.MaxAge != 600 || kept.Path != "/" {
 		f.t.Fatalf("cookie of a login = %v", kept)
@@ -164,6 +164,20 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{})
 	good := identitytest.Claims{"sub": "ana", "groups": []string{"ops"}}
+func TestALoginAtAnIssuerEndsTheSessionThatTheBrowserHad(t *testing.T) {
+	t.Parallel()
+	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
+	f.webProvider(issuer, object{})
+	issuer.LogIn(identitytest.Claims{"sub": "ana", "groups": "ops"})
+	before := f.login(object{"token": f.operator.token})
+
+	begun := f.begin("/", "Cookie", before.cookie)
+	before.send("GET", "/api/v1/me", nil).wants(t, 200) // until the login is done
+	begun.finish().wants(t, 303)                        // with the cookie of the login alone, as browsers do
+
+	before.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
+}
+
 	issuer.LogIn(good)
 	other := f.begin("/")
 

@@ -78,21 +78,21 @@ func finishLogin(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	in, to, err := c.Browser.TakeLogin(c.W, c.R, c.Query.Get("state"))
+	in, err := c.Browser.TakeLogin(c.W, c.R, c.Query.Get("state"))
 	if err != nil {
 		return err
 	}
 	if len(c.Query["code"]) != 1 || c.Query.Get("error") != "" {
 		return fault.Coded(wire.CodeLoginRefused, fault.Denied, "the issuer refused the login")
 	}
-	made, err := c.Auth.FinishLogin(c.R.Context(), in, c.Query.Get("code"), c.Query.Get("iss"), client, c.Visitor(), time.Now())
+	made, err := c.Auth.FinishLogin(c.R.Context(), in.Login, c.Query.Get("code"), c.Query.Get("iss"), client, c.Visitor(), time.Now())
 	if err != nil {
 		return err
 	}
-	if err := keepSession(c, made); err != nil {
+	if err := keepSession(c, made, in.Session); err != nil {
 		return err
 	}
-	return seeOther(c, to)
+	return seeOther(c, in.To)
 }
 
 // orLoginPage sends a browser whose login failed back to the page to log in,

@@ -58,7 +58,8 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 	if err != nil {
 		return err
 	}
-	if err := keepSession(c, made); err != nil {
+	old, _ := c.Browser.Secret(c.R) // of two cookies neither counts
+	if err := keepSession(c, made, old); err != nil {
 		return err
 	}
 	is, err := me(c)
@@ -69,9 +70,9 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 }
 
 // keepSession has the browser of a request keep a session that was opened for it,
-// and ends the one that it had.
-func keepSession(c *request.Call, made identity.OpenedSession) error {
-	if old, err := c.Browser.Secret(c.R); err == nil && old != "" {
+// and ends the one that it had, whose secret is empty if it had none.
+func keepSession(c *request.Call, made identity.OpenedSession, old string) error {
+	if old != "" {
 		if err := c.Auth.EndSession(c.R.Context(), old); err != nil {
 			return err
 		}

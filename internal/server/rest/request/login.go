@@ -25,12 +25,15 @@ const (
 	loginContext = "login in a browser"
 )
 
-// pendingLogin is what the cookie of a login that a browser has begun holds.
-type pendingLogin struct {
+// PendingLogin is what the cookie of a login that a browser has begun holds.
+type PendingLogin struct {
 	identity.Login
 	// To is the page that the person wanted, Until when the login is too old.
 	To    string
 	Until time.Time
+	// Session is the secret of the session that the browser had, or empty: its own
+	// cookie is Strict, and does not come back from the issuer's site.
+	Session string
 }
 
 // loginCipher returns what encrypts the cookies of logins: the cipher of sources,
@@ -47,7 +50,8 @@ func loginCipher(vault connect.Cipher) (connect.Cipher, error) {
 // KeepLogin has the browser of a request keep a login that has begun. Its cookie
 // comes back with the browser from the issuer's site, so that it is Lax.
 func (b *Browser) KeepLogin(w http.ResponseWriter, r *http.Request, in identity.Login, to string) error {
-	text, err := json.Marshal(pendingLogin{in, to, time.Now().Add(loginFor)})
+	session, _ := b.Secret(r) // of two cookies neither counts
+	text, err := json.Marshal(PendingLogin{in, to, time.Now().Add(loginFor), session})
 	if err != nil {
 		return err
 	}
@@ -66,28 +70,27 @@ func (b *Browser) KeepLogin(w http.ResponseWriter, r *http.Request, in identity.
 var errNoLogin = fault.Coded(wire.CodeLoginExpired, fault.Denied, "this browser has begun no such login, or too long ago; log in again")
 
 // TakeLogin returns the login that the browser of a request has begun with a
-// state, and the page that the person wanted. The browser forgets the login.
-func (b *Browser) TakeLogin(w http.ResponseWriter, r *http.Request, state string) (in identity.Login, to string, err error) {
+// state. The browser forgets it.
+func (b *Browser) TakeLogin(w http.ResponseWriter, r *http.Request, state string) (kept PendingLogin, err error) {
 	name := b.cookieName(r) + loginSuffix
 	found := r.CookiesNamed(name)
 	if len(found) != 1 || state == "" {
-		return in, "", errNoLogin
+		return PendingLogin{}, errNoLogin
 	}
 	b.setCookie(w, r, &http.Cookie{Name: name, SameSite: http.SameSiteLaxMode})
 	encrypted, err := base64.RawURLEncoding.DecodeString(found[0].Value)
 	if err != nil {
-		return in, "", errNoLogin
+		return PendingLogin{}, errNoLogin
 	}
 	text, err := b.cipher.Decrypt(envelope.TenantID{}, loginContext, encrypted)
 	if err != nil {
-		return in, "", errNoLogin
+		return PendingLogin{}, errNoLogin
 	}
-	var kept pendingLogin
 	if err := json.Unmarshal(text, &kept); err != nil {
-		return in, "", err
+		return PendingLogin{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(kept.State), []byte(state)) != 1 || !time.Now().Before(kept.Until) {
-		return in, "", errNoLogin
+		return PendingLogin{}, errNoLogin
 	}
-	return kept.Login, kept.To, nil
+	return kept, nil
 }
