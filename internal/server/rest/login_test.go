@@ -146,6 +146,11 @@ func TestSessionsOfAnIssuerEndWithIt(t *testing.T) {
 	var me wire.Me
 	in := log()
 	in.send("GET", "/api/v1/me", nil).wants(t, 200).into(t, &me)
+	for _, disabled := range []bool{true, false} {
+		f.owner().send("PUT", "/api/v1/operators/"+me.OperatorID, object{"name": "Ana", "role_set": "operator", "issuer": issuer.URL(), "subject": "ana", "disabled": disabled}).wants(t, 200)
+	}
+	in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended") // enabled again, and still over
+	in = log()
 	code := (&client{fixture: f.fixture, token: issuer.Token(identity.OwnAudience(f.id), time.Now(), identitytest.Claims{"groups": "ops"})}).code()
 	elsewhere := newFixtureWith(t, f.db, rest.Config{}) // remembers nobody
 
@@ -159,11 +164,6 @@ func TestSessionsOfAnIssuerEndWithIt(t *testing.T) {
 	(&client{fixture: newFixtureWith(t, f.db, rest.Config{}), cookie: in.cookie}).send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
-func TestLoginsThatAreRefused(t *testing.T) {
-	t.Parallel()
-	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
-	f.webProvider(issuer, object{})
-	good := identitytest.Claims{"sub": "ana", "groups": []string{"ops"}}
 func TestALoginAtAnIssuerEndsTheSessionThatTheBrowserHad(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
@@ -178,6 +178,11 @@ func TestALoginAtAnIssuerEndsTheSessionThatTheBrowserHad(t *testing.T) {
 	before.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
+func TestLoginsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
+	f.webProvider(issuer, object{})
+	good := identitytest.Claims{"sub": "ana", "groups": []string{"ops"}}
 	issuer.LogIn(good)
 	other := f.begin("/")
 

@@ -41,9 +41,11 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 
 // PutOperator sets what can be set of a person of the tenant of who asks, in a
 // transaction of its scope. One that logs in otherwise than before has no role
-// of its last login any more, and no browser session of it. A person who is not there is fault.NotFound, what
-// breaks the rules fault.Invalid, somebody whom the asking may not change
-// fault.Denied, and taking the last owner away fault.Conflict.
+// of its last login any more. One that logs in otherwise or is disabled has no
+// browser session of a login any more, also when it is enabled again. A person who
+// is not there is fault.NotFound, what breaks the rules fault.Invalid, somebody
+// whom the asking may not change fault.Denied, and taking the last owner away
+// fault.Conflict.
 func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error {
 	if err := o.check(); err != nil {
 		return err
@@ -56,7 +58,7 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 		if err := by.mayChange(was, o); err != nil {
 			return err
 		}
-		if was.Issuer != o.Issuer || was.Subject != o.Subject { // who is logged in may be somebody else
+		if o.Disabled || was.Issuer != o.Issuer || was.Subject != o.Subject { // who is logged in may be somebody else
 			if err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID}); err != nil {
 				return err
 			}
