@@ -148,7 +148,7 @@ func parsePlace(list, cursor string) (inspect.Place, error) {
 }
 
 // detail reads the message of the path.
-func detail(c *request.Call) (m wire.TriageMessageDetail, err error) {
+func detail(c *request.Call) (wire.TriageMessageDetail, error) {
 	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageMessageDetail, error) { return read(ctx, tx, c) })
 }
 
