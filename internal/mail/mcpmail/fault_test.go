@@ -273,29 +273,6 @@ func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
 	}
 }
 
-// TestAListingWithoutEndIsNotKept has every page bring many other messages.
-func TestAListingWithoutEndIsNotKept(t *testing.T) {
-	t.Parallel()
-	s := server(t, mcpmailtest.Kind{NoChanges: true}, 1)
-	var pages atomic.Int64
-	s.Answers(func(tool string, _, answer map[string]any) {
-		if tool != mcpmailtest.List {
-			return
-		}
-		page := pages.Add(1)
-		many := make([]any, 5000)
-		for i := range many {
-			many[i] = map[string]any{"id": fmt.Sprint(page, "-", i)}
-		}
-		answer["messages"], answer["next_cursor"] = many, fmt.Sprint(page)
-	})
-	_, err := changes(t, open(t, config(t, s)), nil)
-	wantError(t, "a listing without end", err, nil)
-	if n := pages.Load(); n != 20 {
-		t.Errorf("%d pages of 5000 messages were asked for, want 20", n)
-	}
-}
-
 // TestATimeInTheFutureHidesNothing has one message say that it comes in a hundred
 // years.
 func TestATimeInTheFutureHidesNothing(t *testing.T) {

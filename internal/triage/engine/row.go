@@ -84,14 +84,12 @@ type decisionRow struct {
 	Reason     reason              `json:"reason"`
 }
 
-// reason is why a message is decided. A correction of another message of its
-// sender is one more, which SQL alone writes: corrected.
+// reason is why a message is decided. There are two more, which SQL alone writes:
+// answered, and corrected for a correction of another message of its sender.
 type reason string
 
 const (
-	reasonNew reason = "new"
-	// reasonAnswered is that somebody answered what the owner waited for.
-	reasonAnswered    reason = "answered"
+	reasonNew         reason = "new"
 	reasonBroughtBack reason = "brought_back"
 )
 
