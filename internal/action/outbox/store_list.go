@@ -79,20 +79,31 @@ func (s *selection) from(tenant envelope.TenantID, f *Filter, matching bool) {
 		live = "outbox"
 	}
 	fmt.Fprintf(&s.sql, "SELECT a.action_id FROM %s a", live)
-	if matching && f.narrows() {
+	if conditions := f.conditions(); matching && len(conditions) > 0 {
 		// LIMIT keeps the planner from joining the whole view.
 		s.sql.WriteString(" CROSS JOIN LATERAL (SELECT 1 FROM envelopes e WHERE e.tenant_id = a.tenant_id AND e.action_id = a.action_id")
-		s.conditions(f)
+		for _, c := range conditions {
+			fmt.Fprintf(&s.sql, " AND e."+c.text, s.arg(c.value))
+		}
 		s.sql.WriteString(" LIMIT 1) matching")
 	}
 	fmt.Fprintf(&s.sql, " WHERE a.tenant_id = %s%s", s.arg(uuid.UUID(tenant)), only)
 }
 
-// conditions adds what a filter asks of the view envelopes.
-func (s *selection) conditions(f *Filter) {
-	add := func(given bool, condition string, value any) {
+// condition is what a filter asks of the view envelopes, with the place of its
+// value as %s.
+type condition struct {
+	text  string
+	value any
+}
+
+// conditions returns what the filter asks of the rows that are gone through. Without
+// any, each of them matches.
+func (f *Filter) conditions() []condition {
+	var all []condition
+	add := func(given bool, text string, value any) {
 		if given {
-			fmt.Fprintf(&s.sql, " AND e."+condition, s.arg(value))
+			all = append(all, condition{text, value})
 		}
 	}
 	add(f.Session != "", "session_id = %s", f.Session)
@@ -106,6 +117,7 @@ func (s *selection) conditions(f *Filter) {
 	add(len(f.Phases) > 0, "phase = ANY (%s)", texts(f.Phases))
 	add(!f.Since.IsZero(), "created_at >= %s", f.Since)
 	add(!f.Until.IsZero(), "created_at < %s", f.Until)
+	return all
 }
 
 func texts[T ~string](all []T) []string {
@@ -114,12 +126,6 @@ func texts[T ~string](all []T) []string {
 		made[i] = string(v)
 	}
 	return made
-}
-
-// narrows reports whether rows are gone through that the filter may not match.
-func (f *Filter) narrows() bool {
-	return f.Session != "" || f.Tool != "" || f.Source != "" || f.Automation != "" || f.Employee != envelope.EmployeeID{} || f.Status != "" ||
-		f.Approval != "" || len(f.Risks) > 0 || len(f.Phases) > 0 || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
 // between adds the places that are gone through, and their order: those after one,
@@ -172,7 +178,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 // lastScanned returns where a page of a filter that narrows ends at the latest; nil
 // where the rows end before.
 func lastScanned(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (*uuid.UUID, error) {
-	if !f.narrows() {
+	if len(f.conditions()) == 0 {
 		return nil, nil
 	}
 	var s selection
