@@ -170,7 +170,7 @@ func (c *Client) History(ctx context.Context, id envelope.ActionID) ([]wire.Hist
 // Forecast says when an action would go out if it were approved now, and what speaks
 // against that.
 func (c *Client) Forecast(ctx context.Context, id envelope.ActionID) (wire.Forecast, error) {
-	return read[wire.Forecast](ctx, c, actionPath(id)+"/outlook", nil)
+	return read[wire.Forecast](ctx, c, actionPath(id)+"/forecast", nil)
 }
 
 // Search finds things by how their ids and names begin, at most ten of a kind.

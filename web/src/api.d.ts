@@ -129,7 +129,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/actions/{id}/outlook": {
+    "/api/v1/actions/{id}/forecast": {
         parameters: {
             query?: never;
             header?: never;
@@ -2964,15 +2964,15 @@ export interface components {
             /** @description Whether the caller's approval would count now, as `approveAction` would answer; of the kinds `unknown` and `compensation`, whether the caller may resolve it. */
             may_decide: boolean;
             /**
-             * @description Why not; absent where the caller may. `role`: the token's role, scopes or tools do not include it. `own_proposal`:
-             *     nobody decides about their own. `expired`: the time is over. `decided`: somebody decided meanwhile. `tool_gone`: the
-             *     source does not have the tool any more. `drift`: the tool changed since this was proposed. `policy_denied`: policy
+             * @description Why not; absent where the caller may. `role`, `scope`, `tools`: the token's role, scopes or tools do not include it.
+             *     `own_proposal`: nobody decides about their own. `expired`: the time is over. `decided`: somebody decided meanwhile.
+             *     `tool_gone`: the source does not have the tool any more. `drift`: the tool changed since this was proposed. `policy_denied`: policy
              *     denies it by now. `own_edit`: a review rule asks for somebody who did not edit it. `voted`: the caller has agreed.
              *     `unreadable`: the stored arguments cannot be read. From `tool_gone` on it can still be denied. A decision about it
              *     is refused with a problem of the same `code`.
              * @enum {string}
              */
-            why_not?: "role" | "own_proposal" | "expired" | "decided" | "tool_gone" | "drift" | "policy_denied" | "own_edit" | "voted" | "unreadable";
+            why_not?: "role" | "scope" | "tools" | "own_proposal" | "expired" | "decided" | "tool_gone" | "drift" | "policy_denied" | "own_edit" | "voted" | "unreadable";
             /** @enum {string} */
             risk: "low" | "medium" | "high";
             /** @description Whether nothing stays of the action, or there is a way to revert it, as its tool is in the catalog now. */

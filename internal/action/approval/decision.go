@@ -97,7 +97,7 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 func (m *item) checkDecider(by Decider) error {
 	switch {
 	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
-		return fault.Coded(wire.CodeRole, fault.Denied, "the token is for other tools than %s", m.tool)
+		return fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", m.tool)
 	case m.isProposer:
 		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
 	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:

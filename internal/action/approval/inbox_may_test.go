@@ -100,7 +100,7 @@ func TestTheInboxSaysWhatApprovingAnswers(t *testing.T) {
 		}
 	}
 	for _, reason := range []wire.ProblemCode{
-		"", wire.CodeRole, wire.CodeOwnProposal, wire.CodeToolGone, wire.CodeDrift, wire.CodePolicyDenied, wire.CodeOwnEdit, wire.CodeVoted,
+		"", wire.CodeTools, wire.CodeOwnProposal, wire.CodeToolGone, wire.CodeDrift, wire.CodePolicyDenied, wire.CodeOwnEdit, wire.CodeVoted,
 	} {
 		if seen[reason] == 0 {
 			t.Errorf("nobody was told %q: %v", reason, seen)

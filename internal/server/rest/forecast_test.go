@@ -24,7 +24,7 @@ func TestTheForecastAsksWhatApprovalsAndWorkersAsk(t *testing.T) {
 	f := newFixture(t).tenant("forecast")
 	id, over := f.agent.propose("write"), f.agent.propose("write")
 	forecast := func(id string) (o shownForecast) {
-		f.operator.send("GET", path(id, "/outlook"), nil).wants(t, 200).into(t, &o)
+		f.operator.send("GET", path(id, "/forecast"), nil).wants(t, 200).into(t, &o)
 		return o
 	}
 	events := f.count("SELECT count(1) FROM events WHERE tenant_id = $1", f.id.String())
@@ -59,7 +59,7 @@ func TestTheForecastAsksWhatApprovalsAndWorkersAsk(t *testing.T) {
 	if o := forecast(id); o.Allowed || o.Problem == nil || o.Problem.Status != 409 {
 		t.Errorf("denied %+v, want 409", o)
 	}
-	f.agent.send("GET", path(id, "/outlook"), nil).wants(t, 403)
+	f.agent.send("GET", path(id, "/forecast"), nil).wants(t, 403)
 }
 
 func TestDeadLettersAreSummarized(t *testing.T) {

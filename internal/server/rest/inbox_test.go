@@ -35,8 +35,8 @@ func TestTheInboxPerRole(t *testing.T) {
 		"admin":        {f.admin, "", ""},
 		"owner":        {f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner}), "", ""},
 		"viewer":       {f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer}), "role", "role"},
-		"other tools":  {narrow, "role", "role"},
-		"other scopes": {reader, "role", "role"},
+		"other tools":  {narrow, "tools", "tools"},
+		"other scopes": {reader, "scope", "scope"},
 	} {
 		for _, it := range test.by.inbox("").Items {
 			want := test.other
@@ -45,6 +45,9 @@ func TestTheInboxPerRole(t *testing.T) {
 			}
 			if string(it.WhyNot) != want || it.MayDecide != (want == "") {
 				t.Errorf("%s is told %t, %q, want %q", name, it.MayDecide, it.WhyNot, want)
+			}
+			if want != "" {
+				test.by.send("POST", path(it.ActionID.String(), "/approve"), nil).refused(t, 403, want)
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getAction":               {"GET", path(waiting), nil, 200},
 		"listAttempts":            {"GET", path(dead[0], "/attempts"), nil, 200},
 		"search":                  {"GET", "/api/v1/search?q=mail", nil, 200},
-		"getForecast":             {"GET", path(waiting, "/outlook"), nil, 200},
+		"getForecast":             {"GET", path(waiting, "/forecast"), nil, 200},
 		"summarizeDeadLetters":    {"GET", deadLettersPath + "/summary?reason=refused&tool=*:read&source=mail&code=http_400&since=2026-01-02T03:04:05Z", nil, 200},
 		"listHistory":             {"GET", path(dead[0], "/history"), nil, 200},
 		"waitForAction":           {"GET", path(waiting, "/wait?wait=1ms"), nil, 200},

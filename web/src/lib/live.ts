@@ -54,9 +54,9 @@ function setStatus(next: Status) {
 
 // words returns the first words of the cached keys that an event may have changed, and the action whose own they are.
 function words(event: Event): string[] {
-  if (event.kind === 'configured') return ['config', 'me', 'outlook', 'inbox', 'inbox-counts', 'inbox-item']
+  if (event.kind === 'configured') return ['config', 'me', 'forecast', 'inbox', 'inbox-counts', 'inbox-item']
   if (event.kind === 'retention_reported') return []
-  const own = event.action_id ? ['action', 'history', 'outlook', 'inbox-item', 'dead-letter'].map((word) => `${word} ${event.action_id}`) : []
+  const own = event.action_id ? ['action', 'history', 'forecast', 'inbox-item', 'dead-letter'].map((word) => `${word} ${event.action_id}`) : []
   return [...own, 'inbox', 'inbox-counts', 'actions', 'workflows', 'workflow', 'dead-letters', 'dead-letter-summary']
 }
 

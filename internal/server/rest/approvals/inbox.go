@@ -81,15 +81,17 @@ func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 
 // inboxItemsFor returns what shows an item to the caller.
 func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
-	refused := make(map[approval.InboxKind]bool)
+	refused := make(map[approval.InboxKind]wire.ProblemCode)
 	for kind, operation := range map[approval.InboxKind]string{
 		approval.InboxApproval: "approveAction", approval.InboxUnknown: "resolveDeadLetter", approval.InboxCompensation: "resolveWorkflow",
 	} {
-		refused[kind] = c.Routes.Admit(c.By, operation) != nil
+		if err := c.Routes.Admit(c.By, operation); err != nil {
+			refused[kind] = request.ProblemOf(err).Code
+		}
 	}
 	return func(it approval.InboxItem) wire.InboxItem {
-		if refused[it.Kind] {
-			it.Refused = wire.CodeRole
+		if code := refused[it.Kind]; code != "" {
+			it.Refused = code
 		}
 		return inboxItemFrom(it)
 	}

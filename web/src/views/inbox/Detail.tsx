@@ -98,7 +98,7 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
         <Arguments {...looking} toolError={tool.error} />
         <Edits {...looking} />
         {pending && <Reasons {...looking} />}
-        {pending && <OutlookNote id={id} />}
+        {pending && <ForecastNote id={id} />}
         <Facts {...looking} />
       </div>
       {action.phase === 'unknown' || item?.kind === 'compensation' ? <Settle {...looking} />
@@ -218,18 +218,18 @@ function Reasons({ action, item }: Looking) {
   )
 }
 
-function OutlookNote({ id }: { id: string }) {
-  const outlook = useQuery<Forecast, Problem>({ queryKey: ['outlook', id], queryFn: ({ signal }) => get<Forecast>(`/api/v1/actions/${encodeURIComponent(id)}/outlook`, {}, signal), retry: false }).data
-  if (!outlook) return null
+function ForecastNote({ id }: { id: string }) {
+  const forecast = useQuery<Forecast, Problem>({ queryKey: ['forecast', id], queryFn: ({ signal }) => get<Forecast>(`/api/v1/actions/${encodeURIComponent(id)}/forecast`, {}, signal), retry: false }).data
+  if (!forecast) return null
   return (
     <section aria-label="If you approve now">
       <h3>If you approve now</h3>
-      {outlook.problem ? <p className="banner tone-bad"><Shown text={outlook.problem.detail || outlook.problem.title} /></p>
-        : !outlook.allowed ? <p>It would not be sent.</p>
-          : outlook.goes_out_at === null ? <p>Nobody can say when it goes out.</p>
-            : <p>It goes out {outlook.gates.length ? <Time at={outlook.goes_out_at} as="both" /> : 'at once'}.</p>}
-      {outlook.gates.length > 0 && (
-        <ul>{outlook.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
+      {forecast.problem ? <p className="banner tone-bad"><Shown text={forecast.problem.detail || forecast.problem.title} /></p>
+        : !forecast.allowed ? <p>It would not be sent.</p>
+          : forecast.goes_out_at === null ? <p>Nobody can say when it goes out.</p>
+            : <p>It goes out {forecast.gates.length ? <Time at={forecast.goes_out_at} as="both" /> : 'at once'}.</p>}
+      {forecast.gates.length > 0 && (
+        <ul>{forecast.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
       )}
     </section>
   )

@@ -44,7 +44,9 @@ export function reasonsOf(trace: readonly Step[]): Reason[] {
 }
 
 const whyNots: Record<string, string> = {
-  role: 'Your role, or what your token is for, does not include it.',
+  role: 'Your role does not include it.',
+  scope: 'Your token has not the scope for it.',
+  tools: 'Your token is for other tools.',
   own_proposal: 'This is your own proposal. Somebody else decides about it.',
   expired: 'The time to decide is over.',
   decided: 'Somebody has decided.',
