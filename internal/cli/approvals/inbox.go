@@ -18,8 +18,12 @@ import (
 func Inbox(a *command.App) *cobra.Command {
 	var f client.InboxFilter
 	var counts bool
-	cmd := command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
+	var cmd *cobra.Command
+	cmd = command.New(a, "inbox", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		if counts {
+			if flags := cmd.Flags(); flags.Changed("order") || flags.Changed("limit") || flags.Changed("cursor") {
+				return command.Misuse("--counts goes without --order, --limit and --cursor")
+			}
 			return command.Show(a, showCounts)(c.InboxCounts(ctx, f))
 		}
 		page, err := c.Inbox(ctx, f)
