@@ -62,8 +62,8 @@ func (p Provider) cost(op Operation) int {
 const Other = "other"
 
 // providers are those whose limits are published. The limits of Gmail's API are
-// for each user and for all users of a program, those of Graph for each program
-// and mailbox, and those of Gmail over IMAP for each mailbox.
+// for each user and for all users of a program, and those of Gmail over IMAP for
+// each mailbox.
 func providers() map[string]Provider {
 	return map[string]Provider{
 		Other: {Limits: []Limit{{Of: Units, Most: 1000, Per: time.Minute}}},
@@ -71,8 +71,7 @@ func providers() map[string]Provider {
 			Limits: []Limit{{Of: Units, Most: 250, Per: time.Second}, {Of: Units, Most: 1_200_000, Per: time.Minute, Shared: true}},
 			Costs:  map[Operation]int{List: 5, Read: 5, Changes: 2, Folders: 1},
 		},
-		"gmail-imap":      {Limits: []Limit{{Of: Units, Most: 1000, Per: time.Minute}, {Of: Bytes, Most: 2_500_000_000, Per: 24 * time.Hour}}},
-		"microsoft-graph": {Limits: []Limit{{Of: Units, Most: 10_000, Per: 10 * time.Minute}}},
+		"gmail-imap": {Limits: []Limit{{Of: Units, Most: 1000, Per: time.Minute}, {Of: Bytes, Most: 2_500_000_000, Per: 24 * time.Hour}}},
 	}
 }
 
