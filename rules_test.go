@@ -104,11 +104,15 @@ func layers() map[string]layer {
 		"internal/triage/decide":   {4, 2},
 		"internal/triage/plan":     {4, 3},
 		"internal/triage/evaluate": {4, 4},
-		"internal/triage/account":  {7, 0},
-		"internal/triage/inspect":  {7, 1},
-		"internal/triage/engine":   {7, 1},
-		"internal/triage/process":  {7, 2},
-		"internal/triage/...":      {7, 3},
+
+		"internal/triage/model":           {4, 0},
+		"internal/triage/model/modeltest": {4, 1},
+
+		"internal/triage/account": {7, 0},
+		"internal/triage/inspect": {7, 1},
+		"internal/triage/engine":  {7, 1},
+		"internal/triage/process": {7, 2},
+		"internal/triage/...":     {7, 3},
 
 		"internal/server/openapi":             {8, 0},
 		"internal/server/access":              {8, 0},

@@ -8,6 +8,7 @@
 package safehttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,7 +21,7 @@ import (
 )
 
 // ErrForbidden is the error of a connection to an address that is not allowed.
-var ErrForbidden = errors.New("the address is not public")
+var ErrForbidden = errors.New("the address is not allowed")
 
 // Guard decides which addresses connections may go to: to the public internet
 // and to allowed networks. It checks the address that a name resolved to, at
@@ -33,6 +34,13 @@ type Guard struct {
 	// LoopbackOnly forbids everything but loopback addresses that Networks
 	// allows. It is for connections without TLS.
 	LoopbackOnly bool
+	// NetworksOnly forbids the public internet: only Networks are allowed. It is
+	// for servers that have to be on the user's own machines.
+	NetworksOnly bool
+	// ConnectTimeout bounds the making of a connection; 0 is 10 seconds.
+	ConnectTimeout time.Duration
+	// Resolver looks names up; nil is the resolver of the machine.
+	Resolver *net.Resolver
 }
 
 // Loopback returns the networks of the local machine.
@@ -103,7 +111,7 @@ func (g Guard) Permits(addr netip.Addr) bool {
 	case slices.ContainsFunc(g.Networks, contains):
 		return true
 	}
-	return addr.IsGlobalUnicast() && !addr.IsPrivate() && !slices.ContainsFunc(special(), contains)
+	return !g.NetworksOnly && addr.IsGlobalUnicast() && !addr.IsPrivate() && !slices.ContainsFunc(special(), contains)
 }
 
 // Transport returns a transport that makes only permitted connections. A
@@ -112,7 +120,8 @@ func (g Guard) Permits(addr netip.Addr) bool {
 func (g Guard) Transport() *http.Transport {
 	g.Networks = slices.Clone(g.Networks)
 	dialer := &net.Dialer{
-		Timeout: 10 * time.Second,
+		Timeout:  cmp.Or(g.ConnectTimeout, 10*time.Second),
+		Resolver: g.Resolver,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil || !g.Permits(at.Addr()) {
@@ -121,8 +130,21 @@ func (g Guard) Transport() *http.Transport {
 			return nil
 		},
 	}
+	return newTransport(dialer.DialContext)
+}
+
+// UnixTransport returns a transport whose connections all go to a Unix socket,
+// whatever host a URL names.
+func UnixTransport(path string, connectTimeout time.Duration) *http.Transport {
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	return newTransport(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", path)
+	})
+}
+
+func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
-		DialContext:           dialer.DialContext,
+		DialContext:           dial,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConns:          100,
 		MaxIdleConnsPerHost:   64,

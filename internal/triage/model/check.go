@@ -1,0 +1,59 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/schema"
+)
+
+// check returns an answer that can be believed to be one to the question, by the
+// model, on the whole of the prompt.
+func (s *Server) check(ctx context.Context, q Question, r reply) (Answer, error) {
+	switch {
+	case r.remote:
+		return Answer{}, refuse(RefusedAnswer, "the answer says that it was made elsewhere")
+	case r.finish == "length":
+		return Answer{}, fail(Cut, "the answer was cut at its greatest length")
+	case r.finish != "stop":
+		return Answer{}, fail(Invalid, "the answer did not end by itself")
+	case r.model != s.model:
+		return Answer{}, fail(WrongModel, "another model answered")
+	case r.prompt <= 0:
+		return Answer{}, fail(Invalid, "the answer does not say how many tokens the prompt had")
+	case r.prompt+r.completion >= s.Context():
+		return Answer{}, fail(TooLong, "the prompt filled the context, so that it may have been cut")
+	}
+	if err := valid(ctx, q.Schema, []byte(r.text)); err != nil {
+		return Answer{}, err
+	}
+	return Answer{
+		Text: json.RawMessage(r.text), Model: r.model, Tokens: r.tokens,
+		PromptTokens: r.prompt, CompletionTokens: r.completion, CachedTokens: r.cached,
+	}, nil
+}
+
+// valid checks an answer's text: one JSON value, without a name twice in an
+// object, by the schema.
+func valid(ctx context.Context, by json.RawMessage, text []byte) error {
+	if check.JSON(text) != nil {
+		return fail(Invalid, "the answer is no JSON text")
+	}
+	compiled, err := schema.NewText(by).Compile(ctx)
+	if err != nil {
+		return &Error{Kind: Invalid, Why: "the question's schema cannot be used", cause: err}
+	}
+	value, err := schema.Decode(text)
+	if err != nil {
+		return fail(Invalid, "the answer is no JSON text")
+	}
+	failures, err := compiled.Check(ctx, value)
+	if err != nil {
+		return &Error{Kind: Invalid, Why: "the answer could not be checked", cause: err}
+	}
+	if len(failures) > 0 {
+		return fail(Invalid, "the answer does not fit the schema")
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Set is the servers of a process. All that asks a server takes it from one set,
+// so that slots and breakers count for the whole process.
+type Set struct {
+	hosts map[string]*host
+	tiers map[string]Tier
+}
+
+// Tier is a tier's model.
+type Tier struct {
+	*Server
+	// Pack is how many messages may go into one question.
+	Pack int
+}
+
+// Open makes the servers of a configuration. It connects to none.
+func Open(c Config, o Observer) (*Set, error) {
+	s := &Set{hosts: make(map[string]*host), tiers: make(map[string]Tier)}
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		h, err := newHost(name, c.Servers[name])
+		if err != nil {
+			return nil, fmt.Errorf("model server %s: %w", name, err)
+		}
+		s.hosts[name] = h
+	}
+	servers := make(map[[2]string]*Server)
+	for name, t := range c.Tiers {
+		h := s.hosts[t.Server]
+		if h == nil {
+			return nil, fmt.Errorf("tier %s: there is no server %s", name, t.Server)
+		}
+		of := [2]string{t.Server, t.Model}
+		if servers[of] == nil {
+			servers[of] = newServer(h, c.Servers[t.Server].Dialect, t, o)
+		}
+		pack := t.Pack
+		if pack == 0 {
+			pack = 8
+		}
+		s.tiers[name] = Tier{servers[of], pack}
+	}
+	return s, nil
+}
+
+// Tier returns the model of a tier, by a name of Tiers. There is none where the
+// configuration has none.
+func (s *Set) Tier(name string) (Tier, bool) {
+	t, ok := s.tiers[name]
+	return t, ok
+}
+
+// Close ends idle connections.
+func (s *Set) Close() {
+	for _, h := range s.hosts {
+		h.client.CloseIdleConnections()
+	}
+}
