@@ -103,6 +103,7 @@ func layers() map[string]layer {
 		"internal/triage/classify": {4, 1},
 		"internal/triage/decide":   {4, 2},
 		"internal/triage/plan":     {4, 3},
+		"internal/triage/cascade":  {4, 3},
 		"internal/triage/evaluate": {4, 4},
 
 		"internal/triage/model":           {4, 0},

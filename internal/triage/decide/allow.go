@@ -46,7 +46,7 @@ func lowerings() []loweringRow {
 		{"unproven", "above L2, authentication has to prove the sender, or a history that the owner confirmed to speak for them", atMost(L2, func(f Facts) bool { return !aligned(f) && !trusted(f) })},
 		{"built", "the account does not give the original of the message: nothing proves what is in it", atMost(L2, func(f Facts) bool { return f.Built })},
 		{"confidence", "the confidence is low: one level down", func(f Facts, d Decision) Level {
-			if d.Confidence < threshold(f.Settings.Confident, defaultConfident) {
+			if d.Confidence < f.Settings.ConfidentFrom() {
 				return max(L0, d.Allowed-1)
 			}
 			return d.Allowed

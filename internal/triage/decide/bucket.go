@@ -102,6 +102,9 @@ const (
 	defaultUnsure    = 0.5
 )
 
+// ConfidentFrom returns the confidence under which a level is lowered.
+func (s Settings) ConfidentFrom() float64 { return threshold(s.Confident, defaultConfident) }
+
 func threshold(set, standard float64) float64 {
 	if set > 0 && set <= 1 {
 		return set
