@@ -33,7 +33,7 @@ func StartAPI(ctx context.Context, dir, url string) (*API, error) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	child, err := Start(program, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LOG_LEVEL=error"}, nil, os.Stderr)
+	child, err := Start(program, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LINGER=0s", "COUNTERSIGN_LOG_LEVEL=error"}, nil, os.Stderr)
 	if err != nil {
 		return nil, err
 	}

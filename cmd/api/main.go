@@ -8,17 +8,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/config"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/listen"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -28,9 +29,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 	"github.com/countersign-dev/countersign/web"
 )
-
-// drainFor bounds how long running requests may take to end.
-const drainFor = 10 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +44,11 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
 		return exit
 	}
-	if err := serve(ctx, cfg, stdout); err != nil {
+	err := serve(ctx, cfg, stdout)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // stopped before it had begun to serve
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "api:", err)
 		return config.ExitFailed
 	}
@@ -66,10 +68,22 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 		return err
 	}
 	defer pool.Close()
-	ready := func(ctx context.Context) error { return postgres.CheckSchema(ctx, pool) }
-	if err := ready(ctx); err != nil {
-		return err
+	ready := func(probe context.Context) error {
+		if ctx.Err() != nil {
+			return fault.New(fault.Busy, "this process is about to end")
+		}
+		return postgres.CheckSchema(probe, pool)
 	}
+	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, func(ctx context.Context) error {
+		if err := postgres.AwaitSchema(ctx, pool, tel.Log); err != nil {
+			return err
+		}
+		return answer(ctx, cfg, tel, pool, ready)
+	})
+}
+
+// answer builds the server on a migrated database and listens.
+func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool *pgxpool.Pool, ready func(context.Context) error) error {
 	mails, err := account.NewCipher(cfg.TriageKey)
 	if err != nil {
 		return err
@@ -92,47 +106,16 @@ func serve(ctx context.Context, cfg config.API, out io.Writer) (err error) {
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page})
+	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}
-	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
-	server.Mount("/mcp", front)
-	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, func(ctx context.Context) error {
-		return listen(ctx, cfg.Listen, server, front, tel.Log)
-	})
-}
-
-// listen serves until ctx ends, then ends the streams and the waits, and lets
-// the other requests finish.
-func listen(ctx context.Context, address string, server *rest.Server, front *mcpserver.Server, log *slog.Logger) error {
 	defer server.Close()
+	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
 	defer front.Close()
-	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	// Bodies and answers have deadlines of their own, by what they are.
-	serving := &http.Server{
-		Handler: server, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- serving.Serve(at) }() // listen waits for it
-	log.InfoContext(ctx, "listening", slog.String("address", at.Addr().String()))
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	log.InfoContext(ctx, "api stopping")
-	front.Close()
-	server.Close()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
-	defer cancel()
-	err = serving.Shutdown(last)
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	server.Mount("/mcp", front)
+	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Handler: server, Linger: cfg.Linger, Log: tel.Log, End: func() {
+		front.Close()
+		server.Close()
+	}})
 }

@@ -64,7 +64,7 @@ func work(ctx context.Context, cfg config.Triage, once bool, environ []string, o
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer p.Close()
 	if once {
 		return p.Once(ctx)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -221,6 +222,39 @@ func TestOnceFailsWithTheAccountsThatItCouldNotRead(t *testing.T) {
 
 	if code != config.ExitFailed || !strings.Contains(errs.String(), "account work: ") {
 		t.Errorf("run = %d with %q, want %d and the account", code, errs.String(), config.ExitFailed)
+	}
+}
+
+// A run of a new release does not read mail with the schema of the last one.
+func TestWaitsForTheMigration(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.bind()
+	f.exec("UPDATE goose_db_version SET is_applied = false")
+	read, write := io.Pipe()
+	var errs bytes.Buffer
+	ended := make(chan int, 1)
+	go func() { // waited for below
+		code := run(t.Context(), []string{"--once"}, f.environ, write, &errs)
+		_ = write.Close()
+		ended <- code
+	}()
+	waited := false
+	for lines := bufio.NewScanner(read); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"msg":"waiting for the database to be migrated"`) {
+			waited = true
+			if n := f.count("SELECT count(1) FROM triage_decisions"); n != 0 {
+				t.Errorf("%d decisions before the migration, want 0", n)
+			}
+			f.exec("UPDATE goose_db_version SET is_applied = true")
+		}
+	}
+
+	if code := <-ended; code != config.ExitOK || !waited {
+		t.Errorf("run = %d with %q, waited %t, want that it waits and then reads", code, errs.String(), waited)
+	}
+	if n := f.count("SELECT count(1) FROM triage_decisions"); n != 1 {
+		t.Errorf("%d decisions, want 1", n)
 	}
 }
 

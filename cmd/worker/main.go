@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
@@ -64,9 +66,17 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	}
 	defer pool.Close()
 	ready := func(ctx context.Context) error { return postgres.CheckSchema(ctx, pool) }
-	if err := ready(ctx); err != nil {
-		return err
-	}
+	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, func(ctx context.Context) error {
+		if err := postgres.AwaitSchema(ctx, pool, log); err != nil {
+			return err
+		}
+		return process(ctx, cfg, tel, pool)
+	})
+}
+
+// process claims actions of a migrated database until ctx ends.
+func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, pool *pgxpool.Pool) (err error) {
+	log := tel.Log
 	vault, err := connect.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
@@ -88,5 +98,5 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	return tel.RunWithProbes(ctx, cfg.MetricsListen, ready, fleet.Run)
+	return fleet.Run(ctx)
 }

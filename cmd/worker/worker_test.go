@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -25,23 +26,20 @@ func TestWrongUse(t *testing.T) {
 func TestSaysWhatIsWrongWithTheDatabase(t *testing.T) {
 	t.Parallel()
 
-	for url, want := range map[string]string{
-		"postgres://u:hunter2@127.0.0.1:1/x": "does not answer",
-		dbtest.EmptyURL(t):                   "countersign migrate",
-	} {
-		var out, errs bytes.Buffer
-		code := run(t.Context(), nil, []string{"DATABASE_URL=" + url}, &out, &errs)
-		if text := out.String() + errs.String(); code != 1 || !strings.Contains(text, want) || strings.Contains(text, "hunter2") {
-			t.Errorf("run() = %d, %s, want 1 and %q", code, text, want)
-		}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), nil, []string{"DATABASE_URL=postgres://u:hunter2@127.0.0.1:1/x"}, &out, &errs)
+	if text := out.String() + errs.String(); code != 1 || !strings.Contains(text, "does not answer") || strings.Contains(text, "hunter2") {
+		t.Errorf("run() = %d, %s, want 1 and that the database does not answer", code, text)
 	}
 }
 
 // untilReady is the process's standard output. It ends the worker when that
 // says that it has started, after asking its probes.
 type untilReady struct {
-	t       *testing.T
-	stop    context.CancelFunc
+	t    *testing.T
+	stop context.CancelFunc
+	// migrate is called when the worker says that it waits for that.
+	migrate func()
 	address string
 	text    bytes.Buffer
 }
@@ -51,16 +49,25 @@ func (w *untilReady) Write(line []byte) (int, error) {
 	if _, rest, ok := strings.Cut(string(line), `"msg":"probes answered","address":"`); ok {
 		w.address, _, _ = strings.Cut(rest, `"`)
 	}
+	// Both end the test's run, which waits.
 	if strings.Contains(string(line), `"msg":"worker started"`) {
-		go w.probe("http://" + w.address) // it ends the test's run, which waits
+		go func() {
+			defer w.stop()
+			w.probe(map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusOK})
+		}()
+	}
+	if strings.Contains(string(line), `"msg":"waiting for the database to be migrated"`) {
+		go func() {
+			w.probe(map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/metrics": http.StatusOK})
+			w.migrate()
+		}()
 	}
 	return len(line), nil
 }
 
-func (w *untilReady) probe(base string) {
-	defer w.stop()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		req, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), http.MethodGet, base+path, http.NoBody)
+func (w *untilReady) probe(wants map[string]int) {
+	for path, want := range wants {
+		req, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), http.MethodGet, "http://"+w.address+path, http.NoBody)
 		if err != nil {
 			w.t.Error(err)
 			return
@@ -70,8 +77,8 @@ func (w *untilReady) probe(base string) {
 			w.t.Error(err)
 			return
 		}
-		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
-			w.t.Errorf("GET %s = %d, want 200", path, answer.StatusCode)
+		if _ = answer.Body.Close(); answer.StatusCode != want {
+			w.t.Errorf("GET %s = %d, want %d", path, answer.StatusCode, want)
 		}
 	}
 }
@@ -108,5 +115,32 @@ func TestWorksUntilAskedToDrain(t *testing.T) {
 		if !strings.Contains(out.text.String(), line) {
 			t.Errorf("log has no %s:\n%s", line, out.text.String())
 		}
+	}
+}
+
+// A worker of a new release does not work on the schema of the last one.
+func TestWaitsForTheMigration(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	db := dbtest.DB(t)
+	if _, err := db.Exec(ctx, "UPDATE goose_db_version SET is_applied = false"); err != nil {
+		t.Fatal(err)
+	}
+	out := &untilReady{t: t, stop: stop, migrate: func() {
+		if _, err := db.Exec(ctx, "UPDATE goose_db_version SET is_applied = true"); err != nil {
+			t.Error(err)
+			stop()
+		}
+	}}
+	var errs bytes.Buffer
+
+	code := run(ctx, nil, []string{
+		"DATABASE_URL=" + db.Config().ConnString(), "COUNTERSIGN_METRICS_LISTEN=127.0.0.1:0", "COUNTERSIGN_DB_MAX_CONNS=8",
+	}, out, &errs)
+
+	waited := strings.Index(out.text.String(), `"msg":"waiting for the database to be migrated"`)
+	if started := strings.Index(out.text.String(), `"msg":"worker started"`); code != 0 || errs.Len() > 0 || waited < 0 || started < waited {
+		t.Errorf("run() = %d, %s, want that it waits and then works:\n%s", code, errs.String(), out.text.String())
 	}
 }

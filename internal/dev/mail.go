@@ -114,7 +114,7 @@ func (e *Environment) startTriage(ctx context.Context) (string, error) {
 	ended := make(chan struct{})
 	go func() { // the environment's Close waits for it
 		defer close(ended)
-		if err := box.triage.Run(running); err != nil {
+		if err := box.triage.Run(running); err != nil && running.Err() == nil {
 			e.failed <- fmt.Errorf("triage ended: %w", err)
 		}
 	}()

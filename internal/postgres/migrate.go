@@ -3,14 +3,11 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -19,7 +16,6 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/countersign-dev/countersign/db"
-	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // RiverSchema is where River's own tables live.
@@ -69,7 +65,7 @@ func Migrate(ctx context.Context, url string) (Migrated, error) {
 		return m, fmt.Errorf("read schema version: %w", err)
 	}
 	// Readiness compares the schema's version with the binary's.
-	if _, err := sqldb.ExecContext(ctx, "GRANT SELECT ON goose_db_version TO countersign_api, countersign_worker"); err != nil {
+	if _, err := sqldb.ExecContext(ctx, "GRANT SELECT ON goose_db_version TO countersign_api, countersign_worker, countersign_triage"); err != nil {
 		return m, fmt.Errorf("grant schema version: %w", err)
 	}
 	m.River, err = migrateRiver(ctx, url)
@@ -166,28 +162,3 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + RiverSchema + ` TO countersign_api, c
 
 // The stdlib driver is registered by its import; goose asks for it by name.
 var _ = stdlib.GetDefaultDriver
-
-// CheckSchema returns nil if the database answers and its schema is at least
-// that of this binary. Else the error is fault.Busy with what to do; a newer
-// schema is fine, since migrations keep what older binaries need.
-func CheckSchema(ctx context.Context, db Begins) error {
-	want, err := LatestSchema()
-	if err != nil {
-		return err
-	}
-	var got int64
-	err = InTx(ctx, db, Admin(), func(tx pgx.Tx) error {
-		const query = "SELECT coalesce(max(g.version_id), 0)::bigint FROM goose_db_version g WHERE g.is_applied"
-		return tx.QueryRow(ctx, query).Scan(&got)
-	})
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42P01" { // no such table
-		return fault.Wrap(err, fault.Busy, "the database is not migrated; run `countersign migrate`")
-	}
-	if err != nil {
-		return fault.Wrap(err, fault.Busy, "the database does not answer")
-	}
-	if got < want {
-		return fault.New(fault.Busy, "the database has schema %d and this program needs %d; run `countersign migrate`", got, want)
-	}
-	return nil
-}

@@ -2,12 +2,15 @@ package telemetry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // readyWithin bounds how long a readiness probe may take.
@@ -15,7 +18,7 @@ const readyWithin = 2 * time.Second
 
 // RunWithProbes runs a process while /metrics, /healthz and /readyz are served
 // on an address; an empty address serves nothing. Probes are answered until run
-// has returned. What ready returns is shown by /readyz.
+// has returned. /readyz shows the text of a fault that ready returns.
 func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, run func(context.Context) error) error {
 	if address == "" {
 		return run(ctx)
@@ -42,15 +45,26 @@ func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, ru
 func (t *Telemetry) probes(ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.Handler())
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"status":"ok"}`) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
 		defer cancel()
 		if err := ready(ctx); err != nil {
-			http.Error(w, `{"status":"the database does not answer, or is not migrated"}`, http.StatusServiceUnavailable)
+			status := "not ready"
+			if shown, ok := errors.AsType[*fault.Error](err); ok {
+				status = shown.Text
+			}
+			writeStatus(w, http.StatusServiceUnavailable, status)
 			return
 		}
-		fmt.Fprintln(w, `{"status":"ok"}`)
+		writeStatus(w, http.StatusOK, "ok")
 	})
 	return mux
+}
+
+func writeStatus(w http.ResponseWriter, code int, status string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// A client that has left needs no answer, and a string is always encoded.
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": status})
 }

@@ -2,7 +2,6 @@ package triage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,7 @@ import (
 
 func run(a *command.App) *cobra.Command {
 	var once bool
-	cmd := command.NewLocal("run", command.NoArguments(), func(ctx context.Context, _ []string) (err error) {
+	cmd := command.NewLocal("run", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		var cfg config.Triage
 		if err := config.ReadVariables(&cfg, a.Getenv); err != nil {
 			return command.Misuse("the configuration cannot be used:\n%v", err)
@@ -26,7 +25,7 @@ func run(a *command.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, p.Close()) }()
+		defer p.Close()
 		if !once {
 			return p.Run(ctx)
 		}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/schemas"
@@ -24,7 +23,7 @@ func getHealth(c *request.Call) error { return c.JSON(http.StatusOK, health{"ok"
 func getReadiness(c *request.Call) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), probeTimeout)
 	defer cancel()
-	if err := postgres.CheckSchema(ctx, c.DB); err != nil {
+	if err := c.Ready(ctx); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, health{"ok"})

@@ -78,6 +78,9 @@ type Config struct {
 	Heartbeat time.Duration
 	// Page answers what no route matches, where it wants to.
 	Page Page
+	// Ready says why requests should go to another process, for /readyz; nil
+	// asks for the schema of the database.
+	Ready func(ctx context.Context) error
 }
 
 // Page is the operator's page.
@@ -88,7 +91,7 @@ type Page interface {
 }
 
 // withDefaults fills in what was left out.
-func (cfg Config) withDefaults() (Config, error) {
+func (cfg Config) withDefaults(db postgres.Begins) (Config, error) {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
@@ -104,6 +107,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.Heartbeat == 0 {
 		cfg.Heartbeat = 15 * time.Second
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func(ctx context.Context) error { return postgres.CheckSchema(ctx, db) }
 	}
 	var err error
 	if cfg.Metrics == nil {
@@ -131,7 +137,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Approval == nil {
 		return nil, errors.New("the API needs a database, a catalog, an intake and an approval service")
 	}
-	cfg, err := cfg.withDefaults()
+	cfg, err := cfg.withDefaults(core.DB)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +149,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
-		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Gzip: request.NewGzip(),
+		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()

@@ -5,6 +5,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -66,13 +66,15 @@ func From(c config.Triage) Config {
 
 // Process is a triage process.
 type Process struct {
-	db     *pgxpool.Pool
-	engine *engine.Engine
+	db  *pgxpool.Pool
+	cfg engine.Config
 }
 
-// Open connects to the database. A login that is not bound to a tenant is
-// fault.Denied.
+// Open connects to the database.
 func Open(ctx context.Context, cfg Config) (*Process, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	cipher, err := account.NewCipher(cfg.Key)
 	if err != nil {
 		return nil, err
@@ -104,14 +106,9 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		const names, lifetime = 10_000, 10 * time.Minute
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
-	e, err := engine.New(ctx, db, engine.Config{
+	return &Process{db, engine.Config{
 		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
-	})
-	if err != nil {
-		db.Close()
-		return nil, err
-	}
-	return &Process{db, e}, nil
+	}}, nil
 }
 
 // readPassword reads a file in one of the folders with passwords.
@@ -122,23 +119,28 @@ func (c Config) readPassword(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Run reads accounts as they become due until ctx ends.
-func (p *Process) Run(ctx context.Context) error { return p.engine.Run(ctx) }
+// Run reads accounts as they become due until ctx ends. A login that is not
+// bound to a tenant is fault.Denied.
+func (p *Process) Run(ctx context.Context) error { return p.with(ctx, (*engine.Engine).Run) }
 
-// Once reads every account to its end.
-func (p *Process) Once(ctx context.Context) error { return p.engine.Once(ctx) }
+// Once reads every account to its end. Its errors are those of Run, and of the
+// accounts that could not be read.
+func (p *Process) Once(ctx context.Context) error { return p.with(ctx, (*engine.Engine).Once) }
 
-// Ready reports whether the database answers.
-func (p *Process) Ready(ctx context.Context) error {
-	return postgres.InTx(ctx, p.db, postgres.Triage(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "SELECT 1")
+// with runs an engine once the database is migrated.
+func (p *Process) with(ctx context.Context, run func(*engine.Engine, context.Context) error) error {
+	if err := postgres.AwaitSchema(ctx, p.db, p.cfg.Log); err != nil {
 		return err
-	})
+	}
+	e, err := engine.New(ctx, p.db, p.cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(e, ctx), e.Close())
 }
 
-// Close ends the reading of gauges, and closes the connections to the database.
-func (p *Process) Close() error {
-	err := p.engine.Close()
-	p.db.Close()
-	return err
-}
+// Ready reports whether the database answers and is migrated.
+func (p *Process) Ready(ctx context.Context) error { return postgres.CheckSchema(ctx, p.db) }
+
+// Close closes the connections to the database.
+func (p *Process) Close() { p.db.Close() }

@@ -4,6 +4,7 @@
 package request
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -59,4 +60,6 @@ type Backend struct {
 	Streams, Waits *OpenLimit
 	// Heartbeat is how often a stream of events that is silent sends something.
 	Heartbeat time.Duration
+	// Ready says why requests should go to another process.
+	Ready func(ctx context.Context) error
 }
