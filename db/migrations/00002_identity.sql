@@ -231,6 +231,18 @@ CREATE INDEX login_codes_person_idx ON login_codes (tenant_id, person, created_a
 COMMENT ON COLUMN login_codes.code_hash IS 'SHA-256 of the code, which has 256 random bits.';
 COMMENT ON COLUMN login_codes.token_hash IS 'SHA-256 of the token with which the code was made.';
 
+-- Counts the refused logins of a person, a token or a provider within an hour, so
+-- that many of them do not fill the audit log.
+CREATE TABLE refused_logins (
+    tenant_id uuid        NOT NULL CONSTRAINT refused_logins_tenant_id_fkey REFERENCES tenants (tenant_id) ON DELETE CASCADE,
+    about     text        NOT NULL,
+    since     timestamptz NOT NULL DEFAULT now(),
+    logins    integer     NOT NULL DEFAULT 1,
+    CONSTRAINT refused_logins_pkey PRIMARY KEY (tenant_id, about)
+);
+COMMENT ON COLUMN refused_logins.about IS 'Whose logins: "person", "token" or "provider" with its id.';
+COMMENT ON COLUMN refused_logins.since IS 'When the hour began in which the logins are counted.';
+
 -- authenticate returns the valid token with this hash, its restrictions and its
 -- operator. It runs before the tenant is known, and is one of the few queries
 -- across tenants that the API role can make. valid_until is when this secret
@@ -282,23 +294,33 @@ AS $$
 $$;
 -- +goose StatementEnd
 
--- redeem_login_code deletes a login code, and returns whom it is for unless it
--- has expired. Of two that redeem a code at once, one gets an answer.
+-- redeem_login_code deletes a login code, and returns whom it is for, and whether
+-- it is good for a session. Of two that redeem a code at once, one gets an answer.
 -- +goose StatementBegin
 CREATE FUNCTION redeem_login_code(hash bytea)
-    RETURNS TABLE (tenant_id uuid, token_hash bytea, operator_id uuid, operator_name text, operator_role text)
+    RETURNS TABLE (tenant_id uuid, token_hash bytea, operator_id uuid, operator_name text, operator_role text, valid boolean)
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
     WITH redeemed AS (
         DELETE FROM login_codes c WHERE c.code_hash = hash
         RETURNING c.tenant_id, c.token_hash, c.operator_id, c.expires_at
     )
-    SELECT r.tenant_id, r.token_hash, r.operator_id, o.name, coalesce(o.role_set, o.role)
-    FROM redeemed r
-    LEFT JOIN operators o ON o.tenant_id = r.tenant_id AND o.operator_id = r.operator_id
-    WHERE r.expires_at > now()
+    SELECT r.tenant_id, r.token_hash, r.operator_id, o.name, coalesce(o.role_set, o.role),
+        r.expires_at > now()
         AND (r.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) IS NOT NULL
             AND EXISTS (SELECT FROM identity_providers p WHERE p.tenant_id = r.tenant_id AND p.issuer = o.issuer))
+    FROM redeemed r
+    LEFT JOIN operators o ON o.tenant_id = r.tenant_id AND o.operator_id = r.operator_id
+$$;
+-- +goose StatementEnd
+
+-- token_of returns the token of a secret, also one that is revoked or has expired,
+-- so that a refused login with it is recorded where it belongs.
+-- +goose StatementBegin
+CREATE FUNCTION token_of(hash bytea) RETURNS TABLE (tenant_id uuid, token_id uuid)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+AS $$
+    SELECT t.tenant_id, t.token_id FROM api_tokens t WHERE t.token_hash = hash OR t.previous_hash = hash
 $$;
 -- +goose StatementEnd
 
@@ -417,7 +439,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['tenants', 'operators', 'identity_providers', 'api_tokens', 'web_sessions', 'login_codes', 'employees'] LOOP
+    FOREACH t IN ARRAY ARRAY['tenants', 'operators', 'identity_providers', 'api_tokens', 'web_sessions', 'login_codes', 'refused_logins', 'employees'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
@@ -449,14 +471,15 @@ ALTER FUNCTION authenticate_session(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION end_web_session(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION redeem_login_code(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION login_tenant(text) OWNER TO countersign_owner;
+ALTER FUNCTION token_of(bytea) OWNER TO countersign_owner;
 ALTER FUNCTION providers_of(text, text[]) OWNER TO countersign_owner;
 ALTER FUNCTION record_uses(uuid[], timestamptz[]) OWNER TO countersign_owner;
 ALTER FUNCTION token_revoked(uuid, uuid) OWNER TO countersign_owner;
 ALTER FUNCTION agent_sessions(uuid, text[]) OWNER TO countersign_owner;
 
 REVOKE EXECUTE ON FUNCTION bump_config_version(), bump_config_version_row(), stamp_policy_version(), tenant_settings_changed() FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text) TO countersign_api;
+REVOKE EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text), token_of(bytea) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION authenticate_session(bytea), end_web_session(bytea), redeem_login_code(bytea), login_tenant(text), token_of(bytea) TO countersign_api;
 REVOKE EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]), token_revoked(uuid, uuid),
     agent_sessions(uuid, text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION authenticate(bytea), providers_of(text, text[]), record_uses(uuid[], timestamptz[]) TO countersign_api;
@@ -468,5 +491,6 @@ GRANT UPDATE (timezone, phone_region, plus_addressing, session_pending_max, sess
 GRANT SELECT, INSERT, UPDATE ON operators, api_tokens TO countersign_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON identity_providers, employees, web_sessions TO countersign_api;
 GRANT SELECT, INSERT, DELETE ON login_codes TO countersign_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON refused_logins TO countersign_api;
 
 GRANT SELECT ON tenants, employees TO countersign_worker;

@@ -9,10 +9,35 @@ WHERE c.tenant_id = @tenant_id
     AND (c.expires_at <= now() OR c.code_hash IN (
         SELECT o.code_hash FROM login_codes o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.created_at DESC OFFSET @keep));
 
--- name: OperatorSessionsDelete :exec
--- Deletes the browser sessions and login codes that act as an operator.
-WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = @tenant_id AND c.operator_id = @operator_id::uuid)
-DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.operator_id = @operator_id::uuid;
+-- name: OperatorSessionsDelete :many
+-- Deletes the browser sessions and login codes that act as an operator, and
+-- returns the sessions that were not over.
+WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = @tenant_id AND c.operator_id = @operator_id::uuid),
+deleted AS (
+    DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.operator_id = @operator_id::uuid
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id;
+
+-- name: RefusedLoginCount :one
+-- Counts one more refused login, and returns how many there are in this hour.
+INSERT INTO refused_logins AS r (tenant_id, about) VALUES (@tenant_id, @about)
+ON CONFLICT (tenant_id, about) DO UPDATE SET
+    logins = CASE WHEN r.since > now() - interval '1 hour' THEN r.logins + 1 ELSE 1 END,
+    since = CASE WHEN r.since > now() - interval '1 hour' THEN r.since ELSE now() END
+RETURNING r.logins;
+
+-- name: RefusedLoginsPrune :exec
+DELETE FROM refused_logins r WHERE r.tenant_id = @tenant_id AND r.since < now() - interval '1 day';
+
+-- name: TokenSessionsDelete :many
+-- Deletes the browser sessions that act as a token, and returns those that were
+-- not over.
+WITH deleted AS (
+    DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.token_id = @token_id::uuid
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id;
 
 -- name: WebSessionDelete :execrows
 -- Of a person; with a token only a session that acts as the token.
@@ -40,9 +65,14 @@ WHERE s.tenant_id = @tenant_id AND s.person = @person AND s.session_id < @before
 ORDER BY s.session_id DESC
 LIMIT @most;
 
--- name: WebSessionsPrune :exec
--- Deletes the sessions that are over, and all but the newest of a person.
-DELETE FROM web_sessions s
-WHERE s.tenant_id = @tenant_id
-    AND (s.expires_at <= now() OR s.session_id IN (
-        SELECT o.session_id FROM web_sessions o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.session_id DESC OFFSET @keep));
+-- name: WebSessionsPrune :many
+-- Deletes the sessions that are over, and all but the newest of a person. Returns
+-- those that were not over.
+WITH deleted AS (
+    DELETE FROM web_sessions s
+    WHERE s.tenant_id = @tenant_id
+        AND (s.expires_at <= now() OR s.session_id IN (
+            SELECT o.session_id FROM web_sessions o WHERE o.tenant_id = @tenant_id AND o.person = @person ORDER BY o.session_id DESC OFFSET @keep))
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id;

@@ -64,6 +64,15 @@ const (
 	// WorkflowChanged: a workflow changed its state. Subject is its id, Code the
 	// new state.
 	WorkflowChanged Kind = "workflow_changed"
+	// SessionStarted: a person logged in in a browser. Subject is the id of the
+	// browser session, Code how it was opened.
+	SessionStarted Kind = "session_started"
+	// SessionEnded: browser sessions ended before their time was over. Subject is
+	// the id of the session, Code what ended it.
+	SessionEnded Kind = "session_ended"
+	// LoginRefused: a login in a browser was refused. Subject is whom it is counted
+	// for, Code the reason.
+	LoginRefused Kind = "login_refused"
 )
 
 // Event is something that happened to a batch of one tenant's actions.

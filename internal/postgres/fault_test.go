@@ -44,7 +44,7 @@ func internal() []string {
 		"actions_pkey", "actions_risk_check", "api_tokens_pkey", "api_tokens_previous_hash_key", "api_tokens_token_hash_key",
 		"login_codes_credential_check", "login_codes_operator_id_fkey", "login_codes_pkey", "login_codes_tenant_id_fkey",
 		"web_sessions_credential_check", "web_sessions_operator_id_fkey", "web_sessions_pkey", "web_sessions_secret_hash_key",
-		"web_sessions_tenant_id_fkey", "web_sessions_via_check",
+		"web_sessions_tenant_id_fkey", "web_sessions_via_check", "refused_logins_pkey", "refused_logins_tenant_id_fkey",
 		"approvals_action_id_fkey", "approvals_needed_check", "approvals_pkey", "workflow_steps_workflow_id_fkey", "workflow_steps_pkey",
 		"workflow_steps_state_check", "workflows_external_id_key", "workflows_pkey", "workflows_state_check", "breakers_pkey",
 		"breakers_state_check", "buckets_pkey", "buckets_tenant_id_name_key", "dead_letters_pkey", "dead_letters_reason_check",

@@ -60,6 +60,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 		`INSERT INTO web_sessions (tenant_id, session_id, secret_hash, via, person, operator_id, idle_at, expires_at)
 			VALUES ($1::uuid, $1::uuid, uuid_send($1::uuid), 'oidc', $1::uuid, $1::uuid, now() + interval '1 hour', now() + interval '1 hour')`,
 		`INSERT INTO login_codes (tenant_id, code_hash, person, operator_id, expires_at) VALUES ($1::uuid, uuid_send($1::uuid), $1::uuid, $1::uuid, now() + interval '1 hour')`,
+		`INSERT INTO refused_logins (tenant_id, about) VALUES ($1, 'provider p')`,
 		`INSERT INTO sources (tenant_id, source_id, kind) VALUES ($1, 's', 'builtin')`,
 		`INSERT INTO tools (tenant_id, source_id, name, input_schema, digest) VALUES ($1, 's', 't', '{}', '')`,
 		`INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, '*', 'allow')`,

@@ -741,7 +741,7 @@ export interface paths {
         /**
          * Follow what happens
          * @description A stream of server-sent events in the order of commits, one for each action that an event is about. `event` is the
-         *     kind (proposed, proposal_refused, decided, voted, edited, expiring, escalated, settled, undone, returned_to_approval, replayed, discarded, resolved, killed, configured, retention_reported, pruned, workflow_changed), `data`
+         *     kind (proposed, proposal_refused, decided, voted, edited, expiring, escalated, settled, undone, returned_to_approval, replayed, discarded, resolved, killed, configured, retention_reported, pruned, workflow_changed, session_started, session_ended, login_refused), `data`
          *     is an Event, and `id` its place. Send the last `id` back as `Last-Event-ID` to go on behind it; without one the stream begins now. The
          *     first message holds only the id of where the stream begins. A comment every 15 seconds keeps the connection alive.
          *     A reader that is too slow is cut off and may resume. Agents get only what concerns their own session's actions, and
@@ -3321,13 +3321,13 @@ export interface components {
             decided_by?: components["schemas"]["Actor"];
             note?: string;
         };
-        /** @description What happened to one action; or, for the kind configured, what was changed. */
+        /** @description What happened to one action; or, for the kind configured, what was changed; or whose login began, ended or was refused. */
         Event: {
             action_id?: components["schemas"]["UUID"];
             /** @description The tool of the action, as source:name. */
             tool?: string;
             /** @enum {string} */
-            kind: "proposed" | "proposal_refused" | "decided" | "voted" | "edited" | "expiring" | "escalated" | "settled" | "undone" | "returned_to_approval" | "replayed" | "discarded" | "resolved" | "killed" | "configured" | "retention_reported" | "pruned" | "workflow_changed";
+            kind: "proposed" | "proposal_refused" | "decided" | "voted" | "edited" | "expiring" | "escalated" | "settled" | "undone" | "returned_to_approval" | "replayed" | "discarded" | "resolved" | "killed" | "configured" | "retention_reported" | "pruned" | "workflow_changed" | "session_started" | "session_ended" | "login_refused";
             status?: components["schemas"]["Status"];
             approval?: components["schemas"]["Approval"];
             phase?: components["schemas"]["Phase"];
@@ -3339,7 +3339,8 @@ export interface components {
             note?: string;
             /**
              * @description What was set to what, for the kind configured. How many agree and must, and the seal of what was agreed to, for
-             *     voted and decided; the JSON Pointers of what was changed, for edited; until when, for expiring and escalated.
+             *     voted and decided; the JSON Pointers of what was changed, for edited; until when, for expiring and escalated;
+             *     from where, for logins.
              */
             detail?: {
                 [key: string]: unknown;

@@ -100,7 +100,7 @@ func Kinds() []string {
 		string(audit.Proposed), string(audit.Decided), string(audit.Voted), string(audit.Edited), string(audit.Expiring),
 		string(audit.Escalated), string(audit.Settled), string(audit.Undone), string(audit.ReturnedToApproval), string(audit.Replayed),
 		string(audit.Discarded), string(audit.Resolved), string(audit.Killed), string(audit.Configured), string(audit.RetentionReported),
-		string(audit.Pruned), string(audit.WorkflowChanged),
+		string(audit.Pruned), string(audit.WorkflowChanged), string(audit.SessionStarted), string(audit.SessionEnded), string(audit.LoginRefused),
 	}
 }
 

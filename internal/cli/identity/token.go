@@ -218,7 +218,7 @@ func revokeInDatabase(ctx context.Context, a *command.App, tenant, id string) er
 	return a.InDatabase(ctx, tenant, func(ctx context.Context, tx pgx.Tx, t envelope.TenantID) error {
 		token, err := uuid.Parse(id)
 		if err == nil {
-			err = identity.Revoke(ctx, tx, t, identity.TokenID(token))
+			err = identity.Revoke(ctx, tx, t, identity.TokenID(token), databaseActor)
 		}
 		if err != nil {
 			return err

@@ -51,6 +51,9 @@ func answers() map[audit.Kind]answer {
 		audit.RetentionReported: {},
 		audit.Pruned:            {},
 		audit.WorkflowChanged:   {},
+		audit.SessionStarted:    {},
+		audit.SessionEnded:      {},
+		audit.LoginRefused:      {},
 	}
 }
 

@@ -57,9 +57,13 @@ func (q *Queries) LoginCodesPrune(ctx context.Context, db DBTX, arg *LoginCodesP
 	return err
 }
 
-const operatorSessionsDelete = `-- name: OperatorSessionsDelete :exec
-WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = $1 AND c.operator_id = $2::uuid)
-DELETE FROM web_sessions s WHERE s.tenant_id = $1 AND s.operator_id = $2::uuid
+const operatorSessionsDelete = `-- name: OperatorSessionsDelete :many
+WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = $1 AND c.operator_id = $2::uuid),
+deleted AS (
+    DELETE FROM web_sessions s WHERE s.tenant_id = $1 AND s.operator_id = $2::uuid
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
 `
 
 type OperatorSessionsDeleteParams struct {
@@ -67,10 +71,91 @@ type OperatorSessionsDeleteParams struct {
 	OperatorID uuid.UUID
 }
 
-// Deletes the browser sessions and login codes that act as an operator.
-func (q *Queries) OperatorSessionsDelete(ctx context.Context, db DBTX, arg *OperatorSessionsDeleteParams) error {
-	_, err := db.Exec(ctx, operatorSessionsDelete, arg.TenantID, arg.OperatorID)
+// Deletes the browser sessions and login codes that act as an operator, and
+// returns the sessions that were not over.
+func (q *Queries) OperatorSessionsDelete(ctx context.Context, db DBTX, arg *OperatorSessionsDeleteParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, operatorSessionsDelete, arg.TenantID, arg.OperatorID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var session_id uuid.UUID
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const refusedLoginCount = `-- name: RefusedLoginCount :one
+INSERT INTO refused_logins AS r (tenant_id, about) VALUES ($1, $2)
+ON CONFLICT (tenant_id, about) DO UPDATE SET
+    logins = CASE WHEN r.since > now() - interval '1 hour' THEN r.logins + 1 ELSE 1 END,
+    since = CASE WHEN r.since > now() - interval '1 hour' THEN r.since ELSE now() END
+RETURNING r.logins
+`
+
+type RefusedLoginCountParams struct {
+	TenantID uuid.UUID
+	About    string
+}
+
+// Counts one more refused login, and returns how many there are in this hour.
+func (q *Queries) RefusedLoginCount(ctx context.Context, db DBTX, arg *RefusedLoginCountParams) (int32, error) {
+	row := db.QueryRow(ctx, refusedLoginCount, arg.TenantID, arg.About)
+	var logins int32
+	err := row.Scan(&logins)
+	return logins, err
+}
+
+const refusedLoginsPrune = `-- name: RefusedLoginsPrune :exec
+DELETE FROM refused_logins r WHERE r.tenant_id = $1 AND r.since < now() - interval '1 day'
+`
+
+func (q *Queries) RefusedLoginsPrune(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+	_, err := db.Exec(ctx, refusedLoginsPrune, tenantID)
 	return err
+}
+
+const tokenSessionsDelete = `-- name: TokenSessionsDelete :many
+WITH deleted AS (
+    DELETE FROM web_sessions s WHERE s.tenant_id = $1 AND s.token_id = $2::uuid
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
+`
+
+type TokenSessionsDeleteParams struct {
+	TenantID uuid.UUID
+	TokenID  uuid.UUID
+}
+
+// Deletes the browser sessions that act as a token, and returns those that were
+// not over.
+func (q *Queries) TokenSessionsDelete(ctx context.Context, db DBTX, arg *TokenSessionsDeleteParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, tokenSessionsDelete, arg.TenantID, arg.TokenID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var session_id uuid.UUID
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webSessionDelete = `-- name: WebSessionDelete :execrows
@@ -228,11 +313,15 @@ func (q *Queries) WebSessions(ctx context.Context, db DBTX, arg *WebSessionsPara
 	return items, nil
 }
 
-const webSessionsPrune = `-- name: WebSessionsPrune :exec
-DELETE FROM web_sessions s
-WHERE s.tenant_id = $1
-    AND (s.expires_at <= now() OR s.session_id IN (
-        SELECT o.session_id FROM web_sessions o WHERE o.tenant_id = $1 AND o.person = $2 ORDER BY o.session_id DESC OFFSET $3))
+const webSessionsPrune = `-- name: WebSessionsPrune :many
+WITH deleted AS (
+    DELETE FROM web_sessions s
+    WHERE s.tenant_id = $1
+        AND (s.expires_at <= now() OR s.session_id IN (
+            SELECT o.session_id FROM web_sessions o WHERE o.tenant_id = $1 AND o.person = $2 ORDER BY o.session_id DESC OFFSET $3))
+    RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
+)
+SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
 `
 
 type WebSessionsPruneParams struct {
@@ -241,8 +330,24 @@ type WebSessionsPruneParams struct {
 	Keep     int32
 }
 
-// Deletes the sessions that are over, and all but the newest of a person.
-func (q *Queries) WebSessionsPrune(ctx context.Context, db DBTX, arg *WebSessionsPruneParams) error {
-	_, err := db.Exec(ctx, webSessionsPrune, arg.TenantID, arg.Person, arg.Keep)
-	return err
+// Deletes the sessions that are over, and all but the newest of a person. Returns
+// those that were not over.
+func (q *Queries) WebSessionsPrune(ctx context.Context, db DBTX, arg *WebSessionsPruneParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, webSessionsPrune, arg.TenantID, arg.Person, arg.Keep)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var session_id uuid.UUID
+		if err := rows.Scan(&session_id); err != nil {
+			return nil, err
+		}
+		items = append(items, session_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

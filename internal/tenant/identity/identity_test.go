@@ -53,7 +53,7 @@ func issue(t *testing.T, db postgres.Begins, tenant envelope.TenantID, g identit
 func revoke(t *testing.T, db postgres.Begins, tenant envelope.TenantID, id identity.TokenID) error {
 	t.Helper()
 	return postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) error {
-		return identity.Revoke(t.Context(), tx, tenant, id)
+		return identity.Revoke(t.Context(), tx, tenant, id, "ana")
 	})
 }
 

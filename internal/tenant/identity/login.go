@@ -107,39 +107,49 @@ func (a *Authenticator) flow(ctx context.Context, tenant envelope.TenantID, id s
 // The issuer is the one that the browser says it comes from; "" if it says none.
 // Whether the browser is the one that began the login, its caller has verified.
 // The error is fault.Denied for a login that the issuer, or the provider's rules,
-// do not allow.
+// do not allow. Without a code the issuer refused it.
 func (a *Authenticator) FinishLogin(ctx context.Context, in Login, code, issuer string, client WebClient, from Visitor, now time.Time) (OpenedSession, error) {
-	p, flow, err := a.flow(ctx, in.Tenant, in.Provider, client, now)
-	if err != nil {
-		return OpenedSession{}, err
+	who, subject, err := a.identify(ctx, in, code, issuer, client, now)
+	if err == nil && who.Role == "" {
+		err = errNoRole
 	}
-	if issuer != "" && issuer != p.Issuer {
-		return OpenedSession{}, errLogin(errors.New("another issuer answered than the one that was asked"))
+	if err != nil {
+		who.Tenant = in.Tenant
+		return OpenedSession{}, a.refuse(ctx, refusal{who: who, provider: in.Provider, subject: subject, via: ViaOIDC, from: from}, err)
+	}
+	return a.openFor(ctx, holder{Principal: who}, ViaOIDC, from, now)
+}
+
+// identify returns who logs in at an issuer, and how the issuer calls the person,
+// as far as it vouches for that.
+func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer string, client WebClient, now time.Time) (who Principal, subject string, err error) {
+	p, flow, err := a.flow(ctx, in.Tenant, in.Provider, client, now)
+	switch {
+	case err != nil:
+		return who, "", err
+	case code == "":
+		return who, "", errLogin(errors.New("the issuer refused the login"))
+	case issuer != "" && issuer != p.Issuer:
+		return who, "", errLogin(errors.New("another issuer answered than the one that was asked"))
 	}
 	got, err := flow.Exchange(oidc.ClientContext(ctx, a.issuers.client(p.Issuer)), code, oauth2.VerifierOption(in.Verifier))
 	if err != nil {
-		return OpenedSession{}, errLogin(exchangeError(err))
+		return who, "", errLogin(exchangeError(err))
 	}
 	text, ok := got.Extra("id_token").(string)
 	if !ok {
-		return OpenedSession{}, errLogin(errors.New("the issuer gave no token of identity"))
+		return who, "", errLogin(errors.New("the issuer gave no token of identity"))
 	}
 	// The token is for the web client, in place of the audience of other programs.
 	p.Audience = p.WebClientID
 	said, err := a.verifyLogin(ctx, p, text, in.Nonce, now)
 	if err != nil {
-		return OpenedSession{}, err
+		return who, "", err
 	}
-	who, err := postgres.InTxReturning(ctx, a.db, postgres.API(in.Tenant), func(tx pgx.Tx) (Principal, error) {
+	who, err = postgres.InTxReturning(ctx, a.db, postgres.API(in.Tenant), func(tx pgx.Tx) (Principal, error) {
 		return logIn(ctx, tx, tenantProvider{p, in.Tenant}, said)
 	})
-	if err == nil && who.Role == "" {
-		err = errNoRole
-	}
-	if err != nil {
-		return OpenedSession{}, err
-	}
-	return a.openFor(ctx, holder{Principal: who}, ViaOIDC, from, now)
+	return who, said.subject, err
 }
 
 // verifyLogin returns what an issuer's token says, if the issuer signed it for

@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -113,11 +114,11 @@ type holder struct {
 // that was shown is used up.
 func (a *Authenticator) open(ctx context.Context, via Via, from Visitor, now time.Time, find func(pgx.Tx) (holder, error)) (OpenedSession, error) {
 	of, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), find)
-	if err != nil {
-		return OpenedSession{}, err
+	if err == nil && of.Role == RoleAgent {
+		err = fault.Coded(wire.CodeAgentToken, fault.Denied, "an agent's token opens no session: agents send it with every request; log in as a person")
 	}
-	if of.Role == RoleAgent {
-		return OpenedSession{}, fault.Coded(wire.CodeAgentToken, fault.Denied, "an agent's token opens no session: agents send it with every request; log in as a person")
+	if err != nil {
+		return OpenedSession{}, a.refuse(ctx, refusal{who: of.Principal, via: via, from: from}, err)
 	}
 	return a.openFor(ctx, of, via, from, now)
 }
@@ -157,20 +158,34 @@ func (a *Authenticator) lookUpSession(ctx context.Context, text string, _ time.T
 	return who, who.Browser.IdleAt, err
 }
 
-// EndSession ends the browser session of a secret. One that is over already is
-// no error.
-func (a *Authenticator) EndSession(ctx context.Context, text string) error {
+// LogOut ends the browser session of a secret. One that is over already is no
+// error.
+func (a *Authenticator) LogOut(ctx context.Context, text string) error {
+	return a.endSession(ctx, text, endLogout)
+}
+
+// ReplaceSession is LogOut for a browser that has another session now.
+func (a *Authenticator) ReplaceSession(ctx context.Context, text string) error {
+	return a.endSession(ctx, text, endReplaced)
+}
+
+func (a *Authenticator) endSession(ctx context.Context, text string, why sessionEnd) error {
 	secret, err := parseSecret(text, func(kind string) bool { return kind == sessionKind })
 	if err != nil {
 		return nil // the browser forgets it, and there is nothing else to do
 	}
-	id, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (uuid.UUID, error) {
-		return endSession(ctx, tx, secret.hash())
+	who, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (Principal, error) {
+		return sessionHolder(ctx, tx, secret.hash())
 	})
-	if err == nil && id != uuid.Nil {
-		a.Forget(TokenID(id))
+	if errors.Is(err, ErrToken) {
+		// Nobody is logged in with it, which may change: an issuer may come back.
+		return postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return deleteOver(ctx, tx, secret.hash()) })
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	a.Forget(TokenID(who.Browser.ID))
+	return postgres.InTx(ctx, a.db, postgres.API(who.Tenant), func(tx pgx.Tx) error { return deleteOpen(ctx, tx, who, why) })
 }
 
 // NewLoginCode makes a code that opens one browser session for whoever shows a

@@ -39,6 +39,14 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 	return id, violations.Fault(dbsqlc.New().OperatorInsert(ctx, tx, p))
 }
 
+// endOf returns what ends the sessions of a person who is set so.
+func endOf(o Operator) sessionEnd {
+	if o.Disabled {
+		return endDisabled
+	}
+	return endLoginChanged
+}
+
 // PutOperator sets what can be set of a person of the tenant of who asks, in a
 // transaction of its scope. One that logs in otherwise than before has no role
 // of its last login any more. One that logs in otherwise or is disabled has no
@@ -59,7 +67,11 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 			return err
 		}
 		if o.Disabled || was.Issuer != o.Issuer || was.Subject != o.Subject { // who is logged in may be somebody else
-			if err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID}); err != nil {
+			ended, err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID})
+			if err != nil {
+				return err
+			}
+			if err := recordEnds(ctx, tx, by.Tenant, by.Actor(), endOf(o), ended...); err != nil {
 				return err
 			}
 		}
@@ -107,9 +119,10 @@ func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t
 
 // logIn finds the person that verified claims are of, in a transaction of the
 // provider's tenant, and makes one of somebody who comes for the first time.
-// fault.Denied says that the person may do nothing here. So does a principal
-// without a role: that the issuer took the role away is then written down,
-// which an error would undo.
+// fault.Denied says that the person may do nothing here; the principal that comes
+// with it has no role, and names the person if it is known. So does a principal
+// without a role and without an error: that the issuer took the role away is then
+// written down, which an error would undo.
 func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Principal, error) {
 	if err := p.admits(c); err != nil {
 		return Principal{}, err
@@ -123,9 +136,9 @@ func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Princip
 	name, email, role := c.shownName(), c.verifiedEmail(), p.roleOf(c)
 	switch {
 	case !known && role == "":
-		return Principal{}, errNoRole
+		return Principal{Tenant: p.tenant}, errNoRole
 	case known && found.DisabledAt != nil:
-		return Principal{}, errDisabled
+		return Principal{Tenant: p.tenant, Operator: found.OperatorID}, errDisabled
 	case !known || found.Name != name || postgres.OrZero(found.Email) != email || postgres.OrZero(found.Role) != string(role):
 		id, err := uuid.NewV7()
 		if err != nil {
@@ -140,7 +153,7 @@ func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Princip
 		found = dbsqlc.OperatorByLoginRow(made)
 	}
 	if found.DisabledAt != nil {
-		return Principal{}, errDisabled
+		return Principal{Tenant: p.tenant, Operator: found.OperatorID}, errDisabled
 	}
 	person := Operator{ID: found.OperatorID, Name: found.Name, Role: Role(postgres.OrZero(found.Role)), RoleSet: Role(postgres.OrZero(found.RoleSet))}
 	return person.principal(p.tenant), nil

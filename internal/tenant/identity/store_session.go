@@ -17,10 +17,23 @@ import (
 )
 
 // tokenHolder finds the holder of a token by its hash. The error is ErrToken for
-// one that is not valid.
+// one that is not valid; the holder then names the token, if it ever was valid.
 func tokenHolder(ctx context.Context, tx pgx.Tx, hash []byte) (holder, error) {
 	who, until, err := lookUp(ctx, tx, hash)
+	if errors.Is(err, ErrToken) {
+		who, err = formerToken(ctx, tx, hash)
+	}
 	return holder{who, hash, until}, err
+}
+
+// formerToken returns ErrToken, and the token of a hash that is not valid any
+// more. The function looks across tenants; sqlc does not see its columns.
+func formerToken(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, error) {
+	var tenant, token uuid.UUID
+	if err := tx.QueryRow(ctx, "SELECT tenant_id, token_id FROM token_of($1)", hash).Scan(&tenant, &token); err != nil {
+		return Principal{}, postgres.Found(err, ErrToken)
+	}
+	return Principal{Tenant: envelope.TenantID(tenant), Token: TokenID(token)}, ErrToken
 }
 
 // personHolder is a person as the functions of login codes and sessions return
@@ -30,21 +43,27 @@ func personHolder(tenant uuid.UUID, operator *uuid.UUID, name, role *string) hol
 	return holder{Principal: person.principal(envelope.TenantID(tenant))}
 }
 
-// redeemCode uses up a login code, and returns whom it is for. The function looks
-// across tenants; sqlc does not see its columns.
+// redeemCode uses up a login code, and returns whom it is for; with ErrToken whom
+// it was for, if there is such a code. The function looks across tenants; sqlc
+// does not see its columns.
 func redeemCode(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (holder, error) {
-	const query = "SELECT tenant_id, token_hash, operator_id, operator_name, operator_role FROM redeem_login_code($1)"
+	const query = "SELECT tenant_id, token_hash, operator_id, operator_name, operator_role, valid FROM redeem_login_code($1)"
 	var tenant uuid.UUID
 	var token []byte
 	var operator *uuid.UUID
 	var name, role *string
-	if err := tx.QueryRow(ctx, query, hash[:]).Scan(&tenant, &token, &operator, &name, &role); err != nil {
+	var valid bool
+	if err := tx.QueryRow(ctx, query, hash[:]).Scan(&tenant, &token, &operator, &name, &role, &valid); err != nil {
 		return holder{}, postgres.Found(err, ErrToken)
 	}
+	of, err := personHolder(tenant, operator, name, role), error(nil)
 	if token != nil {
-		return tokenHolder(ctx, tx, token)
+		of, err = tokenHolder(ctx, tx, token)
 	}
-	return personHolder(tenant, operator, name, role), nil
+	if err == nil && !valid {
+		err = ErrToken
+	}
+	return of, err
 }
 
 // sessionHolder finds whom a browser session is of. The error is ErrToken for a
@@ -71,19 +90,32 @@ func sessionHolder(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (Prin
 	return of.Principal, nil
 }
 
-// endSession deletes a browser session by its hash, and returns its id; zero if
-// it was not there.
-func endSession(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (id uuid.UUID, err error) {
-	err = tx.QueryRow(ctx, "SELECT session_id FROM end_web_session($1)", hash[:]).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = nil
+// deleteOver deletes a browser session that is over, by its hash.
+func deleteOver(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) error {
+	_, err := tx.Exec(ctx, "SELECT end_web_session($1)", hash[:])
+	return err
+}
+
+// deleteOpen ends the browser session of a principal, in a transaction of its
+// scope, unless another transaction was first.
+func deleteOpen(ctx context.Context, tx pgx.Tx, who Principal, why sessionEnd) error {
+	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{TenantID: uuid.UUID(who.Tenant), SessionID: who.Browser.ID, Person: who.Person()})
+	if err != nil || n == 0 {
+		return err
 	}
-	return id, err
+	return recordEnds(ctx, tx, who.Tenant, who.Actor(), why, who.Browser.ID)
 }
 
 func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder, via Via, from Visitor) error {
 	q, person, tenant := dbsqlc.New(), of.Person(), uuid.UUID(of.Tenant)
-	if err := q.WebSessionsPrune(ctx, tx, &dbsqlc.WebSessionsPruneParams{TenantID: tenant, Person: person, Keep: maxSessions - 1}); err != nil {
+	if err := q.RefusedLoginsPrune(ctx, tx, tenant); err != nil {
+		return err
+	}
+	ended, err := q.WebSessionsPrune(ctx, tx, &dbsqlc.WebSessionsPruneParams{TenantID: tenant, Person: person, Keep: maxSessions - 1})
+	if err != nil {
+		return err
+	}
+	if err := recordEnds(ctx, tx, of.Tenant, of.Actor(), endTooMany, ended...); err != nil {
 		return err
 	}
 	hash, is := made.Secret.hash(), made.Principal.Browser
@@ -96,7 +128,10 @@ func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder
 	} else {
 		p.TokenID = new(uuid.UUID(of.Token))
 	}
-	return q.WebSessionInsert(ctx, tx, p)
+	if err := q.WebSessionInsert(ctx, tx, p); err != nil {
+		return err
+	}
+	return recordStart(ctx, tx, made.Principal, via, from)
 }
 
 func insertCode(ctx context.Context, tx pgx.Tx, of holder, hash [sha256.Size]byte, expiresAt time.Time) error {
@@ -156,7 +191,10 @@ func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) e
 	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{
 		TenantID: uuid.UUID(by.Tenant), SessionID: id, Person: by.Person(), TokenID: by.ownSessions(),
 	})
-	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such session of yours"))
+	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "no such session of yours")); err != nil {
+		return err
+	}
+	return recordEnds(ctx, tx, by.Tenant, by.Actor(), endByPerson, id)
 }
 
 // loginTenant finds the tenant of a name; without a name the only one. The id is

@@ -236,11 +236,18 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 // Revoke ends a token's validity, in a transaction of its tenant's scope.
 // Whoever has shown it lately may still be let in for CacheFor. A token that
 // is not there, or revoked already, is fault.NotFound; the last owner's is
-// fault.Conflict.
-func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) error {
+// fault.Conflict. The browser sessions that act as the token end with it.
+func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, by envelope.Actor) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
-		return postgres.Affected(n, err, errNoToken(id))
+		if err := postgres.Affected(n, err, errNoToken(id)); err != nil {
+			return err
+		}
+		ended, err := dbsqlc.New().TokenSessionsDelete(ctx, tx, &dbsqlc.TokenSessionsDeleteParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+		if err != nil {
+			return err
+		}
+		return recordEnds(ctx, tx, tenant, by, endTokenRevoked, ended...)
 	})
 }
 

@@ -82,10 +82,11 @@ func finishLogin(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	code := c.Query.Get("code")
 	if len(c.Query["code"]) != 1 || c.Query.Get("error") != "" {
-		return fault.Coded(wire.CodeLoginRefused, fault.Denied, "the issuer refused the login")
+		code = "" // the issuer refused the login
 	}
-	made, err := c.Auth.FinishLogin(c.R.Context(), in.Login, c.Query.Get("code"), c.Query.Get("iss"), client, c.Visitor(), time.Now())
+	made, err := c.Auth.FinishLogin(c.R.Context(), in.Login, code, c.Query.Get("iss"), client, c.Visitor(), time.Now())
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 // and ends the one that it had, whose secret is empty if it had none.
 func keepSession(c *request.Call, made identity.OpenedSession, old string) error {
 	if old != "" {
-		if err := c.Auth.EndSession(c.R.Context(), old); err != nil {
+		if err := c.Auth.ReplaceSession(c.R.Context(), old); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func CloseSession(c *request.Call) error {
 		return err
 	}
 	if secret, err := c.Browser.Secret(c.R); err == nil && secret != "" {
-		if err := c.Auth.EndSession(c.R.Context(), secret); err != nil {
+		if err := c.Auth.LogOut(c.R.Context(), secret); err != nil {
 			return err
 		}
 	}

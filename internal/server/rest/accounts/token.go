@@ -154,7 +154,7 @@ func RevokeToken(c *request.Call) error {
 		if err != nil {
 			return err
 		}
-		return identity.Revoke(ctx, tx, c.By.Tenant, id)
+		return identity.Revoke(ctx, tx, c.By.Tenant, id, c.By.Actor())
 	})
 	if err == nil {
 		c.Auth.Forget(id)
