@@ -205,12 +205,10 @@ func (q question) choice(code string, shares []float64, calibration Calibration,
 	at := q.index(code)
 	out := Choice{Question: q.name, Code: code, Value: q.codes[at].value, Weight: halfWeight}
 	switch {
-	case shares == nil && calibrated && calibration.Fixed > 0:
-		out.Shares, out.Weight, out.Calibrated = spread(calibration.Fixed, at, len(q.codes)), calibration.Weight, true
+	case calibrated && (shares != nil || calibration.Fixed > 0):
+		out.Shares, out.Weight, out.Calibrated = calibration.believed(shares, at, len(q.codes)), calibration.Weight, true
 	case shares == nil:
 		out.Shares = spread(Fixed, at, len(q.codes))
-	case calibrated:
-		out.Shares, out.Weight, out.Calibrated = temper(shares, calibration.Temperature), calibration.Weight, true
 	default:
 		out.Shares = capped(shares, Cap)
 	}

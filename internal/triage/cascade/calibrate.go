@@ -4,7 +4,9 @@ import (
 	"bytes"
 	_ "embed" // the calibrations
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 )
 
 //go:embed calibration.json
@@ -40,6 +42,9 @@ func ReadCalibrations(data []byte) (Calibrations, error) {
 	if err := decoder.Decode(&all); err != nil {
 		return nil, fmt.Errorf("read the calibrations: %w", err)
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read the calibrations: something stands behind them")
+	}
 	for prompt, models := range all {
 		for name, questions := range models {
 			for question, c := range questions {
@@ -56,4 +61,52 @@ func ReadCalibrations(data []byte) (Calibrations, error) {
 func (c Calibrations) of(prompt, model, question string) (Calibration, bool) {
 	one, ok := c[prompt][model][question]
 	return one, ok
+}
+
+// believed returns how far each of n codes is believed if the model chose the one
+// at a place, with these shares or without any.
+func (c Calibration) believed(shares []float64, at, n int) []float64 {
+	if shares == nil {
+		return spread(c.Fixed, at, n)
+	}
+	return temper(shares, c.Temperature)
+}
+
+// Raw returns calibrations of a model that change nothing, to measure how sure it
+// is: with them, the shares of a choice are those of the model. They are not for
+// deciding.
+func Raw(model string) Calibrations {
+	all := Calibrations{}
+	for _, tier := range Tiers() {
+		s := specOf(tier)
+		questions := map[string]Calibration{}
+		for _, q := range s.questions {
+			questions[q.name] = Calibration{Temperature: 1, Weight: halfWeight, Examples: 1}
+		}
+		all[s.version] = map[string]map[string]Calibration{model: questions}
+	}
+	return all
+}
+
+// Prompt returns the version of what a tier is asked.
+func Prompt(tier Tier) string { return specOf(tier).version }
+
+// Questions returns the names of the questions of a tier.
+func Questions(tier Tier) []string {
+	var names []string
+	for _, q := range specOf(tier).questions {
+		names = append(names, q.name)
+	}
+	return names
+}
+
+// Values returns what the answers to a question of a tier stand for, in the order
+// of the shares of a choice.
+func Values(tier Tier, question string) []string {
+	q, _ := specOf(tier).question(question)
+	var values []string
+	for _, c := range q.codes {
+		values = append(values, c.value)
+	}
+	return values
 }

@@ -59,7 +59,7 @@ func (m *merged) show(r Reply) {
 		m.prediction.NeedsAttention = true
 		return
 	}
-	m.attend(min(shares[0], probability(m.prediction.Attention, 0.5)), c.weight())
+	m.attend(c, min(shares[0], probability(m.prediction.Attention, 0.5)))
 	m.dismiss(c, shares[1])
 }
 
@@ -84,7 +84,7 @@ func (m *merged) understand(r Reply) {
 	shares := c.believed()
 	m.prioritise(c, q, shares)
 	needs := shares[q.valueIndex(string(classify.Urgent))] + shares[q.valueIndex(string(classify.NeedsResponse))]
-	m.attend(needs, c.weight())
+	m.attend(c, needs)
 	if c.Code == "U" || c.Code == "N" {
 		out.NeedsAttention, m.away = true, false
 		return
@@ -126,7 +126,7 @@ func (m *merged) score(r Reply) {
 	m.used = true
 	shares := c.believed()
 	high, middle, low := q.index("H"), q.index("M"), q.index("L")
-	m.attend(shares[high]+shares[middle]/2, c.weight())
+	m.attend(c, shares[high]+shares[middle]/2)
 	switch c.Code {
 	case "H":
 		m.prediction.NeedsAttention, m.away = true, false
@@ -135,9 +135,12 @@ func (m *merged) score(r Reply) {
 	}
 }
 
-// attend takes over a probability that the message needs its owner. Where it says
-// what was known, the surer of the two counts.
-func (m *merged) attend(said, weight float64) {
+// attend takes over the probability that an answer gives for the message to need
+// its owner. Where it says what was known, the surer of the two counts.
+func (m *merged) attend(c Choice, said float64) {
+	if !c.Calibrated {
+		said = max(1-Cap, min(Cap, said))
+	}
 	out := &m.prediction
 	was := probability(out.Attention, 0.5)
 	switch {
@@ -146,7 +149,7 @@ func (m *merged) attend(said, weight float64) {
 	case was > 0.5 && said > 0.5:
 		out.Attention = max(was, said)
 	default:
-		out.Attention = mean(was, said, weight)
+		out.Attention = mean(was, said, c.weight())
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	maxShown   = 1200
 )
 
-// question returns what a tier asks about messages. All but the messages is the
+// ask returns what a tier asks about messages. All but the messages is the
 // same for every question of the tier; they come last.
 func (s spec) ask(pack []Mail) (model.Question, error) {
 	system, err := prompts.ReadFile("prompts/" + s.version + ".txt")
@@ -78,9 +78,9 @@ func withoutBrackets(r rune) rune {
 		return '\''
 	case '„', '“', '”', '‟', '«', '»':
 		return '"'
-	case '<', '≪', '⋘', '≺', '⪡', '⪻', '˂', 'ᐸ', '⟵', '\\':
+	case '<', '≮', '≪', '⋘', '≺', '⪡', '⪻', '˂', 'ᐸ':
 		return '('
-	case '>', '≫', '⋙', '≻', '⪢', '⪼', '˃', 'ᐳ':
+	case '>', '≯', '≫', '⋙', '≻', '⪢', '⪼', '˃', 'ᐳ':
 		return ')'
 	case '\t':
 		return ' '

@@ -117,15 +117,19 @@ func (k known) needsResponse() bool {
 }
 
 // Reasons returns for each tier why it is asked about a message, or is not, by
-// the replies that there are.
+// the replies of the tiers before it.
 func Reasons(m Mail) []Reason {
-	k := known{Mail: m, merged: Merge(m.Prediction, m.Replies), replies: current(m.Replies)}
-	k.merged.Attention = probability(k.merged.Attention, 0.5)
 	var reasons []Reason
+	var before []Reply
 	for _, tier := range Tiers() {
+		k := known{Mail: m, merged: Merge(m.Prediction, before), replies: current(before)}
+		k.merged.Attention = probability(k.merged.Attention, 0.5)
 		rows := wantedRows(tier)
 		row := rows[slices.IndexFunc(rows, func(r wantedRow) bool { return r.holds(k) })]
 		reasons = append(reasons, Reason{Tier: tier, Asked: row.ask, Rule: row.rule, Because: row.because})
+		if r, ok := current(m.Replies)[tier]; ok {
+			before = append(before, r)
+		}
 	}
 	return reasons
 }
