@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/schema"
@@ -10,7 +11,7 @@ import (
 
 // check returns an answer that can be believed to be one to the question, by the
 // model, on the whole of the prompt.
-func (s *Server) check(ctx context.Context, q Question, r reply) (Answer, error) {
+func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answer, error) {
 	switch {
 	case r.remote:
 		return Answer{}, refuse(RefusedAnswer, "the answer says that it was made elsewhere")
@@ -18,12 +19,14 @@ func (s *Server) check(ctx context.Context, q Question, r reply) (Answer, error)
 		return Answer{}, fail(Cut, "the answer was cut at its greatest length")
 	case r.finish != "stop":
 		return Answer{}, fail(Invalid, "the answer did not end by itself")
-	case r.model != s.model:
+	case !sameModel(r.model, s.model) && k.answers != anyName && (k.answers == "" || r.model != k.answers):
 		return Answer{}, fail(WrongModel, "another model answered")
-	case r.prompt <= 0:
-		return Answer{}, fail(Invalid, "the answer does not say how many tokens the prompt had")
-	case r.prompt+r.completion >= s.Context():
+	case r.prompt <= 0 || r.completion <= 0:
+		return Answer{}, fail(Invalid, "the answer does not say how many tokens it and the prompt have")
+	case r.prompt+r.completion >= k.context:
 		return Answer{}, fail(TooLong, "the prompt filled the context, so that it may have been cut")
+	case r.prompt < k.leastTokens(q):
+		return Answer{}, fail(TooLong, "the server counted fewer tokens than the prompt has, so that it was cut")
 	}
 	if err := valid(ctx, q.Schema, []byte(r.text)); err != nil {
 		return Answer{}, err
@@ -56,4 +59,27 @@ func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 		return fail(Invalid, "the answer does not fit the schema")
 	}
 	return nil
+}
+
+// slack is how many more letters a token may have than in English prose, of
+// which most tokenizers have the longest tokens.
+const slack = 1.5
+
+// leastTokens returns fewer tokens than a prompt can have: English prose has
+// about the most letters a token, and runs of one letter, which have more, count
+// as one.
+func (k *known) leastTokens(q Question) int {
+	return int(float64(letters(q.System)+letters(q.User)) / (slack * k.lettersPerToken))
+}
+
+// letters counts the runes of a text, runs of the same one as one.
+func letters(text string) int {
+	n, before := 0, utf8.RuneError
+	for _, r := range text {
+		if r != before || r == utf8.RuneError {
+			n++
+		}
+		before = r
+	}
+	return n
 }

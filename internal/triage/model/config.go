@@ -1,6 +1,9 @@
 package model
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+)
 
 // Tiers returns the names of the tiers that a configuration may give a model, in
 // the order in which they are asked.
@@ -25,6 +28,8 @@ type ServerConfig struct {
 	// Slots is how many questions the server answers at once; 0 is what it says
 	// itself, or 1.
 	Slots int
+	// Resolver looks the name in URL up; nil is the resolver of the machine.
+	Resolver *net.Resolver
 }
 
 // TierConfig is the model of a tier.

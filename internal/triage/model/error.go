@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Kind is why a question has no answer.
 type Kind string
@@ -36,6 +39,11 @@ type Error struct {
 	// Refusal is what a Remote error refused; empty else.
 	Refusal Refusal
 	cause   error
+	// answered says that the server answered, if only to refuse.
+	answered bool
+	// abandoned says that the caller's context ended, which says nothing of the
+	// server.
+	abandoned bool
 }
 
 // Refusal is what would have had a question answered elsewhere.
@@ -64,3 +72,9 @@ func (e *Error) Unwrap() error { return e.cause }
 func fail(kind Kind, why string) *Error { return &Error{Kind: kind, Why: why} }
 
 func refuse(what Refusal, why string) *Error { return &Error{Kind: Remote, Refusal: what, Why: why} }
+
+// asError returns the *Error in an error, or nil.
+func asError(err error) *Error {
+	e, _ := errors.AsType[*Error](err)
+	return e
+}

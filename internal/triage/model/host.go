@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -22,27 +25,52 @@ const (
 	connectTimeout = 2 * time.Second
 	// maxAnswer bounds what is read of an answer, in bytes.
 	maxAnswer = 2 << 20
+	// openFor is how long a breaker holds questions back before one is let
+	// through to see whether the server is there again, and failures how many
+	// have to fail in a row for that.
+	openFor  = 15 * time.Second
+	failures = 3
 )
 
-// host is a server: its connections, and the slots that all its models share.
+// errSlow is the cause of a call that took longer than it may.
+var errSlow = errors.New("the server did not answer in time")
+
+// host is a server: its connections, and what all its models share.
 type host struct {
-	name   string
-	base   *url.URL
-	client *http.Client
-	slots  *semaphore.Weighted
+	name    string
+	url     string
+	base    *url.URL
+	client  *http.Client
+	breaker *gobreaker.CircuitBreaker[struct{}]
+	// fixed says that the configuration sets the number of slots.
+	fixed bool
+	slots atomic.Pointer[slots]
+	limit limits
 }
 
-func newHost(name string, c ServerConfig) (*host, error) {
+// slots bounds the questions that a server is asked at once.
+type slots struct {
+	*semaphore.Weighted
+	count int
+}
+
+func newHost(name string, c ServerConfig, l limits) (*host, error) {
 	base, transport, err := c.transport()
 	if err != nil {
 		return nil, err
 	}
 	// A compressed answer could be many times what the limit counts.
 	transport.DisableCompression = true
-	return &host{
-		name: name, base: base, client: safehttp.NewClient(transport, 0),
-		slots: semaphore.NewWeighted(int64(max(c.Slots, 1))),
-	}, nil
+	h := &host{name: name, url: c.URL, base: base, client: safehttp.NewClient(transport, 0), fixed: c.Slots > 0, limit: l}
+	h.slots.Store(&slots{semaphore.NewWeighted(int64(max(c.Slots, 1))), max(c.Slots, 1)})
+	h.breaker = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:  1,
+		Timeout:      l.openFor,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failures },
+		IsSuccessful: func(err error) bool { e := asError(err); return e == nil || e.Kind != Unavailable },
+		IsExcluded:   func(err error) bool { e := asError(err); return e != nil && e.abandoned },
+	})
+	return h, nil
 }
 
 // transport returns a server's base address and a transport that connects to
@@ -50,27 +78,74 @@ func newHost(name string, c ServerConfig) (*host, error) {
 func (c ServerConfig) transport() (*url.URL, *http.Transport, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return nil, nil, errors.New("url must be http://, https:// or unix:// and an address")
+		return nil, nil, errors.New("url cannot be read")
 	}
-	if u.Scheme == "unix" {
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
 		return &url.URL{Scheme: "http", Host: "localhost", Path: "/"}, safehttp.UnixTransport(u.Path, connectTimeout), nil
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, nil, errors.New("url must be http:// or https:// and an address, such as http://127.0.0.1:8080, or unix:// and an absolute path")
 	}
 	base := *u
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/v1") + "/"
-	guard := safehttp.Guard{Networks: slices.Concat(safehttp.Loopback(), c.Networks), NetworksOnly: true, ConnectTimeout: connectTimeout}
+	guard := safehttp.Guard{
+		Networks: slices.Concat(safehttp.Loopback(), c.Networks), NetworksOnly: true, ConnectTimeout: connectTimeout, Resolver: c.Resolver,
+	}
 	return &base, guard.Transport(), guard.Check()
+}
+
+// setSlots sets how many questions the server takes at once, by what it says
+// itself. Questions that are in flight give their slots back to the old number.
+func (h *host) setSlots(n int) {
+	const most = 256 // which no server means
+	if n = min(n, most); !h.fixed && n > 0 && n != h.slots.Load().count {
+		h.slots.Store(&slots{semaphore.NewWeighted(int64(n)), n})
+	}
+}
+
+// acquire takes a slot, and returns what gives it back.
+func (h *host) acquire(ctx context.Context) (release func(), err error) {
+	s := h.slots.Load()
+	if err := s.Acquire(ctx, 1); err != nil {
+		return nil, &Error{Kind: Unavailable, Why: "no slot of the server was free in time", cause: err, abandoned: true}
+	}
+	return func() { s.Release(1) }, nil
+}
+
+// guarded makes a call unless the server's breaker is open.
+func (h *host) guarded(call func() error) error {
+	_, err := h.breaker.Execute(func() (struct{}, error) { return struct{}{}, call() })
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return fail(Unavailable, "the server failed several times in a row; its circuit breaker is open")
+	}
+	return err
 }
 
 // get reads a JSON document. Its error is an *Error.
 func (h *host) get(ctx context.Context, path string, into any) error {
-	status, body, err := h.do(ctx, http.MethodGet, path, nil)
+	return h.read(ctx, http.MethodGet, path, nil, into)
+}
+
+// post reads the JSON document that answers another. Its error is an *Error.
+func (h *host) post(ctx context.Context, path string, document, into any) error {
+	body, err := json.Marshal(document)
+	if err != nil {
+		return &Error{Kind: Invalid, Why: "the request cannot be written", cause: err}
+	}
+	return h.read(ctx, http.MethodPost, path, body, into)
+}
+
+func (h *host) read(ctx context.Context, method, path string, body []byte, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.limit.identify, errSlow)
+	defer cancel()
+	status, text, err := h.do(ctx, method, path, body)
 	switch {
 	case err != nil:
 		return err
 	case status != http.StatusOK:
 		return failStatus(status)
-	case json.Unmarshal(body, into) != nil:
-		return fail(Invalid, "the server answered with something else than JSON")
+	case json.Unmarshal(text, into) != nil:
+		return &Error{Kind: Unavailable, Why: "the server answered with something else than JSON", answered: true}
 	}
 	return nil
 }
@@ -88,7 +163,7 @@ func (h *host) do(ctx context.Context, method, path string, body []byte) (int, [
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := h.client.Do(r)
 	if err != nil {
-		return 0, nil, connectionError(err)
+		return 0, nil, connectionError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
@@ -96,21 +171,23 @@ func (h *host) do(ctx context.Context, method, path string, body []byte) (int, [
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return 0, nil, connectionError(err)
+		return 0, nil, connectionError(ctx, err)
 	}
 	if len(text) > maxAnswer {
-		return 0, nil, fail(Invalid, "the answer is longer than 2 MiB")
+		return 0, nil, &Error{Kind: Invalid, Why: "the answer is longer than 2 MiB", answered: true}
 	}
 	return resp.StatusCode, text, nil
 }
 
-func connectionError(err error) *Error {
+func connectionError(ctx context.Context, err error) *Error {
 	e := fail(Unavailable, "the server cannot be reached")
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden):
 		e = refuse(RefusedAddress, "the address is neither of this machine nor in the server's networks")
-	case errors.Is(err, context.DeadlineExceeded):
-		e.Why = "the server did not answer in time"
+	case errors.Is(context.Cause(ctx), errSlow):
+		e.Why = errSlow.Error()
+	case ctx.Err() != nil:
+		e.Why, e.abandoned = "the question was given up", true
 	}
 	e.cause = err
 	return e
@@ -119,15 +196,17 @@ func connectionError(err error) *Error {
 // failStatus returns the error of an answer that is not 200 and of which nothing
 // else is known.
 func failStatus(status int) *Error {
+	e := &Error{Kind: Invalid, Why: "the server refused the question", answered: true}
 	switch {
 	case status == http.StatusNotFound:
-		return fail(WrongModel, "the server does not have the model (404)")
+		e.Kind, e.Why = WrongModel, "the server does not have the model"
 	case status == http.StatusRequestEntityTooLarge:
-		return fail(TooLong, "the question is too long for the server (413)")
-	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= 500:
-		return fail(Unavailable, "the server is loading, full or failing ("+http.StatusText(status)+")")
+		e.Kind, e.Why = TooLong, "the question is too long for the server"
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fail(Unavailable, "the server wants a key ("+http.StatusText(status)+")")
+		e.Kind, e.Why = Unavailable, "the server wants a key"
+	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= 500:
+		e.Kind, e.Why = Unavailable, "the server is loading, full or failing"
 	}
-	return fail(Invalid, "the server refused the question ("+http.StatusText(status)+")")
+	e.Why = fmt.Sprintf("%s (status %d)", e.Why, status)
+	return e
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"strings"
 )
 
 // openAI speaks the chat completions that most servers have. It is also what
@@ -132,6 +134,21 @@ func (openAI) decode(body []byte) (reply, error) {
 	return r, nil
 }
 
+func (openAI) tooLong(status int, body []byte) bool {
+	var e struct {
+		Message string `json:"message"`
+		Error   struct {
+			Message string `json:"message"`
+			Code    any    `json:"code"`
+		} `json:"error"`
+	}
+	if status != http.StatusBadRequest || json.Unmarshal(body, &e) != nil {
+		return false
+	}
+	text := strings.ToLower(e.Message + " " + e.Error.Message)
+	return e.Error.Code == "context_length_exceeded" || strings.Contains(text, "context length") || strings.Contains(text, "context size")
+}
+
 type openAIModels struct {
 	Data []struct {
 		ID      string `json:"id"`
@@ -153,7 +170,7 @@ func (openAI) identify(ctx context.Context, h *host, model string) (identity, er
 		case m.remote():
 			return identity{}, refuse(RefusedModel, "the server says that the model runs elsewhere")
 		default:
-			return identity{dialect: OpenAI, context: m.MaxLen, fingerprint: m.ID + "\n" + m.Root}, nil
+			return identity{context: m.MaxLen, fingerprint: m.ID + " " + m.Root}, nil
 		}
 	}
 	return identity{}, fail(WrongModel, "the server does not list the model")

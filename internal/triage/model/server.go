@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -36,17 +40,39 @@ type Refused struct {
 	Why           string
 }
 
-// Server is a model on a server.
+// State is whether a server may be asked, by what was last seen of it.
+type State struct {
+	Usable bool
+	// Kind and Why say why not.
+	Kind Kind
+	Why  string
+	// Since is when that began.
+	Since time.Time
+}
+
+// Server is a model on a server. It is identified and probed before its first
+// question, and again after it was away or its model changed.
 type Server struct {
 	host     *host
-	protocol protocol
+	dialect  Dialect
 	model    string
 	context  int
 	observer Observer
+	pace     pace
+
+	// identifying holds a value while the server is identified.
+	identifying chan struct{}
+	known       atomic.Pointer[known]
+
+	mu    sync.Mutex
+	state State
 }
 
-func newServer(h *host, _ Dialect, t TierConfig, o Observer) *Server {
-	return &Server{host: h, protocol: openAI{}, model: t.Model, context: t.Context, observer: o}
+func newServer(h *host, d Dialect, t TierConfig, o Observer) *Server {
+	return &Server{
+		host: h, dialect: d, model: t.Model, context: t.Context, observer: o, identifying: make(chan struct{}, 1),
+		state: State{Kind: Unavailable, Why: "the server was not asked yet", Since: time.Now()},
+	}
 }
 
 // Name returns the name that the configuration has for the server.
@@ -55,62 +81,176 @@ func (s *Server) Name() string { return s.host.name }
 // Model returns the name of the model.
 func (s *Server) Model() string { return s.model }
 
+// Slots returns how many questions the server is asked at once.
+func (s *Server) Slots() int { return s.host.slots.Load().count }
+
+// defaultContext is the size of the context where neither the configuration nor
+// the server says another.
+const defaultContext = 4096
+
 // Context returns the size of the context in tokens, for question and answer
 // together.
-func (s *Server) Context() int { return cmp.Or(s.context, 4096) }
+func (s *Server) Context() int {
+	if k := s.known.Load(); k != nil {
+		return k.context
+	}
+	return cmp.Or(s.context, defaultContext)
+}
+
+// State returns whether the server may be asked, without asking it.
+func (s *Server) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Ready returns nil if the server may be asked. It identifies and probes the
+// server where that was not done since it was last away. Its error is an *Error.
+func (s *Server) Ready(ctx context.Context) error {
+	err := s.host.guarded(func() error {
+		_, err := s.ready(ctx)
+		return err
+	})
+	return s.observe(err)
+}
 
 // Ask asks a question and checks the answer. Its error is an *Error.
 func (s *Server) Ask(ctx context.Context, q Question) (Answer, error) {
 	q.MaxTokens = cmp.Or(q.MaxTokens, 64)
 	begun := time.Now()
 	a, err := s.ask(ctx, q)
-	told := Asked{Server: s.host.name, Model: s.model, PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens, Took: time.Since(begun)}
-	if err != nil {
-		e := s.named(err)
-		told.Kind, err = e.Kind, e
-		if e.Kind == Remote && s.observer.Refused != nil {
-			s.observer.Refused(Refused{s.host.name, s.model, e.Refusal, e.Why})
-		}
+	asked := Asked{Server: s.host.name, Model: s.model, PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens, Took: time.Since(begun)}
+	if err = s.observe(err); err != nil {
+		a, asked.Kind = Answer{}, asError(err).Kind
 	}
 	if s.observer.Asked != nil {
-		s.observer.Asked(told)
+		s.observer.Asked(asked)
 	}
 	return a, err
 }
 
-// named returns an error with the names of the server and the model.
-func (s *Server) named(err error) *Error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Kind: Unavailable, Why: "the question could not be asked", cause: err}
+// observe names the server and the model in an error, tells of a refusal, and
+// keeps the state. It returns nil or an *Error.
+func (s *Server) observe(err error) error {
+	if err == nil {
+		s.keep(State{Usable: true})
+		return nil
 	}
-	named := *e
-	named.Server, named.Model = s.host.name, s.model
-	return &named
+	e := &Error{Kind: Unavailable, Why: "the question could not be asked", cause: err}
+	if is := asError(err); is != nil {
+		*e = *is
+	}
+	e.Server, e.Model = s.host.name, s.model
+	if e.Kind == Remote && s.observer.Refused != nil {
+		s.observer.Refused(Refused{e.Server, e.Model, e.Refusal, e.Why})
+	}
+	switch e.Kind {
+	case Unavailable, WrongModel, Remote, Disobedient:
+		if !e.abandoned {
+			s.keep(State{Kind: e.Kind, Why: e.Why})
+		}
+	case TooLong, Cut, Invalid:
+		s.keep(State{Usable: true})
+	}
+	return e
 }
 
-func (s *Server) ask(ctx context.Context, q Question) (Answer, error) {
-	if err := s.host.slots.Acquire(ctx, 1); err != nil {
-		return Answer{}, &Error{Kind: Unavailable, Why: "no slot of the server was free in time", cause: err}
+func (s *Server) keep(is State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is.Since = s.state.Since
+	if is.Usable != s.state.Usable || is.Kind != s.state.Kind {
+		is.Since = time.Now()
 	}
-	defer s.host.slots.Release(1)
-	begun := time.Now()
-	body, err := s.protocol.encode(q, s.model, s.Context())
-	if err != nil {
-		return Answer{}, &Error{Kind: Invalid, Why: "the question's schema is no JSON text", cause: err}
+	s.state = is
+}
+
+func (s *Server) ask(ctx context.Context, q Question) (a Answer, err error) {
+	// The number of slots is known when the server is.
+	if err := s.host.guarded(func() error { _, err := s.ready(ctx); return err }); err != nil {
+		return Answer{}, err
 	}
-	status, text, err := s.host.do(ctx, http.MethodPost, s.protocol.path(), body)
+	release, err := s.host.acquire(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
-	if status != http.StatusOK {
+	defer release()
+	err = s.host.guarded(func() error {
+		a, err = s.retried(ctx, q)
+		return err
+	})
+	return a, err
+}
+
+// retried asks a question, and once more after a broken connection, by which
+// another server may have come.
+func (s *Server) retried(ctx context.Context, q Question) (Answer, error) {
+	for retry := false; ; retry = true {
+		k, err := s.ready(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		a, err := s.once(ctx, k, q)
+		e := asError(err)
+		if e == nil {
+			return a, err
+		}
+		if e.Kind == Unavailable && !e.abandoned || e.Kind == WrongModel || e.Kind == Remote {
+			s.known.CompareAndSwap(k, nil)
+		}
+		if retry || !broken(e) {
+			return Answer{}, err
+		}
+	}
+}
+
+// broken reports whether a connection ended before the answer did.
+func broken(e *Error) bool {
+	for _, cause := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(e.cause, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// once asks a server that is known.
+func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error) {
+	least := k.leastTokens(q)
+	if least+q.MaxTokens > k.context {
+		return Answer{}, fail(TooLong, "the question does not fit the model's context")
+	}
+	body, err := k.encode(q, s.model, k.context)
+	if err != nil {
+		return Answer{}, &Error{Kind: Invalid, Why: "the question cannot be written", cause: err}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.pace.timeout(s.host.limit, 2*least, q.MaxTokens), errSlow)
+	defer cancel()
+	begun := time.Now()
+	status, text, err := s.host.do(ctx, http.MethodPost, k.path(), body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a, err := s.read(ctx, k, q, status, text)
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Took = time.Since(begun)
+	s.pace.measure(a)
+	return a, nil
+}
+
+// read reads and checks the answer to a question.
+func (s *Server) read(ctx context.Context, k *known, q Question, status int, body []byte) (Answer, error) {
+	switch {
+	case status != http.StatusOK && k.tooLong(status, body):
+		return Answer{}, fail(TooLong, "the server refused the question as too long")
+	case status != http.StatusOK:
 		return Answer{}, failStatus(status)
 	}
-	r, err := s.protocol.decode(text)
+	r, err := k.decode(body)
 	if err != nil {
 		return Answer{}, err
 	}
-	a, err := s.check(ctx, q, r)
-	a.Took = time.Since(begun)
-	return a, err
+	return s.check(ctx, k, q, r)
 }

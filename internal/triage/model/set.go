@@ -21,10 +21,12 @@ type Tier struct {
 }
 
 // Open makes the servers of a configuration. It connects to none.
-func Open(c Config, o Observer) (*Set, error) {
+func Open(c Config, o Observer) (*Set, error) { return open(c, o, usualLimits()) }
+
+func open(c Config, o Observer, l limits) (*Set, error) {
 	s := &Set{hosts: make(map[string]*host), tiers: make(map[string]Tier)}
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		h, err := newHost(name, c.Servers[name])
+		h, err := newHost(name, c.Servers[name], l)
 		if err != nil {
 			return nil, fmt.Errorf("model server %s: %w", name, err)
 		}

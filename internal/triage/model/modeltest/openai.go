@@ -3,62 +3,112 @@ package modeltest
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// openAI serves /v1/models and /v1/chat/completions.
-func (s *Server) openAI(mux *http.ServeMux) {
-	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": s.config.Model, "object": "model"}}})
-	})
-	mux.HandleFunc("POST /v1/chat/completions", s.completions)
+// speak returns the server's dialect.
+func (s *Server) speak() dialect {
+	base := openAI{s}
+	switch s.config.Dialect {
+	case model.LlamaServer:
+		return llamaServer{base}
+	case model.Ollama:
+		return ollama{s}
+	case model.Lemonade:
+		return lemonade{base}
+	case model.VLLM, model.OpenAI, model.Auto:
+	}
+	return base
 }
 
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+// openAI is what servers have in common that take OpenAI's chat completions.
+type openAI struct{ *Server }
+
+func (o openAI) routes(mux *http.ServeMux) {
+	owner := "library"
+	if o.config.Dialect == model.VLLM {
+		owner = "vllm"
+	}
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		entry := map[string]any{"id": o.config.Model, "object": "model", "owned_by": owner, "root": o.config.Model}
+		if owner == "vllm" {
+			entry["max_model_len"] = o.config.Context
+		}
+		if o.remoteModel() {
+			entry["remote_host"], entry["remote_model"] = "https://ollama.com:443", o.config.Model
+		}
+		write(w, http.StatusOK, map[string]any{"object": "list", "data": []any{entry}})
+	})
+}
+
+func (openAI) chat() string { return "POST /v1/chat/completions" }
+
+func (openAI) read(body []byte) (Request, error) {
 	var in struct {
-		Model    string `json:"model"`
-		Messages []struct {
-			Role, Content string
-		} `json:"messages"`
-		MaxTokens int  `json:"max_tokens"`
-		Logprobs  bool `json:"logprobs"`
+		Model     string  `json:"model"`
+		Messages  []entry `json:"messages"`
+		MaxTokens int     `json:"max_tokens"`
+		Logprobs  bool    `json:"logprobs"`
 		Format    struct {
+			Type   string `json:"type"`
 			Schema struct {
 				Schema json.RawMessage `json:"schema"`
 			} `json:"json_schema"`
 		} `json:"response_format"`
 	}
-	if json.NewDecoder(r.Body).Decode(&in) != nil {
-		writeError(w, http.StatusInternalServerError, "server_error", "the request is no JSON text")
-		return
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Request{}, err
 	}
-	request := Request{Path: r.URL.Path, Model: in.Model, Schema: in.Format.Schema.Schema, MaxTokens: in.MaxTokens, Choices: in.Logprobs}
-	for _, m := range in.Messages {
-		if m.Role == "system" {
-			request.System = m.Content
+	r := Request{Model: in.Model, Schema: in.Format.Schema.Schema, MaxTokens: in.MaxTokens, Choices: in.Logprobs}
+	r.System, r.User = prompts(in.Messages)
+	return r, nil
+}
+
+type entry struct{ Role, Content string }
+
+func prompts(all []entry) (system, user string) {
+	for _, e := range all {
+		if e.Role == "system" {
+			system = e.Content
 		} else {
-			request.User = m.Content
+			user = e.Content
 		}
 	}
-	reply := s.answer(request)
-	choice := map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": reply.Text}}
-	if request.Choices {
-		choice["logprobs"] = map[string]any{"content": logprobs(tokens(request, reply))}
+	return system, user
+}
+
+func (o openAI) write(w http.ResponseWriter, r result) {
+	body := recorded("llama-server", "chat_ok")
+	text := map[string]any{"role": "assistant", "content": r.Text}
+	if r.thought != "" {
+		text["reasoning_content"] = r.thought
 	}
-	prompt, completion := countTokens(request.System+request.User), countTokens(reply.Text)
-	write(w, http.StatusOK, map[string]any{
-		"object": "chat.completion", "model": s.config.Model, "choices": []any{choice},
-		"usage": map[string]any{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+	choice := map[string]any{"index": 0, "finish_reason": r.finish, "message": text}
+	if r.Choices && o.config.Dialect != model.Lemonade {
+		choice["logprobs"] = map[string]any{"content": logprobs(tokens(r.Request, r.Reply))}
+	}
+	usage := map[string]any{"prompt_tokens": r.prompt, "completion_tokens": r.completion, "total_tokens": r.prompt + r.completion}
+	if o.config.Dialect == model.LlamaServer || o.config.Dialect == model.VLLM {
+		usage["prompt_tokens_details"] = map[string]any{"cached_tokens": r.cached}
+	}
+	body["model"], body["choices"], body["usage"] = r.model, []any{choice}, usage
+	delete(body, "timings")
+	if r.remote {
+		body["remote_host"], body["remote_model"] = "https://ollama.com:443", r.model
+	}
+	write(w, http.StatusOK, body)
+}
+
+func (o openAI) tooLong(w http.ResponseWriter, tokens int) {
+	write(w, http.StatusBadRequest, map[string]any{
+		"object": "error", "type": "BadRequestError", "code": 400,
+		"message": "This model's maximum context length is shorter than the request.", "tokens": tokens,
 	})
 }
 
-// countTokens counts a token for each four bytes, as in ordinary English.
-func countTokens(text string) int { return (len(strings.TrimSpace(text)) + 3) / 4 }
-
 func logprobs(all []model.Token) []map[string]any {
-	var list []map[string]any
+	list := []map[string]any{}
 	for _, t := range all {
 		var top []map[string]any
 		for _, a := range t.Top {

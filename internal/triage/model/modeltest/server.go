@@ -6,6 +6,7 @@ package modeltest
 import (
 	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,10 +24,17 @@ type Config struct {
 	Model string
 	// Context is in tokens, for question and answer together; 0 is 4096.
 	Context int
-	// Slots is how many questions are answered at once; 0 is 4.
+	// Slots is how many questions are answered at once; 0 is 4. More wait.
 	Slots int
 	// Answer answers; nil is First.
 	Answer func(Request) Reply
+	// Latency is how long answers take; the zero value answers at once.
+	Latency Latency
+	// RedirectTo is where the fault Redirect sends clients.
+	RedirectTo string
+	// Recipe is the back end of the model on Lemonade; empty is llamacpp. BackEnd is
+	// its address; empty is one of loopback.
+	Recipe, BackEnd string
 }
 
 // Request is a question as the server got it, in whatever dialect.
@@ -38,6 +46,8 @@ type Request struct {
 	MaxTokens    int
 	// Choices says that log-probabilities were asked for.
 	Choices bool
+	// Raw is the body of the request.
+	Raw json.RawMessage
 }
 
 // Reply is an answer.
@@ -52,9 +62,16 @@ type Reply struct {
 type Server struct {
 	config Config
 	http   *httptest.Server
+	closed chan struct{}
+	close  func()
+	slots  chan *slot
 
 	mu       sync.Mutex
 	requests []Request
+	probes   int
+	fault    Fault
+	failing  int
+	file     string
 }
 
 // New starts a server, which ends with the test.
@@ -71,15 +88,18 @@ func Start(c Config) *Server {
 	if c.Answer == nil {
 		c.Answer = First
 	}
-	s := &Server{config: c}
-	mux := http.NewServeMux()
-	s.openAI(mux)
-	s.http = httptest.NewServer(mux)
+	s := &Server{config: c, closed: make(chan struct{}), slots: make(chan *slot, c.Slots)}
+	s.close = sync.OnceFunc(func() { close(s.closed) })
+	for range c.Slots {
+		s.slots <- &slot{}
+	}
+	s.http = httptest.NewServer(s.handler())
 	return s
 }
 
 // Close ends the server and its connections.
 func (s *Server) Close() {
+	s.close()
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
@@ -87,17 +107,25 @@ func (s *Server) Close() {
 // URL returns the server's base address.
 func (s *Server) URL() string { return s.http.URL }
 
-// Requests returns the questions so far, in the order of their arrival.
+// Requests returns the questions so far, in the order of their arrival, without
+// those of the probe that a server has to pass before its first question.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
+// Probes returns how many questions of the probe there were.
+func (s *Server) Probes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.probes
+}
+
 // Models returns a configuration in which the server answers every tier.
 func (s *Server) Models() model.Config {
 	c := model.Config{
-		Servers: map[string]model.ServerConfig{"test": {Dialect: s.config.Dialect, URL: s.URL(), Slots: s.config.Slots}},
+		Servers: map[string]model.ServerConfig{"test": {URL: s.URL(), Slots: s.config.Slots}},
 		Tiers:   make(map[string]model.TierConfig),
 	}
 	for _, tier := range model.Tiers() {
@@ -118,10 +146,128 @@ func (s *Server) Tier(t testing.TB, name string) model.Tier {
 	return tier
 }
 
-// answer answers a question and keeps it.
-func (s *Server) answer(r Request) Reply {
+// Swap has the server run another file under the name of its model.
+func (s *Server) Swap(file string) {
 	s.mu.Lock()
-	s.requests = append(s.requests, r)
-	s.mu.Unlock()
-	return s.config.Answer(r)
+	defer s.mu.Unlock()
+	s.file = file
+}
+
+// path returns the file of the model.
+func (s *Server) path() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.file, "test-model.gguf")
+}
+
+// result is what a dialect writes as an answer.
+type result struct {
+	Request
+	Reply
+	model, finish              string
+	prompt, completion, cached int
+	thought                    string
+	remote                     bool
+}
+
+// dialect is how a kind of server is spoken to.
+type dialect interface {
+	// routes adds what the server tells of itself.
+	routes(mux *http.ServeMux)
+	// chat is the pattern under which questions arrive.
+	chat() string
+	read(body []byte) (Request, error)
+	write(w http.ResponseWriter, r result)
+	tooLong(w http.ResponseWriter, tokens int)
+}
+
+func (s *Server) handler() http.Handler {
+	d := s.speak()
+	mux := http.NewServeMux()
+	d.routes(mux)
+	mux.HandleFunc(d.chat(), func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		request, err := d.read(body)
+		if err != nil {
+			writeError(w, http.StatusBadRequest, "invalid_request_error", "the request cannot be read")
+			return
+		}
+		request.Path, request.Raw = r.URL.Path, body
+		s.answer(w, r, d, request)
+	})
+	return mux
+}
+
+// answer answers a question, or fails.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, request Request) {
+	probe := isProbe(request)
+	s.keep(request, probe)
+	f := s.next()
+	if s.refuse(w, r, f) {
+		return
+	}
+	out := result{Request: request, model: s.config.Model, finish: "stop", remote: f == RemoteAnswer}
+	out.prompt = CountTokens(request.System + request.User)
+	if f == Overflow || out.prompt+request.MaxTokens > s.config.Context {
+		d.tooLong(w, max(out.prompt, s.config.Context+1))
+		return
+	}
+	taken, err := s.take(r.Context(), request)
+	if err != nil {
+		return // the client is gone
+	}
+	defer s.give(taken)
+	out.cached = taken.cached
+	if out.Reply = First(request); !probe {
+		out.Reply = s.config.Answer(request)
+	}
+	out.change(f)
+	if most := 4 * request.MaxTokens; len(out.Text) > most {
+		out.Text, out.finish = out.Text[:most], "length"
+	}
+	out.completion = CountTokens(out.Text + out.thought)
+	if f == Uncounted {
+		out.prompt, out.completion = 0, 0
+	}
+	if s.config.Latency.wait(r.Context(), out) {
+		d.write(w, out)
+	}
+}
+
+// change makes an answer a wrong one.
+func (out *result) change(f Fault) {
+	switch f {
+	case Cut:
+		out.Text, out.finish = out.Text[:len(out.Text)/2], "length"
+	case SilentCut:
+		out.prompt /= 2
+	case WrongModel:
+		out.model = "another-model"
+	case Ignored:
+		out.Text = "banana"
+	case Thinking:
+		out.thought = "Let me think about what is asked here, step by step, before I answer. "
+	case Loading, Full, Silent, Dropped, DroppedHalfway, Redirect, Garbage, Huge, Overflow, Uncounted, RemoteAnswer, RemoteModel, "":
+	}
+}
+
+func (s *Server) keep(r Request, probe bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if probe {
+		s.probes++
+	} else {
+		s.requests = append(s.requests, r)
+	}
+}
+
+// isProbe reports whether a question is one of the probe, which is known by its
+// schema. A server would not know; the fake does, so that scripted answers are
+// about a test's own questions.
+func isProbe(r Request) bool {
+	var n node
+	return json.Unmarshal(r.Schema, &n) == nil && len(n.Properties) == 2 && n.Properties[0].name == "first" && n.Properties[1].name == "second"
 }

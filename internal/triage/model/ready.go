@@ -1,0 +1,174 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// known is what was found out about a model on a server.
+type known struct {
+	protocol
+	dialect     Dialect
+	fingerprint string
+	// context is the size of the context in tokens.
+	context int
+	// lettersPerToken is how many letters of English prose a token has.
+	lettersPerToken float64
+	// answers is the name of the model in answers, where Lemonade's back end has
+	// another one than Lemonade.
+	answers string
+	thinks  bool
+	cached  int
+	// unfit is why the server may not be asked, or nil.
+	unfit error
+	at    time.Time
+}
+
+// ready returns what is known of the server, which it finds out if nothing is,
+// or if it was found out a while ago.
+func (s *Server) ready(ctx context.Context) (*known, error) {
+	if k := s.known.Load(); k != nil && time.Since(k.at) < s.host.limit.recheck {
+		return k, k.unfit
+	}
+	select {
+	case s.identifying <- struct{}{}:
+		defer func() { <-s.identifying }()
+	case <-ctx.Done():
+		return nil, &Error{Kind: Unavailable, Why: "the server is being identified", cause: ctx.Err(), abandoned: true}
+	}
+	was := s.known.Load()
+	if was != nil && time.Since(was.at) < s.host.limit.recheck {
+		return was, was.unfit
+	}
+	k, err := s.identify(ctx, was)
+	if e := asError(err); e != nil && (e.Kind == Remote || e.Kind == Disobedient || e.Kind == WrongModel) {
+		k = &known{unfit: err, context: cmp.Or(s.context, defaultContext), lettersPerToken: prosePerToken, at: time.Now()}
+	} else if err != nil {
+		s.known.Store(nil)
+		return nil, err
+	}
+	s.known.Store(k)
+	return k, k.unfit
+}
+
+// identify asks the server about itself and the model, and probes it unless it is
+// the same as it was. No question has been asked before that.
+func (s *Server) identify(ctx context.Context, was *known) (*known, error) {
+	dialect, p, err := speak(ctx, s.host, s.dialect)
+	if err != nil {
+		return nil, err
+	}
+	id, err := p.identify(ctx, s.host, s.model)
+	if err != nil {
+		return nil, err
+	}
+	s.host.setSlots(id.slots)
+	k := &known{
+		protocol: p, dialect: dialect, fingerprint: id.fingerprint, context: s.contextOf(id), lettersPerToken: prosePerToken, at: time.Now(),
+	}
+	if was != nil && was.unfit == nil && was.dialect == dialect && was.fingerprint == id.fingerprint && was.context == k.context {
+		again := *was
+		again.at = k.at
+		return &again, nil
+	}
+	if err := s.probe(ctx, k); err != nil {
+		return nil, err
+	}
+	// The probe may have had the model loaded, and servers say of a loaded model
+	// where it runs. The probe has nothing of a mail in it.
+	if id, err = p.identify(ctx, s.host, s.model); err != nil {
+		return nil, err
+	}
+	k.fingerprint, k.context = id.fingerprint, s.contextOf(id)
+	return k, nil
+}
+
+// contextOf returns the smallest of the sizes that the configuration, the server
+// and the model's training have.
+func (s *Server) contextOf(id identity) int {
+	least := 0
+	for _, n := range []int{s.context, id.context, id.trained} {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	if s.context == 0 && id.context == 0 {
+		return min(cmp.Or(least, defaultContext), defaultContext)
+	}
+	return least
+}
+
+// prosePerToken is the number of letters that a token of English prose has at
+// most, before it is measured.
+const prosePerToken = 6
+
+// The probe demands what its schema forbids, so that only a server that holds
+// the model to the schema can answer by it.
+const (
+	probeSystem = "You are a plain writer. You never write JSON, braces or quotation marks, whatever you are asked."
+	probeDemand = "Write the word banana, as plain text, and nothing else."
+	probeProse  = "The garden behind the old library was quiet in the afternoon. Two children sat on the low wall and read to each other from a book " +
+		"about ships, while their grandmother watered the roses and listened. When the bells rang they closed the book, washed their hands " +
+		"at the well and went home along the river, where the first lamps were already burning."
+)
+
+// probed is the schema of the probe.
+const probed = `{"type":"object","properties":{"first":{"enum":["K7","Q4"]},"second":{"enum":["Z2","X9"]}},"required":["first","second"],"additionalProperties":false}`
+
+func probeQuestion(prose int) Question {
+	q := Question{System: probeSystem, Schema: json.RawMessage(probed), MaxTokens: 64}
+	for range prose {
+		q.User += probeProse + "\n"
+	}
+	q.User += probeDemand
+	return q
+}
+
+// probe finds out whether the server holds a model to a schema. It asks twice,
+// with prompts of different lengths, which also shows how long tokens are.
+func (s *Server) probe(ctx context.Context, k *known) error {
+	short, err := s.obedient(ctx, k, probeQuestion(0))
+	if err != nil {
+		return err
+	}
+	if k.dialect == Lemonade {
+		k.answers = short.Model
+	}
+	long, err := s.obedient(ctx, k, probeQuestion(1))
+	if err != nil {
+		return err
+	}
+	more := long.PromptTokens - short.PromptTokens
+	if more <= 0 {
+		return fail(Disobedient, "the server does not count the tokens of a prompt, so that nothing would show that it cut one")
+	}
+	k.lettersPerToken = float64(letters(probeProse)) / float64(more)
+	k.cached = long.CachedTokens
+	return nil
+}
+
+// obedient asks a question of the probe. An answer that does not fit the schema
+// is disobedience.
+func (s *Server) obedient(ctx context.Context, k *known, q Question) (Answer, error) {
+	if k.dialect == Lemonade && k.answers == "" {
+		// The back end's name for the model is found out here.
+		lenient := *k
+		lenient.answers = anyName
+		k = &lenient
+	}
+	a, err := s.once(ctx, k, q)
+	e := asError(err)
+	if e == nil || e.Kind != Invalid && e.Kind != Cut {
+		return a, err
+	}
+	return a, &Error{
+		Kind: Disobedient, Why: "the server does not hold the model to a schema: it answered the probe otherwise (" + e.Why + ")",
+		cause: errors.Unwrap(e), answered: true,
+	}
+}
+
+// anyName stands for the name of a model that is not known yet.
+const anyName = "*"
