@@ -53,8 +53,8 @@ SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0
 
 -- name: OverviewOldest :one
 -- How long the oldest action has been due that could be claimed, of a number of
--- buckets from one on. The index leads from bucket to bucket: one probe each,
--- however long the queues.
+-- buckets from one on, by the rules of counts.startable. The index leads from
+-- bucket to bucket: one probe each, however long the queues.
 WITH RECURSIVE probed_buckets AS (
     (SELECT o.bucket_id, 1 AS n FROM outbox o WHERE o.bucket_id >= @first::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -63,7 +63,7 @@ WITH RECURSIVE probed_buckets AS (
     CROSS JOIN LATERAL (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > r.bucket_id ORDER BY o.bucket_id LIMIT 1) f
     WHERE r.n < @most::integer
 )
-SELECT greatest(0, coalesce(extract(epoch FROM now() - min(f.next_attempt_at)), 0))::float8 AS seconds
+SELECT greatest(0, coalesce(extract(epoch FROM now() - min(greatest(f.next_attempt_at, b.opens_at))), 0))::float8 AS seconds
 FROM probed_buckets r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
@@ -73,7 +73,8 @@ CROSS JOIN LATERAL (
     ORDER BY o.next_attempt_at
     LIMIT 1
 ) f
-WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name);
+WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant_id, b.name)
+    AND (b.concurrency IS NULL OR 2 * (SELECT count(1) FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()) < b.concurrency);
 
 -- name: OverviewPauses :many
 -- What is paused. The tenant is empty for everything.
@@ -154,7 +155,8 @@ CROSS JOIN LATERAL (
 -- What is in the outbox, by bucket and by what it waits for, up to a bound.
 -- In the order of the index: it passes over the pages that a burst left
 -- empty. The reasons are those of the view envelopes; that a bucket is paused
--- is added by the caller, and gated marks the reasons that come before that.
+-- is added by the caller, and gated marks the reasons that come before that. An
+-- action in a bucket that was closed is startable since the bucket opened.
 WITH first_rows AS (
     SELECT o.bucket_id, o.next_attempt_at, o.lease_until, o.waits_for
     FROM outbox o
@@ -172,17 +174,19 @@ WITH first_rows AS (
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
-        l.next_attempt_at
+        l.next_attempt_at, greatest(l.next_attempt_at, b.opens_at) AS startable_at
     FROM first_rows l
     JOIN buckets b ON b.bucket_id = l.bucket_id
 ), counted AS (
-    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
+    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due,
+        min(w.next_attempt_at) AS first_at, min(w.startable_at) AS first_startable_at
     FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT
     c.bucket_id, t.name AS tenant, b.name AS bucket, b.limited, c.reason::text AS reason, c.gated::boolean AS gated,
-    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds
+    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds,
+    extract(epoch FROM now() - c.first_startable_at)::float8 AS startable_seconds
 FROM counted c
 JOIN buckets b ON b.bucket_id = c.bucket_id
 JOIN tenants t ON t.tenant_id = b.tenant_id;
@@ -203,18 +207,20 @@ WITH reasons AS (
             ELSE 'turn'
         END AS reason,
         l.lease_until IS NOT NULL OR (l.waits_for IS NOT NULL AND l.next_attempt_at > now()) AS gated,
-        l.next_attempt_at
+        l.next_attempt_at, greatest(l.next_attempt_at, b.opens_at) AS startable_at
     FROM outbox l TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
     JOIN buckets b ON b.bucket_id = l.bucket_id
     WHERE uuid_hash(l.action_id) & @mask::integer = 0
 ), counted AS (
-    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due, min(w.next_attempt_at) AS first_at
+    SELECT w.bucket_id, w.reason, w.gated, count(1) AS envelopes, count(1) FILTER (WHERE w.next_attempt_at <= now()) AS due,
+        min(w.next_attempt_at) AS first_at, min(w.startable_at) AS first_startable_at
     FROM reasons w
     GROUP BY w.bucket_id, w.reason, w.gated
 )
 SELECT
     c.bucket_id, t.name AS tenant, b.name AS bucket, b.limited, c.reason::text AS reason, c.gated::boolean AS gated,
-    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds
+    c.envelopes::bigint AS envelopes, c.due::bigint AS due, extract(epoch FROM now() - c.first_at)::float8 AS first_seconds,
+    extract(epoch FROM now() - c.first_startable_at)::float8 AS startable_seconds
 FROM counted c
 JOIN buckets b ON b.bucket_id = c.bucket_id
 JOIN tenants t ON t.tenant_id = b.tenant_id;

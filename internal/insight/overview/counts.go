@@ -18,7 +18,8 @@ type group struct {
 	gated          bool
 	envelopes, due int64
 	// first is how long the first of them has been due; negative if it is not yet.
-	first time.Duration
+	// startable is for how long its bucket has let it through, too.
+	first, startable time.Duration
 }
 
 // Reasons that are not those of the view envelopes.
@@ -36,10 +37,20 @@ type counts struct {
 	Backlog
 	reasons map[string]wire.OverviewWaiting
 	buckets map[int64]Bucket
+	// turns are the actions of each bucket that wait for their turn.
+	turns map[int64]turn
+}
+
+// turn is how many actions of a bucket wait for their turn, and for how long the
+// first of them has.
+type turn struct {
+	limited bool
+	actions int64
+	oldest  time.Duration
 }
 
 func count(groups []group, pauses []Pause) counts {
-	t := counts{reasons: make(map[string]wire.OverviewWaiting), buckets: make(map[int64]Bucket)}
+	t := counts{reasons: make(map[string]wire.OverviewWaiting), buckets: make(map[int64]Bucket), turns: make(map[int64]turn)}
 	for _, g := range groups {
 		switch g.reason {
 		case reasonInFlight:
@@ -52,7 +63,7 @@ func count(groups []group, pauses []Pause) counts {
 		}
 		if g.reason == reasonPaused && !isPaused(pauses, g.bucket.Tenant) {
 			// The pause is lifted, and the sweep is about to wake its actions.
-			g.reason, g.due, g.first = reasonTurn, g.envelopes, 0
+			g.reason, g.due, g.first, g.startable = reasonTurn, g.envelopes, 0, 0
 		}
 		paused := coversBucket(pauses, g.bucket)
 		if paused && !g.gated {
@@ -61,7 +72,8 @@ func count(groups []group, pauses []Pause) counts {
 		t.Due += g.due
 		t.Scheduled += g.envelopes - g.due
 		if g.reason == reasonTurn {
-			t.OldestDue = max(t.OldestDue, g.first)
+			of := t.turns[g.bucket.id]
+			t.turns[g.bucket.id] = turn{g.bucket.Limited, of.actions + g.envelopes, max(of.oldest, g.startable)}
 		}
 		t.reasons[g.reason] = withGroup(t.reasons[g.reason], g)
 		b, ok := t.buckets[g.bucket.id]
@@ -142,6 +154,42 @@ func (c counts) fullest(limited, unlimited int) []int64 {
 		}
 	}
 	return ids
+}
+
+// startable returns how many actions one more worker could start now, and for how
+// long the oldest of them has waited for nothing but a worker, given the state of
+// the buckets that have limits. Of a bucket with limits as many count as it
+// lets through now. A bucket of which at least half of the calls are open that it
+// allows at once is at its own limit, and not old: the other calls are between
+// the end of one and the next claim. complete is false if a bucket with limits is
+// not among those given.
+func (c counts) startable(buckets []Bucket) (n int64, oldest time.Duration, complete bool) {
+	read := make(map[int64]Bucket, len(buckets))
+	for _, b := range buckets {
+		read[b.id] = b
+	}
+	complete = true
+	for id, t := range c.turns {
+		b, ok := read[id]
+		if !t.limited {
+			n += t.actions
+			oldest = max(oldest, t.oldest)
+			continue
+		}
+		complete = complete && ok
+		free := t.actions
+		if b.Permits >= 0 {
+			free = min(free, b.Permits)
+		}
+		if b.Concurrency >= 0 {
+			free = min(free, max(0, b.Concurrency-b.InUse))
+		}
+		n += free
+		if free > 0 && (b.Concurrency < 0 || 2*b.InUse < b.Concurrency) {
+			oldest = max(oldest, t.oldest)
+		}
+	}
+	return n, oldest, complete
 }
 
 // filled adds what waits to the state of buckets, and sorts the fullest first.

@@ -34,6 +34,9 @@ func gauges() []gauge {
 			set(float64(f.Scheduled), "state", "scheduled")
 			set(float64(f.InFlight), "state", "in_flight")
 		}},
+		{"backlog.startable", "{action}", "Due actions that nothing holds back but the lack of a worker.", func(f Fleet, set setter) {
+			set(float64(f.Startable))
+		}},
 		{"backlog.oldest_due.age", "s", "How long the oldest action has been due that nothing holds back.", func(f Fleet, set setter) {
 			set(f.OldestDue.Seconds())
 		}},

@@ -21,7 +21,7 @@ import (
 // fleet is a state in which every number is different.
 func fleet() overview.Fleet {
 	return overview.Fleet{
-		Backlog: overview.Backlog{Due: 3, Scheduled: 4, InFlight: 5, Overdue: 6, OldestDue: 1500 * time.Millisecond},
+		Backlog: overview.Backlog{Due: 3, Scheduled: 4, InFlight: 5, Overdue: 6, Startable: 2, OldestDue: 1500 * time.Millisecond},
 		Waiting: map[string]int64{"turn": 7, "quiet_hours": 8},
 		Buckets: []overview.Bucket{
 			{Tenant: "acme", Name: "email.daily", Waiting: 9, OldestDue: time.Minute, Limited: true, Permits: 10, InUse: 11, Concurrency: 12, OpensIn: 13 * time.Second},
@@ -70,6 +70,7 @@ func TestGaugesInPrometheus(t *testing.T) {
 		`countersign_backlog{state="scheduled"} 4`,
 		`countersign_backlog{state="in_flight"} 5`,
 		`countersign_leases_overdue 6`,
+		`countersign_backlog_startable 2`,
 		`countersign_backlog_oldest_due_age_seconds 1.5`,
 		`countersign_waiting{reason="turn"} 7`,
 		`countersign_waiting{reason="quiet_hours"} 8`,

@@ -58,8 +58,11 @@ type Backlog struct {
 	Due, Scheduled, InFlight int64
 	// Overdue counts the expired leases that no worker has claimed again.
 	Overdue int64
-	// OldestDue is how long the oldest action has been due that nothing holds
-	// back; 0 if there is none.
+	// Startable is how many of the due ones nothing holds back but the lack of a
+	// worker.
+	Startable int64
+	// OldestDue is how long the oldest of those has waited for that alone; 0 if
+	// there is none.
 	OldestDue time.Duration
 }
 
@@ -151,13 +154,14 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.Overvie
 	if err != nil {
 		return wire.Overview{}, fmt.Errorf("overview of tenant %s: buckets: %w", tenant, err)
 	}
+	_, oldestDue, _ := r.counts.startable(buckets)
 	throughput, err := readThroughput(ctx, tx, tenant)
 	if err != nil {
 		return wire.Overview{}, fmt.Errorf("overview of tenant %s: throughput: %w", tenant, err)
 	}
 	o := wire.Overview{
 		At: r.at.UTC(), Estimated: r.estimated, Due: r.counts.Due, Scheduled: r.counts.Scheduled, InFlight: r.counts.InFlight,
-		LeasesOverdue: r.counts.Overdue, OldestDue: r.counts.OldestDue.Seconds(), Waiting: r.counts.waiting(r.approvals),
+		LeasesOverdue: r.counts.Overdue, OldestDue: oldestDue.Seconds(), Waiting: r.counts.waiting(r.approvals),
 		Approvals: r.approvals, DeadLetters: r.deadLetters, Throughput: throughput,
 		Buckets: []wire.OverviewBucket{}, Breakers: []wire.OverviewBreaker{}, Pauses: []wire.OverviewPause{},
 	}
@@ -250,9 +254,11 @@ func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	if err != nil {
 		return Fleet{}, fmt.Errorf("overview of the fleet: buckets: %w", err)
 	}
-	if r.estimated {
-		// The action that is due for longest may be in no page that was read.
-		// If there are more buckets than are probed, each reading probes others.
+	var complete bool
+	if r.counts.Startable, r.counts.OldestDue, complete = r.counts.startable(buckets); r.estimated || !complete {
+		// The action that is due for longest may be in no page that was read, or in a
+		// bucket that was not. If there are more than are probed, each reading probes
+		// others.
 		starts := append(ids, 0)
 		oldest, err := readOldest(ctx, tx, starts[rand.IntN(len(starts))])
 		if err != nil {

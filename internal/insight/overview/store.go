@@ -65,7 +65,7 @@ func readWaiting(ctx context.Context, tx pgx.Tx, s sampling) (groups []group, es
 func groupFromRow(r dbsqlc.OverviewWaitingRow) group {
 	return group{
 		bucket: Bucket{Tenant: r.Tenant, Name: r.Bucket, Limited: r.Limited, id: r.BucketID},
-		reason: r.Reason, gated: r.Gated, envelopes: r.Envelopes, due: r.Due, first: seconds(r.FirstSeconds),
+		reason: r.Reason, gated: r.Gated, envelopes: r.Envelopes, due: r.Due, first: seconds(r.FirstSeconds), startable: seconds(r.StartableSeconds),
 	}
 }
 
