@@ -21,9 +21,10 @@ const maxCanonicalDepth = 128
 // the shortest spelling of a float, other than -0, the result is that of
 // RFC 8785.
 //
-// A number may have 400 characters, as it is written and in canonical form,
-// and a power of ten, as it is written and of its first digit, from -400 to
-// 400. A value may be nested 128 levels deep. The text must be JSON without
+// A number may have 400 characters, as it is written and in canonical form, and
+// a power of ten, as it is written, from -400 to 400. A 64-bit float must be able
+// to hold it, rounded: one that would be infinite, or zero without being zero, is
+// refused. A value may be nested 128 levels deep. The text must be JSON without
 // keys that occur twice, invalid UTF-8, lone surrogates or U+0000. Every error
 // is an *InvalidError.
 func Canonical(raw []byte) ([]byte, error) {

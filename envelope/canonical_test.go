@@ -38,7 +38,7 @@ func TestCanonical(t *testing.T) {
 			`[100000000000000000000,1e+21,1e+22,100000000000000000000,1e+21,1.23e+27]`},
 		{"more digits than a float has", `[0.1000000000000000055511151231257827,` + nines + `]`,
 			`[0.1000000000000000055511151231257827,9.` + nines[1:] + `e+99]`},
-		{"at the limit", `[1e400,-1e-400,0.1e400]`, `[1e+400,-1e-400,1e+399]`},
+		{"at the limit", `[1.7976931348623157e308,-5e-324,0.1e309,3e-324,0e400]`, `[1.7976931348623157e+308,-5e-324,1e+308,3e-324,0]`},
 	}
 
 	for _, tt := range tests {
@@ -66,8 +66,11 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"a power of ten too far down", "1e-401", " number"},
 		{"a power of ten beyond counting", "1e99999999999999999999", " number"},
 		{"a zero with such a power", "0e401", " number"},
-		{"a first digit too far up", "10e400", " number"},
-		{"a first digit too far down", "0.1e-400", " number"},
+		{"more than a float has", "10e308", " number"},
+		{"hardly more than a float has", "-1.7976931348623159e308", " number"},
+		{"less than a float has", "0.1e-324", " number"},
+		{"hardly less than a float has", `{"a":[1,{"b":2e-324}]}`, "/a/1/b number"},
+		{"more than a float has, without an exponent", strings.Repeat("9", 309), " number"},
 		{"too many digits", strings.Repeat("1", 401), " number"},
 		{"too deep", strings.Repeat("[", 129) + strings.Repeat("]", 129), strings.Repeat("/0", 128) + " depth"},
 	}
@@ -101,6 +104,29 @@ func TestCanonicalWritesFloatsAsRFC8785(t *testing.T) {
 			if err != nil || string(got) != string(want) {
 				t.Fatalf("Canonical(%g) = %s, %v, want %s", f, got, err, want)
 			}
+		}
+	})
+}
+
+// TestCanonicalTakesWhatAFloatHolds draws decimal numbers around the ends of the
+// range of floats, and compares with how a float reads them.
+func TestCanonicalTakesWhatAFloatHolds(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.StringMatching(`[1-9](\.[0-9]{1,25})?`).Draw(t, "digits")
+		exponent := rapid.OneOf(rapid.IntRange(-330, -300), rapid.IntRange(300, 312), rapid.IntRange(-400, 400)).Draw(t, "exponent")
+		text := rapid.SampledFrom([]string{"", "-"}).Draw(t, "sign") + digits + "e" + strconv.Itoa(exponent)
+		f, errFloat := strconv.ParseFloat(text, 64)
+		held := errFloat == nil && f != 0
+
+		got, err := envelope.Canonical([]byte(text))
+
+		if held != (err == nil) {
+			t.Fatalf("Canonical(%s) = %s, %v, but as a float it is %g", text, got, err, f)
+		}
+		if again, errAgain := strconv.ParseFloat(string(got), 64); held && (errAgain != nil || again != f) {
+			t.Fatalf("Canonical(%s) = %s, which is another float", text, got)
 		}
 	})
 }

@@ -1745,7 +1745,7 @@ export interface paths {
         };
         /**
          * Ask whether the service can work
-         * @description It can while the database answers and holds this version's schema, or a newer one. Else it is 503.
+         * @description It can while the database answers and holds this version's schema, or a newer one, and until the process is asked to end. Else it is 503.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -5287,7 +5287,7 @@ export interface components {
         Time: string;
         /**
          * Action envelope
-         * @description One action of an agent as it reads back: what was proposed, what was decided and what came of it. What may be submitted is in $defs/proposal. A parser also refuses what a schema cannot say: fields that occur twice, more than 32 levels, more than 262144 bytes, text that is not UTF-8, the character U+0000, and numbers of more than 400 characters or beyond ten to the power of 400.
+         * @description One action of an agent as it reads back: what was proposed, what was decided and what came of it. What may be submitted is in $defs/proposal. A parser also refuses what a schema cannot say: fields that occur twice, more than 32 levels, more than 262144 bytes, text that is not UTF-8, the character U+0000, and numbers of more than 400 characters or that no 64-bit float can hold.
          */
         Envelope: {
             version?: components["schemas"]["EnvelopeVersion"];

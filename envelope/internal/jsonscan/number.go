@@ -9,9 +9,11 @@ const (
 	// maxNumber is the longest number, in characters, both as it was written
 	// and in canonical form.
 	maxNumber = 400
-	// maxExponent bounds the power of ten, both as it was written and of the
-	// first digit that is not zero.
+	// maxExponent bounds the power of ten as it was written.
 	maxExponent = 400
+	// surePower is a power of ten of the first digit with which a number of either
+	// sign surely fits into a float64.
+	surePower = 307
 	// maxPlain is the most digits that an integer has without an exponent.
 	maxPlain = 21
 )
@@ -58,7 +60,7 @@ func (s *Scanner) number() {
 	}
 	var ok bool
 	if s.out, ok = appendNumber(s.out, text); !ok {
-		s.Report("number", "must have at most 400 characters and a power of ten between -400 and 400; send it as a string")
+		s.Report("number", "must have at most 400 characters and fit into a 64-bit float: at most about 1.8e308, and not so small that it would be 0; send it as a string")
 	}
 }
 
@@ -91,11 +93,19 @@ func appendNumber(dst, text []byte) ([]byte, bool) {
 	if len(digits) == 0 {
 		return append(dst[:start], '0'), true
 	}
-	if power := point - 1; power < -maxExponent || power > maxExponent {
+	if power := point - 1; (power < -surePower || power > surePower) && !fits(text) {
 		return dst[:start], false
 	}
 	dst = appendDecimal(dst, digits, point)
 	return dst, len(dst)-start <= maxNumber
+}
+
+// fits reports whether a number that is not zero has a float64 next to it that is
+// neither infinite nor zero. Most programs read numbers as such, people's browsers
+// among them: of another number, they would show and send something else.
+func fits(text []byte) bool {
+	f, err := strconv.ParseFloat(string(text), 64)
+	return err == nil && f != 0
 }
 
 // decimal takes an unsigned number apart into its digits, without zeros at

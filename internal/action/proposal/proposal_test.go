@@ -248,6 +248,8 @@ func TestWhatIntakeRefusesIsToldToItsProposer(t *testing.T) {
 		"another tenant":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"tenant_id":"` + uuid.NewString() + `"}`, "invalid", "/tenant_id", "tenant"},
 		"another employee": {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"employee_id":"` + uuid.NewString() + `"}`, "denied", "/employee_id", "token"},
 		"its automation":   {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"automation_id":"countersign.x"}`, "invalid", "/automation_id", "reserved"},
+		"no float":         {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"a":[1.7976931348623157e308,{"b":1e309}]}}`, "invalid", "/args/a/1/b", "number"},
+		"hardly a number":  {`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{"a":2e-324}}`, "invalid", "/args/a", "number"},
 		"nothing":          {`{}`, "invalid", "/type", "required"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -406,12 +406,16 @@ func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 
 	typed := c.call(nameWrite, object{"to": 1, marker: "x"}).wants(t, "invalid", true)
 	twice := c.call(nameWrite, rawJSON(`{"to":"a","to":"`+marker+`"}`)).wants(t, "invalid", true)
+	huge := c.call(nameWrite, rawJSON(`{"to":"a","n":[5e-324,1e309]}`)).wants(t, "invalid", true)
 
 	if len(typed.content.Errors) != 2 || !strings.Contains(typed.text, "/args/to") {
 		t.Errorf("result = %s, want both fields", typed.raw)
 	}
 	if len(twice.content.Errors) != 1 || twice.content.Errors[0].Rule != envelope.RuleDuplicateKey {
 		t.Errorf("result = %s, want the key that is there twice", twice.raw)
+	}
+	if len(huge.content.Errors) != 1 || huge.content.Errors[0].Rule != "number" || !strings.HasSuffix(huge.content.Errors[0].Pointer, "/n/1") {
+		t.Errorf("result = %s, want the number that no float holds", huge.raw)
 	}
 	if len(f.actions()) != 0 || strings.Contains(twice.raw, marker) || strings.Contains(f.logs.String(), marker) {
 		t.Error("something was proposed, or a value was repeated")

@@ -42,7 +42,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 		}
 		rest := strings.TrimPrefix(string(text[1:]), "}")
 		for rule, field := range map[string]string{
-			"number":        `"n":[1e999999,-1e-999999]`,
+			"number":        `"n":[1e999999,-1e-999999,1e309,-2e-324]`,
 			"duplicate_key": `"a":{"b":{"c":1,"c":2}}`,
 			"encoding":      `"t":"\ud800"`,
 			"nul":           `"t":"\u0000"`,
