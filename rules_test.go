@@ -43,6 +43,7 @@ func layers() map[string]layer {
 		"client/wire":                {2, 2},
 		"client":                     {2, 3},
 		"internal/check":             {2, 2},
+		"internal/link":              {2, 2},
 		"internal/schema":            {2, 3},
 		"internal/postgres/dbsqlc":   {2, 0},
 		"internal/postgres":          {2, 2},

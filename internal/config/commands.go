@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 // The texts of --help, with a place for the table of variables.
@@ -79,7 +81,7 @@ type API struct {
 // listens on if that is of this machine alone; empty if neither says.
 func (c *API) Address() string {
 	host, _, err := net.SplitHostPort(c.Listen)
-	if c.PublicURL == "" && err == nil && loopback(host) {
+	if c.PublicURL == "" && err == nil && safehttp.Local(host) {
 		return "http://" + c.Listen
 	}
 	return c.PublicURL
@@ -133,6 +135,8 @@ type Worker struct {
 	Maildirs []string
 	// SourceNetworks may be connected to besides the public internet.
 	SourceNetworks []netip.Prefix
+	// PublicURL is where people reach the API, or empty.
+	PublicURL string
 }
 
 func (c *Worker) name() string { return "worker" }
@@ -152,6 +156,8 @@ func (c *Worker) variables() []variable {
 		{name: prefix + "POLL_ONLY", standard: "false", parse: boolean(&c.PollOnly), about: "does without LISTEN, which a pooler in transaction mode does not pass on"},
 		{name: prefix + "SOURCE_NETWORKS", parse: networks(&c.SourceNetworks),
 			about: "addresses and networks, such as 10.1.0.0/16, that sources may be called at besides the public internet"},
+		{name: prefix + "PUBLIC_URL", parse: origin(&c.PublicURL),
+			about: "where people reach the API with a browser, such as https://countersign.acme.com; messages in Slack lead there"},
 		{name: prefix + "STDIO_SOURCES", standard: "false", parse: boolean(&c.StdioSources),
 			about: "lets sources of transport stdio start their programs as this process's user; who sets up sources can then run any program"},
 		{name: prefix + "MAILDIRS", parse: folders(&c.Maildirs),

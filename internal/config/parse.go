@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 func text(to *string) func(string) error {
@@ -81,18 +83,12 @@ func origin(to *string) func(string) error {
 	return func(text string) error {
 		u, err := url.Parse(strings.TrimSuffix(text, "/"))
 		if err != nil || u.Host == "" || u.User != nil || u.Path+u.RawQuery+u.Fragment != "" || u.ForceQuery ||
-			u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+			!safehttp.Protected(u) {
 			return errors.New("must be an https address without a path, such as https://countersign.acme.com; on this machine it may be http")
 		}
 		*to = u.String()
 		return nil
 	}
-}
-
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func collector(to *string) func(string) error {

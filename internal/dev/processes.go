@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
+	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
@@ -44,7 +45,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 		Notes: notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
 	})
 	e.onStop(e.live.Close)
-	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Links: link.Base(e.url), Pipeline: worker.PipelineConfig{
 		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
 		Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
 	}})

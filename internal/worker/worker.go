@@ -27,6 +27,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
@@ -41,6 +42,8 @@ type Config struct {
 	PollOnly bool
 	// CatalogAge is how old a source's listing may get: 5 minutes.
 	CatalogAge time.Duration
+	// Links is where messages lead to.
+	Links link.Base
 }
 
 // Worker is one worker process: a pipeline, the loops and River's client.
@@ -76,7 +79,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		f.listen = func(ctx context.Context) { listen(ctx, db, f.take.poll, log) }
 	}
 	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.pollAll) })
-	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, log)))
+	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, cfg.Links, log)))
 	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
 	f.advance = newLoop("advance workflows", workflowDebounce, log, running.advance)
 	f.release = newLoop("close replaced connections", 0, log, func(context.Context) (time.Duration, error) {

@@ -96,7 +96,7 @@ func listed[S source.Source](src S, err error) func(t testing.TB) []source.Tool 
 func (h *fixture) newRelay(db postgres.Begins) *subscription.Relay {
 	cache := settings.NewCache()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	return subscription.NewRelay(db, cache, intake.New(db, cache, intake.Config{ApprovalWait: time.Hour}), log)
+	return subscription.NewRelay(db, cache, intake.New(db, cache, intake.Config{ApprovalWait: time.Hour}), "https://countersign.example.com", log)
 }
 
 func (h *fixture) source(id, kind string, tools any) {

@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -42,12 +44,14 @@ type Relay struct {
 	db      postgres.Begins
 	catalog *settings.Cache
 	intake  *intake.Intake
+	links   link.Base
 	log     *slog.Logger
 }
 
-// NewRelay returns a Relay that proposes messages through an intake.
-func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, log *slog.Logger) *Relay {
-	return &Relay{db: db, catalog: cache, intake: in, log: log}
+// NewRelay returns a Relay that proposes messages through an intake. Messages in
+// Slack lead to the page of links, unless their subscription says where else.
+func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, links link.Base, log *slog.Logger) *Relay {
+	return &Relay{db: db, catalog: cache, intake: in, links: links, log: log}
 }
 
 // Step advances one subscription: in one transaction it proposes the
@@ -65,6 +69,7 @@ func (r *Relay) Step(ctx context.Context) (bool, error) {
 			return err
 		}
 		tenant, s = of, claimed
+		s.Link = cmp.Or(s.Link, r.links.Actions())
 		committed, err = r.relay(ctx, tx, tenant, s, at)
 		return err
 	})

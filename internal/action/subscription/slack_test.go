@@ -17,7 +17,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
+
+func TestARequestInSlackLeadsToThePage(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	s := h.subscribe(subscription.Subscription{Name: "team", Source: "team", Kinds: subscription.DefaultKinds(catalog.KindSlack), Channel: "C1"})
+	id := h.propose("ask", `{"to":"bo"}`, 1)[0]
+
+	h.relayAll()
+
+	sent := h.deliveries(s)
+	if len(sent) != 1 || sent[0].args.buttons()["countersign_open"] != "https://countersign.example.com/actions/"+id.String() {
+		t.Errorf("messages = %+v, want a button that opens the action on the page", sent)
+	}
+}
 
 func TestARequestInSlackFollowsTheDecision(t *testing.T) {
 	t.Parallel()

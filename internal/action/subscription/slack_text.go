@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
@@ -77,11 +77,7 @@ func shownArgs(args json.RawMessage) (text string, whole bool) {
 // plainLink reports whether an address may stand behind a button.
 func plainLink(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || u.User != nil {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && addr.IsLoopback())
+	return err == nil && u.Hostname() != "" && u.User == nil && safehttp.Protected(u)
 }
 
 // messageOf returns the channel and ts of a delivery's message, and false if it

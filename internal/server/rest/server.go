@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
@@ -141,7 +142,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	browser, err := request.NewBrowser(cfg.PublicURL, cfg.Vault)
+	browser, err := request.NewBrowser(link.Base(cfg.PublicURL), cfg.Vault)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func newChannel(t *testing.T) *channel {
 	f.admin.send("PUT", "/api/v1/subscriptions/ops", object{"source": "team", "channel": "C1", "signing_secret": signingSecret}).wants(t, 200).into(t, &made)
 	ch.id, ch.path = made.ID, made.Interactions
 	cache := settings.NewCache()
-	ch.relay = subscription.NewRelay(f.db, cache, intake.New(f.db, cache, intake.Config{}), slog.New(slog.DiscardHandler))
+	ch.relay = subscription.NewRelay(f.db, cache, intake.New(f.db, cache, intake.Config{}), "", slog.New(slog.DiscardHandler))
 	ch.operator("U1", "T1", identity.RoleOperator, "ada")
 	ch.announce()
 	return ch

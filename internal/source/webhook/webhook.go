@@ -64,16 +64,10 @@ func parseURL(address string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "":
 		return nil, fault.New(fault.Invalid, "must be an absolute address without user and fragment")
-	case u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())):
+	case !safehttp.Protected(u):
 		return nil, fault.New(fault.Invalid, "must be https; http is allowed for the local machine only: localhost, 127.0.0.1 or [::1]")
 	}
 	return u, nil
-}
-
-// local reports whether the name of a host is that of the local machine.
-func local(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
 // New returns a source for the receiver that cfg describes. It checks cfg, and

@@ -186,7 +186,7 @@ func (i *issuers) keep(url string, fresh said, now time.Time, came bool) {
 
 // client is the one that may go where an issuer is.
 func (i *issuers) client(issuer string) *http.Client {
-	if u, err := url.Parse(issuer); err == nil && loopback(u.Hostname()) {
+	if u, err := url.Parse(issuer); err == nil && safehttp.Local(u.Hostname()) {
 		return i.near
 	}
 	return i.far
@@ -216,7 +216,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	for _, at := range []string{endpoint.AuthURL, endpoint.TokenURL} {
-		if u, err := url.Parse(at); err != nil || !secure(u) {
+		if u, err := url.Parse(at); err != nil || !safehttp.Protected(u) {
 			endpoint = oauth2.Endpoint{}
 		}
 	}
@@ -226,7 +226,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 // fetchKeys asks for an issuer's keys at an address that the issuer named.
 func fetchKeys(ctx context.Context, client *http.Client, at string) ([]jose.JSONWebKey, error) {
 	where, err := url.Parse(at)
-	if err != nil || !secure(where) {
+	if err != nil || !safehttp.Protected(where) {
 		return nil, errors.New("the issuer's keys are neither at an https address nor on this machine")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)

@@ -1,13 +1,13 @@
 package identity
 
 import (
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
 // Provider is an issuer of OpenID Connect whose signed tokens are taken, and
@@ -88,21 +88,10 @@ func (p *Provider) check() error {
 func CheckIssuer(text string) error {
 	const maxIssuer = 500
 	u, err := url.Parse(text)
-	if err != nil || len(text) > maxIssuer || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !secure(u) {
+	if err != nil || len(text) > maxIssuer || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !safehttp.Protected(u) {
 		return fault.New(fault.Invalid, "an issuer is an https address without user, query and fragment; on this machine it may be http")
 	}
 	return nil
-}
-
-// secure reports whether an address is https, or on this machine.
-func secure(u *url.URL) bool {
-	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
-}
-
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
 // The reasons why somebody whom an issuer vouches for may still do nothing.

@@ -18,8 +18,8 @@ import (
 // webClient returns what the API is to an issuer. The error says that the service
 // does not know its own address.
 func webClient(c *request.Call) (identity.WebClient, error) {
-	redirect, err := c.Browser.PublicURL("/auth/callback")
-	return identity.WebClient{Redirect: redirect, Secret: func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error) {
+	links, err := c.Browser.KnownLinks()
+	return identity.WebClient{Redirect: links.LoginCallback(), Secret: func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error) {
 		return c.Vault.Decrypt(tenant, secretOf(provider), encrypted)
 	}}, err
 }
@@ -31,7 +31,7 @@ func secretOf(provider string) string { return "identity provider " + provider }
 // loginProviders returns how the page to log in shows the providers of a tenant.
 func loginProviders(c *request.Call, tenant string, all []identity.Provider) []wire.LoginProvider {
 	found := []wire.LoginProvider{}
-	if !c.Browser.HasPublicURL() {
+	if !c.Browser.Links().Known() {
 		return found
 	}
 	for _, p := range all {

@@ -116,8 +116,7 @@ func CloseSession(c *request.Call) error {
 
 // POST /api/v1/login-codes makes a code that opens one session for the caller.
 func CreateLoginCode(c *request.Call) error {
-	const page = "/login#code="
-	at, err := c.Browser.PublicURL(page)
+	links, err := c.Browser.KnownLinks()
 	if err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func CreateLoginCode(c *request.Call) error {
 	var code wire.LoginCode
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		made, until, err := identity.NewLoginCode(ctx, tx, c.By, shown, time.Now())
-		code = wire.LoginCode{Code: made.Text(), URL: at + made.Text(), ExpiresAt: until}
+		code = wire.LoginCode{Code: made.Text(), URL: links.LoginCode(made.Text()), ExpiresAt: until}
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/link"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -23,22 +25,20 @@ const (
 
 // Browser is how browsers show and keep sessions.
 type Browser struct {
-	// publicURL is where people reach the API; empty if nobody said.
-	publicURL string
-	guard     *http.CrossOriginProtection
-	cipher    connect.Cipher
+	base   link.Base
+	guard  *http.CrossOriginProtection
+	cipher connect.Cipher
 }
 
-// NewBrowser returns a Browser for an address without a path; empty if it is not
-// known. Cookies of logins are encrypted with the cipher. Without a key they are
-// good for this process alone.
-func NewBrowser(publicURL string, vault connect.Cipher) (*Browser, error) {
+// NewBrowser returns a Browser for where people reach the API. Cookies of logins are
+// encrypted with the cipher. Without a key they are good for this process alone.
+func NewBrowser(base link.Base, vault connect.Cipher) (*Browser, error) {
 	cipher, err := loginCipher(vault)
-	b := &Browser{publicURL: publicURL, guard: http.NewCrossOriginProtection(), cipher: cipher}
-	if publicURL == "" || err != nil {
+	b := &Browser{base: base, guard: http.NewCrossOriginProtection(), cipher: cipher}
+	if !base.Known() || err != nil {
 		return b, err
 	}
-	return b, b.guard.AddTrustedOrigin(publicURL)
+	return b, b.guard.AddTrustedOrigin(string(base))
 }
 
 // The errors of requests with a cookie.
@@ -48,27 +48,27 @@ var (
 	errNoPublicURL    = fault.Coded(wire.CodeNoPublicURL, fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
 )
 
-// PublicURL returns the address of a path as people reach it. The error says that
-// the service does not know its own address.
-func (b *Browser) PublicURL(path string) (string, error) {
-	if b.publicURL == "" {
+// Links returns what makes addresses that people reach, which may not be known.
+func (b *Browser) Links() link.Base { return b.base }
+
+// KnownLinks is Links. The error says that the service does not know its own
+// address.
+func (b *Browser) KnownLinks() (link.Base, error) {
+	if !b.base.Known() {
 		return "", errNoPublicURL
 	}
-	return b.publicURL + path, nil
+	return b.base, nil
 }
-
-// HasPublicURL reports whether the service knows its own address.
-func (b *Browser) HasPublicURL() bool { return b.publicURL != "" }
 
 // plain reports whether a request came without TLS, from this machine to an
 // address that is for this machine alone. Everywhere else a cookie is for https.
 func (b *Browser) plain(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !strings.HasPrefix(b.publicURL, "http://") || r.TLS != nil {
+	if !ok || !strings.HasPrefix(string(b.base), "http://") || r.TLS != nil {
 		return false
 	}
 	address, err := netip.ParseAddrPort(at.String())
-	return err == nil && address.Addr().Unmap().IsLoopback()
+	return err == nil && safehttp.Local(address.Addr().String())
 }
 
 func (b *Browser) cookieName(r *http.Request) string {

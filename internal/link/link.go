@@ -1,0 +1,39 @@
+// Package link makes the addresses of the operator's page and of the API to which
+// people and programs are sent: in messages, in logins, in answers. It does not
+// know where they are sent from, nor whether they may see what is there.
+package link
+
+import (
+	"github.com/google/uuid"
+)
+
+// Base is where people reach the API and its page (COUNTERSIGN_PUBLIC_URL): an
+// address without a path, such as https://countersign.acme.com; "" if nobody said.
+// Addresses below the empty Base are empty.
+type Base string
+
+// Known reports whether there is an address.
+func (b Base) Known() bool { return b != "" }
+
+func (b Base) at(path string) string {
+	if b == "" {
+		return ""
+	}
+	return string(b) + path
+}
+
+// Actions is what an action's id is appended to for the page that shows it.
+func (b Base) Actions() string { return b.at("/actions/") }
+
+// LoginCode is the page that logs a browser in with a login code. The code is in
+// the fragment, which browsers send to no server.
+func (b Base) LoginCode(code string) string { return b.at("/login#code=" + code) }
+
+// LoginCallback is where issuers send a browser back to.
+func (b Base) LoginCallback() string { return b.at("/auth/callback") }
+
+// SlackInteractionsPath is the path, below the address that Slack reaches, to which
+// it sends what a person did with a message of a subscription.
+func SlackInteractionsPath(subscription uuid.UUID) string {
+	return "/api/v1/slack/interactions/" + subscription.String()
+}
