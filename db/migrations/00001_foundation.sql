@@ -16,11 +16,14 @@ DECLARE
     wanted text;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['countersign_owner', 'countersign_api', 'countersign_worker', 'countersign_triage'] LOOP
-        BEGIN
-            EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS', wanted);
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN
-            NULL;
-        END;
+        -- Roles that are there already need no right to create roles.
+        IF NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = wanted) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS', wanted);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            END;
+        END IF;
         IF NOT pg_has_role(current_user, wanted, 'MEMBER') THEN
             EXECUTE format('GRANT %I TO CURRENT_USER', wanted);
         END IF;

@@ -2,11 +2,13 @@ package postgres_test
 
 import (
 	"context"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -35,6 +37,31 @@ func TestMigrateBringsAnEmptyDatabaseUpOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, shape(t, url)); diff != "" {
 		t.Errorf("the second run changed the schema (-before +after):\n%s", diff)
+	}
+}
+
+// TestMigrateNeedsNoRightToCreateRoles that are there already: a deployment may
+// make the roles and the logins beforehand.
+func TestMigrateNeedsNoRightToCreateRoles(t *testing.T) {
+	t.Parallel()
+	db := dbtest.DB(t) // whose migration made the roles
+	login := "migrates_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	exec := func(sql string) {
+		if _, err := db.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Error(err)
+		}
+	}
+	exec("CREATE ROLE " + login + " LOGIN PASSWORD '" + login + "' IN ROLE countersign_owner, countersign_api, countersign_worker, countersign_triage")
+	t.Cleanup(func() { exec("DROP ROLE " + login) }) // after its database is gone
+	u, err := url.Parse(dbtest.EmptyURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec("ALTER DATABASE " + pgx.Identifier{strings.TrimPrefix(u.Path, "/")}.Sanitize() + " OWNER TO " + login)
+	u.User = url.UserPassword(login, login)
+
+	if _, err := postgres.Migrate(t.Context(), u.String()); err != nil {
+		t.Error(err)
 	}
 }
 
