@@ -105,6 +105,7 @@ func layers() map[string]layer {
 		"internal/triage/decide":   {4, 2},
 		"internal/triage/plan":     {4, 3},
 		"internal/triage/cascade":  {4, 3},
+		"internal/triage/draft":    {4, 3},
 		"internal/triage/evaluate": {4, 4},
 
 		"internal/triage/model":           {4, 0},

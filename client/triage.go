@@ -112,3 +112,15 @@ func (c *Client) RetractTriageCorrection(ctx context.Context, id uuid.UUID, corr
 
 func triageAccountPath(name string) string  { return triagePath + "/accounts/" + url.PathEscape(name) }
 func triageMessagePath(id uuid.UUID) string { return triagePath + "/messages/" + id.String() }
+
+// TriageTexts lists the texts that were asked for about a message.
+func (c *Client) TriageTexts(ctx context.Context, id uuid.UUID) ([]wire.TriageText, error) {
+	answer, err := read[struct{ Items []wire.TriageText }](ctx, c, triageMessagePath(id)+"/texts", nil)
+	return answer.Items, err
+}
+
+// AskTriageText asks for a summary of a message, or for the draft of an answer. A
+// triage process with a model for texts writes it; TriageTexts tells when.
+func (c *Client) AskTriageText(ctx context.Context, id uuid.UUID, in wire.TriageTextInput) (wire.TriageText, error) {
+	return post[wire.TriageText](ctx, c, triageMessagePath(id)+"/texts", in)
+}

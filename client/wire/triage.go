@@ -33,6 +33,48 @@ type TriageConnection struct {
 	MaxMessageBytes int64  `json:"max_message_bytes,omitzero"`
 }
 
+// TriageTextSettings are what a language model writes about an account's mail, and
+// how.
+type TriageTextSettings struct {
+	// Summaries and Drafts say when they are written: on_request, or wanted for
+	// messages that wait for their owner too.
+	Summaries string `json:"summaries,omitempty"`
+	Drafts    string `json:"drafts,omitempty"`
+	// Examples are Message-IDs, without angle brackets, of sent mail whose manner
+	// drafts take.
+	Examples []string `json:"examples,omitempty"`
+	// Signature stands at the end of every draft.
+	Signature string `json:"signature,omitempty"`
+}
+
+// TriageTextInput asks for a text about a message.
+type TriageTextInput struct {
+	// Kind is summary or draft.
+	Kind string `json:"kind"`
+	// Note is what an answer should say; for drafts.
+	Note string `json:"note,omitempty"`
+}
+
+// TriageText is a text about a message that a language model writes or wrote.
+type TriageText struct {
+	Number  int64          `json:"text_no"`
+	Kind    string         `json:"kind"`
+	Note    string         `json:"note"`
+	AskedBy envelope.Actor `json:"asked_by"`
+	AskedAt time.Time      `json:"asked_at"`
+	// State is waiting, written or failed.
+	State   string     `json:"state"`
+	EndedAt *time.Time `json:"ended_at"`
+	// Text is what was written, Problem why nothing was.
+	Text    string `json:"text"`
+	Problem string `json:"problem"`
+	// Model and Prompt say who wrote it.
+	Model  string `json:"model"`
+	Prompt string `json:"prompt"`
+	// ExternalID names the proposal that a draft led to.
+	ExternalID string `json:"external_id,omitempty"`
+}
+
 // TriageSettings are what decisions about an account's mail depend on.
 type TriageSettings struct {
 	Addresses   []string          `json:"addresses,omitempty"`
@@ -61,12 +103,13 @@ type TriageProposals struct {
 
 // TriageAccount is a mail account that triage reads.
 type TriageAccount struct {
-	ID         uuid.UUID        `json:"account_id"`
-	Name       string           `json:"name"`
-	Kind       string           `json:"kind"`
-	Connection TriageConnection `json:"connection"`
-	Settings   TriageSettings   `json:"settings"`
-	Proposals  TriageProposals  `json:"proposals"`
+	ID         uuid.UUID          `json:"account_id"`
+	Name       string             `json:"name"`
+	Kind       string             `json:"kind"`
+	Connection TriageConnection   `json:"connection"`
+	Settings   TriageSettings     `json:"settings"`
+	Proposals  TriageProposals    `json:"proposals"`
+	Texts      TriageTextSettings `json:"texts"`
 	// SecretFrom says where the triage process finds the password. HasSecret says
 	// that the password is stored instead, encrypted.
 	SecretFrom   string            `json:"secret_from,omitempty"`
@@ -82,15 +125,16 @@ type TriageAccount struct {
 // TriageAccountInput is an account to store. What is left out has its default,
 // except the password, which is kept for the same server.
 type TriageAccountInput struct {
-	Kind         string             `json:"kind"`
-	Connection   TriageConnection   `json:"connection"`
-	Settings     *TriageSettings    `json:"settings,omitempty"`
-	Proposals    *TriageProposals   `json:"proposals,omitempty"`
-	SecretFrom   string             `json:"secret_from,omitempty"`
-	Secret       string             `json:"secret,omitempty"`
-	Enabled      *bool              `json:"enabled,omitempty"`
-	Every        *envelope.Duration `json:"every,omitempty"`
-	BackfillDays *int               `json:"backfill_days,omitempty"`
+	Kind         string              `json:"kind"`
+	Connection   TriageConnection    `json:"connection"`
+	Settings     *TriageSettings     `json:"settings,omitempty"`
+	Proposals    *TriageProposals    `json:"proposals,omitempty"`
+	Texts        *TriageTextSettings `json:"texts,omitempty"`
+	SecretFrom   string              `json:"secret_from,omitempty"`
+	Secret       string              `json:"secret,omitempty"`
+	Enabled      *bool               `json:"enabled,omitempty"`
+	Every        *envelope.Duration  `json:"every,omitempty"`
+	BackfillDays *int                `json:"backfill_days,omitempty"`
 }
 
 // TriageStatus is whether, when and why not an account is read.
@@ -210,6 +254,7 @@ type TriageMessageDetail struct {
 	Skips       []TriageSkip       `json:"skips"`
 	Proposals   []TriageProposal   `json:"proposals"`
 	Corrections []TriageCorrection `json:"corrections"`
+	Texts       []TriageText       `json:"texts"`
 	// TouchedAt is when its owner moved or flagged the message; Undone are the
 	// actions of triage that were taken back.
 	TouchedAt *time.Time `json:"touched_at"`

@@ -20,6 +20,7 @@ CREATE TABLE triage_accounts (
     connection   jsonb       NOT NULL DEFAULT '{}',
     settings     jsonb       NOT NULL DEFAULT '{}',
     proposals    jsonb       NOT NULL DEFAULT '{}',
+    texts        jsonb       NOT NULL DEFAULT '{}',
     secret_from  text        CONSTRAINT triage_accounts_secret_from_check CHECK (secret_from ~ '^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/.+)$' AND length(secret_from) <= 1024),
     secret       bytea,
     enabled      boolean     NOT NULL DEFAULT true,
@@ -233,6 +234,32 @@ CREATE TABLE triage_corrections (
 );
 CREATE INDEX triage_corrections_account_idx ON triage_corrections (tenant_id, account_id, correction_no DESC) WHERE retracted_at IS NULL;
 
+-- Texts that a language model writes: asked for by people, or by triage where the
+-- account says so. text holds what was written, and words of mail with it.
+CREATE TABLE triage_texts (
+    tenant_id    uuid        NOT NULL,
+    text_no      bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    account_id   uuid        NOT NULL,
+    message_id   uuid        NOT NULL,
+    kind         text        NOT NULL CONSTRAINT triage_texts_kind_check CHECK (kind IN ('summary', 'draft')),
+    note         text        NOT NULL DEFAULT '' CONSTRAINT triage_texts_note_check CHECK (length(note) <= 1000),
+    asked_by     text        NOT NULL,
+    asked_at     timestamptz NOT NULL DEFAULT now(),
+    attempts     integer     NOT NULL DEFAULT 0,
+    ended_at     timestamptz,
+    text         text        NOT NULL DEFAULT '',
+    problem      text        NOT NULL DEFAULT '',
+    model        text        NOT NULL DEFAULT '',
+    prompt       text        NOT NULL DEFAULT '',
+    external_id  text,
+    CONSTRAINT triage_texts_pkey PRIMARY KEY (tenant_id, text_no),
+    CONSTRAINT triage_texts_message_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES triage_messages (tenant_id, message_id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX triage_texts_waiting_key ON triage_texts (tenant_id, message_id, kind) WHERE ended_at IS NULL;
+CREATE INDEX triage_texts_message_idx ON triage_texts (tenant_id, message_id);
+CREATE INDEX triage_texts_due_idx ON triage_texts (tenant_id, account_id, text_no) WHERE ended_at IS NULL;
+COMMENT ON COLUMN triage_texts.external_id IS 'The proposal that a draft led to.';
+
 -- triage_args_allowed reports whether every value in the arguments of a call is a
 -- text that stands among the fields, at its place, with an origin from which that
 -- place takes values. The places are those of plan.Rules.
@@ -330,7 +357,7 @@ DECLARE
     t text;
 BEGIN
     FOREACH t IN ARRAY ARRAY['triage_accounts', 'triage_schedules', 'triage_runs', 'triage_folders', 'triage_messages', 'triage_refs', 'triage_locations',
-            'triage_decisions', 'triage_senders', 'triage_corrections', 'triage_proposals'] LOOP
+            'triage_decisions', 'triage_senders', 'triage_corrections', 'triage_proposals', 'triage_texts'] LOOP
         EXECUTE format('ALTER TABLE %I OWNER TO countersign_owner', t);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
@@ -350,10 +377,12 @@ $$;
 GRANT INSERT, UPDATE, DELETE ON triage_accounts TO countersign_api;
 GRANT INSERT, UPDATE (asked_at) ON triage_schedules TO countersign_api;
 GRANT INSERT, UPDATE (retracted_at) ON triage_corrections TO countersign_api;
+GRANT INSERT (tenant_id, account_id, message_id, kind, note, asked_by) ON triage_texts TO countersign_api;
 
 GRANT INSERT, UPDATE ON triage_schedules, triage_runs, triage_folders, triage_senders TO countersign_triage;
 GRANT INSERT, UPDATE, DELETE ON triage_messages, triage_locations, triage_decisions TO countersign_triage;
 GRANT INSERT ON triage_refs TO countersign_triage;
+GRANT INSERT (tenant_id, account_id, message_id, kind, asked_by), UPDATE (attempts, ended_at, text, problem, model, prompt, external_id) ON triage_texts TO countersign_triage;
 GRANT INSERT, UPDATE (proposal_id, outcome_due) ON triage_proposals TO countersign_triage;
 
 REVOKE EXECUTE ON FUNCTION triage_tenant(), triage_args_allowed(text, jsonb, jsonb) FROM PUBLIC;

@@ -3,7 +3,7 @@ DELETE FROM triage_accounts WHERE tenant_id = @tenant_id AND name = @name;
 
 -- name: TriageAccountList :many
 -- All of a tenant, or those that are named.
-SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
+SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, a.texts, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
     a.every_seconds, a.backfill_days, a.version, a.created_at, a.updated_at
 FROM triage_accounts a
 WHERE a.tenant_id = @tenant_id AND (coalesce(cardinality(@names::text[]), 0) = 0 OR a.name = ANY (@names::text[]))
@@ -12,14 +12,15 @@ ORDER BY a.name;
 -- name: TriageAccountPut :one
 -- Makes an account, or changes the one of that name, which keeps its id and kind.
 INSERT INTO triage_accounts AS a (
-    tenant_id, account_id, name, kind, connection, settings, proposals, secret_from, secret, enabled, every_seconds, backfill_days)
+    tenant_id, account_id, name, kind, connection, settings, proposals, texts, secret_from, secret, enabled, every_seconds, backfill_days)
 VALUES (
-    @tenant_id, @account_id, @name, @kind, @connection, @settings, @proposals, nullif(@secret_from::text, ''), sqlc.narg(secret), @enabled,
+    @tenant_id, @account_id, @name, @kind, @connection, @settings, @proposals, @texts, nullif(@secret_from::text, ''), sqlc.narg(secret), @enabled,
     @every_seconds, @backfill_days)
 ON CONFLICT (tenant_id, name) DO UPDATE
 SET connection = excluded.connection,
     settings = excluded.settings,
     proposals = excluded.proposals,
+    texts = excluded.texts,
     secret_from = excluded.secret_from,
     secret = excluded.secret,
     enabled = excluded.enabled,

@@ -2565,6 +2565,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/messages/{id}/texts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the texts that were asked for about a message */
+        get: operations["listTriageTexts"];
+        put?: never;
+        /**
+         * Ask for a summary of a message, or for the draft of an answer
+         * @description A language model on the owner's own machines writes it, as soon as a triage process with a model for texts looks. A draft
+         *     becomes a proposal that stores it in the folder for drafts, for which policy and people decide; nothing is sent. One of
+         *     the kind that waits already is the answer as it is.
+         */
+        post: operations["askTriageText"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows": {
         parameters: {
             query?: never;
@@ -4757,6 +4780,56 @@ export interface components {
             /** @description The folder for quarantine. */
             junk?: string;
         };
+        /** @description What a language model writes about the account's mail, and how. It needs a triage process with a model for texts. */
+        TriageTextSettings: {
+            /** @description When summaries are written; wanted is for messages that wait for their owner too. Left out, on_request. */
+            summaries?: components["schemas"]["TriageTextWhen"];
+            /** @description When drafts of answers are written; wanted is for messages of which the decision wants one too. Left out, on_request. */
+            drafts?: components["schemas"]["TriageTextWhen"];
+            /** @description Message-IDs, without angle brackets, of mail that the owner sent and whose manner drafts take. */
+            examples?: string[];
+            /** @description Stands at the end of every draft, as it is. */
+            signature?: string;
+        };
+        /** @enum {string} */
+        TriageTextWhen: "on_request" | "wanted";
+        /**
+         * @example {
+         *       "kind": "draft",
+         *       "note": "Yes, Tuesday at ten."
+         *     }
+         */
+        TriageTextInput: {
+            kind: components["schemas"]["TriageTextKind"];
+            /** @description What the answer should say, in words of the person who asks; for drafts. */
+            note?: string;
+        };
+        /** @enum {string} */
+        TriageTextKind: "summary" | "draft";
+        /** @description A text about a message that a language model writes or wrote. */
+        TriageText: {
+            text_no: number;
+            kind: components["schemas"]["TriageTextKind"];
+            note: string;
+            asked_by: components["schemas"]["Actor"];
+            /** Format: date-time */
+            asked_at: string;
+            /**
+             * @description waiting: no model has written it yet. written: text holds it. failed: problem says why there is none.
+             * @enum {string}
+             */
+            state: "waiting" | "written" | "failed";
+            /** Format: date-time */
+            ended_at: string | null;
+            /** @description Plain text, at most three lines for a summary. Links and addresses that the model wrote are left out. */
+            text: string;
+            problem: string;
+            model: string;
+            /** @description The name and version of the prompt. */
+            prompt: string;
+            /** @description The proposal that a draft led to. */
+            external_id?: string;
+        };
         /** @enum {string} */
         TriageKind: "imap" | "maildir" | "mbox" | "eml" | "mcp";
         /**
@@ -4782,6 +4855,7 @@ export interface components {
             connection: components["schemas"]["TriageConnection"];
             settings?: components["schemas"]["TriageSettings"];
             proposals?: components["schemas"]["TriageProposals"];
+            texts?: components["schemas"]["TriageTextSettings"];
             /**
              * @description Where the triage process finds the password for reading: `env:` and a variable whose name begins with
              *     COUNTERSIGN_TRIAGE_SECRET_, or `file:` and an absolute path.
@@ -4806,6 +4880,7 @@ export interface components {
             connection: components["schemas"]["TriageConnection"];
             settings: components["schemas"]["TriageSettings"];
             proposals: components["schemas"]["TriageProposals"];
+            texts: components["schemas"]["TriageTextSettings"];
             secret_from?: string;
             /** @description Whether a password is stored. It is never shown. */
             has_secret: boolean;
@@ -4948,6 +5023,8 @@ export interface components {
             skips: components["schemas"]["TriageSkip"][];
             proposals: components["schemas"]["TriageProposal"][];
             corrections: components["schemas"]["TriageCorrection"][];
+            /** @description What language models wrote about it, or are to write. */
+            texts: components["schemas"]["TriageText"][];
             /**
              * @description Why it was decided; left out without a decision.
              * @enum {string}
@@ -11751,6 +11828,71 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    listTriageTexts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Summaries and drafts, those that wait and those that ended. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageText"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    askTriageText: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TriageTextInput"];
+            };
+        };
+        responses: {
+            /** @description The text that is waited for. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageText"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

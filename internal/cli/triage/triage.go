@@ -19,7 +19,7 @@ import (
 
 // Command returns the command triage.
 func Command(a *command.App) *cobra.Command {
-	return command.NewGroup("triage", accounts(a), sync(a), run(a), status(a), list(a), show(a), why(a), correct(a), train(a), eval(a))
+	return command.NewGroup("triage", accounts(a), sync(a), run(a), status(a), list(a), show(a), why(a), correct(a), summary(a), draft(a), train(a), eval(a))
 }
 
 func status(a *command.App) *cobra.Command {
@@ -239,6 +239,9 @@ func showMessage(a *command.App, m wire.TriageMessageDetail) error {
 	}
 	for _, k := range m.Corrections {
 		pairs = append(pairs, "correction", fmt.Sprintf("%d: %s is %s, by %s, taken back %s", k.Number, k.Head, k.Label, k.MadeBy, orNever(k.RetractedAt)))
+	}
+	for _, t := range m.Texts {
+		pairs = append(pairs, t.Kind, fmt.Sprintf("%d: %s, asked for by %s %s", t.Number, strings.TrimSpace(t.State+" "+t.Problem), t.AskedBy, command.Local(&t.AskedAt)))
 	}
 	if err := a.Fields(pairs...); err != nil {
 		return err

@@ -41,6 +41,7 @@ func exported(t *testing.T) map[string][]string {
 	}
 	mail.Chunk(ctx, measure.Counts{Decided: 1, Proposed: 1}, time.Second)
 	mail.Cycle(ctx, nil)
+	mail.Text(ctx, "draft", "written")
 	m.ClaimBatch.Record(ctx, 1)
 	m.SettleBatch.Record(ctx, 1)
 	m.EndToEnd.Took(ctx, time.Second)

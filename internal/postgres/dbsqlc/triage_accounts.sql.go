@@ -30,7 +30,7 @@ func (q *Queries) TriageAccountDelete(ctx context.Context, db DBTX, arg *TriageA
 }
 
 const triageAccountList = `-- name: TriageAccountList :many
-SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
+SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, a.texts, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
     a.every_seconds, a.backfill_days, a.version, a.created_at, a.updated_at
 FROM triage_accounts a
 WHERE a.tenant_id = $1 AND (coalesce(cardinality($2::text[]), 0) = 0 OR a.name = ANY ($2::text[]))
@@ -49,6 +49,7 @@ type TriageAccountListRow struct {
 	Connection   []byte
 	Settings     []byte
 	Proposals    []byte
+	Texts        []byte
 	SecretFrom   string
 	Secret       []byte
 	Enabled      bool
@@ -76,6 +77,7 @@ func (q *Queries) TriageAccountList(ctx context.Context, db DBTX, arg *TriageAcc
 			&i.Connection,
 			&i.Settings,
 			&i.Proposals,
+			&i.Texts,
 			&i.SecretFrom,
 			&i.Secret,
 			&i.Enabled,
@@ -97,14 +99,15 @@ func (q *Queries) TriageAccountList(ctx context.Context, db DBTX, arg *TriageAcc
 
 const triageAccountPut = `-- name: TriageAccountPut :one
 INSERT INTO triage_accounts AS a (
-    tenant_id, account_id, name, kind, connection, settings, proposals, secret_from, secret, enabled, every_seconds, backfill_days)
+    tenant_id, account_id, name, kind, connection, settings, proposals, texts, secret_from, secret, enabled, every_seconds, backfill_days)
 VALUES (
-    $1, $2, $3, $4, $5, $6, $7, nullif($8::text, ''), $9, $10,
-    $11, $12)
+    $1, $2, $3, $4, $5, $6, $7, $8, nullif($9::text, ''), $10, $11,
+    $12, $13)
 ON CONFLICT (tenant_id, name) DO UPDATE
 SET connection = excluded.connection,
     settings = excluded.settings,
     proposals = excluded.proposals,
+    texts = excluded.texts,
     secret_from = excluded.secret_from,
     secret = excluded.secret,
     enabled = excluded.enabled,
@@ -123,6 +126,7 @@ type TriageAccountPutParams struct {
 	Connection   []byte
 	Settings     []byte
 	Proposals    []byte
+	Texts        []byte
 	SecretFrom   string
 	Secret       []byte
 	Enabled      bool
@@ -145,6 +149,7 @@ func (q *Queries) TriageAccountPut(ctx context.Context, db DBTX, arg *TriageAcco
 		arg.Connection,
 		arg.Settings,
 		arg.Proposals,
+		arg.Texts,
 		arg.SecretFrom,
 		arg.Secret,
 		arg.Enabled,

@@ -227,6 +227,8 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}/corrections", Operation: "listTriageCorrections", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Corrections)},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/messages/{id}/corrections", Operation: "correctTriageMessage", Roles: people, Scope: identity.MailRead}, maxBody: one, handle: triage.ForAllTools(request.WithBody(triage.Correct))},
 		{Route: access.Route{Pattern: "DELETE /api/v1/triage/messages/{id}/corrections/{correction_no}", Operation: "retractTriageCorrection", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Retract)},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}/texts", Operation: "listTriageTexts", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Texts)},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/messages/{id}/texts", Operation: "askTriageText", Roles: people, Scope: identity.MailRead}, maxBody: one, handle: triage.ForAllTools(request.WithBody(triage.AskText))},
 
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.yaml", Operation: "getOpenAPI"}, handle: getOpenAPI},
 		{Route: access.Route{Pattern: "GET /api/v1/openapi.json", Operation: "getOpenAPIAsJSON"}, handle: getOpenAPIAsJSON},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/draft"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
@@ -70,6 +71,8 @@ type Account struct {
 	// Proposals are what proposals take from the configuration. With the zero value
 	// nothing is proposed.
 	Proposals plan.Config
+	// Texts are what a language model writes, and how.
+	Texts draft.Settings
 	// SecretFrom says where the triage process finds the password: "env:" and a
 	// variable, or "file:" and an absolute path. Secret is the password itself,
 	// encrypted. At most one of the two is set.

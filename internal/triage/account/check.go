@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/draft"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
@@ -49,6 +51,7 @@ func (a Account) Check() error {
 	a.Connection.check(a.Kind, &p)
 	checkSettings(a.Settings, &p)
 	checkProposals(a.Proposals, &p)
+	checkTexts(a.Texts, &p)
 	if a.SecretFrom != "" && !secretForm.MatchString(a.SecretFrom) {
 		p.Add("/secret_from", envelope.RulePattern, "must be env:COUNTERSIGN_TRIAGE_SECRET_ and a name in A-Z, 0-9 and _, or file: and an absolute path")
 	}
@@ -239,6 +242,25 @@ func checkProposals(c plan.Config, p *check.Problems) {
 		if len(text) > 500 || strings.ContainsFunc(text, unicode.IsControl) {
 			p.Add("/proposals", envelope.RuleFormat, "names are one line of at most 500 bytes")
 		}
+	}
+}
+
+func checkTexts(s draft.Settings, p *check.Problems) {
+	for pointer, when := range map[string]draft.When{"/texts/summaries": s.Summaries, "/texts/drafts": s.Drafts} {
+		if when != "" && when != draft.OnRequest && when != draft.Wanted {
+			p.Add(pointer, envelope.RuleEnum, "must be on_request or wanted")
+		}
+	}
+	if len(s.Examples) > draft.MaxExamples {
+		p.Add("/texts/examples", envelope.RuleMaxItems, "must have at most %d Message-IDs", draft.MaxExamples)
+	}
+	for i, id := range s.Examples {
+		if id == "" || len(id) > maxEntries || strings.ContainsAny(id, "<>") || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+			p.Add("/texts/examples/"+strconv.Itoa(i), envelope.RuleFormat, "must be the Message-ID of mail that you sent, without angle brackets")
+		}
+	}
+	if len(s.Signature) > draft.MaxSignature || !utf8.ValidString(s.Signature) || strings.ContainsFunc(s.Signature, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+		p.Add("/texts/signature", envelope.RuleFormat, "must be lines of text of at most %d bytes", draft.MaxSignature)
 	}
 }
 

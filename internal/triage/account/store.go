@@ -28,7 +28,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...str
 		for _, column := range []struct {
 			raw  []byte
 			into any
-		}{{r.Connection, &a.Connection}, {r.Settings, &a.Settings}, {r.Proposals, &a.Proposals}} {
+		}{{r.Connection, &a.Connection}, {r.Settings, &a.Settings}, {r.Proposals, &a.Proposals}, {r.Texts, &a.Texts}} {
 			if err := json.Unmarshal(column.raw, column.into); err != nil {
 				return a, fmt.Errorf("account %s: %w", r.Name, err)
 			}
@@ -64,7 +64,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 	for _, column := range []struct {
 		from any
 		into *[]byte
-	}{{a.Connection, &params.Connection}, {a.Settings, &params.Settings}, {a.Proposals, &params.Proposals}} {
+	}{{a.Connection, &params.Connection}, {a.Settings, &params.Settings}, {a.Proposals, &params.Proposals}, {a.Texts, &params.Texts}} {
 		raw, err := json.Marshal(column.from)
 		if err != nil {
 			return fmt.Errorf("account %s: %w", a.Name, err)

@@ -93,7 +93,7 @@ func (s *state) candidates() []Action {
 	if d.Bucket == Urgent {
 		all = append(all, Flag)
 	}
-	if s.row.draft && d.Bucket.needsOwner() {
+	if s.row.draft && d.Bucket.NeedsOwner() {
 		all = append(all, Draft)
 	}
 	if d.Bucket == Archived || s.row.bucket == Archived && len(d.Vetoes) > 0 {

@@ -19,7 +19,7 @@ func (s *state) chooseBucket() {
 	s.decision.Hint = s.row.hint
 	s.fromTable()
 	s.fromPriority()
-	if isMuted(s.facts) && s.decision.Bucket.needsOwner() {
+	if isMuted(s.facts) && s.decision.Bucket.NeedsOwner() {
 		s.put(Informational, "muted", "its owner muted the sender")
 	}
 	s.decision.Confidence = s.sure()
@@ -32,7 +32,7 @@ func (s *state) chooseBucket() {
 func (s *state) lowerFlagged() {
 	d := &s.decision
 	attention := s.may(signal.Attention)
-	if !attention && d.Bucket.needsOwner() {
+	if !attention && d.Bucket.NeedsOwner() {
 		s.put(Informational, "phishing", "a message that may be a lure never waits for its owner")
 		d.Confidence = min(d.Confidence, s.sure())
 	}
@@ -54,7 +54,7 @@ func (s *state) put(to Bucket, rule, because string) {
 // sure is how probable it is that the message needs its owner, or not, as its
 // bucket says.
 func (s *state) sure() float64 {
-	if s.decision.Bucket.needsOwner() {
+	if s.decision.Bucket.NeedsOwner() {
 		return s.attention()
 	}
 	return 1 - s.attention()
@@ -65,7 +65,7 @@ func (s *state) fromTable() {
 	switch {
 	case s.row.deadline && has(s.facts, signal.DeadlineDate):
 		to, because = Actionable, because+", with a deadline"
-	case s.row.amended && s.facts.Amends.needsOwner():
+	case s.row.amended && s.facts.Amends.NeedsOwner():
 		to, because = Actionable, because+", which changes a message that waits for its owner"
 	case s.row.amended && s.row.raised && s.facts.Amends == Informational:
 		to, because = Actionable, because+", one more urgent than the message that it changes"
@@ -83,13 +83,13 @@ func (s *state) fromPriority() {
 	case needsOwner(priority) && alike:
 	case priority == classify.Urgent:
 		s.put(Urgent, "priority", "its words are urgent")
-	case priority == classify.NeedsResponse && !now.needsOwner():
+	case priority == classify.NeedsResponse && !now.NeedsOwner():
 		s.put(Actionable, "priority", "its words need a response")
-	case priority == classify.Promotional && now.needsOwner():
+	case priority == classify.Promotional && now.NeedsOwner():
 		s.put(Informational, "priority", "its words promote something")
 	case priority == classify.Promotional && s.row.sold && !p.NeedsAttention:
 		s.put(Archived, "priority", "its words promote something, in a cohort where that is put away")
-	case now.needsOwner() && !p.NeedsAttention && (priority == classify.ForInfo || guess):
+	case now.NeedsOwner() && !p.NeedsAttention && (priority == classify.ForInfo || guess):
 		s.put(Informational, "priority", "its words ask for no attention")
 	}
 }

@@ -25,8 +25,8 @@ const (
 	Archived      Bucket = "archived"
 )
 
-// needsOwner reports whether a message of the bucket waits for its owner.
-func (b Bucket) needsOwner() bool { return b == Urgent || b == Actionable }
+// NeedsOwner reports whether a message of the bucket waits for its owner.
+func (b Bucket) NeedsOwner() bool { return b == Urgent || b == Actionable }
 
 // Facts is all that a decision rests on.
 type Facts struct {

@@ -47,6 +47,8 @@ type Config struct {
 	Quota func(a account.Account) *quota.Bucket
 	// Model is the embedded tier.
 	Model *classify.Model
+	// Writer writes summaries and drafts; nil writes none.
+	Writer Writer
 	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
 	Resolver authenticate.Resolver
 	// Accounts is how many accounts are read at once: 20.

@@ -131,11 +131,16 @@ func (r *run) cycle(ctx context.Context) (err error) {
 		if err := r.looked(ctx); err != nil {
 			return err
 		}
-		more, err := backfill.page(ctx, r.folders)
+		older, err := backfill.page(ctx, r.folders)
 		if err != nil {
 			backfill.err = err
+			return err
 		}
-		if err != nil || !more {
+		texts, err := changes.texts(ctx)
+		if err != nil {
+			changes.err = err
+		}
+		if err != nil || !older && !texts {
 			return err
 		}
 	}

@@ -43,6 +43,7 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 				return q.TriageDecisionsPut(ctx, tx, &dbsqlc.TriageDecisionsPutParams{TenantID: tenant, AccountID: account, RunID: c.id, Rows: rows})
 			})
 		},
+		func() error { return c.wantTexts(ctx, tx) },
 		func() error { return c.decideAgain(ctx, tx) },
 		func() error { return c.propose(ctx, tx) },
 		func() error {

@@ -145,7 +145,10 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	if m.Proposals, err = proposals(ctx, tx, tenant, id); err != nil {
 		return m, err
 	}
-	m.Corrections, err = Corrections(ctx, tx, tenant, id)
+	if m.Corrections, err = Corrections(ctx, tx, tenant, id); err != nil {
+		return m, err
+	}
+	m.Texts, err = Texts(ctx, tx, tenant, id)
 	return m, err
 }
 

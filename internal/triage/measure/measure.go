@@ -13,8 +13,8 @@ import (
 
 // Metrics are the instruments of a process.
 type Metrics struct {
-	messages, proposals, cycles metric.Int64Counter
-	duration                    metric.Float64Histogram
+	messages, proposals, cycles, texts metric.Int64Counter
+	duration                           metric.Float64Histogram
 }
 
 // Counts is what became of the messages of a chunk, and how many actions were
@@ -28,12 +28,13 @@ type States struct{ OK, Failing, Late int64 }
 // NewMetrics creates the instruments of a meter.
 func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	var m Metrics
-	var errs [4]error
+	var errs [5]error
 	m.messages, errs[0] = meter.Int64Counter("countersign.triage.messages", metric.WithDescription("Messages that were read, by what became of them"))
 	m.proposals, errs[1] = meter.Int64Counter("countersign.triage.proposals", metric.WithDescription("Actions that triage proposed"))
 	m.cycles, errs[2] = meter.Int64Counter("countersign.triage.cycles", metric.WithDescription("Readings of accounts, by how they ended"))
 	m.duration, errs[3] = meter.Float64Histogram("countersign.triage.chunk.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time to read, decide and commit a set of messages"))
+	m.texts, errs[4] = meter.Int64Counter("countersign.triage.texts", metric.WithDescription("Summaries and drafts that a language model was asked for, by how that ended"))
 	return &m, errors.Join(errs[:]...)
 }
 
@@ -78,4 +79,9 @@ func (m *Metrics) Cycle(ctx context.Context, err error) {
 		outcome = "error"
 	}
 	m.cycles.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+}
+
+// Text counts an attempt to have a text of a kind written.
+func (m *Metrics) Text(ctx context.Context, kind, outcome string) {
+	m.texts.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind), attribute.String("outcome", outcome)))
 }

@@ -256,7 +256,9 @@ func choose(action decide.Action, category classify.Category, on Target, c Confi
 			err = fmt.Errorf("the message lies in that folder already")
 		}
 		return ToolMove, Field{"/folder", junk}, err
-	case decide.Draft, decide.Snooze, decide.Trash, decide.Report, decide.Send, decide.Forward, decide.Delete,
+	case decide.Draft:
+		return "", Field{}, errors.New("a draft is proposed when its text is written")
+	case decide.Snooze, decide.Trash, decide.Report, decide.Send, decide.Forward, decide.Delete,
 		decide.Block, decide.Unsubscribe, decide.RSVP:
 	}
 	return "", Field{}, fmt.Errorf("triage has no tool for the action %s", action)

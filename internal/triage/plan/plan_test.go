@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 		"a flag":                   {decision: wanting("", decide.Want{Action: decide.Flag}), tool: plan.ToolFlag, args: seen + `"flags":{"add":["\\Flagged"]},` + message + `}`, origin: plan.Enumerated},
 		"the flag is there":        {decision: wanting("", decide.Want{Action: decide.Flag}), flags: []string{"\\flagged"}, skip: "the message has the flag already"},
 		"quarantine is confirmed":  {decision: wanting("", decide.Want{Action: decide.Quarantine}), tool: plan.ToolMove, args: seen + `"folder":"Junk",` + message + `}`, origin: plan.Configured, approval: envelope.ApprovalRequired},
-		"a draft is not written":   {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "triage has no tool for the action draft"},
+		"a draft is not written":   {decision: wanting("", decide.Want{Action: decide.Draft}), skip: "a draft is proposed when its text is written"},
 		"nothing is sent":          {decision: wanting("", decide.Want{Action: decide.Send}), skip: "triage has no tool for the action send"},
 		"an action that is no one": {decision: wanting("", decide.Want{Action: "x"}), skip: "triage has no tool for the action x"},
 	}

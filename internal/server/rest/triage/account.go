@@ -63,7 +63,7 @@ func viewOf(a account.Account) (view, error) {
 		ID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, HasSecret: len(a.Secret) > 0, Enabled: a.Enabled,
 		Every: envelope.Duration(a.Every), BackfillDays: a.BackfillDays, CreatedAt: a.CreatedAt.UTC(), UpdatedAt: a.UpdatedAt.UTC(),
 	}}
-	return v, errors.Join(convert(a.Connection, &v.Connection), convert(a.Settings, &v.Settings), convert(a.Proposals, &v.Proposals))
+	return v, errors.Join(convert(a.Connection, &v.Connection), convert(a.Settings, &v.Settings), convert(a.Proposals, &v.Proposals), convert(a.Texts, &v.Texts))
 }
 
 // convert copies between two types that have the same JSON.
@@ -117,8 +117,8 @@ func accountOf(in wire.TriageAccountInput, name string, id uuid.UUID) (account.A
 	if in.BackfillDays != nil {
 		a.BackfillDays = *in.BackfillDays
 	}
-	settings, proposals := cmp.Or(in.Settings, &wire.TriageSettings{}), cmp.Or(in.Proposals, &wire.TriageProposals{})
-	err := errors.Join(convert(in.Connection, &a.Connection), convert(settings, &a.Settings), convert(proposals, &a.Proposals))
+	settings, proposals, texts := cmp.Or(in.Settings, &wire.TriageSettings{}), cmp.Or(in.Proposals, &wire.TriageProposals{}), cmp.Or(in.Texts, &wire.TriageTextSettings{})
+	err := errors.Join(convert(in.Connection, &a.Connection), convert(settings, &a.Settings), convert(proposals, &a.Proposals), convert(texts, &a.Texts))
 	return a, err
 }
 

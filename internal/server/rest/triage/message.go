@@ -229,6 +229,36 @@ func Correct(c *request.Call, in wire.TriageCorrectionInput) error {
 	return c.JSON(http.StatusCreated, made)
 }
 
+// GET /api/v1/triage/messages/{id}/texts lists the texts that were asked for about
+// a message.
+func Texts(c *request.Call) error {
+	m, err := detail(c)
+	if err != nil {
+		return err
+	}
+	return request.Items(c, m.Texts)
+}
+
+// POST /api/v1/triage/messages/{id}/texts asks for a summary or a draft.
+func AskText(c *request.Call, in wire.TriageTextInput) error {
+	id, err := c.UUID()
+	if err != nil {
+		return err
+	}
+	asked, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageText, error) {
+		asked, err := inspect.AskText(ctx, tx, c.By.Tenant, id, in, c.By.Actor())
+		if err != nil {
+			return asked, err
+		}
+		c.Detail = map[string]any{"text_no": asked.Number, "kind": asked.Kind}
+		return asked, c.RecordChange(ctx, tx, "triage message "+id.String()+" text asked for")
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, asked)
+}
+
 // DELETE /api/v1/triage/messages/{id}/corrections/{correction_no} takes a
 // correction back.
 func Retract(c *request.Call) error {

@@ -1,0 +1,71 @@
+-- Texts that language models write about messages. The API asks for them; triage
+-- has them written.
+
+-- name: TriageTextAsk :many
+-- Asks for a text; no row if one of the kind waits already, if the message came
+-- from nobody else, or if there are too many of it.
+INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by)
+SELECT m.tenant_id, m.account_id, m.message_id, @kind, @note, @asked_by
+FROM triage_messages m
+WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id AND NOT m.outgoing
+    AND (SELECT count(1) FROM triage_texts t WHERE t.tenant_id = m.tenant_id AND t.message_id = m.message_id) < @most::bigint
+ON CONFLICT (tenant_id, message_id, kind) WHERE ended_at IS NULL DO NOTHING
+RETURNING text_no;
+
+-- name: TriageTextWanted :exec
+-- Asks for texts by the rule of the account, once for a message.
+INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by)
+SELECT @tenant_id, @account_id, w.message_id, w.kind, @asked_by
+FROM (SELECT unnest(@message_ids::uuid[]) AS message_id, unnest(@kinds::text[]) AS kind) w
+WHERE NOT EXISTS (SELECT 1 FROM triage_texts t WHERE t.tenant_id = @tenant_id AND t.message_id = w.message_id AND t.kind = w.kind)
+ON CONFLICT (tenant_id, message_id, kind) WHERE ended_at IS NULL DO NOTHING;
+
+-- name: TriageTextList :many
+SELECT t.text_no, t.kind, t.note, t.asked_by, t.asked_at, t.ended_at, t.text, t.problem, t.model, t.prompt, coalesce(t.external_id, '')::text AS external_id
+FROM triage_texts t
+WHERE t.tenant_id = @tenant_id AND t.message_id = @message_id
+ORDER BY t.text_no;
+
+-- name: TriageTextsDue :many
+-- Texts that are to be written, in the order in which they were asked for, with
+-- what is known of their message and where it lies.
+SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.identity, m.sender, m.sender_name, m.subject, m.body, m.received_at, m.size,
+    d.level, d.decision, d.signals,
+    coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags
+FROM triage_texts t
+JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+JOIN triage_decisions d ON d.tenant_id = t.tenant_id AND d.message_id = t.message_id
+LEFT JOIN LATERAL (
+    SELECT l.folder, f.use, l.key, l.flags
+    FROM triage_locations l
+    JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
+    WHERE l.tenant_id = t.tenant_id AND l.message_id = t.message_id
+    ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
+    LIMIT 1
+) w ON true
+WHERE t.tenant_id = @tenant_id AND t.account_id = @account_id AND t.ended_at IS NULL
+ORDER BY t.text_no
+LIMIT @most::bigint;
+
+-- name: TriageTextExamples :many
+-- Bodies of mail that the owner sent, by Message-ID.
+SELECT m.body
+FROM triage_messages m
+WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.outgoing AND m.header_id = ANY (@header_ids::text[])
+ORDER BY m.received_at DESC
+LIMIT @most::bigint;
+
+-- name: TriageTextEnd :execrows
+-- Ends a text that waits. It locks its row alone.
+UPDATE triage_texts
+SET ended_at = now(), attempts = attempts + 1, text = @text, problem = @problem, model = @model, prompt = @prompt, external_id = nullif(@external_id::text, '')
+WHERE tenant_id = @tenant_id AND text_no = @text_no AND ended_at IS NULL;
+
+-- name: TriageTextTried :exec
+UPDATE triage_texts SET attempts = attempts + 1 WHERE tenant_id = @tenant_id AND text_no = @text_no AND ended_at IS NULL;
+
+-- name: TriageRunAskOf :exec
+-- Asks for a run of the account of a message.
+INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
+SELECT m.tenant_id, m.account_id, now() FROM triage_messages m WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id
+ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = coalesce(s.asked_at, now());

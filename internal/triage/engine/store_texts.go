@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/draft"
+)
+
+// askTexts asks for texts of kinds about messages, by the rule of the account.
+func askTexts(ctx context.Context, tx pgx.Tx, r *run, messages []uuid.UUID, kinds []string) error {
+	return dbsqlc.New().TriageTextWanted(ctx, tx, &dbsqlc.TriageTextWantedParams{
+		TenantID: r.tenant(), AccountID: r.account.ID, AskedBy: "triage", MessageIds: messages, Kinds: kinds,
+	})
+}
+
+func (p *pass) textsDue(ctx context.Context) (due []*dueText, err error) {
+	err = p.engine.tx(ctx, func(tx pgx.Tx) error {
+		rows, err := dbsqlc.New().TriageTextsDue(ctx, tx, &dbsqlc.TriageTextsDueParams{TenantID: p.tenant(), AccountID: p.account.ID, Most: maxTexts})
+		due = nil
+		for i := range rows {
+			r := &rows[i]
+			d := &dueText{
+				number: r.TextNo, id: r.MessageID, identity: string(r.Identity), tried: int(r.Attempts), kind: draft.Kind(r.Kind),
+				source: draft.Source{From: r.SenderName + " <" + r.Sender + ">", Subject: r.Subject, Body: r.Body, Note: r.Note},
+				item: mailbox.Item{
+					Location: mailbox.Location{Folder: r.Folder, Key: r.Key}, Flags: r.Flags, Received: r.ReceivedAt, Size: r.Size,
+				},
+			}
+			if err := errors.Join(json.Unmarshal(r.Decision, &d.decision), json.Unmarshal(r.Signals, &d.signals)); err != nil {
+				return fmt.Errorf("message %s: %w", d.id, err)
+			}
+			due = append(due, d)
+		}
+		return err
+	})
+	return due, err
+}
+
+// examples returns the mail whose manner drafts take, where a draft is due.
+func (p *pass) examples(ctx context.Context, due []*dueText) (bodies []string, err error) {
+	ids := p.account.Texts.Examples
+	if len(ids) == 0 || !slices.ContainsFunc(due, func(d *dueText) bool { return d.kind == draft.Reply }) {
+		return nil, nil
+	}
+	err = p.engine.tx(ctx, func(tx pgx.Tx) (err error) {
+		bodies, err = dbsqlc.New().TriageTextExamples(ctx, tx, &dbsqlc.TriageTextExamplesParams{
+			TenantID: p.tenant(), AccountID: p.account.ID, HeaderIds: ids, Most: draft.MaxExamples,
+		})
+		return err
+	})
+	return bodies, err
+}
+
+// textTried records an attempt that led to nothing.
+func textTried(ctx context.Context, tx pgx.Tx, r *run, d *dueText) error {
+	return dbsqlc.New().TriageTextTried(ctx, tx, &dbsqlc.TriageTextTriedParams{TenantID: r.tenant(), TextNo: d.number})
+}
+
+// endText stores how a text ended. It reports whether it still waited.
+func endText(ctx context.Context, tx pgx.Tx, r *run, d *dueText, w written, external string) (bool, error) {
+	n, err := dbsqlc.New().TriageTextEnd(ctx, tx, &dbsqlc.TriageTextEndParams{
+		TenantID: r.tenant(), TextNo: d.number, Text: w.text, Problem: w.problem, Model: w.model, Prompt: d.kind.Prompt(), ExternalID: external,
+	})
+	return n > 0, err
+}
+
+// proposeText proposes a draft, and counts that for the run.
+func (c *chunk) proposeText(ctx context.Context, tx pgx.Tx) error {
+	if err := c.propose(ctx, tx); err != nil || c.proposed == 0 {
+		return err
+	}
+	return dbsqlc.New().TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{
+		TenantID: c.tenant(), AccountID: c.account.ID, RunID: c.id, Kind: string(c.kind), Proposed: int32(c.proposed),
+	})
+}

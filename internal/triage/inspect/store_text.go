@@ -1,0 +1,91 @@
+package inspect
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/draft"
+)
+
+// maxTexts bounds the texts of one message, since each is written by a model.
+const maxTexts = 20
+
+// Texts returns the texts that were asked for about a message, in their order.
+func Texts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageText, error) {
+	rows, err := dbsqlc.New().TriageTextList(ctx, tx, &dbsqlc.TriageTextListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageTextListRow) wire.TriageText {
+		t := wire.TriageText{
+			Number: r.TextNo, Kind: r.Kind, Note: r.Note, AskedBy: envelope.Actor(r.AskedBy), AskedAt: r.AskedAt.UTC(), State: "waiting",
+			EndedAt: postgres.UTC(r.EndedAt), Text: r.Text, Problem: r.Problem, Model: r.Model, Prompt: r.Prompt, ExternalID: r.ExternalID,
+		}
+		switch {
+		case r.EndedAt != nil && r.Text != "":
+			t.State = "written"
+		case r.EndedAt != nil:
+			t.State = "failed"
+		}
+		return t
+	})
+}
+
+// AskText asks for a text about a message, and has the account read now, so that
+// it is written soon. One of the kind that waits already is returned as it is. A
+// message that its owner sent, and one with too many texts, is fault.Conflict.
+func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, in wire.TriageTextInput, by envelope.Actor) (wire.TriageText, error) {
+	if err := checkText(in); err != nil {
+		return wire.TriageText{}, err
+	}
+	m, err := Message(ctx, tx, tenant, message)
+	switch {
+	case err != nil:
+		return wire.TriageText{}, err
+	case m.DecidedAt == nil:
+		return wire.TriageText{}, fault.New(fault.Conflict, "texts are written about messages that came in and were judged")
+	case len(m.Texts) >= maxTexts:
+		return wire.TriageText{}, fault.New(fault.Conflict, "there are %d texts about the message already", maxTexts)
+	}
+	rows, err := dbsqlc.New().TriageTextAsk(ctx, tx, &dbsqlc.TriageTextAskParams{
+		TenantID: uuid.UUID(tenant), MessageID: message, Kind: in.Kind, Note: strings.TrimSpace(in.Note), AskedBy: string(by), Most: maxTexts,
+	})
+	if err != nil {
+		return wire.TriageText{}, err
+	}
+	if len(rows) > 0 {
+		if err := dbsqlc.New().TriageRunAskOf(ctx, tx, &dbsqlc.TriageRunAskOfParams{TenantID: uuid.UUID(tenant), MessageID: message}); err != nil {
+			return wire.TriageText{}, err
+		}
+	}
+	all, err := Texts(ctx, tx, tenant, message)
+	for _, t := range all {
+		if t.Kind == in.Kind && t.EndedAt == nil {
+			return t, err
+		}
+	}
+	if err == nil {
+		err = fault.New(fault.Conflict, "the text was just written; look at the message")
+	}
+	return wire.TriageText{}, err
+}
+
+func checkText(in wire.TriageTextInput) error {
+	kind := draft.Kind(in.Kind)
+	switch {
+	case !kind.Known():
+		return check.Invalid("/kind", envelope.RuleEnum, "must be summary or draft")
+	case in.Note != "" && kind != draft.Reply:
+		return check.Invalid("/note", envelope.RuleUnknownField, "goes with a draft alone")
+	case utf8.RuneCountInString(in.Note) > draft.MaxNote || strings.ContainsRune(in.Note, 0):
+		return check.Invalid("/note", envelope.RuleMaxLength, "must be text of at most %d characters", draft.MaxNote)
+	}
+	return nil
+}

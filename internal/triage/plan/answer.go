@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/visible"
+)
+
+const (
+	// maxReferences is how many messages of a conversation an answer names, the
+	// newest of them, and replySubject the most bytes of its subject.
+	maxReferences = 20
+	maxReply      = 800
+)
+
+// identifierForm is what the source of mail takes as a Message-ID.
+var identifierForm = regexp.MustCompile(`^[!-;=?-~]+@[!-;=?-~]+$`)
+
+// Answer returns the proposal of a draft that answers a message, in words of a
+// model; recipient, subject and conversation are the header's. number tells drafts
+// of one message apart, so that each is proposed once. With confirm, a person has
+// to approve that the draft is stored.
+func Answer(text string, number int64, confirm bool, on Target, c Config) (Proposal, error) {
+	if on.Built {
+		return Proposal{}, errors.New("the account does not give the original of the message, so that nothing says whom an answer would reach")
+	}
+	account, err := FromConfig(c, "/account")
+	if err != nil {
+		return Proposal{}, err
+	}
+	to, err := recipient(on.Message)
+	if err != nil {
+		return Proposal{}, err
+	}
+	subject, err := replySubject(on.Message)
+	if err != nil {
+		return Proposal{}, err
+	}
+	written, err := FromModel(text)
+	if err != nil {
+		return Proposal{}, err
+	}
+	fields := []Field{{"/account", account}, {"/to/0", to}, {"/subject", subject}, {"/text", written}}
+	fields = append(fields, conversation(on.Message)...)
+	if err := Check(ToolDraft, fields); err != nil {
+		return Proposal{}, err
+	}
+	return Proposal{
+		Action: decide.Draft, Parts: []Part{{Action: decide.Draft}}, Source: c.Source, Tool: ToolDraft, Fields: fields, Confirm: confirm,
+		ExternalID: ExternalID(c.Account, on.Message.Identity, decide.Draft, strconv.FormatInt(number, 10)),
+	}, nil
+}
+
+// recipient returns the address that an answer goes to: that of Reply-To where it
+// is of the domain of From, else that of From. Another domain in Reply-To is how
+// answers are led away from whom they seem to go to.
+func recipient(m *message.Message) (Value, error) {
+	if len(m.From) != 1 {
+		return Value{}, errors.New("the message does not come from one address")
+	}
+	if len(m.ReplyTo) == 1 && strings.EqualFold(domainOf(m.ReplyTo[0].Addr), domainOf(m.From[0].Addr)) {
+		return FromHeader(m, HeaderReplyTo, 0)
+	}
+	return FromHeader(m, HeaderFrom, 0)
+}
+
+func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
+
+// replySubject returns the subject of a message as that of an answer to it.
+func replySubject(m *message.Message) (Value, error) {
+	subject := strings.TrimSpace(m.Subject)
+	if len(subject) < 3 || !strings.EqualFold(subject[:3], "re:") {
+		subject = strings.TrimSpace("Re: " + subject)
+	}
+	subject, _ = visible.Cut(subject, maxReply)
+	return line(Value{subject, Header, string(HeaderSubject) + "/0"})
+}
+
+// conversation returns the fields that say which message is answered. One whose
+// Message-ID cannot be named is answered all the same.
+func conversation(m *message.Message) (fields []Field) {
+	if !identifierForm.MatchString(m.MessageID) {
+		return nil
+	}
+	id, err := FromHeader(m, HeaderMessageID, 0)
+	if err != nil {
+		return nil
+	}
+	fields = append(fields, Field{"/in_reply_to", id})
+	from, next := max(0, len(m.References)-maxReferences+1), 0
+	for i := from; i < len(m.References); i++ {
+		if v, err := FromHeader(m, HeaderReferences, i); err == nil && identifierForm.MatchString(v.text) {
+			fields = append(fields, Field{fmt.Sprintf("/references/%d", next), v})
+			next++
+		}
+	}
+	return append(fields, Field{fmt.Sprintf("/references/%d", next), id})
+}
