@@ -159,7 +159,7 @@ for (const hand of hands) {
         await api('owner', 'PUT', `/api/v1/policy/modes/${encodeURIComponent(recorder.tool(tool))}`, { mode: 'allow' })
         await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool(tool))}/description`, { reversal: { tool: recorder.tool(other), args: { title: '$inputs/title' } } })
       }
-      for (const [answer, ends] of [['I took it back by hand', 'reverted'], ['Leave everything as it is', 'resolved']] as const) {
+      for (const [answer, ends] of [['I reverted it myself', 'reverted'], ['Leave it as it is', 'resolved']] as const) {
         const title = `${ends} ${hand} ${Date.now()}`
         const { workflow_id } = await api<{ workflow_id: string }>('admin', 'POST', '/api/v1/workflows', {
           external_id: title.replaceAll(' ', '-'), atomic: true, steps: [{ tool: recorder.tool('step'), inputs: { title } }, { tool: recorder.tool('refuse'), inputs: { title } }],
@@ -169,7 +169,7 @@ for (const hand of hands) {
         const { items } = await api<{ items: { action_id: string; workflow_id?: string }[] }>('operator', 'GET', '/api/v1/inbox?kind=compensation&limit=100')
         const before = recorder.calls.length
         await look(page, items.find((item) => item.workflow_id === workflow_id)!.action_id)
-        await expect(page.getByText('this one could not be taken back', { exact: false })).toBeVisible()
+        await expect(page.getByText('this one could not be reverted', { exact: false })).toBeVisible()
         await expect(page.getByRole('button', { name: answer })).toHaveAttribute('aria-disabled', 'true')
         await page.getByLabel('How you know').fill('I looked at the other side.')
         await give(page, hand, 'Tab', answer)

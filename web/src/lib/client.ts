@@ -37,9 +37,16 @@ type Query = Record<string, string | number | boolean | readonly string[] | unde
 export interface Options {
   query?: Query
   body?: unknown
-  ifMatch?: string
-  signal?: AbortSignal
+  ifMatch?: string | undefined
+  signal?: AbortSignal | undefined
+  // outlives has the browser send the request also where the page is closed meanwhile. Browsers allow that for short bodies.
+  outlives?: boolean
 }
+
+// mostOutlives is how long a body may be that outlives the page: four at once, of any characters, are below the 64 KiB that
+// browsers allow.
+const mostOutlives = 5_000
+
 
 // path returns a path with its query. A list is the same name several times; undefined and '' are left out.
 export function path(to: string, query: Query = {}): string {
@@ -57,10 +64,12 @@ export async function request<T>(method: string, to: string, options: Options = 
   const headers = new Headers({ Accept: 'application/json' })
   if (options.body !== undefined) headers.set('Content-Type', 'application/json')
   if (options.ifMatch) headers.set('If-Match', options.ifMatch)
+  const sent = options.body === undefined ? undefined : stringify(options.body as Json)
   const answer = await fetch(path(to, options.query), {
     method,
     headers,
-    body: options.body === undefined ? undefined : stringify(options.body as Json),
+    body: sent,
+    keepalive: options.outlives && (sent?.length ?? 0) <= mostOutlives,
     signal: options.signal,
     redirect: 'error',
   })

@@ -112,6 +112,12 @@ function rereadAll() {
   later()
 }
 
+// markStale has what is kept under words read again, as if an event had said that it changed: at most once a second.
+export function markStale(...words: string[]) {
+  for (const word of words) stale.add(word)
+  later()
+}
+
 // pause waits, at most until the signal aborts or the browser is online again.
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -21,16 +21,19 @@ export function steady<T>(before: readonly T[], now: readonly T[], seen: Readonl
   return { rows: shown, fresh: now.length - shown.filter((item) => places.has(keyOf(item))).length }
 }
 
-// useSteady keeps a list as it was first shown, until showNew is called or about (the filter, in words) changes.
+// useSteady keeps a list as it was first shown, and the pages that were added to it, until showNew is called or about (the
+// filter, in words) changes.
 export function useSteady<T>(about: string, items: readonly T[] | undefined, keyOf: (item: T) => string): Steady<T> {
   const [base, setBase] = useState<{ about: string; rows: readonly T[] } | undefined>(undefined)
-  // What is shown, as it was seen last: a row that leaves the list stays as it was then.
-  const last = useRef<ReadonlyMap<string, T>>(new Map())
+  // What is shown of a base, as it was seen last: a row that leaves the list stays as it was then, also one of a later page.
+  const last = useRef<{ base: readonly T[]; rows: readonly T[]; seen: ReadonlyMap<string, T> }>(undefined)
   if (items && base?.about !== about) setBase({ about, rows: items })
   const { rows, fresh } = useMemo(() => {
-    const before = base?.about === about ? base.rows : (items ?? [])
-    const next = steady(before, items ?? before, last.current, keyOf)
-    last.current = new Map(next.rows.map((item) => [keyOf(item), item]))
+    const from = base?.about === about ? base.rows : (items ?? [])
+    const known = last.current?.base === from ? last.current : undefined
+    const before = known?.rows ?? from
+    const next = steady(before, items ?? before, known?.seen ?? new Map(), keyOf)
+    last.current = { base: from, rows: next.rows, seen: new Map(next.rows.map((item) => [keyOf(item), item])) }
     return next
   }, [about, base, items, keyOf])
   return { rows, fresh, showNew: () => items && setBase({ about, rows: items }) }

@@ -1,3 +1,4 @@
+export * from './ask'
 export * from './button'
 export * from './chip'
 export * from './dialog'

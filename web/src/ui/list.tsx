@@ -1,10 +1,11 @@
 // A list that one walks with the keyboard.
-import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useLayoutEffect, useRef, type ReactNode } from 'react'
+import { defaultRangeExtractor, useVirtualizer, type Range } from '@tanstack/react-virtual'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, type ReactNode } from 'react'
 import { useCommands } from '../lib/keys'
 
-// inDocument is how many rows are all in the document, where find-in-page, readers and copying see them.
-const inDocument = 1_000
+// inDocument is how many rows are all in the document, where find-in-page and copying see them. Of more rows, those around
+// what is shown are there, and the selected one, which may have the focus.
+const inDocument = 200
 
 export interface ListProps<T> {
   label: string
@@ -18,7 +19,7 @@ export interface ListProps<T> {
   // onMark gets the new marks; the list says which of its rows are marked by x, Shift+J and Shift+K.
   onMark?: (marked: Set<string>) => void
   row: (item: T, state: { selected: boolean; marked: boolean }) => ReactNode
-  // rowHeight is the height of a row in pixels, for lists above a thousand rows.
+  // rowHeight is the height of a row in pixels, for lists of which not all rows are in the document.
   rowHeight?: number
   // onEnd is called when the last rows come into view.
   onEnd?: () => void
@@ -26,14 +27,23 @@ export interface ListProps<T> {
   keys?: boolean
 }
 
+// withRow returns the rows of a range, in order, and one more.
+function withRow(range: number[], row: number): number[] {
+  if (row < 0 || range.includes(row)) return range
+  return row < (range[0] ?? Infinity) ? [row, ...range] : [...range, row]
+}
+
 export function List<T>(props: ListProps<T>) {
   const { label, items, keyOf, selected, onSelect, onOpen, marked, onMark, row, rowHeight = 56, onEnd, keys = true } = props
   const scroller = useRef<HTMLDivElement>(null)
   const virtual = items.length > inDocument
+  const at = useMemo(() => items.findIndex((item) => keyOf(item) === selected), [items, keyOf, selected])
+  const rangeExtractor = useCallback((range: Range) => withRow(defaultRangeExtractor(range), at), [at])
   const virtualizer = useVirtualizer({
-    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12,
+    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, rangeExtractor,
+    // A list that grows beyond what is in the document stays where it was scrolled to.
+    initialOffset: () => scroller.current?.scrollTop ?? 0,
   })
-  const at = items.findIndex((item) => keyOf(item) === selected)
 
   const go = (to: number) => {
     const item = items[Math.max(0, Math.min(items.length - 1, to))]
@@ -64,17 +74,21 @@ export function List<T>(props: ListProps<T>) {
     keys && onMark && { id: 'extend_up', whyNot: nothing, run: () => extend(-1) },
   ])
 
+  const shown = virtual
+    ? virtualizer.getVirtualItems().map((v) => ({ index: v.index, top: v.start }))
+    : items.map((_, index) => ({ index, top: undefined }))
+  const drawn = shown.length > 0
+
   // The selected row comes into view by the list's own scrolling: the page never moves.
   useLayoutEffect(() => {
     if (at < 0) return
-    if (virtual) virtualizer.scrollToIndex(at, { align: 'auto' })
     const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
     shownRow?.scrollIntoView({ block: 'nearest' })
     const focused = document.activeElement
     if (shownRow && (focused === document.body || (focused?.classList.contains('list-row') && scroller.current?.contains(focused)))) {
       shownRow.focus({ preventScroll: true })
     }
-  }, [selected, at, virtual])
+  }, [selected, at, virtual, drawn])
 
   useEffect(() => {
     const element = scroller.current
@@ -85,9 +99,6 @@ export function List<T>(props: ListProps<T>) {
     return () => element.removeEventListener('scroll', near)
   }, [onEnd, rowHeight, items.length])
 
-  const shown = virtual
-    ? virtualizer.getVirtualItems().map((v) => ({ index: v.index, top: v.start }))
-    : items.map((_, index) => ({ index, top: undefined }))
   const draw = ({ index, top }: { index: number; top: number | undefined }) => {
     const item = items[index]
     if (item === undefined) return null

@@ -24,11 +24,20 @@ function set(next: readonly Shown[]) {
   for (const heard of listeners) heard()
 }
 
-// toast shows a note and returns a function that takes it away. At most three are shown.
+// most is how many notes are shown at once. What went wrong goes last.
+const most = 3
+
+function fitting(all: readonly Shown[]): readonly Shown[] {
+  if (all.length <= most) return all
+  const first = all.slice(0, -1).find((one) => one.tone !== 'bad') ?? all[0]
+  return all.filter((one) => one !== first)
+}
+
+// toast shows a note and returns a function that takes it away.
 export function toast(content: ToastContent): () => void {
   const id = ++count
   const end = () => set(shown.filter((one) => one.id !== id))
-  set([...shown.slice(-2), { ...content, id }])
+  set(fitting([...shown, { ...content, id }]))
   const lasts = content.lastsMs ?? 8_000
   if (lasts > 0) setTimeout(end, lasts)
   return end
@@ -43,7 +52,7 @@ export function Toasts() {
   return (
     <div className="toasts" role="status" aria-live="polite">
       {all.map((one) => (
-        <div key={one.id} className={`toast ${one.tone ?? 'plain'}`}>
+        <div key={one.id} className={`toast ${one.tone ?? 'plain'}`} role={one.tone === 'bad' ? 'alert' : undefined}>
           <span>{one.text}</span>
           {one.action && (
             <Button kind="quiet" command={one.action.command} onClick={() => { drop(one.id); one.action?.run() }}>{one.action.label}</Button>

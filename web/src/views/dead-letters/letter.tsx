@@ -1,13 +1,15 @@
 // One dead letter: what was sent, what every attempt came to, and the answers that a person can give.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
+import { give, ofUnknown } from '../../lib/answers'
 import { get, post, type Problem, type Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { useMay, type OperationID } from '../../lib/me'
+import { queries } from '../../lib/query'
 import { duration } from '../../lib/time'
 import { shown } from '../../lib/text'
-import { Button, Dialog, Empty, Field, JsonText, Loading, ProblemNote, Risk, Shown, State, Time, toast } from '../../ui'
+import { Ask, Button, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time, toast } from '../../ui'
 import { stateOf } from './groups'
 
 interface Read {
@@ -79,64 +81,36 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
   )
 }
 
-type Answer = 'happened' | 'again' | 'give_up' | 'replay' | 'discard'
-
-const offers: Record<Answer, { label: string; operation: OperationID; text: string; must: boolean; to: string; body: (id: string, note: string) => unknown }> = {
-  happened: { label: 'It happened', operation: 'resolveDeadLetter', text: 'The action counts as sent, and is not sent again.', must: true, to: '/resolve', body: (_, note) => ({ happened: true, note }) },
-  again: { label: 'It did not: run again', operation: 'resolveDeadLetter', text: 'The action runs again under its old idempotency key.', must: true, to: '/resolve', body: (_, note) => ({ happened: false, note }) },
-  give_up: { label: 'It did not: give up', operation: 'resolveDeadLetter', text: 'The action counts as failed, and is not sent again.', must: true, to: '/resolve', body: (_, note) => ({ happened: false, give_up: true, note }) },
-  replay: { label: 'Replay', operation: 'replayDeadLetters', text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.', must: false, to: 'replay', body: (id, note) => ({ action_ids: [id], ...(note ? { note } : {}) }) },
-  discard: { label: 'Give up', operation: 'discardDeadLetters', text: 'The action leaves the dead letters and cannot be replayed any more. Its attempts and events are kept.', must: true, to: 'discard', body: (id, reason) => ({ action_ids: [id], reason }) },
+interface Offer {
+  label: string
+  operation: OperationID
+  text: string
+  note: 'may' | 'must'
+  hint: string
+  send: (id: string, note: string) => Promise<unknown>
 }
+
+const settled: readonly Offer[] = ofUnknown.map((answer) => ({ ...answer, note: 'must', hint: 'How you know, for the record.', send: (id, note) => give(answer, id, note) }))
+
+const failed: readonly Offer[] = [
+  { label: 'Replay', operation: 'replayDeadLetters', text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.', note: 'may', hint: 'Why, for the record.', send: (id, note) => post('/api/v1/dead-letters/replay', { action_ids: [id], ...(note ? { note } : {}) }) },
+  { label: 'Give up', operation: 'discardDeadLetters', text: 'The action leaves the dead letters and cannot be replayed any more. Its attempts and events are kept.', note: 'must', hint: 'Why, for the record.', send: (id, reason) => post('/api/v1/dead-letters/discard', { action_ids: [id], reason }) },
+]
 
 function Answers({ id, unknown }: { id: string; unknown: boolean }) {
-  const [open, setOpen] = useState<Answer>()
+  const [open, setOpen] = useState<Offer>()
   const may = useMay()
-  const all: Answer[] = unknown ? ['happened', 'again', 'give_up'] : ['replay', 'discard']
+  const [, go] = useLocation()
+  const done = (label: string) => {
+    for (const word of ['dead-letters', 'dead-letter-summary', 'actions', 'inbox', 'inbox-counts']) void queries.invalidateQueries({ queryKey: [word] })
+    for (const word of ['action', 'history']) void queries.invalidateQueries({ queryKey: [word, id] })
+    toast({ text: `${label}: recorded.` })
+    go(`/actions/${id}`)
+  }
   return (
     <div className="row">
-      {all.map((answer) => <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>{offers[answer].label}…</Button>)}
-      {open && <Ask id={id} answer={open} onClose={() => setOpen(undefined)} />}
+      {(unknown ? settled : failed).map((offer) => <Button key={offer.label} whyNot={may(offer.operation)} onClick={() => setOpen(offer)}>{offer.label}…</Button>)}
+      {open && <Ask {...open} title={open.label} send={(note) => open.send(id, note)} onDone={() => done(open.label)} onClose={() => setOpen(undefined)} />}
     </div>
-  )
-}
-
-function Ask({ id, answer, onClose }: { id: string; answer: Answer; onClose: () => void }) {
-  const { label, text, must, to, body } = offers[answer]
-  const [note, setNote] = useState('')
-  const client = useQueryClient()
-  const [, go] = useLocation()
-  const send = useMutation<unknown, Problem>({
-    mutationFn: () => post(to.startsWith('/') ? `/api/v1/dead-letters/${id}${to}` : `/api/v1/dead-letters/${to}`, body(id, note.trim())),
-    onSuccess: () => {
-      for (const word of ['dead-letters', 'dead-letter-summary', 'actions', 'inbox', 'inbox-counts']) void client.invalidateQueries({ queryKey: [word] })
-      for (const word of ['action', 'history']) void client.invalidateQueries({ queryKey: [word, id] })
-      toast({ text: `${label}: recorded.` })
-      onClose()
-      go(`/actions/${id}`)
-    },
-  })
-  const whyNot = must && note.trim() === '' ? 'A note is needed, for the record.' : undefined
-  const submit = () => !whyNot && !send.isPending && send.mutate()
-  return (
-    <Dialog
-      title={label} onClose={onClose}
-      actions={<><Button onClick={onClose}>Not now</Button><Button kind="primary" command="send" whyNot={whyNot} busy={send.isPending} onClick={submit}>{label}</Button></>}
-    >
-      <div className="stack">
-        <p>{text}</p>
-        <Note value={note} must={must} onChange={setNote} onSend={submit} />
-        {send.error && <ProblemNote error={send.error} />}
-      </div>
-    </Dialog>
-  )
-}
-
-function Note({ value, must, onChange, onSend }: { value: string; must: boolean; onChange: (text: string) => void; onSend: () => void }) {
-  useCommands([{ id: 'send', run: onSend }])
-  return (
-    <Field label="Note" hint={must ? 'How you know, for the record.' : 'Why, for the record. It may be left out.'}>
-      {(wiring) => <textarea {...wiring} value={value} maxLength={500} required={must} onChange={(e) => onChange(e.target.value)} />}
-    </Field>
   )
 }

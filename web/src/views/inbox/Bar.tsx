@@ -3,16 +3,20 @@ import { useEffect, useRef, useState } from 'react'
 import { draftOf } from '../../form/draft'
 import { same } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
+import { markStale } from '../../lib/live'
 import { useMay } from '../../lib/me'
+import { queries } from '../../lib/query'
+import { shown } from '../../lib/text'
 import { useNow } from '../../lib/time'
 import { Button, Field, Shown, State, Time, toast } from '../../ui'
 import { AlwaysSheet } from './AlwaysSheet'
-import { approve, complaintsOf, deny, edit, told, undo, type Always } from './decide'
+import { approve, deny, edit, lists, told, type Always } from './decide'
 import type { Looking } from './Detail'
 import type { Action } from './items'
-import { recall, remember, useMemory } from './memory'
+import { recall, remember, useMemory, type Refused, type Sent } from './memory'
 import { Person } from './Person'
 import { onlyApproving, whyNotOf } from './reasons'
+import { approved, nameOf, refuse, send, undoes, useQueue } from './sending'
 
 // glance is how long an action has to have been open before it can be approved, so that a second press of the key does not
 // decide about the next one; look is the same for what is of high risk or cannot be taken back.
@@ -29,73 +33,38 @@ function useOpenFor(ms: number): boolean {
   return over
 }
 
-export interface Deciding {
-  busy: boolean
-  run: (what: () => Promise<Action>, done: (action: Action) => void) => Promise<void>
-}
-
-// useDeciding sends one decision at a time, and says what a refusal means.
-export function useDeciding(looking: Looking): Deciding {
+// useWaiting sends what a person waits for where it was asked: the next action is not shown before the answer came.
+function useWaiting({ id }: Looking) {
   const [busy, setBusy] = useState(false)
   const sending = useRef(false)
-  const run: Deciding['run'] = async (what, done) => {
+  const run = async (what: () => Promise<Action>, not: string, done: (action: Action) => void) => {
     if (sending.current) return
     sending.current = true
     setBusy(true)
-    looking.refuse('', [])
+    remember(id, { refused: undefined })
     try {
-      done(await what())
+      const action = await what()
+      queries.setQueryData(['action', id], action)
+      done(action)
     } catch (error) {
-      const complaints = complaintsOf(error)
-      if (complaints.length) looking.refuse('The tool does not take this', complaints)
-      else toast({ text: told(error), tone: 'bad', lastsMs: 0 })
+      refuse(id, not, error)
+      toast({ text: told(error), tone: 'bad', lastsMs: 0 })
+      void queries.invalidateQueries({ queryKey: ['action', id] })
     } finally {
       sending.current = false
       setBusy(false)
+      markStale(`history ${id}`, `forecast ${id}`, ...lists)
     }
   }
   return { busy, run }
-}
-
-const takeBack = (id: string) => void undo(id).then(
-  () => {
-    remember(id, { outcome: { words: 'undone', state: 'denied' } })
-    toast({ text: 'Undone: it is not sent.' })
-  },
-  (error: unknown) => toast({ text: `It could not be undone: ${told(error)}`, tone: 'bad' }),
-)
-
-// announce says what an approval came to, with undo as long as nothing is sent.
-export function announce(action: Action) {
-  const id = action.envelope.action_id
-  if (action.phase === 'pending') {
-    const left = (action.decision?.approvals_needed ?? 1) - (action.decision?.approvals_given ?? 0)
-    remember(id, { outcome: { words: `you agreed, ${left} more must`, state: 'pending' } })
-    toast({ text: `You agreed. ${left} more must agree.` })
-    return
-  }
-  remember(id, { outcome: { words: 'approved by you', state: 'approved' } })
-  const when = action.waiting?.until ?? action.next_attempt_at
-  toast({
-    text: <>Approved{when && new Date(when).getTime() > Date.now() + 2_000 ? <>, goes out <Time at={when} as="clock" /></> : ''}.</>,
-    action: { label: 'Undo', command: 'undo', run: () => takeBack(id) },
-  })
-  lastApproved = id
-}
-
-let lastApproved: string | undefined
-
-// undoLast takes back what was approved last, if that is still possible.
-export function undoLast() {
-  if (lastApproved) takeBack(lastApproved)
-  lastApproved = undefined
 }
 
 export function Bar(looking: Looking) {
   const { id, action, item, etag, stale, unread, onDecided } = looking
   const memory = useMemory(id)
   const may = useMay()
-  const { busy, run } = useDeciding(looking)
+  const { busy, run } = useWaiting(looking)
+  const queue = useQueue()
   const [always, setAlways] = useState(false)
   const [anyway, setAnyway] = useState(false)
   const grave = action.envelope.risk === 'high' || item?.reversible === false
@@ -105,7 +74,7 @@ export function Bar(looking: Looking) {
   const changed = memory.draft !== undefined && !same(memory.draft.args, looking.args)
 
   const role = may('approveAction')
-  const unable = over ?? role ?? (stale ? 'It changed since you looked. Look at it first.' : undefined)
+  const unable = over ?? role ?? queue ?? (stale ? 'It changed since you looked. Look at it first.' : undefined)
   const wrong = Object.entries(memory.draft?.typed ?? {})[0]
   const misfit = wrong ? `${wrong[0]} ${wrong[1].problem}.` : undefined
   const notApprove = unable ?? whyNotOf(item) ?? misfit ?? (openLong ? undefined : 'Read it first: one moment.')
@@ -113,22 +82,35 @@ export function Bar(looking: Looking) {
   const notDeny = unable ?? barred
   const notEdit = unable ?? (['voted', 'own_edit'].includes(item?.why_not ?? '') ? undefined : whyNotOf(item))
 
-  const yes = (grant?: Always) => {
+  const seen = () => recall(id).seen?.etag ?? etag
+  const name = nameOf(looking)
+  const yes = () => {
     if (grave && unread.length > 0 && !anyway) return setAnyway(true)
     const args = editing && changed ? memory.draft!.args : undefined
-    void run(() => approve(id, recall(id).seen?.etag ?? etag, { note: memory.note, args, always: grant }), (result) => {
-      remember(id, { mode: 'look', note: '', draft: undefined, seen: undefined })
-      setAlways(false)
-      announce(result)
-      onDecided()
+    send({
+      id, name, doing: 'approving', not: 'not approved',
+      send: () => approve(id, seen(), { note: memory.note, args }), done: (result) => approved(id, name, result!),
     })
+    undoes(id, name)
+    onDecided()
   }
-  const no = () => void run(() => deny(id, recall(id).seen?.etag ?? etag, memory.note), () => {
-    remember(id, { mode: 'look', note: '', draft: undefined, outcome: { words: 'denied by you', state: 'denied' } })
-    toast({ text: 'Denied. The agent is told.' })
+  const grant = (always: Always) => void run(() => approve(id, seen(), { note: memory.note, always }), 'not approved', (result) => {
+    undoes(id, name)
+    remember(id, { mode: 'look', note: '', draft: undefined, seen: undefined, outcome: approved(id, name, result) })
+    setAlways(false)
     onDecided()
   })
-  const save = () => void run(() => edit(id, recall(id).seen?.etag ?? etag, memory.draft!.args, memory.note), (result) => {
+  const no = () => {
+    send({
+      id, name, doing: 'denying', not: 'not denied', send: () => deny(id, seen(), memory.note),
+      done: () => {
+        toast({ text: `Denied: ${name}. The agent is told.` })
+        return { words: 'denied by you', state: 'denied' }
+      },
+    })
+    onDecided()
+  }
+  const save = () => void run(() => edit(id, seen(), memory.draft!.args, memory.note), 'not saved', (result) => {
     remember(id, { mode: 'look', note: '', draft: undefined, seen: { etag: result.decision?.etag ?? '', args: result.envelope.args as never, at: Date.now() } })
     toast({ text: 'Saved. It goes on waiting; whoever agreed before has to agree again.' })
   })
@@ -138,20 +120,22 @@ export function Bar(looking: Looking) {
     remember(id, { mode: 'look', draft: memory.mode === 'edit' ? undefined : memory.draft })
   }
   const notSave = notEdit ?? misfit ?? (changed ? undefined : 'Nothing is changed.')
-  const send = memory.mode === 'deny' ? { run: no, whyNot: notDeny } : editing ? { run: save, whyNot: notSave } : { run: () => yes(), whyNot: notApprove }
+  const typed = memory.mode === 'deny' ? { run: no, whyNot: notDeny } : editing ? { run: save, whyNot: notSave } : { run: yes, whyNot: notApprove }
 
   useCommands([
-    { id: 'approve', whyNot: notApprove, run: () => yes() },
+    { id: 'approve', whyNot: notApprove, run: yes },
     { id: 'deny', whyNot: notDeny, run: () => remember(id, { mode: 'deny' }) },
     { id: 'edit', whyNot: notEdit, run: startEdit },
     { id: 'always', whyNot: notApprove ?? (editing && changed ? 'Save what you changed first.' : undefined), run: () => setAlways(true) },
     { id: 'note', whyNot: notApprove && notDeny, run: () => remember(id, { mode: memory.mode === 'edit' ? 'edit' : 'note' }) },
-    memory.mode !== 'look' && { id: 'send', ...send },
+    memory.mode !== 'look' && { id: 'send', ...typed },
     memory.mode !== 'look' && { id: 'back', run: leave },
   ])
+  if (memory.sent) return <Underway sent={memory.sent} />
   if (over) return <Over action={action} over={over} />
   return (
     <footer className="bar" aria-label="Decide">
+      {memory.refused && <Refusal of={memory.refused} />}
       {anyway && (
         <p className="banner tone-person" role="alert">
           Long values were not opened: {unread.join(', ')}. Approve again to approve without reading them.{' '}
@@ -162,18 +146,18 @@ export function Bar(looking: Looking) {
       <div className="row">
         {memory.mode === 'deny' ? (
           <>
-            <Button kind="danger" command="send" whyNot={notDeny} busy={busy} onClick={no}>Deny</Button>
+            <Button kind="danger" command="send" whyNot={notDeny} onClick={no}>Deny</Button>
             <Button onClick={leave}>Do not deny</Button>
           </>
         ) : editing ? (
           <>
             <Button kind="primary" command="send" whyNot={notSave} busy={busy} onClick={save}>Save, keep waiting</Button>
-            <Button command="approve" whyNot={notApprove} busy={busy} onClick={() => yes()}>{changed ? 'Approve as changed' : 'Approve'}</Button>
+            <Button command="approve" whyNot={notApprove} onClick={yes}>{changed ? 'Approve as changed' : 'Approve'}</Button>
             <Button onClick={() => remember(id, { mode: 'look', draft: undefined })}>Discard</Button>
           </>
         ) : (
           <>
-            <Button kind="primary" command="approve" whyNot={notApprove} busy={busy} onClick={() => yes()}>{anyway ? 'Approve anyway' : 'Approve'}</Button>
+            <Button kind="primary" command="approve" whyNot={notApprove} onClick={yes}>{anyway ? 'Approve anyway' : 'Approve'}</Button>
             <Button kind="danger" command="deny" whyNot={notDeny} onClick={() => remember(id, { mode: 'deny' })}>Deny…</Button>
             <Button command="edit" whyNot={notEdit} onClick={startEdit}>Edit</Button>
             <Button command="always" whyNot={notApprove} onClick={() => setAlways(true)}>Always…</Button>
@@ -181,7 +165,7 @@ export function Bar(looking: Looking) {
         )}
         <span className="faint small bar-seen">{notApprove && <span>{notApprove} </span>}seen <Time at={memory.seen && new Date(memory.seen.at).toISOString()} as="clock" /></span>
       </div>
-      {always && <AlwaysSheet looking={looking} busy={busy} onClose={() => setAlways(false)} onGrant={yes} />}
+      {always && <AlwaysSheet looking={looking} busy={busy} onClose={() => setAlways(false)} onGrant={grant} />}
     </footer>
   )
 }
@@ -194,6 +178,16 @@ function useOver(action: Action): string | undefined {
     return ends && new Date(ends).getTime() <= now ? 'It is too late: the time to decide is over.' : undefined
   }
   return 'Nobody has to decide about this any more.'
+}
+
+// Underway is what stands in place of the answers until the server has taken one of them.
+export function Underway({ sent: { words, at } }: { sent: Sent }) {
+  return <footer className="bar row"><State state="executing" word={`${words}…`} /><span className="muted">sent <Time at={new Date(at).toISOString()} as="clock" />, and not answered yet</span></footer>
+}
+
+// Refusal says why a decision was not made, where it is made again.
+export function Refusal({ of: { words, why } }: { of: Refused }) {
+  return <p className="banner tone-bad"><strong>{words[0]!.toUpperCase()}{words.slice(1)}. </strong>{shown(why)}</p>
 }
 
 function Over({ action, over }: { action: Action; over: string }) {

@@ -2,20 +2,20 @@
 import { useMemo, useRef, useState } from 'react'
 import { stringify } from '../../lib/json'
 import { get } from '../../lib/pointer'
-import { useCommands } from '../../lib/keys'
 import { useMay } from '../../lib/me'
 import { shown } from '../../lib/text'
-import { Button, Dialog, Field, ProblemNote, State } from '../../ui'
-import { many, type Decided } from './decide'
+import { Button, Dialog, Field, ProblemNote, Sending, State } from '../../ui'
+import { many, part, type Decided } from './decide'
 import type { Item } from './items'
 import { argsOf, differences, headline } from './likeness'
-import { remember } from './memory'
+import { rememberAll } from './memory'
 import { whyNotOf } from './reasons'
 
 interface Props {
   verb: 'approve' | 'deny'
   items: readonly Item[]
-  onClose: () => void
+  // onClose gets the items that nothing was answered about.
+  onClose: (left: readonly Item[]) => void
 }
 
 const outcomes = {
@@ -36,27 +36,27 @@ export function Batch({ verb, items, onClose }: Props) {
     if (sent.current) return
     sent.current = true
     setBusy(true)
-    try {
-      const decided = await many(verb, items, note)
-      setResults(decided)
-      for (const one of decided) if (one.result !== 'refused') remember(one.action_id, { outcome: outcomes[one.result] })
-    } catch (e) {
-      sent.current = false
-      setError(e)
-    } finally {
-      setBusy(false)
-    }
+    const { decided, error: failed } = await many(verb, items, note)
+    rememberAll(decided.flatMap(({ action_id, result }) => (result === 'refused' ? [] : [[action_id, { outcome: outcomes[result], seen: undefined }] as const])))
+    setBusy(false)
+    setError(failed)
+    // What was answered stays on record, also where a later part failed; nothing of it is sent again.
+    if (decided.length > 0 || !failed) setResults(decided)
+    else sent.current = false
   }
+  const answered = new Set(results?.map((one) => one.action_id))
+  const left = items.filter((item) => !answered.has(item.action_id))
+  const close = () => onClose(left)
   const word = verb === 'approve' ? 'Approve' : 'Deny'
   return (
     <Dialog
-      title={results ? 'What became of each' : `${word} ${items.length}?`} onClose={onClose}
-      actions={results ? <Button kind="primary" onClick={onClose}>Close</Button> : (
-        <><Button kind={verb === 'approve' ? 'primary' : 'danger'} command="send" busy={busy} whyNot={whyNot} onClick={() => void send()}>{word} {items.length}</Button><Button onClick={onClose}>Cancel</Button></>
+      title={results ? 'What became of each' : `${word} ${items.length}?`} onClose={close}
+      actions={results ? <Button kind="primary" onClick={close}>Close</Button> : (
+        <><Button kind={verb === 'approve' ? 'primary' : 'danger'} command="send" busy={busy} whyNot={whyNot} onClick={() => void send()}>{word} {items.length}</Button><Button onClick={close}>Cancel</Button></>
       )}
     >
       <Sending run={() => void send()} whyNot={results ? 'It is done.' : whyNot} />
-      {Boolean(error) && !results && <ProblemNote error={error} />}
+      {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length)} />}
       {results ? <Results items={items} results={results} /> : (
         <div className="stack">
           <Overview items={items} />
@@ -69,11 +69,8 @@ export function Batch({ verb, items, onClose }: Props) {
   )
 }
 
-// Sending binds the key inside the dialog, where the keys of the page rest.
-function Sending({ run, whyNot }: { run: () => void; whyNot: string | undefined }) {
-  useCommands([{ id: 'send', run, whyNot }])
-  return null
-}
+const unanswered = (left: number) =>
+  `${Math.min(left, part)} were not answered${left > part ? `, and the ${left - part} behind them were not sent` : ''}. They stay marked`
 
 function Overview({ items }: { items: readonly Item[] }) {
   const differ = useMemo(() => differences(items), [items])

@@ -60,7 +60,6 @@ export interface Looking {
   unread: string[]
   folds: Folds
   complaints: readonly Complaint[]
-  refuse: (title: string, complaints: readonly Complaint[]) => void
   onDecided: () => void
 }
 
@@ -69,15 +68,14 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
   const tool = useTool(name)
   const memory = useMemory(id)
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
-  const [refused, setRefused] = useState<{ title: string; complaints: readonly Complaint[] }>()
   const args = action.envelope.args as Json
   const etag = action.decision?.etag ?? ''
   const schema = tool.data?.input_schema as Json | undefined
   useEffect(() => {
-    if (!memory.seen) remember(id, { seen: { etag, args, at: Date.now() } })
-  }, [id, memory.seen, etag, args])
+    if (!memory.seen && !memory.sent) remember(id, { seen: { etag, args, at: Date.now() } })
+  }, [id, memory.seen, memory.sent, etag, args])
   const advise = useMemo(() => advisor(schema), [schema])
-  const draft = memory.draft
+  const { draft, refused } = memory
   const complaints = useMemo(() => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])], [advise, draft, refused])
   const folds = { opened, open: (pointer: string) => setOpened((was) => new Set([...was, pointer])) }
   const unread = useMemo(() => foldedIn(plan(schema, args)).filter((pointer) => !opened.has(pointer)), [schema, args, opened])
@@ -85,7 +83,6 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
   const looking: Looking = {
     id, action, item, args, etag, schema, tool: tool.data, folds, unread, complaints, onDecided,
     stale: pending && memory.seen !== undefined && memory.seen.etag !== etag,
-    refuse: (title, found) => setRefused(found.length ? { title, complaints: found } : undefined),
   }
   return (
     <article className="detail" aria-label={`${shown(tool.data?.title || name)}`}>
@@ -94,7 +91,7 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
         <Title {...looking} name={name} />
         {error && <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>}
         {looking.stale && <Stale {...looking} />}
-        {refused && <ComplaintSummary title={refused.title} complaints={refused.complaints} />}
+        {refused && refused.complaints.length > 0 && <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />}
         <Arguments {...looking} toolError={tool.error} />
         <Edits {...looking} />
         {pending && <Reasons {...looking} />}
@@ -153,7 +150,7 @@ function Stale({ id, action, args, etag }: Looking) {
 
 function Arguments(looking: Looking & { toolError: Problem | null }) {
   const { id, action, args, schema, folds, complaints, toolError } = looking
-  const { draft, mode } = useMemory(id)
+  const { draft, mode, sent } = useMemory(id)
   const [how, setHow] = useState<'form' | 'json'>('form')
   const title = action.phase === 'pending' || action.phase === 'approved' ? 'What will be sent' : 'What was sent'
   return (
@@ -166,7 +163,7 @@ function Arguments(looking: Looking & { toolError: Problem | null }) {
       {toolError && <p className="faint small">The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.</p>}
       {how === 'json' && <JsonText value={draft?.args ?? args} label={title} />}
       {how === 'form' && (mode === 'edit' && draft
-        ? <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
+        ? sent ? <Values schema={schema} value={draft.args} folds={folds} /> : <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
         : <Values schema={schema} value={args} folds={folds} />)}
       {draft && <Mine args={args} draft={draft.args} />}
     </section>

@@ -23,7 +23,7 @@ const kinds = { approval: undefined, unknown: 'unknown', compensation: 'failed' 
 // Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it changed
 // alone: a list has a thousand.
 export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
-  const { outcome, draft } = useMemory(item.action_id)
+  const { outcome, draft, sent, refused } = useMemory(item.action_id)
   const kind = kinds[item.kind]
   const over = gone || outcome !== undefined
   return (
@@ -38,16 +38,18 @@ export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
         <span className="row-line muted"><span className="cut">{shown(headline(item)) || 'no arguments'}</span></span>
       </span>
       <span className="row-side">
-        {over ? <Became item={item} ask={ask} /> : <Facts item={item} kind={kind} changed={draft !== undefined} />}
+        {sent ? <State state="executing" word={`${sent.words}…`} />
+          : over ? <Became item={item} ask={ask} /> : <Facts item={item} kind={kind} changed={draft !== undefined} refused={refused?.words} />}
       </span>
     </div>
   )
 })
 
-function Facts({ item, kind, changed }: { item: Item; kind: string | undefined; changed: boolean }) {
+function Facts({ item, kind, changed, refused }: { item: Item; kind: string | undefined; changed: boolean; refused: string | undefined }) {
   return (
     <>
       <span className="row-line">
+        {refused && <State state="failed" word={refused} />}
         {kind && <State state={kind} word={item.kind === 'compensation' ? 'not taken back' : undefined} />}
         {item.drift && <State state="drift" />}
         {changed && <span className="faint">draft</span>}

@@ -1,6 +1,7 @@
 // Decisions: what is sent to the API, and what its refusals mean.
+import { decide } from '../../lib/answers'
 import { get, post, Problem, type Schemas } from '../../lib/client'
-import { queries } from '../../lib/query'
+import { markStale } from '../../lib/live'
 import type { Json } from '../../lib/json'
 import type { Action } from './items'
 
@@ -13,42 +14,42 @@ export interface Decision {
   always?: Always | undefined
 }
 
-const path = (id: string, what: string) => `/api/v1/actions/${encodeURIComponent(id)}/${what}`
-const quoted = (etag: string) => (etag ? `"${etag}"` : undefined)
+const action = (id: string, what: string, body?: unknown, etag?: string) => decide<Action>(`/api/v1/actions/${encodeURIComponent(id)}/${what}`, body, etag)
 
-export const approve = (id: string, etag: string, decision: Decision) => post<Action>(path(id, 'approve'), { ...decision, note: decision.note || undefined }, quoted(etag)).finally(stale)
-export const deny = (id: string, etag: string, note: string) => post<Action>(path(id, 'deny'), { note: note || undefined }, quoted(etag)).finally(stale)
-export const edit = (id: string, etag: string, args: Json, note: string) => post<Action>(path(id, 'edit'), { args, note: note || undefined }, quoted(etag)).finally(stale)
-export const undo = (id: string) => post<Action>(path(id, 'undo')).finally(stale)
+export const approve = (id: string, etag: string, decision: Decision) => action(id, 'approve', { ...decision, note: decision.note || undefined }, etag)
+export const deny = (id: string, etag: string, note: string) => action(id, 'deny', { note: note || undefined }, etag)
+export const edit = (id: string, etag: string, args: Json, note: string) => action(id, 'edit', { args, note: note || undefined }, etag)
+export const undo = (id: string) => action(id, 'undo')
 
-// stale has the lists and the counts read again.
-function stale() {
-  for (const first of ['inbox', 'inbox-counts', 'action', 'history', 'actions']) void queries.invalidateQueries({ queryKey: [first] })
+// Many is what became of many: the answers that came, in order, and the error that ended it before all were answered.
+export interface Many {
+  decided: readonly Decided[]
+  error?: unknown
 }
 
-// many decides about any number of actions, 500 at a time, and answers for each in order.
-export async function many(verb: 'approve' | 'deny', items: readonly { action_id: string; etag?: string }[], note: string): Promise<Decided[]> {
-  const results: Decided[] = []
+// part is how many actions the API decides about at once.
+export const part = 500
+
+// many decides about any number of actions, a part at a time. Parts behind one that failed are not sent.
+export async function many(verb: 'approve' | 'deny', items: readonly { action_id: string; etag?: string }[], note: string): Promise<Many> {
+  const decided: Decided[] = []
   try {
-    for (let from = 0; from < items.length; from += 500) {
-      const part = items.slice(from, from + 500)
-      const etags = Object.fromEntries(part.flatMap((item) => (item.etag ? [[item.action_id, item.etag]] : [])))
-      const answer = await post<{ items: Decided[] }>(`/api/v1/actions/${verb}`, { ids: part.map((item) => item.action_id), etags, note: note || undefined })
-      results.push(...answer.items)
+    for (let from = 0; from < items.length; from += part) {
+      const some = items.slice(from, from + part)
+      const etags = Object.fromEntries(some.flatMap((item) => (item.etag ? [[item.action_id, item.etag]] : [])))
+      const answer = await post<{ items: Decided[] }>(`/api/v1/actions/${verb}`, { ids: some.map((item) => item.action_id), etags, note: note || undefined })
+      decided.push(...answer.items)
     }
+    return { decided }
+  } catch (error) {
+    return { decided, error }
   } finally {
-    stale()
+    markStale('action', ...lists)
   }
-  return results
 }
 
-export function resolve(id: string, happened: boolean, giveUp: boolean, note: string): Promise<Action> {
-  return post<Action>(`/api/v1/dead-letters/${encodeURIComponent(id)}/resolve`, { happened, give_up: giveUp || undefined, note }).finally(stale)
-}
-
-export function resolveWorkflow(id: string, abandon: boolean, note: string) {
-  return post(`/api/v1/workflows/${encodeURIComponent(id)}/resolve`, { abandon: abandon || undefined, note }).finally(stale)
-}
+// lists are the words under which the page keeps what a decision changes beside its action.
+export const lists = ['inbox', 'inbox-counts', 'actions', 'workflows', 'workflow', 'dead-letters', 'dead-letter-summary']
 
 export const readAction = (id: string, signal?: AbortSignal) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal)
 

@@ -1,6 +1,5 @@
-// What waits for a person: the list of the API, its filters in the URL, and its counts.
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+// What waits for a person: its filters in the URL, and its counts.
+import { useQuery } from '@tanstack/react-query'
 import { get, type Problem, type Schemas } from '../../lib/client'
 
 export type Item = Schemas['InboxItem']
@@ -8,11 +7,6 @@ export type Action = Schemas['Action']
 export type Kind = Item['kind']
 
 export type Counts = Schemas['InboxCounts']
-
-interface Page {
-  items: Item[]
-  next_cursor: string | null
-}
 
 // names are the filters that stand in the URL, by the names that the API gives them.
 const names = ['kind', 'source', 'tool', 'session', 'automation', 'risk', 'escalated', 'expires_before', 'order'] as const
@@ -59,17 +53,6 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
   }
   const twice = Object.entries(filters).find(([name, values]) => !several.includes(name) && values.length > 1)
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
-}
-
-export function useInbox(filters: Filters) {
-  const query = useInfiniteQuery<Page, Problem>({
-    queryKey: ['inbox', filters],
-    queryFn: ({ pageParam, signal }) => get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit: 200, cursor: (pageParam as string) || undefined }, signal),
-    initialPageParam: '',
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-  })
-  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items), [query.data])
-  return { ...query, items }
 }
 
 export function useCounts(filters: Filters) {

@@ -7,15 +7,17 @@ import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
 import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
+import { End } from '../actions/end'
 import { Batch } from './Batch'
-import { undoLast } from './Bar'
 import { readAction } from './decide'
 import { Detail } from './Detail'
 import { Filter } from './Filter'
-import { filtersOf, keyOf, searchOf, useCounts, useInbox, type Filters, type Item, type Kind } from './items'
+import { filtersOf, keyOf, searchOf, useCounts, type Filters, type Item, type Kind } from './items'
 import { alike, differences } from './likeness'
-import { useDecided } from './memory'
+import { useInbox } from './loaded'
+import { useOver } from './memory'
 import { Row } from './Row'
+import { undoLast } from './sending'
 import './inbox.css'
 
 export default function Inbox({ id }: { id?: string }) {
@@ -27,7 +29,7 @@ export default function Inbox({ id }: { id?: string }) {
   const counts = useCounts(filters)
   const { rows, fresh, showNew } = useSteady(about, inbox.items, keyOf)
   const here = useMemo(() => new Set(inbox.items?.map(keyOf)), [inbox.items])
-  const decided = useDecided()
+  const over = useOver()
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
@@ -37,15 +39,15 @@ export default function Inbox({ id }: { id?: string }) {
     go(`/inbox${searchOf(search, next)}`)
   }
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
-  const waits = (item: Item) => !gone(item) && !decided.has(keyOf(item))
+  const waits = (item: Item) => !gone(item) && !over.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
   const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
   const onDecided = () => {
     if (next) open(keyOf(next))
   }
   useReadAhead(id === undefined ? undefined : next && keyOf(next))
-  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, decided, here])
-  const waiting = useMemo(() => rows.filter(waits), [rows, decided, here])
+  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, over, here])
+  const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
   useCommands([
     { id: 'show_new', whyNot: fresh ? undefined : 'Nothing is new.', run: showNew },
     { id: 'undo', run: undoLast },
@@ -72,11 +74,12 @@ export default function Inbox({ id }: { id?: string }) {
           {rows.length > 0 && (
             <List
               label="What waits for a person" items={rows} keyOf={keyOf} selected={id} onSelect={(key) => open(key)} onOpen={(key) => open(key)}
-              marked={marked} onMark={setMarked} onEnd={() => inbox.hasNextPage && !inbox.isFetchingNextPage && void inbox.fetchNextPage()}
+              marked={marked} onMark={setMarked} onEnd={inbox.more}
               row={(item, state) => <Row item={item} marked={state.marked} gone={gone(item)} ask={goneRows.length <= 50} />}
             />
           )}
         </div>
+        {(inbox.moreError !== undefined || inbox.ended === 'most') && <End rows={inbox} count={rows.length} of="things that wait" />}
         {marked.size > 0
           ? <Marked items={chosen} marked={marked.size} onBatch={(verb) => setBatch({ verb, items: chosen })} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
           : at >= 0 && <Likeness item={rows[at]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
@@ -86,7 +89,7 @@ export default function Inbox({ id }: { id?: string }) {
           ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
           : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
       </section>
-      {batch && <Batch verb={batch.verb} items={batch.items} onClose={() => { setBatch(undefined); setMarked(new Set()) }} />}
+      {batch && <Batch verb={batch.verb} items={batch.items} onClose={(left) => { setBatch(undefined); setMarked(new Set(left.map(keyOf))) }} />}
     </div>
   )
 }

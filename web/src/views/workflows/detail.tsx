@@ -1,13 +1,15 @@
 // One workflow: its steps on the way down, their reversals on the way up, and what a person can do about it.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { personOf } from '../../lib/actor'
+import { give, ofReversal, type Answer as Settled } from '../../lib/answers'
 import { get, post, type Problem, type Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { useMay, type OperationID } from '../../lib/me'
+import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
-import { Button, Chip, Dialog, Empty, Field, JsonText, Loading, ProblemNote, Shown, State, Time } from '../../ui'
+import { Ask, Button, Chip, Empty, JsonText, Loading, ProblemNote, Shown, State, Time } from '../../ui'
 import { answers, ladder, meaning, type Mark, type Rung } from './ladder'
 import { WorkflowState } from './state'
 
@@ -49,11 +51,24 @@ export function Detail({ id }: { id: string }) {
 
 type Answer = 'cancel' | 'retry' | 'resolve' | 'abandon'
 
-const offers: Record<Answer, { label: string; operation: OperationID; title: string; text: string; noted: 'no' | 'may' | 'must' }> = {
-  cancel: { label: 'Cancel…', operation: 'cancelWorkflow', title: 'Cancel this workflow', noted: 'no', text: 'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. Then an atomic workflow is reverted, and another one stays as it is.' },
-  retry: { label: 'Retry the reversal…', operation: 'retryWorkflow', title: 'Propose the reversal again', noted: 'may', text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.' },
-  resolve: { label: 'I reverted it myself…', operation: 'resolveWorkflow', title: 'Say that you reverted the step yourself', noted: 'must', text: 'The steps before it are then reverted.' },
-  abandon: { label: 'Leave it as it is…', operation: 'resolveWorkflow', title: 'End the workflow as it is', noted: 'must', text: 'Nothing more is done or reverted. What was done stays.' },
+interface Offer {
+  label: string
+  operation: OperationID
+  title: string
+  text: string
+  note: 'no' | 'may' | 'must'
+  send: (id: string, note: string) => Promise<Workflow>
+}
+
+const settled = ([resolve, abandon]: readonly Settled[]): Record<'resolve' | 'abandon', Offer> => ({
+  resolve: { ...resolve!, title: 'Say that you reverted the step yourself', note: 'must', send: (id, note) => give(resolve!, id, note) },
+  abandon: { ...abandon!, title: 'End the workflow as it is', note: 'must', send: (id, note) => give(abandon!, id, note) },
+})
+
+const offers: Record<Answer, Offer> = {
+  cancel: { label: 'Cancel', operation: 'cancelWorkflow', title: 'Cancel this workflow', note: 'no', text: 'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. Then an atomic workflow is reverted, and another one stays as it is.', send: (id) => post(`${at(id)}/cancel`) },
+  retry: { label: 'Retry the reversal', operation: 'retryWorkflow', title: 'Propose the reversal again', note: 'may', text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.', send: (id, note) => post(`${at(id)}/retry`, note ? { note } : {}) },
+  ...settled(ofReversal),
 }
 
 // Doing offers what the state allows. A state without an answer has no buttons.
@@ -61,56 +76,19 @@ function Doing({ workflow }: { workflow: Workflow }) {
   const [open, setOpen] = useState<Answer>()
   const may = useMay()
   const can = answers(workflow)
+  const done = (now: Workflow) => {
+    queries.setQueryData(['workflow', workflow.workflow_id], now)
+    void queries.invalidateQueries({ queryKey: ['workflows'] })
+  }
   const all = (Object.keys(offers) as Answer[]).filter((answer) => can[answer])
   return (
     <>
       <div className="row">
-        {all.map((answer) => <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>{offers[answer].label}</Button>)}
+        {all.map((answer) => <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>{offers[answer].label}…</Button>)}
         {workflow.state === 'stuck' && workflow.waits_for && <Link className="button primary" href={`/dead-letters/${workflow.waits_for}`}>Say what became of the call</Link>}
       </div>
-      {open && <Ask workflow={workflow} answer={open} onClose={() => setOpen(undefined)} />}
+      {open && <Ask {...offers[open]} hint="Why, for the record." send={(note) => offers[open].send(workflow.workflow_id, note)} onDone={done} onClose={() => setOpen(undefined)} />}
     </>
-  )
-}
-
-function Ask({ workflow, answer, onClose }: { workflow: Workflow; answer: Answer; onClose: () => void }) {
-  const offer = offers[answer]
-  const client = useQueryClient()
-  const [note, setNote] = useState('')
-  const send = useMutation<Workflow, Problem>({
-    mutationFn: () => {
-      if (answer === 'cancel') return post<Workflow>(`${at(workflow.workflow_id)}/cancel`)
-      if (answer === 'retry') return post<Workflow>(`${at(workflow.workflow_id)}/retry`, note ? { note } : {})
-      return post<Workflow>(`${at(workflow.workflow_id)}/resolve`, { note, ...(answer === 'abandon' ? { abandon: true } : {}) })
-    },
-    onSuccess: (now) => {
-      client.setQueryData(['workflow', workflow.workflow_id], now)
-      void client.invalidateQueries({ queryKey: ['workflows'] })
-      onClose()
-    },
-  })
-  const whyNot = offer.noted === 'must' && note.trim() === '' ? 'A note is needed, for the record.' : undefined
-  const submit = () => !whyNot && !send.isPending && send.mutate()
-  return (
-    <Dialog
-      title={offer.title} onClose={onClose}
-      actions={<><Button onClick={onClose}>Leave it</Button><Button kind="primary" command="send" whyNot={whyNot} busy={send.isPending} onClick={submit}>{offer.label.replace('…', '')}</Button></>}
-    >
-      <div className="stack">
-        <p>{offer.text}</p>
-        {offer.noted !== 'no' && <Note value={note} onChange={setNote} must={offer.noted === 'must'} onSend={submit} />}
-        {send.error && <ProblemNote error={send.error} />}
-      </div>
-    </Dialog>
-  )
-}
-
-function Note({ value, onChange, must, onSend }: { value: string; onChange: (text: string) => void; must: boolean; onSend: () => void }) {
-  useCommands([{ id: 'send', run: onSend }])
-  return (
-    <Field label="Note" hint={must ? 'Why, for the record.' : 'Why, for the record. It may be left out.'}>
-      {(wiring) => <textarea {...wiring} value={value} maxLength={500} required={must} onChange={(e) => onChange(e.target.value)} />}
-    </Field>
   )
 }
 

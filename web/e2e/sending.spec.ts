@@ -1,0 +1,255 @@
+// Decisions are shown before the server has answered, and come back where it refuses.
+import type { Page, Route } from '@playwright/test'
+import { action, api, canonical, expect, give, hands, phase, test, url, type Recorder } from './recorder'
+import { quiet } from './quiet'
+
+const rows = (page: Page) => page.locator('.list-row')
+const row = (page: Page, title: string) => rows(page).filter({ hasText: title })
+const opened = (page: Page, id: string) => expect(page).toHaveURL(new RegExp(`/inbox/${id}`))
+const ready = (page: Page, name = 'Approve') => expect(page.getByRole('button', { name, exact: true })).not.toHaveAttribute('aria-disabled', 'true')
+const note = (page: Page, text: string) => page.locator('.toast').filter({ hasText: text })
+
+// proposed has an admin propose as many as there are titles, in a session of their own.
+async function proposed(recorder: Recorder, name: 'sent' | 'long', titles: readonly string[], more: Record<string, unknown> = {}) {
+  const session = `${name}-${process.pid}-${Date.now()}`
+  const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+    items: titles.map((title, n) => ({ type: 'mcp.exec', external_id: `${session}-${n}`, session_id: session, tool: { source: recorder.source, name }, args: { title }, ...more })),
+  })
+  return { session, ids: items.map((one) => one.action_id) }
+}
+
+// several opens the first of some that wait, in a list of these alone, and returns their ids.
+async function several(page: Page, recorder: Recorder, titles: readonly string[], more: Record<string, unknown> = {}): Promise<string[]> {
+  const { session, ids } = await proposed(recorder, 'sent', titles, more)
+  await page.goto(`${url()}/inbox/${ids[0]}?session=${session}`)
+  await expect(rows(page)).toHaveCount(titles.length)
+  await quiet(page)
+  await ready(page)
+  return ids
+}
+
+interface Held {
+  // arrived resolves when as many decisions have come, and answer answers all of them.
+  arrived: (count: number) => Promise<void>
+  answer: (how: (route: Route) => Promise<void>) => Promise<void>
+}
+
+// hold keeps decisions from the server until they are answered. Others that come later go through.
+async function hold(page: Page): Promise<Held> {
+  const held: Route[] = []
+  const which = /\/api\/v1\/(actions|dead-letters)\/[^/]+\/(approve|deny|resolve)$/
+  let through = false
+  await page.route(which, (route) => (through ? route.continue() : void held.push(route)))
+  return {
+    arrived: (count) => expect.poll(() => held.length).toBe(count),
+    answer: async (how) => {
+      through = true
+      for (const route of held.splice(0)) await how(route)
+    },
+  }
+}
+
+const failing = (route: Route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'The database is away.' }) })
+
+for (const hand of hands) {
+  test(`the next action is shown before the answer, and a failed decision comes back with what was typed, by ${hand}`, async ({ operator: page, recorder }) => {
+    const [first, second] = await several(page, recorder, ['Sent one', 'Sent two', 'Sent three'])
+    await give(page, hand, 'e', 'Edit')
+    await page.getByLabel('note', { exact: true }).or(page.getByRole('button', { name: 'Add note' })).first().click()
+    await page.getByLabel('note', { exact: true }).fill('typed by a person')
+    await page.locator('h2.title').click()
+    const held = await hold(page)
+    await give(page, hand, 'a', 'Approve as changed')
+    await held.arrived(1)
+    await opened(page, second!)
+    await expect(page.getByRole('article')).toContainText('Sent two')
+    await expect(row(page, 'Sent one')).toContainText('approving…')
+    await expect(page.locator('.list-row[aria-current=true]')).toContainText('Sent two')
+    await held.answer(failing)
+    await expect(row(page, 'Sent one')).toContainText('not approved')
+    await expect(page.getByRole('alert').filter({ hasText: 'not approved' })).toContainText('The database is away.')
+    // Nothing moves: the other action is open, and the rows are in their places.
+    await opened(page, second!)
+    await expect(rows(page)).toHaveText([/Sent one/, /Sent two/, /Sent three/])
+    expect(await phase(first!)).toBe('pending')
+    if (hand === 'pointer') await note(page, 'not approved').getByRole('button', { name: 'Look' }).click()
+    else await page.keyboard.press('k')
+    await opened(page, first!)
+    await expect(page.locator('.bar')).toContainText('The database is away.')
+    await expect(page.getByLabel('note', { exact: true })).toHaveValue('typed by a person')
+    await page.locator('h2.title').click()
+    await give(page, hand, 'a', 'Approve as changed')
+    await expect.poll(() => phase(first!)).toBe('completed')
+    expect(canonical(JSON.stringify((await action(first!)).envelope.args))).toBe('{"note":"typed by a person","title":"Sent one"}')
+    await expect(row(page, 'Sent one')).not.toContainText('not approved')
+  })
+
+  test(`a denial that fails comes back with its word to the agent, by ${hand}`, async ({ operator: page, recorder }) => {
+    const [first, second] = await several(page, recorder, ['Denied one', 'Denied two'])
+    await give(page, hand, 'd', 'Deny…')
+    await page.getByLabel('What the agent should do instead').fill('Ask Ana first.')
+    const held = await hold(page)
+    await give(page, hand, 'Control+Enter', 'Deny')
+    await held.arrived(1)
+    await opened(page, second!)
+    await expect(row(page, 'Denied one')).toContainText('denying…')
+    await held.answer((route) => route.abort('connectionreset'))
+    await expect(row(page, 'Denied one')).toContainText('not denied')
+    await expect(note(page, 'not denied')).toContainText('nobody knows whether it was decided')
+    await row(page, 'Denied one').click()
+    await opened(page, first!)
+    await expect(page.getByLabel('What the agent should do instead')).toHaveValue('Ask Ana first.')
+    await give(page, hand, 'Control+Enter', 'Deny')
+    await expect.poll(() => phase(first!)).toBe('denied')
+    expect((await action(first!)).decision!.note).toBe('Ask Ana first.')
+  })
+}
+
+test('what somebody changed meanwhile is not approved, and is looked at again', async ({ operator: page, recorder }) => {
+  const [first] = await several(page, recorder, ['Stale one', 'Stale two'])
+  // A page that is paused does not hear of the change.
+  await page.keyboard.press('p')
+  await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'paused')
+  await api('owner', 'POST', `/api/v1/actions/${first}/edit`, { args: { title: 'Stale one, changed' } }, { 'If-Match': `"${(await action(first!)).decision!.etag}"` })
+  await page.keyboard.press('a')
+  await expect(row(page, 'Stale one')).toContainText('not approved')
+  await expect(note(page, 'not approved')).toContainText('It changed since you looked')
+  expect(await phase(first!)).toBe('pending')
+  await row(page, 'Stale one').click()
+  await expect(page.getByRole('article').getByRole('alert').filter({ hasText: 'Changed since' })).toContainText('/title')
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-disabled', 'true')
+})
+
+test('a decision that was made though its answer was lost is shown as it is', async ({ operator: page, recorder }) => {
+  const [first, second] = await several(page, recorder, ['Lost one', 'Lost two'])
+  const held = await hold(page)
+  await page.keyboard.press('a')
+  await held.arrived(1)
+  await held.answer(async (route) => {
+    await route.fetch()
+    await route.abort('connectionreset')
+  })
+  await expect(note(page, 'not approved')).toContainText('nobody knows whether it was decided')
+  await expect.poll(() => phase(first!)).toBe('completed')
+  await expect(row(page, 'Lost one')).toContainText('completed')
+  await opened(page, second!)
+})
+
+test('the focus is on the next row, and what became of a decision is said', async ({ operator: page, recorder }) => {
+  const [, second, third] = await several(page, recorder, ['Said one', 'Said two', 'Said three'])
+  const held = await hold(page)
+  await page.keyboard.press('a')
+  await held.arrived(1)
+  await opened(page, second!)
+  await expect(page.locator('.list-row[aria-current=true]')).toBeFocused()
+  await held.answer((route) => route.continue())
+  await expect(page.getByRole('status').filter({ has: page.locator('.toast') })).toContainText('Approved: Recorder sent · Said one')
+  // Also where the decision was made by its button, which is gone with the action.
+  await ready(page)
+  await page.getByRole('button', { name: 'Approve', exact: true }).focus()
+  await page.keyboard.press('Enter')
+  await opened(page, third!)
+  await expect(page.locator('.list-row[aria-current=true]')).toBeFocused()
+})
+
+test('whoever leaves the page while a decision is on its way is asked; elsewhere in the page its refusal is heard', async ({ operator: page, recorder }) => {
+  const [first] = await several(page, recorder, ['Left one', 'Left two'])
+  const held = await hold(page)
+  await page.keyboard.press('a')
+  await held.arrived(1)
+  const asked = page.waitForEvent('dialog')
+  await page.evaluate('setTimeout(() => location.reload())')
+  const dialog = await asked
+  expect(dialog.type()).toBe('beforeunload')
+  await dialog.dismiss()
+  await expect(row(page, 'Left one')).toContainText('approving…')
+  await page.keyboard.press('g')
+  await page.keyboard.press('t')
+  await expect(page.getByRole('heading', { name: 'Actions' })).toBeVisible()
+  await held.answer(failing)
+  await note(page, 'not approved').getByRole('button', { name: 'Look' }).click()
+  await opened(page, first!)
+  await expect(page.locator('.bar')).toContainText('The database is away.')
+  // Nothing is on its way, so nobody is asked.
+  const others: string[] = []
+  page.on('dialog', (other) => {
+    others.push(other.type())
+    void other.accept()
+  })
+  await page.reload()
+  await opened(page, first!)
+  expect(others).toEqual([])
+})
+
+test('an approval that is not answered yet is taken back once it is', async ({ operator: page, recorder }) => {
+  const [first, second] = await several(page, recorder, ['Back one', 'Back two'], { constraints: { not_before: new Date(Date.now() + 3_600_000).toISOString() } })
+  await page.keyboard.press('a')
+  await expect.poll(() => phase(first!)).toBe('approved')
+  await opened(page, second!)
+  await ready(page)
+  const held = await hold(page)
+  await page.keyboard.press('a')
+  await held.arrived(1)
+  await page.keyboard.press('u')
+  await held.answer((route) => route.continue())
+  await expect.poll(() => phase(second!)).toBe('undone')
+  // The one before stays as it was decided.
+  expect(await phase(first!)).toBe('approved')
+})
+
+test('no more than four decisions are on their way at once', async ({ operator: page, recorder }) => {
+  const titles = ['one', 'two', 'three', 'four', 'five'].map((n) => `Queue ${n}`)
+  const ids = await several(page, recorder, titles)
+  const held = await hold(page)
+  for (let n = 0; n < 4; n++) {
+    await opened(page, ids[n]!)
+    await ready(page)
+    await page.keyboard.press('a')
+    await held.arrived(n + 1)
+  }
+  await opened(page, ids[4]!)
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-description', /not answered the last 4/)
+  await page.keyboard.press('a')
+  await held.answer((route) => route.continue())
+  for (const id of ids.slice(0, 4)) await expect.poll(() => phase(id)).toBe('completed')
+  expect(await phase(ids[4]!)).toBe('pending')
+  await ready(page)
+  await page.keyboard.press('a')
+  await expect.poll(() => phase(ids[4]!)).toBe('completed')
+})
+
+test('of a long list the rows around what is shown are in the document, and the keys go through all of it', async ({ operator: page, recorder }) => {
+  test.setTimeout(120_000)
+  const { session, ids } = await proposed(recorder, 'long', Array.from({ length: 450 }, (_, n) => `Row ${String(n).padStart(3, '0')}`))
+  await page.goto(`${url()}/inbox?session=${session}`)
+  await expect(rows(page)).toHaveCount(200)
+  // The list is read on, and stays where it was scrolled to when it grows beyond what is in the document.
+  await page.locator('.list').evaluate((list) => { list.scrollTop = list.scrollHeight })
+  await expect(row(page, 'Row 199')).toBeInViewport()
+  await expect(rows(page).first()).toHaveAttribute('aria-setsize', '400')
+  await expect(row(page, 'Row 199')).toBeInViewport()
+  expect(await rows(page).count()).toBeLessThan(100)
+  await row(page, 'Row 199').click()
+  await opened(page, ids[199]!)
+  for (let n = 200; n <= 205; n++) await page.keyboard.press('j')
+  await opened(page, ids[205]!)
+  const current = page.locator('.list-row[aria-current=true]')
+  await expect(current).toContainText('Row 205')
+  await expect(current).toBeFocused()
+  await expect(current).toBeInViewport()
+  // The row with the focus stays in the document wherever the list is scrolled to, and comes back into view with the next key.
+  await page.locator('.list').evaluate((list) => { list.scrollTop = 0 })
+  await expect(row(page, 'Row 000')).toBeInViewport()
+  await expect(current).toBeFocused()
+  await quiet(page)
+  await ready(page)
+  await page.keyboard.press('a')
+  await opened(page, ids[206]!)
+  await expect(current).toContainText('Row 206')
+  await expect(current).toBeFocused()
+  await expect(current).toBeInViewport()
+  await expect(row(page, 'Row 205')).toContainText('approved by you')
+  // What somebody else decides of a later page is seen, though one page is read again at a time.
+  await api('operator', 'POST', `/api/v1/actions/${ids[207]}/deny`)
+  await expect(row(page, 'Row 207')).toContainText('denied')
+})
