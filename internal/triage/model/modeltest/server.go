@@ -62,9 +62,11 @@ type Reply struct {
 type Server struct {
 	config Config
 	http   *httptest.Server
-	closed chan struct{}
-	close  func()
-	slots  chan *slot
+	// handler is what the server serves.
+	handler http.Handler
+	closed  chan struct{}
+	close   func()
+	slots   chan *slot
 
 	mu       sync.Mutex
 	requests []Request
@@ -93,7 +95,8 @@ func Start(c Config) *Server {
 	for range c.Slots {
 		s.slots <- &slot{}
 	}
-	s.http = httptest.NewServer(s.handler())
+	s.handler = s.routes()
+	s.http = httptest.NewServer(s.handler)
 	return s
 }
 
@@ -106,6 +109,9 @@ func (s *Server) Close() {
 
 // URL returns the server's base address.
 func (s *Server) URL() string { return s.http.URL }
+
+// Handler returns what the server serves, for listeners of a test's own.
+func (s *Server) Handler() http.Handler { return s.handler }
 
 // Requests returns the questions so far, in the order of their arrival, without
 // those of the probe that a server has to pass before its first question.
@@ -181,7 +187,7 @@ type dialect interface {
 	tooLong(w http.ResponseWriter, tokens int)
 }
 
-func (s *Server) handler() http.Handler {
+func (s *Server) routes() http.Handler {
 	d := s.speak()
 	mux := http.NewServeMux()
 	d.routes(mux)

@@ -1,0 +1,252 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of what a file may say.
+const (
+	maxFile    = 64 << 10
+	maxServers = 32
+	maxModel   = 300
+	maxSlots   = 256
+	minContext = 512
+	maxContext = 1 << 20
+	maxPack    = 8
+)
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// ReadFile reads the configuration of models from a file in YAML or JSON. The
+// error has a line for each thing that is wrong, with its place in the file.
+func ReadFile(path string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("the file of models: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Config{}, fmt.Errorf("the file of models: %w", err)
+	}
+	c, err := Parse(text)
+	if err != nil {
+		return Config{}, fmt.Errorf("the file of models %s:\n%w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration of models, in YAML or JSON.
+func Parse(text []byte) (Config, error) {
+	if len(text) > maxFile {
+		return Config{}, errors.New("is longer than 64 KiB")
+	}
+	var root yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&root); err != nil {
+		return Config{}, errors.New("  is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if decoder.Decode(new(yaml.Node)) != io.EOF {
+		return Config{}, errors.New("  has more than one document")
+	}
+	p := parser{}
+	c := Config{Servers: make(map[string]ServerConfig), Tiers: make(map[string]TierConfig)}
+	top := p.members(place{root.Content[0], ""}, "servers", "tiers")
+	p.each(top["servers"], func(name string, at place) {
+		if !nameForm.MatchString(name) {
+			p.wrong(at, "the name must be 1 to 63 of a-z, 0-9, dot, - and _, and begin with a letter or a digit")
+		}
+		c.Servers[name] = p.server(at)
+	})
+	if len(c.Servers) > maxServers {
+		p.wrong(top["servers"], "more than %d servers", maxServers)
+	}
+	p.each(top["tiers"], func(name string, at place) {
+		if !slices.Contains(Tiers(), name) {
+			p.wrong(at, "there is no such tier; the tiers are %s", strings.Join(Tiers(), ", "))
+			return
+		}
+		c.Tiers[name] = p.tier(at, c)
+	})
+	p.oneContext(top["tiers"], c)
+	if len(p.problems) > 0 {
+		return Config{}, errors.Join(p.problems...)
+	}
+	return c, nil
+}
+
+// oneContext requires that tiers that share a model have it with one context: a
+// server would load it again for each.
+func (p *parser) oneContext(at place, c Config) {
+	first := make(map[[2]string]string)
+	for _, name := range Tiers() {
+		t, ok := c.Tiers[name]
+		if !ok {
+			continue
+		}
+		of := [2]string{t.Server, t.Model}
+		if other, seen := first[of]; !seen {
+			first[of] = name
+		} else if c.Tiers[other].Context != t.Context {
+			p.wrong(at, "%s and %s have the same model on the same server and must have the same context", other, name)
+		}
+	}
+}
+
+func (p *parser) server(at place) ServerConfig {
+	m := p.members(at, "dialect", "url", "networks", "slots")
+	c := ServerConfig{Dialect: Dialect(p.text(m["dialect"])), URL: p.text(m["url"]), Slots: p.number(m["slots"], 1, maxSlots)}
+	if c.Dialect != "" && !slices.Contains(Dialects(), c.Dialect) {
+		p.wrong(m["dialect"], "must be one of %s", join(Dialects()))
+	}
+	if c.URL == "" {
+		p.wrong(at, "url is missing: where the server is, such as http://127.0.0.1:8080")
+	} else if _, _, err := c.transport(); err != nil {
+		p.wrong(m["url"], "%s", strings.TrimPrefix(err.Error(), "url "))
+	}
+	p.list(m["networks"], func(at place) {
+		network, err := netip.ParsePrefix(p.text(at))
+		switch {
+		case err != nil || network.Masked() != network:
+			p.wrong(at, "must be a network, such as 192.168.1.20/32")
+		case !private(network):
+			p.wrong(at, "is not a network of your own: only parts of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 and fc00::/7 are")
+		default:
+			c.Networks = append(c.Networks, network)
+		}
+	})
+	return c
+}
+
+// private reports whether all addresses of a network are for private use: mail
+// goes to no address of the public internet, whatever a file says.
+func private(network netip.Prefix) bool {
+	return slices.ContainsFunc(own(), func(p netip.Prefix) bool {
+		return p.Bits() <= network.Bits() && p.Contains(network.Addr())
+	})
+}
+
+func (p *parser) tier(at place, c Config) TierConfig {
+	m := p.members(at, "server", "model", "context", "pack")
+	t := TierConfig{
+		Server: p.text(m["server"]), Model: p.text(m["model"]),
+		Context: p.number(m["context"], minContext, maxContext), Pack: p.number(m["pack"], 1, maxPack),
+	}
+	if _, ok := c.Servers[t.Server]; !ok {
+		p.wrong(at, "server must be one of those under servers: %s", strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
+	}
+	if t.Model == "" || len(t.Model) > maxModel {
+		p.wrong(at, "model must be the name that the server has for the model")
+	}
+	return t
+}
+
+func join[T ~string](all []T) string {
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, string(s))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// place is a value in a file, and the names that lead to it.
+type place struct {
+	node *yaml.Node
+	path string
+}
+
+// parser reads the values of a file and notes what is wrong.
+type parser struct{ problems []error }
+
+func (p *parser) wrong(at place, format string, args ...any) {
+	line := 1
+	if at.node != nil {
+		line = at.node.Line
+	}
+	p.problems = append(p.problems, fmt.Errorf("  line %d: %s%s", line, at.path, ": "+fmt.Sprintf(format, args...)))
+}
+
+// members returns the members of a mapping that may have only these.
+func (p *parser) members(at place, names ...string) map[string]place {
+	found := make(map[string]place)
+	p.each(at, func(name string, of place) {
+		if !slices.Contains(names, name) {
+			p.wrong(of, "there is no such field; the fields here are %s", strings.Join(names, ", "))
+			return
+		}
+		found[name] = of
+	})
+	return found
+}
+
+// each calls a function for every member of a mapping, in order.
+func (p *parser) each(at place, call func(name string, at place)) {
+	if at.node == nil || at.node.Tag == "!!null" {
+		return
+	}
+	if at.node.Kind != yaml.MappingNode {
+		p.wrong(at, "must be a mapping of names to values")
+		return
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(at.node.Content); i += 2 {
+		name := at.node.Content[i].Value
+		of := place{at.node.Content[i+1], strings.TrimPrefix(at.path+"."+name, ".")}
+		if seen[name] {
+			p.wrong(of, "is there twice")
+			continue
+		}
+		seen[name] = true
+		call(name, of)
+	}
+}
+
+// list calls a function for every element of a sequence.
+func (p *parser) list(at place, call func(at place)) {
+	if at.node == nil || at.node.Tag == "!!null" {
+		return
+	}
+	if at.node.Kind != yaml.SequenceNode {
+		p.wrong(at, "must be a list")
+		return
+	}
+	for i, n := range at.node.Content {
+		call(place{n, fmt.Sprintf("%s[%d]", at.path, i)})
+	}
+}
+
+func (p *parser) text(at place) string {
+	if at.node == nil {
+		return ""
+	}
+	if at.node.Kind != yaml.ScalarNode || at.node.Tag == "!!null" {
+		p.wrong(at, "must be a text")
+		return ""
+	}
+	return at.node.Value
+}
+
+// number returns a number within bounds; 0 if there is none.
+func (p *parser) number(at place, least, most int) int {
+	if at.node == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(at.node.Value)
+	if at.node.Kind != yaml.ScalarNode || err != nil || n < least || n > most {
+		p.wrong(at, "must be a number from %d to %d", least, most)
+		return 0
+	}
+	return n
+}
