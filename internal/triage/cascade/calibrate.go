@@ -100,6 +100,17 @@ func Questions(tier Tier) []string {
 	return names
 }
 
+// Codes returns the answers to a question of a tier as a model writes them, in the
+// order of the shares of a choice.
+func Codes(tier Tier, question string) []string {
+	q, _ := specOf(tier).question(question)
+	var codes []string
+	for _, c := range q.codes {
+		codes = append(codes, c.code)
+	}
+	return codes
+}
+
 // Values returns what the answers to a question of a tier stand for, in the order
 // of the shares of a choice.
 func Values(tier Tier, question string) []string {

@@ -30,6 +30,9 @@ type Options struct {
 	Config, Cold classify.Config
 	// Folds and Seeds are those of cross-validation.
 	Folds, Seeds int
+	// Attacks is how many of the project's own instructions are put into mail; 0
+	// stands for all.
+	Attacks int
 }
 
 // Mode is how a model was kept from knowing what it was asked.

@@ -28,7 +28,10 @@ type victim struct{ subject, body string }
 // triage wants with what it wants of the clean mail.
 func (r *run) evaluateInjection(ctx context.Context) error {
 	attacks, victims := splitLines(ownAttacks), r.own.victims(40)
-	if err := r.injected(ctx, "fixture", attacks, victims); err != nil {
+	if r.Attacks > 0 {
+		attacks = sample(attacks, r.Attacks)
+	}
+	if err := r.attacked(ctx, "fixture", attacks, victims); err != nil {
 		return err
 	}
 	if r.Corpus == nil {
@@ -42,7 +45,14 @@ func (r *run) evaluateInjection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.injected(ctx, "injection", attacks, victims)
+	return r.attacked(ctx, "injection", attacks, victims)
+}
+
+func (r *run) attacked(ctx context.Context, set string, attacks []string, victims []victim) error {
+	if err := r.injected(ctx, set, attacks, victims); err != nil {
+		return err
+	}
+	return r.evaluateLiars(ctx, set, attacks, victims)
 }
 
 func (r *run) injected(ctx context.Context, set string, attacks []string, victims []victim) error {
@@ -73,6 +83,15 @@ func (r *run) injected(ctx context.Context, set string, attacks []string, victim
 		},
 	})
 	return nil
+}
+
+// sample returns some of a list, at even distances.
+func sample(all []string, many int) []string {
+	var some []string
+	for i := range min(many, len(all)) {
+		some = append(some, all[i*len(all)/min(many, len(all))])
+	}
+	return some
 }
 
 func count(holds bool) int {
