@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -60,6 +61,10 @@ func TestDemonstrationTwice(t *testing.T) {
 		}
 	}
 	first := h.Tokens()
+	waiting, err := propose(t.Context(), h.URL(), first.Agent)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +79,16 @@ func TestDemonstrationTwice(t *testing.T) {
 
 	if again.Tokens() != first {
 		t.Error("the tokens of the first time were not used again")
+	}
+	operator, err := again.Client(first.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.Approve(t.Context(), waiting, wire.Approval{}, 0); err != nil {
+		t.Fatalf("approve what waited before the restart: %v", err)
+	}
+	if done, ended, err := operator.Wait(t.Context(), waiting, time.Minute); err != nil || !ended || done.Phase != envelope.PhaseCompleted {
+		t.Errorf("what waited before the restart is %s, %v", done.Phase, err)
 	}
 }
 

@@ -42,8 +42,8 @@ const (
 	notesStop = 5 * time.Second
 )
 
-// startNotes runs the example server on a free port until the environment
-// closes, and waits until it prints its address.
+// startNotes runs the example server until the environment closes, on the port that
+// it had the last time if that is free, and waits until it prints its address.
 func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	program, err := e.findNotes(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	defer func() { _ = out.Close() }()
 	e.notesDir = filepath.Join(e.dir, "notes")
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	cmd := exec.CommandContext(running, program, "-dir", e.notesDir, "-http", "127.0.0.1:0")
+	cmd := exec.CommandContext(running, program, "-dir", e.notesDir, "-http", e.notesAddress(ctx))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = notesStop
 	cmd.SysProcAttr = childAttributes()
@@ -85,6 +85,9 @@ func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	_ = in.Close() // the child has its own
 	if err == nil {
 		e.notesURL, err = awaitAddress(ctx, out)
+	}
+	if err == nil {
+		err = e.keepNotesAddress(e.notesURL)
 	}
 	if err != nil {
 		return "", fmt.Errorf("start notes-mcp: %w", err)
