@@ -39,7 +39,7 @@ test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with th
 	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
-check: fmt vet staticcheck rules generated openapi compatible page test ## What CI runs
+check: fmt vet staticcheck rules generated openapi compatible page test images ## What CI runs
 
 .PHONY: fmt
 fmt: ## Fail if a Go file is not gofmt-ed
@@ -59,8 +59,8 @@ rules: ## The rules of the source: layers, stores, documents
 	$(GO) test -count=1 .
 
 .PHONY: tidy
-tidy: ## go mod tidy for both modules: bench follows the requirements of the main one
-	$(GO) mod tidy && cd bench && $(GO) mod tidy
+tidy: ## go mod tidy for the modules: bench follows the requirements of the main one
+	$(GO) mod tidy && (cd bench && $(GO) mod tidy) && cd deploy/images && $(GO) mod tidy
 
 .PHONY: generate
 generate: ## Write generated files anew
@@ -128,6 +128,14 @@ dovecot: ## Install Dovecot's IMAP server for the tests, where there is apt
 .PHONY: test-18
 test-18: bin/withpg dovecot npm ## The tests on PostgreSQL 18
 	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
+
+.PHONY: image
+image: ## The container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags
+	@$(GO) run -C deploy/images . $(IMAGE)
+
+.PHONY: images
+images: ## Test the container images: built twice, files, labels, SBOM
+	$(GO) vet -C deploy/images ./... && $(GO) test -C deploy/images -vet=off ./...
 
 .PHONY: bench
 bench: build postgres ## Measure against River in the same run

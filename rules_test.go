@@ -148,6 +148,7 @@ func layers() map[string]layer {
 		"cmd/...":                  {9, 1},
 		"examples/...":             {9, 1},
 		"tools/...":                {9, 1},
+		"deploy/images":            {9, 1},
 		"internal/postgres/withpg": {9, 1},
 	}
 }
