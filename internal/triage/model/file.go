@@ -29,9 +29,9 @@ const (
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// ReadFile reads the configuration of models from a file in YAML or JSON. The
+// ReadConfig reads the configuration of models from a file in YAML or JSON. The
 // error has a line for each thing that is wrong, with its place in the file.
-func ReadFile(path string) (Config, error) {
+func ReadConfig(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("the file of models: %w", err)

@@ -27,14 +27,14 @@ tiers:
   t2b: {server: gpu, model: qwen3-4b, context: 8192}
 `
 
-func TestReadFile(t *testing.T) {
+func TestReadConfig(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "models.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	got, err := model.ReadFile(path)
+	got, err := model.ReadConfig(path)
 
 	if err != nil {
 		t.Fatal(err)

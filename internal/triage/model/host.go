@@ -45,7 +45,9 @@ type host struct {
 	// fixed says that the configuration sets the number of slots.
 	fixed bool
 	slots atomic.Pointer[slots]
-	limit limits
+	// inFlight counts the questions that hold a slot.
+	inFlight atomic.Int32
+	limit    limits
 }
 
 // slots bounds the questions that a server is asked at once.
@@ -109,7 +111,11 @@ func (h *host) acquire(ctx context.Context) (release func(), err error) {
 	if err := s.Acquire(ctx, 1); err != nil {
 		return nil, &Error{Kind: Unavailable, Why: "no slot of the server was free in time", cause: err, abandoned: true}
 	}
-	return func() { s.Release(1) }, nil
+	h.inFlight.Add(1)
+	return func() {
+		h.inFlight.Add(-1)
+		s.Release(1)
+	}, nil
 }
 
 // guarded makes a call unless the server's breaker is open.

@@ -41,6 +41,8 @@ type Answer struct {
 	Tokens []Token
 	// Took includes waiting for a slot on the server's side, not on ours.
 	Took time.Duration
+	// thinks says that the model wrote more than the answer.
+	thinks bool
 }
 
 // Token is one token of an answer. Its probabilities are those of before the

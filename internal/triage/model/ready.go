@@ -21,7 +21,6 @@ type known struct {
 	// another one than Lemonade.
 	answers string
 	thinks  bool
-	cached  int
 	// unfit is why the server may not be asked, or nil.
 	unfit error
 	at    time.Time
@@ -146,7 +145,7 @@ func (s *Server) probe(ctx context.Context, k *known) error {
 		return fail(Disobedient, "the server does not count the tokens of a prompt, so that nothing would show that it cut one")
 	}
 	k.lettersPerToken = float64(letters(probeProse)) / float64(more)
-	k.cached = long.CachedTokens
+	k.thinks = short.thinks || long.thinks
 	return nil
 }
 

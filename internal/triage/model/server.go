@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 )
 
 // Observer is told what is asked and what is refused, for metrics, logs and
@@ -40,13 +42,15 @@ type Refused struct {
 	Why           string
 }
 
-// State is whether a server may be asked, by what was last seen of it.
+// State is whether a server is worth asking, by what was last seen of it.
 type State struct {
+	// Usable is false while the server's breaker is open, and for a while after it
+	// was seen to be unfit. It is true for a server that was not asked yet.
 	Usable bool
-	// Kind and Why say why not.
-	Kind Kind
-	Why  string
-	// Since is when that began.
+	// Kind and Why are those of the last failure; empty if there was none since the
+	// last success. Since is when that began.
+	Kind  Kind
+	Why   string
 	Since time.Time
 }
 
@@ -71,7 +75,7 @@ type Server struct {
 func newServer(h *host, d Dialect, t TierConfig, o Observer) *Server {
 	return &Server{
 		host: h, dialect: d, model: t.Model, context: t.Context, observer: o, identifying: make(chan struct{}, 1),
-		state: State{Kind: Unavailable, Why: "the server was not asked yet", Since: time.Now()},
+		state: State{Since: time.Now()},
 	}
 }
 
@@ -97,11 +101,18 @@ func (s *Server) Context() int {
 	return cmp.Or(s.context, defaultContext)
 }
 
-// State returns whether the server may be asked, without asking it.
+// InFlight returns how many questions the server is being asked, by all its
+// models' tiers.
+func (s *Server) InFlight() int { return int(s.host.inFlight.Load()) }
+
+// State returns whether the server is worth asking, without asking it.
 func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state
+	is, k := s.state, s.known.Load()
+	unfit := k != nil && k.unfit != nil && time.Since(k.at) < s.host.limit.recheck
+	is.Usable = !unfit && s.host.breaker.State() != gobreaker.StateOpen
+	return is
 }
 
 // Ready returns nil if the server may be asked. It identifies and probes the
@@ -133,7 +144,7 @@ func (s *Server) Ask(ctx context.Context, q Question) (Answer, error) {
 // keeps the state. It returns nil or an *Error.
 func (s *Server) observe(err error) error {
 	if err == nil {
-		s.keep(State{Usable: true})
+		s.keep(State{})
 		return nil
 	}
 	e := &Error{Kind: Unavailable, Why: "the question could not be asked", cause: err}
@@ -150,7 +161,7 @@ func (s *Server) observe(err error) error {
 			s.keep(State{Kind: e.Kind, Why: e.Why})
 		}
 	case TooLong, Cut, Invalid:
-		s.keep(State{Usable: true})
+		s.keep(State{})
 	}
 	return e
 }
@@ -159,7 +170,7 @@ func (s *Server) keep(is State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is.Since = s.state.Since
-	if is.Usable != s.state.Usable || is.Kind != s.state.Kind {
+	if is.Kind != s.state.Kind {
 		is.Since = time.Now()
 	}
 	s.state = is
@@ -244,7 +255,7 @@ func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error)
 func (s *Server) read(ctx context.Context, k *known, q Question, status int, body []byte) (Answer, error) {
 	switch {
 	case status != http.StatusOK && k.tooLong(status, body):
-		return Answer{}, fail(TooLong, "the server refused the question as too long")
+		return Answer{}, &Error{Kind: TooLong, Why: "the server refused the question as too long", answered: true}
 	case status != http.StatusOK:
 		return Answer{}, failStatus(status)
 	}

@@ -118,8 +118,8 @@ func TestProbe(t *testing.T) {
 				if asked := server.Requests(); len(asked) > 0 {
 					t.Errorf("the server was asked %d questions", len(asked))
 				}
-				if is := tier.State(); is.Usable || is.Kind != want {
-					t.Errorf("State() = %+v, want %s", is, want)
+				if is := tier.State(); is.Usable != (want == model.Unavailable) || is.Kind != want {
+					t.Errorf("State() = %+v, want %s, and usable only if it may be there again", is, want)
 				}
 			})
 		}
@@ -167,6 +167,9 @@ func TestBreaker(t *testing.T) {
 		if got := len(server.Requests()) + server.Probes() - 2; got != 3 {
 			t.Errorf("the server was asked %d times, want 3", got)
 		}
+		if is := tier.State(); is.Usable || is.Kind != model.Unavailable {
+			t.Errorf("State() = %+v, want unavailable", is)
+		}
 	})
 	t.Run("closes, after the server was probed again", func(t *testing.T) {
 		t.Parallel()
@@ -179,8 +182,8 @@ func TestBreaker(t *testing.T) {
 		server.Recover()
 		before := server.Probes()
 
-		for !tier.State().Usable && t.Context().Err() == nil {
-			_ = tier.Ready(t.Context()) // fails until the breaker is half-open
+		for tier.Ready(t.Context()) != nil && t.Context().Err() == nil {
+			// The breaker is open.
 		}
 
 		if got := server.Probes() - before; got != 2 {

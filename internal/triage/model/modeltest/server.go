@@ -30,6 +30,8 @@ type Config struct {
 	Answer func(Request) Reply
 	// Latency is how long answers take; the zero value answers at once.
 	Latency Latency
+	// CutsPrompts says that prompts are cut to the context without a word.
+	CutsPrompts bool
 	// RedirectTo is where the fault Redirect sends clients.
 	RedirectTo string
 	// Recipe is the back end of the model on Lemonade; empty is llamacpp. BackEnd is
@@ -217,7 +219,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, reque
 	}
 	out := result{Request: request, model: s.config.Model, finish: "stop", remote: f == RemoteAnswer}
 	out.prompt = CountTokens(request.System + request.User)
-	if f == Overflow || out.prompt+request.MaxTokens > s.config.Context {
+	if s.config.CutsPrompts {
+		out.prompt = min(out.prompt, s.config.Context-1)
+	}
+	if f == Overflow || !s.config.CutsPrompts && out.prompt+request.MaxTokens > s.config.Context {
 		d.tooLong(w, max(out.prompt, s.config.Context+1))
 		return
 	}

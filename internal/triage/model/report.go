@@ -1,0 +1,273 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Overflow is what a server does with a prompt that is longer than the context.
+type Overflow string
+
+// What servers do. A server that cuts prompts is asked only what is sure to fit.
+const (
+	OverflowRefused Overflow = "refused"
+	OverflowCut     Overflow = "cut silently"
+	OverflowUnknown Overflow = "unknown"
+)
+
+// Report is what was found out about a model on a server, by asking it things
+// that have nothing to do with mail.
+type Report struct {
+	Server  string   `json:"server"`
+	URL     string   `json:"url"`
+	Model   string   `json:"model"`
+	Tiers   []string `json:"tiers"`
+	Dialect Dialect  `json:"dialect"`
+	// Usable says that the server may be asked. Kind and Why say why not.
+	Usable bool   `json:"usable"`
+	Kind   Kind   `json:"kind,omitzero"`
+	Why    string `json:"why,omitzero"`
+	// Advice is what to do about what was found.
+	Advice []string `json:"advice,omitempty"`
+
+	Reachable bool `json:"reachable"`
+	Local     bool `json:"local"`
+	// Obeys says that the server holds the model to a schema.
+	Obeys bool `json:"obeys_schema"`
+	Slots int  `json:"slots"`
+	// Context is in tokens, by the configuration and the server; Accepted is the
+	// longest prompt that was seen to be read whole.
+	Context  int      `json:"context_tokens"`
+	Accepted int      `json:"accepted_tokens"`
+	Overflow Overflow `json:"overflow"`
+	Thinks   bool     `json:"thinks"`
+	// Cached is how many tokens of a prompt were not read again the second time;
+	// -1 if the server does not say.
+	Cached   int  `json:"cached_tokens"`
+	Logprobs bool `json:"logprobs"`
+	// The latencies are of a pack of messages as a tier asks it.
+	Pack  int     `json:"pack"`
+	P50MS float64 `json:"latency_p50_ms"`
+	P95MS float64 `json:"latency_p95_ms"`
+	// HundredMS is what 100 messages take in such packs over all slots.
+	HundredMS float64 `json:"hundred_messages_ms"`
+}
+
+// Reports looks into every server and model of the set, one after another. With
+// a context that ends it says of the rest that they are unavailable.
+func (s *Set) Reports(ctx context.Context) []Report {
+	var list []Report
+	done := make(map[*Server]int)
+	for _, name := range Tiers() {
+		t, ok := s.tiers[name]
+		if !ok {
+			continue
+		}
+		if at, seen := done[t.Server]; seen {
+			list[at].Tiers = append(list[at].Tiers, name)
+			continue
+		}
+		done[t.Server] = len(list)
+		r := t.report(ctx)
+		r.Tiers = []string{name}
+		list = append(list, r)
+	}
+	return list
+}
+
+// report looks into one model.
+func (t Tier) report(ctx context.Context) Report {
+	s := t.Server
+	r := Report{Server: s.host.name, URL: s.host.url, Model: s.model, Dialect: s.dialect, Pack: t.Pack, Cached: -1, Overflow: OverflowUnknown, Slots: s.Slots()}
+	err := s.Ready(ctx)
+	if e := asError(err); e != nil {
+		r.fail(e)
+		return r
+	}
+	k := s.known.Load()
+	r.Usable, r.Reachable, r.Local, r.Obeys = true, true, true, true
+	r.Dialect, r.Slots, r.Context, r.Thinks = k.dialect, s.Slots(), k.context, k.thinks
+	for _, look := range []func(context.Context, *known, *Report) error{s.lookAtCache, s.lookAtContext, s.lookAtOverflow, t.lookAtLatency} {
+		if e := asError(look(ctx, k, &r)); e != nil {
+			s.observe(e)
+			r.fail(e)
+			return r
+		}
+	}
+	r.advise()
+	return r
+}
+
+// fail notes why a server may not be asked.
+func (r *Report) fail(e *Error) {
+	r.Usable, r.Kind, r.Why = false, e.Kind, e.Why
+	r.Reachable = e.Kind != Unavailable || e.answered
+	r.Local = r.Reachable && e.Kind != Remote
+	switch e.Kind {
+	case Unavailable:
+		r.Advice = append(r.Advice, "Start the server, and look at its address: "+r.URL+".")
+	case WrongModel:
+		r.Advice = append(r.Advice, "Load the model on the server, or name the one that it has.")
+	case Remote:
+		r.Advice = append(r.Advice, remoteAdvice(e.Refusal))
+	case Disobedient:
+		r.Advice = append(r.Advice, "Use a server that applies response_format json_schema while the model writes; a model on the NPU may need another back end.")
+	case TooLong:
+		r.Advice = append(r.Advice, fmt.Sprintf("Give the server a context of %d tokens a slot, or write a smaller context in the file of models.", r.Context))
+	case Cut, Invalid:
+		r.Advice = append(r.Advice, "Use another model or server: this one does not answer a pack of messages by its schema.")
+	}
+}
+
+func remoteAdvice(what Refusal) string {
+	switch what {
+	case RefusedAddress:
+		return "Use an address of this machine, or name the network of a server of your own under networks."
+	case RefusedRedirect:
+		return "Write the address that the server leads to, if it is one of your own."
+	case RefusedModel, RefusedAnswer:
+	}
+	return "Use a model that runs on the server's own machine."
+}
+
+// advise notes what a usable server could do better.
+func (r *Report) advise() {
+	if r.Overflow == OverflowCut {
+		r.Advice = append(r.Advice, "The server cuts prompts that are too long without a word; answers to such prompts are refused by their number of tokens.")
+	}
+	if r.Accepted*10 < r.Context*9 {
+		r.Advice = append(r.Advice, fmt.Sprintf("The server reads prompts of %d tokens and no longer; write this number as the context.", r.Accepted))
+	}
+	if r.Thinks {
+		r.Advice = append(r.Advice, "The model thinks before it answers, which costs time for nothing here; turn that off at the server.")
+	}
+	if r.Cached == 0 {
+		r.Advice = append(r.Advice, "The server reads the beginning of a prompt again every time; look at its prefix cache.")
+	}
+	if !r.Logprobs {
+		r.Advice = append(r.Advice, "The server gives no log-probabilities; how sure the model is has to be guessed.")
+	}
+	if strings.HasPrefix(r.URL, "http://") && !loopbackURL(r.URL) {
+		r.Advice = append(r.Advice, "Mail goes over the network in plain text; use https:// or a network that is encrypted.")
+	}
+}
+
+// lookAtCache asks the same twice.
+func (s *Server) lookAtCache(ctx context.Context, k *known, r *Report) error {
+	q := probeQuestion(2)
+	q.Choices = true
+	for range 2 {
+		a, err := s.once(ctx, k, q)
+		if err != nil {
+			return err
+		}
+		r.Cached, r.Logprobs = a.CachedTokens, len(a.Tokens) > 0
+		r.Accepted = max(r.Accepted, a.PromptTokens)
+	}
+	return nil
+}
+
+// proseTokens returns how many tokens the probe's prose has.
+func (k *known) proseTokens() float64 { return float64(letters(probeProse)) / k.lettersPerToken }
+
+// lookAtContext asks with prompts that fill the context, half of it, and so on,
+// until one is read whole.
+func (s *Server) lookAtContext(ctx context.Context, k *known, r *Report) error {
+	const reserve = 200 // for the rest of the question, and the answer
+	for size := k.context - reserve; size > r.Accepted; size /= 2 {
+		a, err := s.once(ctx, k, probeQuestion(int(float64(size)/k.proseTokens())))
+		if err == nil {
+			r.Accepted = a.PromptTokens
+			return nil
+		}
+		if e := asError(err); e.Kind != TooLong && e.Kind != Cut {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtOverflow asks with a prompt that is too long, without what keeps such
+// prompts from being sent.
+func (s *Server) lookAtOverflow(ctx context.Context, k *known, r *Report) error {
+	wide := *k
+	wide.context = k.context * 2
+	if _, isOllama := k.protocol.(ollama); isOllama {
+		wide.protocol = ollamaContext{context: k.context}
+	}
+	a, err := s.once(ctx, &wide, probeQuestion(int(1.3*float64(k.context)/k.proseTokens())))
+	e := asError(err)
+	switch {
+	case e == nil && a.PromptTokens > k.context:
+		// The server has more context than is asked of it.
+	case e == nil, e.Kind == Cut, e.Kind == TooLong && !e.answered:
+		r.Overflow = OverflowCut
+	case e.Kind == TooLong:
+		r.Overflow = OverflowRefused
+	case e.Kind == Unavailable && !e.answered:
+		return err
+	}
+	return nil
+}
+
+// ollamaContext asks for a context that is shorter than the prompt.
+type ollamaContext struct {
+	ollama
+	context int
+}
+
+func (o ollamaContext) encode(q Question, model string, _ int) ([]byte, error) {
+	return o.ollama.encode(q, model, o.context)
+}
+
+// samples is how often the latency is measured, after one question that warms
+// the cache.
+const samples = 10
+
+// lookAtLatency asks for packs of messages of about the usual length.
+func (t Tier) lookAtLatency(ctx context.Context, k *known, r *Report) error {
+	q := packQuestion(min(t.Pack, max(1, int(float64(k.context/2)/k.proseTokens()))))
+	var took []time.Duration
+	for i := range samples + 1 {
+		a, err := t.once(ctx, k, q(i))
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			took = append(took, a.Took)
+		}
+	}
+	slices.Sort(took)
+	r.P50MS, r.P95MS = ms(took[len(took)/2]), ms(took[int(math.Ceil(0.95*float64(len(took))))-1])
+	calls := math.Ceil(100 / float64(t.Pack))
+	r.HundredMS = math.Ceil(calls/float64(r.Slots)) * r.P50MS
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// packQuestion returns questions about so many texts, each with its own
+// beginning after what all have in common.
+func packQuestion(n int) func(i int) Question {
+	var properties, required []string
+	for i := range n {
+		properties = append(properties, fmt.Sprintf(`"m%d":{"enum":["R","C","D","P"]}`, i+1))
+		required = append(required, fmt.Sprintf(`"m%d"`, i+1))
+	}
+	schema := fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, strings.Join(properties, ","), strings.Join(required, ","))
+	return func(i int) Question {
+		q := Question{
+			System: "For each text, answer with R if it asks for something, C if it promises something, D if it brings something, P if it proposes something.",
+			Schema: json.RawMessage(schema), MaxTokens: 16 + 12*n, Choices: true,
+		}
+		for m := range n {
+			q.User += fmt.Sprintf("m%d: Text %d. %s %s\n", m+1, i*n+m, probeProse, probeProse)
+		}
+		return q
+	}
+}
