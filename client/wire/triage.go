@@ -164,6 +164,38 @@ type TriageStatus struct {
 	Backfilled int `json:"backfilled"`
 	// Quota is nil for accounts of files, and before the first run.
 	Quota *TriageQuota `json:"quota,omitempty"`
+	// Models is nil where no language model was ever asked.
+	Models *TriageModels `json:"models,omitempty"`
+}
+
+// TriageModels is what language models are to be asked about an account's mail,
+// and which of them can be.
+type TriageModels struct {
+	// Withheld counts the messages of which nothing is proposed until models are
+	// asked, Degraded those that were decided without and are asked as soon as that
+	// is possible. Since is when the first of them began to wait.
+	Withheld int        `json:"withheld"`
+	Degraded int        `json:"degraded"`
+	Since    *time.Time `json:"since"`
+	// Servers are as the process that read the account last knew them.
+	Servers []TriageModel `json:"servers"`
+	// Refused is the last server or model that was refused because it is not local,
+	// at RefusedAt.
+	Refused   string     `json:"refused,omitempty"`
+	RefusedAt *time.Time `json:"refused_at"`
+}
+
+// TriageModel is a model on a server, with the tiers that it answers.
+type TriageModel struct {
+	Server string   `json:"server"`
+	Model  string   `json:"model"`
+	Tiers  []string `json:"tiers"`
+	// Usable says that it can be asked; else Kind and Why say why not, and Since since
+	// when.
+	Usable bool       `json:"usable"`
+	Kind   string     `json:"kind,omitempty"`
+	Why    string     `json:"why,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
 }
 
 // TriageQuota is what triage may still take of what a mail provider allows.
@@ -242,8 +274,8 @@ type TriageMessageDetail struct {
 	Locations []TriageLocation `json:"locations"`
 	// Decision is the whole decision with its trace, null if there is none.
 	Decision json.RawMessage `json:"decision"`
-	// DecidedBecause is new, answered, brought_back or corrected; empty without a
-	// decision.
+	// DecidedBecause is new, answered, asked, brought_back or corrected; empty without
+	// a decision.
 	DecidedBecause string         `json:"decided_because,omitempty"`
 	Signals        []TriageSignal `json:"signals"`
 	// Notes say what reading took away from the text, Warnings what was broken.
@@ -259,9 +291,42 @@ type TriageMessageDetail struct {
 	// actions of triage that were taken back.
 	TouchedAt *time.Time `json:"touched_at"`
 	Undone    []string   `json:"undone"`
-	// RunID and Model say which run decided, with which models.
-	RunID *uuid.UUID `json:"run_id"`
-	Model string     `json:"model,omitempty"`
+	// RunID says which run decided. Tier is the highest tier that the decision rests
+	// on, embedded or that of a language model; Model and Prompt are those of the
+	// tier.
+	RunID  *uuid.UUID `json:"run_id"`
+	Tier   string     `json:"tier,omitempty"`
+	Model  string     `json:"model,omitempty"`
+	Prompt string     `json:"prompt,omitempty"`
+	// Answers are what language models answered. Degraded says which tiers the
+	// decision does without, and why.
+	Answers  []TriageAnswer `json:"answers"`
+	Degraded string         `json:"degraded,omitempty"`
+	// Waiting are the tiers that are still to be asked; Withheld says that nothing is
+	// proposed until then.
+	Waiting  []string `json:"waiting"`
+	Withheld bool     `json:"withheld,omitempty"`
+}
+
+// TriageAnswer is what a language model answered about a message: codes of fixed
+// lists, and no text.
+type TriageAnswer struct {
+	Tier   string `json:"tier"`
+	Model  string `json:"model,omitempty"`
+	Prompt string `json:"prompt"`
+	// Pack is how many messages it was asked about together.
+	Pack    int            `json:"pack"`
+	Choices []TriageChoice `json:"choices"`
+	// Failed is why it gave no answer though it was asked.
+	Failed string `json:"failed,omitempty"`
+}
+
+// TriageChoice is the answer to one question, and how far it is believed.
+type TriageChoice struct {
+	Question   string  `json:"question"`
+	Code       string  `json:"code"`
+	Value      string  `json:"value"`
+	Confidence float64 `json:"confidence"`
 }
 
 // TriageLocation is where a copy of a message lies.

@@ -55,6 +55,9 @@ CREATE TABLE triage_schedules (
     last_error   text,
     failures     integer     NOT NULL DEFAULT 0,
     quota        jsonb       NOT NULL DEFAULT '{}',
+    models       jsonb       NOT NULL DEFAULT '[]',
+    model_refused text       NOT NULL DEFAULT '',
+    model_refused_at timestamptz,
     corrections_at timestamptz NOT NULL DEFAULT '-infinity',
     CONSTRAINT triage_schedules_pkey PRIMARY KEY (tenant_id, account_id),
     CONSTRAINT triage_schedules_account_fkey FOREIGN KEY (tenant_id, account_id) REFERENCES triage_accounts (tenant_id, account_id) ON DELETE CASCADE
@@ -62,13 +65,15 @@ CREATE TABLE triage_schedules (
 COMMENT ON COLUMN triage_schedules.quota IS 'What the readers of the account may still take of the limits of its provider (quota.State).';
 COMMENT ON COLUMN triage_schedules.holder IS 'The run that reads the account now; every commit of a run requires it, so that one run at a time writes. lease_until is when another may take over.';
 COMMENT ON COLUMN triage_schedules.last_read_at IS 'When all folders were last looked at without an error, also within a run that goes on.';
+COMMENT ON COLUMN triage_schedules.models IS 'What the process that read the account last knew of its model servers (engine.ModelState), for people.';
+COMMENT ON COLUMN triage_schedules.model_refused IS 'The last server or model that was refused because it is not local, and why; model_refused_at is when. It stays until the next one.';
 COMMENT ON COLUMN triage_schedules.corrections_at IS 'Until when corrections had messages of their senders decided again.';
 
 CREATE TABLE triage_runs (
     tenant_id    uuid        NOT NULL,
     run_id       uuid        NOT NULL,
     account_id   uuid        NOT NULL,
-    kind         text        NOT NULL CONSTRAINT triage_runs_kind_check CHECK (kind IN ('changes', 'backfill')),
+    kind         text        NOT NULL CONSTRAINT triage_runs_kind_check CHECK (kind IN ('changes', 'backfill', 'asked')),
     started_at   timestamptz NOT NULL DEFAULT now(),
     ended_at     timestamptz,
     error        text,
@@ -188,14 +193,29 @@ CREATE TABLE triage_decisions (
     notes        jsonb       NOT NULL DEFAULT '[]',
     skipped      jsonb       NOT NULL DEFAULT '[]',
     model        text        NOT NULL,
-    reason       text        NOT NULL DEFAULT 'new' CONSTRAINT triage_decisions_reason_check CHECK (reason IN ('new', 'answered', 'brought_back', 'corrected')),
+    tier         text        NOT NULL DEFAULT 'embedded' CONSTRAINT triage_decisions_tier_check CHECK (tier IN ('embedded', 't1', 't2a', 't2b')),
+    prompt       text        NOT NULL DEFAULT '',
+    degraded     text        NOT NULL DEFAULT '',
+    answers      jsonb       NOT NULL DEFAULT '[]',
+    wanted       text[]      NOT NULL DEFAULT '{}',
+    wanted_at    timestamptz,
+    withheld     boolean     NOT NULL DEFAULT false,
+    received_at  timestamptz NOT NULL DEFAULT now(),
+    reason       text        NOT NULL DEFAULT 'new' CONSTRAINT triage_decisions_reason_check CHECK (reason IN ('new', 'answered', 'asked', 'brought_back', 'corrected')),
     again        text        CONSTRAINT triage_decisions_again_check CHECK (again IN ('answered', 'brought_back', 'corrected')),
     CONSTRAINT triage_decisions_pkey PRIMARY KEY (tenant_id, message_id),
     CONSTRAINT triage_decisions_message_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES triage_messages (tenant_id, message_id) ON DELETE CASCADE
 );
 CREATE INDEX triage_decisions_bucket_idx ON triage_decisions (tenant_id, account_id, bucket);
 CREATE INDEX triage_decisions_again_idx ON triage_decisions (tenant_id, account_id, message_id) WHERE again IS NOT NULL;
-COMMENT ON COLUMN triage_decisions.reason IS 'Why it was decided: the message was new; somebody answered what its owner waited for; its owner brought it back, or corrected what was decided about its sender. again is the reason for which it is to be decided again.';
+-- In the order in which models are asked.
+CREATE INDEX triage_decisions_wanted_idx ON triage_decisions (tenant_id, account_id, received_at DESC) WHERE wanted_at IS NOT NULL;
+COMMENT ON COLUMN triage_decisions.tier IS 'The highest tier that the decision rests on; model and prompt are those of that tier.';
+COMMENT ON COLUMN triage_decisions.degraded IS 'The tiers that were wanted and that the decision does without, each with why; empty for none.';
+COMMENT ON COLUMN triage_decisions.answers IS 'What models answered about the message (cascade.Reply): codes and confidences, no text.';
+COMMENT ON COLUMN triage_decisions.wanted IS 'The tiers that are still to be asked; wanted_at is since when, NULL for none. withheld says that nothing is proposed until then.';
+COMMENT ON COLUMN triage_decisions.received_at IS 'When the message was received: the newest are asked about first.';
+COMMENT ON COLUMN triage_decisions.reason IS 'Why it was decided: the message was new; somebody answered what its owner waited for; a model was asked, or could not be; its owner brought it back, or corrected what was decided about its sender. again is the reason for which it is to be decided again.';
 COMMENT ON COLUMN triage_decisions.notes IS 'What reading took away from the text, and warnings; skipped are actions that were wanted and not proposed, with the reason.';
 
 -- What is known of an address or a list, from both directions of mail.

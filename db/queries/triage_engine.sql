@@ -10,6 +10,13 @@ FROM (
     WHERE s.tenant_id = @tenant_id AND a.enabled
 ) t;
 
+-- name: TriageAnswersPut :exec
+-- Stores answers about messages of which more is to be asked.
+UPDATE triage_decisions d
+SET answers = r -> 'answers', wanted = ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted'))
+FROM jsonb_array_elements(@rows::jsonb) r
+WHERE d.tenant_id = @tenant_id AND d.message_id = (r ->> 'message_id')::uuid;
+
 -- name: TriageClaim :many
 -- Takes accounts that are due or that somebody asked for, or all, that no other run
 -- has, besides some. Rows that another process is claiming are skipped.
@@ -118,9 +125,17 @@ WHERE d.tenant_id = @tenant_id AND d.message_id = n.message_id
     );
 
 -- name: TriageDecisionsDue :many
--- Messages that are to be decided again, with where they lie, what their owner did,
--- and what was proposed about them.
-SELECT d.message_id, d.again::text AS reason, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+-- The messages that are to be decided again.
+SELECT d.message_id
+FROM triage_decisions d
+WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.again IS NOT NULL
+ORDER BY d.message_id
+LIMIT @most::bigint;
+
+-- name: TriageDecisionsOf :many
+-- Messages that are decided again, with where they lie, what their owner did, what
+-- models answered, and what was proposed about them.
+SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
     coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
         WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
@@ -134,23 +149,26 @@ LEFT JOIN LATERAL (
     ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
     LIMIT 1
 ) w ON true
-WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.again IS NOT NULL
-ORDER BY d.message_id
-LIMIT @most::bigint;
+WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[])
+ORDER BY d.message_id;
 
 -- name: TriageDecisionsPut :exec
 -- A message has one decision; a later one takes its place.
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model, reason)
+    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, @run_id, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
-    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason'
+    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason', r ->> 'tier', r ->> 'prompt', r ->> 'degraded',
+    r -> 'answers', ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted')), CASE WHEN r -> 'wanted' <> '[]' THEN now() END, (r ->> 'withheld')::boolean,
+    (r ->> 'received_at')::timestamptz
 FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, message_id) DO UPDATE
 SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
     bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
     decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
-    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL;
+    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL, tier = excluded.tier,
+    prompt = excluded.prompt, degraded = excluded.degraded, answers = excluded.answers, wanted = excluded.wanted, withheld = excluded.withheld,
+    wanted_at = CASE WHEN excluded.wanted_at IS NOT NULL THEN coalesce(triage_decisions.wanted_at, excluded.wanted_at) END;
 
 -- name: TriageDue :one
 -- How many accounts are due that no run has.
@@ -364,6 +382,42 @@ SET proposal_id = n.proposal_id
 FROM (SELECT unnest(@external_ids::text[]) AS external_id, unnest(@proposal_ids::uuid[]) AS proposal_id) n
 WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id;
 
+-- name: TriageQuestionStates :one
+-- How many messages wait for answers, with what is proposed withheld until then,
+-- and how many were decided without.
+SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded
+FROM triage_decisions d
+WHERE d.tenant_id = @tenant_id AND d.wanted_at IS NOT NULL;
+
+-- name: TriageQuestionsConfigured :exec
+-- Wants no tier any more that is not configured.
+UPDATE triage_decisions d
+SET wanted = ARRAY(SELECT t FROM unnest(d.wanted) t WHERE t = ANY (@tiers::text[])),
+    wanted_at = CASE WHEN d.withheld OR d.wanted && @tiers::text[] THEN d.wanted_at END
+WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.wanted_at IS NOT NULL AND NOT d.wanted <@ @tiers::text[];
+
+-- name: TriageQuestionsDrop :exec
+-- Asks nothing more about messages.
+UPDATE triage_decisions d
+SET wanted = '{}', wanted_at = NULL, withheld = false
+WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
+
+-- name: TriageQuestionsDue :many
+-- Messages, newest first, about which a tier can be asked now; or else those that
+-- have been withheld for long enough, or for a tier that cannot be asked.
+SELECT d.message_id, d.wanted, d.withheld, d.answers, d.decision, d.signals, d.prediction, m.subject, left(m.body, @characters::integer)::text AS body,
+    (m.touched_at IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM triage_locations l WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
+    ))::boolean AS moot
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.wanted_at IS NOT NULL
+    AND CASE WHEN @withheld::boolean
+        THEN d.withheld AND (coalesce(d.wanted[1] <> ALL (@tiers::text[]), true) OR d.wanted_at < now() - make_interval(secs => @longest_seconds::float8))
+        ELSE coalesce(d.wanted[1] = ANY (@tiers::text[]), false) END
+ORDER BY d.received_at DESC
+LIMIT @most::bigint;
+
 -- name: TriageRefsInsert :exec
 INSERT INTO triage_refs (tenant_id, account_id, ref, outgoing, message_id)
 SELECT @tenant_id, @account_id, jsonb_array_elements_text(r -> 'refs'), (r ->> 'outgoing')::boolean, (r ->> 'message_id')::uuid
@@ -423,6 +477,14 @@ INSERT INTO triage_schedules (tenant_id, account_id)
 SELECT a.tenant_id, a.account_id FROM triage_accounts a
 WHERE a.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.tenant_id = a.tenant_id AND s.account_id = a.account_id)
 ON CONFLICT DO NOTHING;
+
+-- name: TriageScheduleModels :exec
+-- Records what is known of the model servers, and the last refusal, if there was
+-- one since the process began.
+UPDATE triage_schedules s
+SET models = @models, model_refused = CASE WHEN sqlc.narg(refused_at)::timestamptz IS NULL THEN s.model_refused ELSE @refused::text END,
+    model_refused_at = coalesce(sqlc.narg(refused_at)::timestamptz, s.model_refused_at)
+WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageScheduleRead :exec
 -- Records that all folders were looked at.

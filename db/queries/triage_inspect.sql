@@ -28,7 +28,9 @@ ORDER BY l.folder, l.key;
 
 -- name: TriageMessageGet :one
 SELECT m.header_id, m.thread_id, m.list, m.body, m.sent_at, m.size, m.touched_at, m.undone, d.decision, d.signals, d.notes, d.skipped,
-    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason
+    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason,
+    coalesce(d.tier, '')::text AS tier, coalesce(d.prompt, '')::text AS prompt, coalesce(d.degraded, '')::text AS degraded, coalesce(d.answers, '[]')::jsonb AS answers,
+    coalesce(d.wanted, '{}')::text[] AS wanted, coalesce(d.withheld, false)::boolean AS withheld
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
@@ -123,7 +125,8 @@ LIMIT @most::bigint;
 -- Every account with its schedule and how far its folders were read.
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
-    coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled
+    coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
+    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
 CROSS JOIN LATERAL (
@@ -131,5 +134,10 @@ CROSS JOIN LATERAL (
     FROM triage_folders o
     WHERE o.tenant_id = a.tenant_id AND o.account_id = a.account_id
 ) f
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded, coalesce(min(d.wanted_at), 'epoch') AS since
+    FROM triage_decisions d
+    WHERE d.tenant_id = a.tenant_id AND d.account_id = a.account_id AND d.wanted_at IS NOT NULL
+) w
 WHERE a.tenant_id = @tenant_id AND (@account::text = '' OR a.name = @account::text)
 ORDER BY a.name;

@@ -61,6 +61,7 @@ func internal() []string {
 		"triage_accounts_tenant_id_fkey", "triage_corrections_head_check", "triage_corrections_label_check", "triage_corrections_message_fkey",
 		"triage_corrections_pkey", "triage_decisions_again_check", "triage_decisions_message_fkey", "triage_decisions_pkey", "triage_decisions_reason_check",
 		"triage_texts_kind_check", "triage_texts_message_fkey", "triage_texts_note_check", "triage_texts_pkey", "triage_texts_waiting_key",
+		"triage_decisions_tier_check",
 		"triage_folders_account_fkey", "triage_folders_pkey",
 		"triage_locations_message_fkey", "triage_locations_pkey", "triage_messages_account_fkey", "triage_messages_identity_check",
 		"triage_messages_identity_key", "triage_messages_pkey", "triage_proposals_envelope_check", "triage_proposals_message_fkey",

@@ -78,9 +78,10 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_accounts_kind_check":     {"eml", "imap", "maildir", "mbox", "mcp"},
 		"triage_corrections_head_check":  {"act", "category", "priority", "unwanted"},
 		"triage_decisions_again_check":   {"answered", "brought_back", "corrected"},
-		"triage_decisions_reason_check":  {"answered", "brought_back", "corrected", "new"},
+		"triage_decisions_reason_check":  {"answered", "asked", "brought_back", "corrected", "new"},
+		"triage_decisions_tier_check":    {"embedded", "t1", "t2a", "t2b"},
 		"triage_proposals_outcome_check": {"approved", "denied", "reverted", "undone"},
-		"triage_runs_kind_check":         {"backfill", "changes"},
+		"triage_runs_kind_check":         {"asked", "backfill", "changes"},
 	}
 	tx := dbtest.Tx(t)
 
@@ -96,7 +97,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		if err := rows.Scan(&name, &definition); err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile(`'([a-z_-]+)'::text`).FindAllStringSubmatch(definition, -1) {
+		for _, match := range regexp.MustCompile(`'([a-z0-9_-]+)'::text`).FindAllStringSubmatch(definition, -1) {
 			got[name] = append(got[name], match[1])
 		}
 		slices.Sort(got[name])

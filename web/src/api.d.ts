@@ -4931,6 +4931,60 @@ export interface components {
             /** @description Of how many folders all older mail was read too. */
             backfilled: number;
             quota?: components["schemas"]["TriageQuota"];
+            models?: components["schemas"]["TriageModels"];
+        };
+        /** @description What language models are to be asked about the account's mail, and which of them can be. Left out where none was ever asked. */
+        TriageModels: {
+            /** @description Of how many messages nothing is proposed until models are asked. */
+            withheld: number;
+            /** @description How many were decided without, and are asked about as soon as that is possible. */
+            degraded: number;
+            /**
+             * Format: date-time
+             * @description When the first of them began to wait.
+             */
+            since: string | null;
+            /** @description As the process that read the account last knew them. */
+            servers: components["schemas"]["TriageModel"][];
+            /** @description The last server or model that was refused because it is not local, and what was wrong with it. */
+            refused?: string;
+            /** Format: date-time */
+            refused_at: string | null;
+        };
+        /** @description A model on a server. */
+        TriageModel: {
+            server: string;
+            model: string;
+            /** @description The tiers that it answers. */
+            tiers: string[];
+            /** @description It can be asked. */
+            usable: boolean;
+            /** @description Why it cannot be asked. */
+            kind?: string;
+            /** @description The kind in a sentence. */
+            why?: string;
+            /**
+             * Format: date-time
+             * @description Since when it is so.
+             */
+            since?: string;
+        };
+        /** @description What a language model answered about a message, in codes of fixed lists. */
+        TriageAnswer: {
+            tier: string;
+            model?: string;
+            /** @description The version of what it was asked. */
+            prompt: string;
+            /** @description How many messages it was asked about together. */
+            pack: number;
+            choices: {
+                question: string;
+                code: string;
+                value: string;
+                confidence: number;
+            }[];
+            /** @description Why it gave no answer though it was asked. */
+            failed?: string;
         };
         /** @description What triage may still take of what the mail provider allows. Accounts of files have none. */
         TriageQuota: {
@@ -4960,7 +5014,7 @@ export interface components {
         TriageRun: {
             run_id: components["schemas"]["UUID"];
             /** @enum {string} */
-            kind: "changes" | "backfill";
+            kind: "changes" | "backfill" | "asked";
             /** Format: date-time */
             started_at: string;
             /** Format: date-time */
@@ -5029,7 +5083,7 @@ export interface components {
              * @description Why it was decided; left out without a decision.
              * @enum {string}
              */
-            decided_because?: "new" | "answered" | "brought_back" | "corrected";
+            decided_because?: "new" | "answered" | "asked" | "brought_back" | "corrected";
             /**
              * Format: date-time
              * @description When its owner was seen to have moved or flagged it.
@@ -5039,8 +5093,23 @@ export interface components {
             undone: string[];
             /** @description The run that decided. */
             run_id: components["schemas"]["UUID"] | null;
-            /** @description The digest of the models that were asked. */
+            /**
+             * @description The highest tier that the decision rests on; left out without a decision.
+             * @enum {string}
+             */
+            tier?: "embedded" | "t1" | "t2a" | "t2b";
+            /** @description The name of the tier's model; of the embedded models their digest. */
             model?: string;
+            /** @description The version of what the tier's model was asked. */
+            prompt?: string;
+            /** @description What language models answered. */
+            answers: components["schemas"]["TriageAnswer"][];
+            /** @description The tiers that the decision does without, and why. */
+            degraded?: string;
+            /** @description The tiers that are still to be asked. */
+            waiting: string[];
+            /** @description Nothing is proposed until they are, or the time for it is over. */
+            withheld?: boolean;
         } & components["schemas"]["TriageMessage"];
         TriageLocation: {
             folder: string;

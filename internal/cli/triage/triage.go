@@ -31,18 +31,52 @@ func status(a *command.App) *cobra.Command {
 func statusView() command.View[wire.TriageStatus] {
 	return command.View[wire.TriageStatus]{
 		Empty: "There are no accounts; `countersign triage accounts set` makes one.",
-		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "WHY"},
+		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "MODELS", "WHY"},
 		Row: func(s wire.TriageStatus) []string {
-			return []string{s.Account, s.State, command.Local(s.LastEndedAt), command.Local(s.NextRunAt), fmt.Sprintf("%d of %d folders", s.Backfilled, s.Folders), because(s)}
+			return []string{s.Account, s.State, command.Local(s.LastEndedAt), command.Local(s.NextRunAt), fmt.Sprintf("%d of %d folders", s.Backfilled, s.Folders), models(s.Models), because(s)}
 		},
 	}
 }
 
 func because(s wire.TriageStatus) string {
-	if s.LastError == "" {
-		return s.Reason
+	text := s.Reason
+	if s.LastError != "" {
+		text += fmt.Sprintf("; last error (%d in a row): %s", s.Failures, s.LastError)
 	}
-	return fmt.Sprintf("%s; last error (%d in a row): %s", s.Reason, s.Failures, s.LastError)
+	if s.Models == nil {
+		return text
+	}
+	for _, m := range s.Models.Servers {
+		if !m.Usable {
+			text += fmt.Sprintf("; model %s on %s cannot be asked (%s) since %s: %s", m.Model, m.Server, m.Kind, command.Local(m.Since), m.Why)
+		}
+	}
+	if s.Models.RefusedAt != nil {
+		text += fmt.Sprintf("; NOT LOCAL, refused at %s: %s", command.Local(s.Models.RefusedAt), s.Models.Refused)
+	}
+	return text
+}
+
+// models says how many of the models can be asked, and how many messages wait for
+// that.
+func models(m *wire.TriageModels) string {
+	if m == nil {
+		return "-"
+	}
+	usable := 0
+	for _, one := range m.Servers {
+		if one.Usable {
+			usable++
+		}
+	}
+	text := fmt.Sprintf("%d of %d usable", usable, len(m.Servers))
+	if m.Withheld > 0 {
+		text += fmt.Sprintf(", %d withheld", m.Withheld)
+	}
+	if m.Degraded > 0 {
+		text += fmt.Sprintf(", %d to be asked again", m.Degraded)
+	}
+	return text
 }
 
 // lookEvery is how often sync looks whether a run has ended.

@@ -42,6 +42,15 @@ func exported(t *testing.T) map[string][]string {
 	mail.Chunk(ctx, measure.Counts{Decided: 1, Proposed: 1}, time.Second)
 	mail.Cycle(ctx, nil)
 	mail.Text(ctx, "draft", "written")
+	models, err := measure.NewModels(tel.Meter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := models.Observe(tel.Meter(), func() map[string]bool { return map[string]bool{"local": true} }); err != nil {
+		t.Fatal(err)
+	}
+	models.Asked("local", "answered", time.Second)
+	models.Refused("local", 1)
 	m.ClaimBatch.Record(ctx, 1)
 	m.SettleBatch.Record(ctx, 1)
 	m.EndToEnd.Took(ctx, time.Second)

@@ -38,6 +38,24 @@ func (q *Queries) TriageAccountStates(ctx context.Context, db DBTX, tenantID uui
 	return i, err
 }
 
+const triageAnswersPut = `-- name: TriageAnswersPut :exec
+UPDATE triage_decisions d
+SET answers = r -> 'answers', wanted = ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted'))
+FROM jsonb_array_elements($2::jsonb) r
+WHERE d.tenant_id = $1 AND d.message_id = (r ->> 'message_id')::uuid
+`
+
+type TriageAnswersPutParams struct {
+	TenantID uuid.UUID
+	Rows     []byte
+}
+
+// Stores answers about messages of which more is to be asked.
+func (q *Queries) TriageAnswersPut(ctx context.Context, db DBTX, arg *TriageAnswersPutParams) error {
+	_, err := db.Exec(ctx, triageAnswersPut, arg.TenantID, arg.Rows)
+	return err
+}
+
 const triageClaim = `-- name: TriageClaim :many
 WITH due AS (
     SELECT s.account_id
@@ -339,7 +357,42 @@ func (q *Queries) TriageDecisionsCorrected(ctx context.Context, db DBTX, arg *Tr
 }
 
 const triageDecisionsDue = `-- name: TriageDecisionsDue :many
-SELECT d.message_id, d.again::text AS reason, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+SELECT d.message_id
+FROM triage_decisions d
+WHERE d.tenant_id = $1 AND d.account_id = $2 AND d.again IS NOT NULL
+ORDER BY d.message_id
+LIMIT $3::bigint
+`
+
+type TriageDecisionsDueParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Most      int64
+}
+
+// The messages that are to be decided again.
+func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDecisionsDueParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageDecisionsDue, arg.TenantID, arg.AccountID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageDecisionsOf = `-- name: TriageDecisionsOf :many
+SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
     coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
         WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
@@ -353,20 +406,19 @@ LEFT JOIN LATERAL (
     ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
     LIMIT 1
 ) w ON true
-WHERE d.tenant_id = $1 AND d.account_id = $2 AND d.again IS NOT NULL
+WHERE d.tenant_id = $1 AND d.message_id = ANY ($2::uuid[])
 ORDER BY d.message_id
-LIMIT $3::bigint
 `
 
-type TriageDecisionsDueParams struct {
-	TenantID  uuid.UUID
-	AccountID uuid.UUID
-	Most      int64
+type TriageDecisionsOfParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
 }
 
-type TriageDecisionsDueRow struct {
+type TriageDecisionsOfRow struct {
 	MessageID  uuid.UUID
 	Reason     string
+	Answers    []byte
 	Identity   []byte
 	ThreadID   uuid.UUID
 	TouchedAt  *time.Time
@@ -380,20 +432,21 @@ type TriageDecisionsDueRow struct {
 	Proposed   []byte
 }
 
-// Messages that are to be decided again, with where they lie, what their owner did,
-// and what was proposed about them.
-func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDecisionsDueParams) ([]TriageDecisionsDueRow, error) {
-	rows, err := db.Query(ctx, triageDecisionsDue, arg.TenantID, arg.AccountID, arg.Most)
+// Messages that are decided again, with where they lie, what their owner did, what
+// models answered, and what was proposed about them.
+func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDecisionsOfParams) ([]TriageDecisionsOfRow, error) {
+	rows, err := db.Query(ctx, triageDecisionsOf, arg.TenantID, arg.MessageIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []TriageDecisionsDueRow{}
+	items := []TriageDecisionsOfRow{}
 	for rows.Next() {
-		var i TriageDecisionsDueRow
+		var i TriageDecisionsOfRow
 		if err := rows.Scan(
 			&i.MessageID,
 			&i.Reason,
+			&i.Answers,
 			&i.Identity,
 			&i.ThreadID,
 			&i.TouchedAt,
@@ -418,16 +471,20 @@ func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDe
 
 const triageDecisionsPut = `-- name: TriageDecisionsPut :exec
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model, reason)
+    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at)
 SELECT $1, (r ->> 'message_id')::uuid, $2, $3, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
-    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason'
+    decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason', r ->> 'tier', r ->> 'prompt', r ->> 'degraded',
+    r -> 'answers', ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted')), CASE WHEN r -> 'wanted' <> '[]' THEN now() END, (r ->> 'withheld')::boolean,
+    (r ->> 'received_at')::timestamptz
 FROM jsonb_array_elements($4::jsonb) r
 ON CONFLICT (tenant_id, message_id) DO UPDATE
 SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
     bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
     decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
-    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL
+    notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL, tier = excluded.tier,
+    prompt = excluded.prompt, degraded = excluded.degraded, answers = excluded.answers, wanted = excluded.wanted, withheld = excluded.withheld,
+    wanted_at = CASE WHEN excluded.wanted_at IS NOT NULL THEN coalesce(triage_decisions.wanted_at, excluded.wanted_at) END
 `
 
 type TriageDecisionsPutParams struct {
@@ -1177,6 +1234,141 @@ func (q *Queries) TriageProposalsProposed(ctx context.Context, db DBTX, arg *Tri
 	return err
 }
 
+const triageQuestionStates = `-- name: TriageQuestionStates :one
+SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded
+FROM triage_decisions d
+WHERE d.tenant_id = $1 AND d.wanted_at IS NOT NULL
+`
+
+type TriageQuestionStatesRow struct {
+	Withheld int64
+	Degraded int64
+}
+
+// How many messages wait for answers, with what is proposed withheld until then,
+// and how many were decided without.
+func (q *Queries) TriageQuestionStates(ctx context.Context, db DBTX, tenantID uuid.UUID) (TriageQuestionStatesRow, error) {
+	row := db.QueryRow(ctx, triageQuestionStates, tenantID)
+	var i TriageQuestionStatesRow
+	err := row.Scan(&i.Withheld, &i.Degraded)
+	return i, err
+}
+
+const triageQuestionsConfigured = `-- name: TriageQuestionsConfigured :exec
+UPDATE triage_decisions d
+SET wanted = ARRAY(SELECT t FROM unnest(d.wanted) t WHERE t = ANY ($1::text[])),
+    wanted_at = CASE WHEN d.withheld OR d.wanted && $1::text[] THEN d.wanted_at END
+WHERE d.tenant_id = $2 AND d.account_id = $3 AND d.wanted_at IS NOT NULL AND NOT d.wanted <@ $1::text[]
+`
+
+type TriageQuestionsConfiguredParams struct {
+	Tiers     []string
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+}
+
+// Wants no tier any more that is not configured.
+func (q *Queries) TriageQuestionsConfigured(ctx context.Context, db DBTX, arg *TriageQuestionsConfiguredParams) error {
+	_, err := db.Exec(ctx, triageQuestionsConfigured, arg.Tiers, arg.TenantID, arg.AccountID)
+	return err
+}
+
+const triageQuestionsDrop = `-- name: TriageQuestionsDrop :exec
+UPDATE triage_decisions d
+SET wanted = '{}', wanted_at = NULL, withheld = false
+WHERE d.tenant_id = $1 AND d.message_id = ANY ($2::uuid[])
+`
+
+type TriageQuestionsDropParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+// Asks nothing more about messages.
+func (q *Queries) TriageQuestionsDrop(ctx context.Context, db DBTX, arg *TriageQuestionsDropParams) error {
+	_, err := db.Exec(ctx, triageQuestionsDrop, arg.TenantID, arg.MessageIds)
+	return err
+}
+
+const triageQuestionsDue = `-- name: TriageQuestionsDue :many
+SELECT d.message_id, d.wanted, d.withheld, d.answers, d.decision, d.signals, d.prediction, m.subject, left(m.body, $1::integer)::text AS body,
+    (m.touched_at IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM triage_locations l WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
+    ))::boolean AS moot
+FROM triage_decisions d
+JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+WHERE d.tenant_id = $2 AND d.account_id = $3 AND d.wanted_at IS NOT NULL
+    AND CASE WHEN $4::boolean
+        THEN d.withheld AND (coalesce(d.wanted[1] <> ALL ($5::text[]), true) OR d.wanted_at < now() - make_interval(secs => $6::float8))
+        ELSE coalesce(d.wanted[1] = ANY ($5::text[]), false) END
+ORDER BY d.received_at DESC
+LIMIT $7::bigint
+`
+
+type TriageQuestionsDueParams struct {
+	Characters     int32
+	TenantID       uuid.UUID
+	AccountID      uuid.UUID
+	Withheld       bool
+	Tiers          []string
+	LongestSeconds float64
+	Most           int64
+}
+
+type TriageQuestionsDueRow struct {
+	MessageID  uuid.UUID
+	Wanted     []string
+	Withheld   bool
+	Answers    []byte
+	Decision   []byte
+	Signals    []byte
+	Prediction []byte
+	Subject    string
+	Body       string
+	Moot       bool
+}
+
+// Messages, newest first, about which a tier can be asked now; or else those that
+// have been withheld for long enough, or for a tier that cannot be asked.
+func (q *Queries) TriageQuestionsDue(ctx context.Context, db DBTX, arg *TriageQuestionsDueParams) ([]TriageQuestionsDueRow, error) {
+	rows, err := db.Query(ctx, triageQuestionsDue,
+		arg.Characters,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Withheld,
+		arg.Tiers,
+		arg.LongestSeconds,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageQuestionsDueRow{}
+	for rows.Next() {
+		var i TriageQuestionsDueRow
+		if err := rows.Scan(
+			&i.MessageID,
+			&i.Wanted,
+			&i.Withheld,
+			&i.Answers,
+			&i.Decision,
+			&i.Signals,
+			&i.Prediction,
+			&i.Subject,
+			&i.Body,
+			&i.Moot,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageRefsInsert = `-- name: TriageRefsInsert :exec
 INSERT INTO triage_refs (tenant_id, account_id, ref, outgoing, message_id)
 SELECT $1, $2, jsonb_array_elements_text(r -> 'refs'), (r ->> 'outgoing')::boolean, (r ->> 'message_id')::uuid
@@ -1367,6 +1559,36 @@ ON CONFLICT DO NOTHING
 // Makes the rows of accounts that have none.
 func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
 	_, err := db.Exec(ctx, triageScheduleFill, tenantID)
+	return err
+}
+
+const triageScheduleModels = `-- name: TriageScheduleModels :exec
+UPDATE triage_schedules s
+SET models = $1, model_refused = CASE WHEN $2::timestamptz IS NULL THEN s.model_refused ELSE $3::text END,
+    model_refused_at = coalesce($2::timestamptz, s.model_refused_at)
+WHERE s.tenant_id = $4 AND s.account_id = $5 AND s.holder = $6
+`
+
+type TriageScheduleModelsParams struct {
+	Models    []byte
+	RefusedAt *time.Time
+	Refused   string
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Holder    *uuid.UUID
+}
+
+// Records what is known of the model servers, and the last refusal, if there was
+// one since the process began.
+func (q *Queries) TriageScheduleModels(ctx context.Context, db DBTX, arg *TriageScheduleModelsParams) error {
+	_, err := db.Exec(ctx, triageScheduleModels,
+		arg.Models,
+		arg.RefusedAt,
+		arg.Refused,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Holder,
+	)
 	return err
 }
 

@@ -170,7 +170,9 @@ func (q *Queries) TriageLocationList(ctx context.Context, db DBTX, arg *TriageLo
 
 const triageMessageGet = `-- name: TriageMessageGet :one
 SELECT m.header_id, m.thread_id, m.list, m.body, m.sent_at, m.size, m.touched_at, m.undone, d.decision, d.signals, d.notes, d.skipped,
-    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason
+    coalesce(d.run_id, '00000000-0000-0000-0000-000000000000')::uuid AS run_id, coalesce(d.model, '')::text AS model, coalesce(d.reason, '')::text AS reason,
+    coalesce(d.tier, '')::text AS tier, coalesce(d.prompt, '')::text AS prompt, coalesce(d.degraded, '')::text AS degraded, coalesce(d.answers, '[]')::jsonb AS answers,
+    coalesce(d.wanted, '{}')::text[] AS wanted, coalesce(d.withheld, false)::boolean AS withheld
 FROM triage_messages m
 LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = $1 AND m.message_id = $2
@@ -197,6 +199,12 @@ type TriageMessageGetRow struct {
 	RunID     uuid.UUID
 	Model     string
 	Reason    string
+	Tier      string
+	Prompt    string
+	Degraded  string
+	Answers   []byte
+	Wanted    []string
+	Withheld  bool
 }
 
 func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMessageGetParams) (TriageMessageGetRow, error) {
@@ -218,6 +226,12 @@ func (q *Queries) TriageMessageGet(ctx context.Context, db DBTX, arg *TriageMess
 		&i.RunID,
 		&i.Model,
 		&i.Reason,
+		&i.Tier,
+		&i.Prompt,
+		&i.Degraded,
+		&i.Answers,
+		&i.Wanted,
+		&i.Withheld,
 	)
 	return i, err
 }
@@ -607,7 +621,8 @@ func (q *Queries) TriageRunList(ctx context.Context, db DBTX, arg *TriageRunList
 const triageStatusList = `-- name: TriageStatusList :many
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
-    coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled
+    coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
+    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
 CROSS JOIN LATERAL (
@@ -615,6 +630,11 @@ CROSS JOIN LATERAL (
     FROM triage_folders o
     WHERE o.tenant_id = a.tenant_id AND o.account_id = a.account_id
 ) f
+CROSS JOIN LATERAL (
+    SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded, coalesce(min(d.wanted_at), 'epoch') AS since
+    FROM triage_decisions d
+    WHERE d.tenant_id = a.tenant_id AND d.account_id = a.account_id AND d.wanted_at IS NOT NULL
+) w
 WHERE a.tenant_id = $1 AND ($2::text = '' OR a.name = $2::text)
 ORDER BY a.name
 `
@@ -625,26 +645,32 @@ type TriageStatusListParams struct {
 }
 
 type TriageStatusListRow struct {
-	AccountID     uuid.UUID
-	Name          string
-	Kind          string
-	Enabled       bool
-	EverySeconds  int32
-	BackfillDays  int32
-	Scheduled     bool
-	NextRunAt     *time.Time
-	AskedAt       *time.Time
-	Holder        *uuid.UUID
-	LeaseUntil    *time.Time
-	LastRunID     *uuid.UUID
-	LastStartedAt *time.Time
-	LastEndedAt   *time.Time
-	LastReadAt    *time.Time
-	LastError     string
-	Failures      int32
-	Quota         []byte
-	Folders       int64
-	Backfilled    int64
+	AccountID      uuid.UUID
+	Name           string
+	Kind           string
+	Enabled        bool
+	EverySeconds   int32
+	BackfillDays   int32
+	Scheduled      bool
+	NextRunAt      *time.Time
+	AskedAt        *time.Time
+	Holder         *uuid.UUID
+	LeaseUntil     *time.Time
+	LastRunID      *uuid.UUID
+	LastStartedAt  *time.Time
+	LastEndedAt    *time.Time
+	LastReadAt     *time.Time
+	LastError      string
+	Failures       int32
+	Quota          []byte
+	Folders        int64
+	Backfilled     int64
+	Models         []byte
+	ModelRefused   string
+	ModelRefusedAt *time.Time
+	Withheld       int64
+	Degraded       int64
+	WaitingSince   time.Time
 }
 
 // Every account with its schedule and how far its folders were read.
@@ -678,6 +704,12 @@ func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStat
 			&i.Quota,
 			&i.Folders,
 			&i.Backfilled,
+			&i.Models,
+			&i.ModelRefused,
+			&i.ModelRefusedAt,
+			&i.Withheld,
+			&i.Degraded,
+			&i.WaitingSince,
 		); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
@@ -28,6 +29,10 @@ type dueMessage struct {
 	reason     reason
 	earlier    decide.Earlier
 	proposed   []plan.Part
+	// replies are what models answered about it.
+	replies []cascade.Reply
+	// open is what is left to ask about it, if that was the reason.
+	open []cascade.Tier
 	// folder and item say where it lies; the key is empty if nowhere.
 	folder mailbox.Folder
 	item   mailbox.Item
@@ -42,47 +47,70 @@ func (p *pass) owner(ctx context.Context) error {
 		var taken int
 		err := p.write(ctx, func(tx pgx.Tx) (err error) {
 			if taken, err = takeOutcomes(ctx, tx, p.run); err == nil {
-				due, err = dueMessages(ctx, tx, p.run)
+				due, err = dueAgain(ctx, tx, p.run)
 			}
 			return err
 		})
 		if err != nil || len(due) == 0 && taken < maxOutcomes {
 			return err
 		}
-		byFolder := map[mailbox.Folder][]dueMessage{}
-		for _, d := range due {
-			byFolder[d.folder] = append(byFolder[d.folder], d)
-		}
-		for f, those := range byFolder {
-			if err := p.again(ctx, f, those); err != nil {
-				return err
-			}
+		if err := p.againAll(ctx, due); err != nil {
+			return err
 		}
 	}
 }
 
+// againAll decides again about messages, folder by folder.
+func (p *pass) againAll(ctx context.Context, due []dueMessage) error {
+	byFolder := map[mailbox.Folder][]dueMessage{}
+	for _, d := range due {
+		byFolder[d.folder] = append(byFolder[d.folder], d)
+	}
+	for f, those := range byFolder {
+		if err := p.again(ctx, f, those); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // again decides again about messages of a folder. Those that lie nowhere any more,
-// or cannot be read, stay as they were decided.
+// or cannot be read, stay as they were decided, and nothing is asked about them.
 func (p *pass) again(ctx context.Context, f mailbox.Folder, due []dueMessage) error {
 	again := make(map[string]dueMessage, len(due))
 	var items []mailbox.Item
+	var kept []mail
 	ids := make([]uuid.UUID, len(due))
+	decided := map[uuid.UUID]bool{}
 	for i, d := range due {
 		again[d.identity], ids[i] = d, d.id
-		if d.item.Key != "" {
+		if m, ok := p.recent.take(d); ok {
+			kept = append(kept, m)
+		} else if d.item.Key != "" {
 			items = append(items, d.item)
 		}
 	}
-	for _, part := range chunks(items) {
-		err := p.commit(ctx, &chunk{pass: p, folder: f, again: again}, part, nil)
+	parts := chunks(items)
+	if len(parts) == 0 && len(kept) > 0 {
+		parts = [][]mailbox.Item{nil}
+	}
+	for i, part := range parts {
+		c := &chunk{pass: p, folder: f, again: again}
+		if i == 0 {
+			c.kept = kept
+		}
+		err := p.commit(ctx, c, part, nil)
 		if errors.Is(err, mailbox.ErrNoFolder) {
 			break // its owner removed it, with the messages
 		}
 		if err != nil {
 			return err
 		}
+		for _, d := range c.decisions {
+			decided[d.Message] = true
+		}
 	}
-	return p.write(ctx, func(tx pgx.Tx) error { return decideAgain(ctx, tx, p.run, ids, "") })
+	return p.write(ctx, func(tx pgx.Tx) error { return decidedAgain(ctx, tx, p.run, ids, decided) })
 }
 
 // looked records that all folders were looked at, at most every few seconds.
@@ -93,6 +121,6 @@ func (r *run) looked(ctx context.Context) error {
 	}
 	r.lookedAt = time.Now()
 	return r.engine.tx(ctx, func(tx pgx.Tx) error {
-		return readAll(ctx, tx, r)
+		return errors.Join(readAll(ctx, tx, r), modelStates(ctx, tx, r))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
@@ -60,8 +61,10 @@ type chunk struct {
 	skipped int
 
 	// again has the messages that are decided again, by identity; nil in a chunk of
-	// messages that were read for another reason.
+	// messages that were read for another reason. kept are those of them that need
+	// not be read, since they were read lately.
 	again   map[string]dueMessage
+	kept    []mail
 	known   map[string]knownMessage
 	threads *threads
 	senders *senders
@@ -237,17 +240,20 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 	}
 	automated = decide.ByMachine(facts)
 	facts.FollowUp = c.threads.waits(t.id, m.item.Received, automated)
-	d := decide.Decide(facts)
+	asked := c.questions(row, facts, again)
+	d := cascade.Decide(facts, asked.replies)
+	d.Trace = append(d.Trace, asked.steps...)
 	var proposals []plan.Proposal
 	var skips []plan.Skip
-	if c.account.Proposes() {
+	if c.account.Proposes() && !asked.withheld {
 		proposals, skips = plan.Plan(d, target, c.account.Proposals)
 	}
 	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
 	if err != nil {
 		return automated, err
 	}
-	decision.Reason = why
+	decision.Reason, decision.Received = why, row.Received
+	asked.note(&decision)
 	c.decisions = append(c.decisions, decision)
 	for _, p := range proposals {
 		proposal, err := proposalRowOf(m, p)

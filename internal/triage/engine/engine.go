@@ -49,8 +49,14 @@ type Config struct {
 	Model *classify.Model
 	// Writer writes summaries and drafts; nil writes none.
 	Writer Writer
+	// Models are asked what the embedded tier leaves open; nil asks nothing.
+	Models *Models
+	// Withhold is how long proposals wait for answers of models at most: 10 minutes.
+	Withhold time.Duration
 	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
 	Resolver authenticate.Resolver
+	// Retry is how often it is looked whether models can be asked: 15 seconds.
+	Retry time.Duration
 	// Accounts is how many accounts are read at once: 20.
 	Accounts int
 	// Lease is how long a run holds an account without renewing that: 1 minute.
@@ -67,6 +73,7 @@ func (c *Config) fill() {
 	c.Accounts = cmp.Or(c.Accounts, 20)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Look = cmp.Or(c.Look, 2*time.Second)
+	c.Withhold, c.Retry = cmp.Or(c.Withhold, 10*time.Minute), cmp.Or(c.Retry, 15*time.Second)
 	if c.Meter == nil {
 		c.Meter = noop.NewMeterProvider().Meter("")
 	}
@@ -134,6 +141,7 @@ func (e *Engine) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 // Run reads accounts as they become due, until ctx ends. It returns when every run
 // has given back its account.
 func (e *Engine) Run(ctx context.Context) error {
+	defer e.watch(ctx)()
 	var runs sync.WaitGroup
 	defer runs.Wait()
 	free := make(chan struct{}, e.cfg.Accounts)
@@ -165,6 +173,21 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
+// watch keeps known which models can be asked, until the returned function is
+// called.
+func (e *Engine) watch(ctx context.Context) (end func()) {
+	if e.cfg.Models == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { e.cfg.Models.watch(ctx, e.cfg.Retry) })
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
 // makeRoom ends the runs of as many accounts as are due, of those that only wait
 // for mail. They are due again like all others.
 func (e *Engine) makeRoom(ctx context.Context) error {
@@ -186,7 +209,10 @@ func (e *Engine) makeRoom(ctx context.Context) error {
 // states returns how the accounts stand.
 func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
-		s, err = states(ctx, tx, e.tenant)
+		if s, err = states(ctx, tx, e.tenant); err != nil {
+			return err
+		}
+		s.Pending, err = pendingStates(ctx, tx, e)
 		return err
 	})
 	return s, err
@@ -196,6 +222,7 @@ func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 // left. Accounts that another process holds are left to it. The error names the
 // accounts that could not be read.
 func (e *Engine) Once(ctx context.Context) error {
+	defer e.watch(ctx)()
 	var done []uuid.UUID
 	errs := make(chan error, 1)
 	var failed []error

@@ -29,6 +29,7 @@ type kind string
 const (
 	kindChanges  kind = "changes"
 	kindBackfill kind = "backfill"
+	kindAsked    kind = "asked"
 )
 
 // pass is a reading of the account's folders. It has a row of triage_runs once it
@@ -213,6 +214,7 @@ func (p *pass) commit(ctx context.Context, c *chunk, items []mailbox.Item, with 
 	if err := c.read(ctx, items, began); err != nil {
 		return err
 	}
+	c.mails = append(c.mails, c.kept...)
 	err = p.write(ctx, func(tx pgx.Tx) error {
 		if err := c.store(ctx, tx); err != nil || with == nil {
 			return err
@@ -221,6 +223,7 @@ func (p *pass) commit(ctx context.Context, c *chunk, items []mailbox.Item, with 
 	})
 	if err == nil {
 		p.counted = true
+		p.recent.keep(c)
 		p.engine.metrics.Chunk(ctx, c.counts(), time.Since(began))
 		p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
 			slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", c.skipped))
@@ -230,6 +233,9 @@ func (p *pass) commit(ctx context.Context, c *chunk, items []mailbox.Item, with 
 
 // read reads and parses messages, and checks who sent them.
 func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) error {
+	if len(items) == 0 {
+		return nil // all of them are kept
+	}
 	err := c.reader.Read(ctx, items, func(it mailbox.Item, raw []byte, err error) error {
 		switch {
 		case errors.Is(err, mailbox.ErrGone):

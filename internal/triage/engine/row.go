@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
@@ -82,6 +83,13 @@ type decisionRow struct {
 	Skipped    []plan.Skip         `json:"skipped"`
 	Model      string              `json:"model"`
 	Reason     reason              `json:"reason"`
+	Tier       cascade.Tier        `json:"tier"`
+	Prompt     string              `json:"prompt"`
+	Degraded   string              `json:"degraded"`
+	Answers    []cascade.Reply     `json:"answers"`
+	Wanted     []cascade.Tier      `json:"wanted"`
+	Withheld   bool                `json:"withheld"`
+	Received   time.Time           `json:"received_at"`
 }
 
 // reason is why a message is decided. There are two more, which SQL alone writes:
@@ -91,6 +99,7 @@ type reason string
 const (
 	reasonNew         reason = "new"
 	reasonBroughtBack reason = "brought_back"
+	reasonAsked       reason = "asked"
 )
 
 // signals is what the rules found, as it is stored. Evidence is text of the mail.

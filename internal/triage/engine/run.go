@@ -18,7 +18,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -27,6 +29,10 @@ var errLost = errors.New("another run holds the account")
 
 // errChanged says that the account was changed, and is to be opened again.
 var errChanged = errors.New("the account was changed")
+
+// firstLook is how long a run waits at most until it is known which models can be
+// asked.
+const firstLook = 10 * time.Second
 
 // run is the reading of one account, from its claim until it is given back.
 type run struct {
@@ -50,6 +56,13 @@ type run struct {
 	failures int
 	// asked is signalled when somebody asks for a run.
 	asked chan struct{}
+	// once says that the account is read to its end, once.
+	once   bool
+	recent recent
+	// down are tiers that could not be asked in this cycle, and why.
+	down map[cascade.Tier]model.Kind
+	// yielded says that the account is to be given back, to make room for others.
+	yielded bool
 }
 
 // read reads the account until ctx ends, the account is lost or changed, or an
@@ -58,7 +71,7 @@ type run struct {
 func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.asked = make(chan struct{}, 1)
+	r.asked, r.once = make(chan struct{}, 1), once
 	renewed := make(chan struct{})
 	go func() { // ends with ctx, and read waits for it
 		defer close(renewed)
@@ -77,6 +90,9 @@ func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err err
 			return 0, r.stopped(ctx, cause)
 		}
 		pause = r.account.Every
+		if r.yielded {
+			pause = 0 // there is more to do
+		}
 		if err != nil {
 			pause = r.pauseAfter(err)
 			r.log.WarnContext(ctx, "mail account not read", slog.Duration("retry_in", pause), slog.String("error", problem(err)))
@@ -84,10 +100,10 @@ func (r *run) read(ctx context.Context, once bool) (pause time.Duration, err err
 		if ended := r.ended(ctx, err, pause); ended != nil && err == nil {
 			err = ended
 		}
-		if once || err != nil {
+		if once || err != nil || r.yielded {
 			return pause, err
 		}
-		if yielded := r.wait(ctx, pause); yielded {
+		if r.wait(ctx, pause); r.yielded {
 			return pause, nil
 		}
 	}
@@ -107,16 +123,20 @@ func (r *run) stopped(ctx context.Context, cause error) error {
 }
 
 // cycle reads what is new in every folder, takes into account what the owner did,
-// and then reads a page of what is older, until nothing older is left.
+// asks models about some of what they are to be asked, and then reads a page of
+// what is older, until nothing older is left and nothing can be asked.
 func (r *run) cycle(ctx context.Context) (err error) {
 	ctx, span := r.engine.cfg.Tracer.Start(ctx, "read account", trace.WithAttributes(attribute.String("account_id", r.account.ID.String())))
 	defer func() { endSpan(span, err) }()
 	if err := r.start(ctx); err != nil {
 		return err
 	}
-	changes, backfill := newPass(r, kindChanges), newPass(r, kindBackfill)
+	r.engine.cfg.Models.await(ctx, firstLook)
+	changes, backfill, asked := newPass(r, kindChanges), newPass(r, kindBackfill), newPass(r, kindAsked)
 	defer changes.end(ctx)
 	defer backfill.end(ctx)
+	defer asked.end(ctx)
+	r.down = map[cascade.Tier]model.Kind{}
 	for {
 		for _, f := range r.folders {
 			if err := changes.newer(ctx, f); err != nil {
@@ -126,6 +146,11 @@ func (r *run) cycle(ctx context.Context) (err error) {
 		}
 		if err := changes.owner(ctx); err != nil {
 			changes.err = err
+			return err
+		}
+		open, err := asked.askModels(ctx)
+		if err != nil {
+			asked.err = err
 			return err
 		}
 		if err := r.looked(ctx); err != nil {
@@ -140,7 +165,7 @@ func (r *run) cycle(ctx context.Context) (err error) {
 		if err != nil {
 			changes.err = err
 		}
-		if err != nil || !older && !texts {
+		if err != nil || !older && !texts && !open || r.yielded {
 			return err
 		}
 	}
@@ -158,7 +183,7 @@ func (r *run) start(ctx context.Context) error {
 				return err
 			}
 		}
-		return r.load(ctx, tx)
+		return errors.Join(configured(ctx, tx, r), r.load(ctx, tx))
 	})
 	if err != nil || r.reader != nil {
 		return err
@@ -218,36 +243,43 @@ func (r *run) ended(ctx context.Context, err error, pause time.Duration) error {
 		r.reader = nil
 	}
 	r.engine.metrics.Cycle(ctx, err)
-	return r.engine.tx(ctx, func(tx pgx.Tx) error { return endSchedule(ctx, tx, r, problem(err), pause) })
+	return r.engine.tx(ctx, func(tx pgx.Tx) error {
+		return errors.Join(endSchedule(ctx, tx, r, problem(err), pause), modelStates(ctx, tx, r))
+	})
 }
 
-// wait returns when a folder may have changed, when somebody asks for a run, or
-// after a while. It reports whether the account is to be given back, to make room
-// for others. What a reader that cannot wait says shows in the next cycle.
-func (r *run) wait(ctx context.Context, longest time.Duration) (yielded bool) {
+// wait returns when a folder may have changed, when somebody asks for a run, when
+// a model can be asked again, when the account is to be given back, or after a
+// while. What a reader that cannot wait says shows in the next cycle.
+func (r *run) wait(ctx context.Context, longest time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	var signals sync.WaitGroup
 	signals.Go(func() {
-		select {
-		case <-r.asked:
-			cancel()
-		case <-r.engine.yields:
-			yielded = true
-			cancel()
-		case <-ctx.Done():
+		defer cancel()
+		back := time.NewTicker(r.engine.cfg.Look)
+		defer back.Stop()
+		for {
+			select {
+			case <-r.asked:
+				return
+			case <-r.engine.yields:
+				r.yielded = true
+				return
+			case <-ctx.Done():
+				return
+			case <-back.C:
+				if r.canAskAgain() {
+					return
+				}
+			}
 		}
 	})
-	names := make([]string, len(r.folders))
-	for i, f := range r.folders {
-		names[i] = f.Name
-	}
-	if err := r.reader.Wait(ctx, names); err != nil {
+	if err := r.reader.Wait(ctx, r.folderNames()); err != nil {
 		<-ctx.Done() // at the latest when the account is due by its interval
 	}
 	cancel()
 	signals.Wait()
-	return yielded
 }
 
 // renew extends the lease until ctx ends, and cancels it when the account is lost

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,8 +14,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-func dueMessages(ctx context.Context, tx pgx.Tx, r *run) (due []dueMessage, err error) {
-	rows, err := dbsqlc.New().TriageDecisionsDue(ctx, tx, &dbsqlc.TriageDecisionsDueParams{TenantID: r.tenant(), AccountID: r.account.ID, Most: chunkItems})
+// dueAgain returns messages that are to be decided again.
+func dueAgain(ctx context.Context, tx pgx.Tx, r *run) ([]dueMessage, error) {
+	ids, err := dbsqlc.New().TriageDecisionsDue(ctx, tx, &dbsqlc.TriageDecisionsDueParams{TenantID: r.tenant(), AccountID: r.account.ID, Most: chunkItems})
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return dueMessages(ctx, tx, r, ids)
+}
+
+// dueMessages returns messages with what deciding about them again depends on.
+func dueMessages(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) (due []dueMessage, err error) {
+	rows, err := dbsqlc.New().TriageDecisionsOf(ctx, tx, &dbsqlc.TriageDecisionsOfParams{TenantID: r.tenant(), MessageIds: ids})
 	for _, row := range rows {
 		d := dueMessage{
 			id: row.MessageID, thread: row.ThreadID, identity: string(row.Identity), reason: reason(row.Reason),
@@ -26,7 +37,7 @@ func dueMessages(ctx context.Context, tx pgx.Tx, r *run) (due []dueMessage, err 
 		for _, action := range row.Undone {
 			d.earlier.Undone = append(d.earlier.Undone, decide.Action(action))
 		}
-		if err := json.Unmarshal(row.Proposed, &d.proposed); err != nil {
+		if err := errors.Join(json.Unmarshal(row.Proposed, &d.proposed), json.Unmarshal(row.Answers, &d.replies)); err != nil {
 			return nil, err
 		}
 		due = append(due, d)

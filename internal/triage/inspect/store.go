@@ -26,15 +26,31 @@ func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account st
 	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: uuid.UUID(tenant), Account: account})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageStatusListRow) (wire.TriageStatus, error) {
 		left, err := quotaOf(r.Quota)
+		models, modelsErr := modelsOf(r)
 		return schedule{
 			status: wire.TriageStatus{
 				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
 				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastReadAt: postgres.UTC(r.LastReadAt), LastError: r.LastError,
-				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left,
+				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left, Models: models,
 			},
 			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
-		}.at(now), err
+		}.at(now), errors.Join(err, modelsErr)
 	})
+}
+
+// modelsOf returns what people see of language models; nil where there are none.
+func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
+	v := &wire.TriageModels{
+		Withheld: int(r.Withheld), Degraded: int(r.Degraded), Servers: []wire.TriageModel{}, Refused: r.ModelRefused, RefusedAt: postgres.UTC(r.ModelRefusedAt),
+	}
+	if r.WaitingSince.Unix() > 0 {
+		v.Since = new(r.WaitingSince.UTC())
+	}
+	err := json.Unmarshal(r.Models, &v.Servers)
+	if len(v.Servers) == 0 && v.Since == nil && v.RefusedAt == nil {
+		return nil, err
+	}
+	return v, err
 }
 
 // AskRun asks for a run of an account now.
@@ -132,9 +148,13 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	}
 	m.HeaderID, m.ThreadID, m.List, m.SentAt, m.Size, m.Body = r.HeaderID, r.ThreadID, r.List, postgres.UTC(r.SentAt), r.Size, r.Body
 	m.TouchedAt, m.Undone, m.Model, m.RunID = postgres.UTC(r.TouchedAt), r.Undone, r.Model, postgres.OrNull(r.RunID)
-	m.DecidedBecause = r.Reason
-	if err := decided(&m, r.Decision, r.Signals, r.Notes, r.Skipped); err != nil {
+	m.DecidedBecause, m.Tier, m.Prompt, m.Degraded, m.Waiting, m.Withheld = r.Reason, r.Tier, r.Prompt, r.Degraded, r.Wanted, r.Withheld
+	m.Answers = []wire.TriageAnswer{}
+	if err := errors.Join(decided(&m, r.Decision, r.Signals, r.Notes, r.Skipped), json.Unmarshal(r.Answers, &m.Answers)); err != nil {
 		return m, fmt.Errorf("message %s: %w", id, err)
+	}
+	for i := range m.Answers {
+		m.Answers[i].Choices = append([]wire.TriageChoice{}, m.Answers[i].Choices...)
 	}
 	locations, err := q.TriageLocationList(ctx, tx, &dbsqlc.TriageLocationListParams{TenantID: of, MessageID: id})
 	if m.Locations, err = postgres.Map(locations, err, func(r dbsqlc.TriageLocationListRow) wire.TriageLocation {

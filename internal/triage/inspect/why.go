@@ -49,6 +49,9 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 			say("rule", "%s: %s → %s, because %s", s.Rule, s.From, s.To, s.Because)
 		}
 	}
+	if m.Tier != "" {
+		say("rule", "%s", restsOn(m))
+	}
 	for _, s := range m.Skips {
 		say("skip", "%s is not proposed: %s", s.Action, s.Because)
 	}
@@ -70,6 +73,24 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 	}
 	w.Summary = summary(m, d)
 	return w, nil
+}
+
+// restsOn says on which tier a decision rests, and which it does without.
+func restsOn(m wire.TriageMessageDetail) string {
+	text := "the decision rests on the tier " + m.Tier
+	if m.Prompt != "" {
+		text += fmt.Sprintf(", model %s, prompt %s", m.Model, m.Prompt)
+	}
+	if m.Degraded != "" {
+		text += "; it does without " + m.Degraded
+	}
+	switch {
+	case m.Withheld:
+		text += "; nothing is proposed until these are asked: " + strings.Join(m.Waiting, ", ")
+	case len(m.Waiting) > 0:
+		text += "; still to be asked: " + strings.Join(m.Waiting, ", ")
+	}
+	return text
 }
 
 func undecided(m wire.TriageMessageDetail) string {
@@ -133,6 +154,8 @@ func again(because string) string {
 	switch because {
 	case "answered":
 		return "somebody answered what its owner waited for"
+	case "asked":
+		return "a language model was asked about it, or could not be in time"
 	case "brought_back":
 		return "its owner brought it back"
 	case "corrected":
@@ -162,6 +185,8 @@ func summary(m wire.TriageMessageDetail, d decide.Decision) string {
 		return text + strings.Join(parts, "; ") + "."
 	}
 	switch {
+	case m.Withheld:
+		text += "nothing is proposed yet, because a language model is asked first"
 	case d.Question:
 		text += "nothing is proposed, because its owner is asked first what it is"
 	case len(m.Skips) > 0:

@@ -21,9 +21,16 @@ type Metrics struct {
 // proposed.
 type Counts struct{ Decided, Sent, Known, TooLarge, Proposed int }
 
+// Pending is about how many messages models are to be asked: with proposals
+// withheld until then, and decided without.
+type Pending struct{ Withheld, Degraded int64 }
+
 // States is how many of the enabled accounts were read without an error, could
 // not be read the last time, and were not read by anybody when they were due.
-type States struct{ OK, Failing, Late int64 }
+type States struct {
+	OK, Failing, Late int64
+	Pending           Pending
+}
 
 // NewMetrics creates the instruments of a meter.
 func NewMetrics(meter metric.Meter) (*Metrics, error) {
@@ -45,6 +52,10 @@ func Observe(meter metric.Meter, states func(context.Context) (States, error)) (
 	if err != nil {
 		return nil, err
 	}
+	pending, err := meter.Int64ObservableGauge("countersign.triage.pending", metric.WithDescription("Messages about which models are to be asked"))
+	if err != nil {
+		return nil, err
+	}
 	registered, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		s, err := states(ctx)
 		if err != nil {
@@ -53,8 +64,11 @@ func Observe(meter metric.Meter, states func(context.Context) (States, error)) (
 		for name, n := range map[string]int64{"ok": s.OK, "failing": s.Failing, "late": s.Late} {
 			o.ObserveInt64(accounts, n, metric.WithAttributes(attribute.String("state", name)))
 		}
+		for name, n := range map[string]int64{"withheld": s.Pending.Withheld, "degraded": s.Pending.Degraded} {
+			o.ObserveInt64(pending, n, metric.WithAttributes(attribute.String("state", name)))
+		}
 		return nil
-	}, accounts)
+	}, accounts, pending)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,261 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/model"
+)
+
+// Models are the language models of a process: what is asked where, and what is
+// known of the servers. All runs share them, and the slots of their servers.
+type Models struct {
+	set          *model.Set
+	tiers        map[cascade.Tier]model.Tier
+	calibrations cascade.Calibrations
+	metrics      *measure.Models
+
+	// known is closed when each server was looked at once.
+	known   chan struct{}
+	isKnown func()
+	mu      sync.Mutex
+	refused Refusal
+}
+
+// Refusal is an attempt to have a question answered by a server or a model that
+// is not local, none of which is let through. It is empty if there was none.
+type Refusal struct {
+	At time.Time
+	// What names the server, the model and what was wrong with them.
+	What string
+}
+
+// ModelState is what is known of the model of some tiers, as it is stored for
+// people.
+type ModelState struct {
+	Server string   `json:"server"`
+	Model  string   `json:"model"`
+	Tiers  []string `json:"tiers"`
+	Usable bool     `json:"usable"`
+	// Kind and Why say why it is not usable.
+	Kind  model.Kind `json:"kind,omitempty"`
+	Why   string     `json:"why,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// OpenModels makes the models of a configuration. It connects to none. The meter
+// may be nil.
+func OpenModels(c model.Config, meter metric.Meter) (*Models, error) {
+	m := &Models{tiers: map[cascade.Tier]model.Tier{}, known: make(chan struct{})}
+	m.isKnown = sync.OnceFunc(func() { close(m.known) })
+	var err error
+	if m.calibrations, err = cascade.Calibrated(); err != nil {
+		return nil, err
+	}
+	if m.metrics, err = measure.NewModels(meter); err != nil {
+		return nil, err
+	}
+	m.set, err = model.Open(c, model.Observer{
+		Asked: func(a model.Asked) {
+			m.metrics.Asked(a.Server, string(cmp.Or(a.Kind, "answered")), a.Took)
+		},
+		Refused: func(r model.Refused) {
+			m.metrics.Refused(r.Server, 1)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.refused = Refusal{time.Now(), plainText(fmt.Sprintf("server %s, model %s: %s", r.Server, r.Model, r.Why))}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for server := range c.Servers {
+		m.metrics.Refused(server, 0)
+	}
+	for _, tier := range cascade.Tiers() {
+		if t, ok := m.set.Tier(string(tier)); ok {
+			m.tiers[tier] = t
+		}
+	}
+	return m, m.metrics.Observe(meter, m.usable)
+}
+
+// Close ends idle connections, and the reading of gauges. That of nil is nothing.
+func (m *Models) Close() error {
+	if m == nil {
+		return nil
+	}
+	m.set.Close()
+	return m.metrics.Close()
+}
+
+// watch finds out which models can be asked, at once and then every so often,
+// until ctx ends.
+func (m *Models) watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		var all sync.WaitGroup
+		for _, name := range model.Tiers() {
+			if t, ok := m.set.Tier(name); ok {
+				all.Go(func() { _ = t.Ready(ctx) }) // its State tells
+			}
+		}
+		all.Wait()
+		m.isKnown()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// await waits until it is known which models can be asked, and for so long at
+// most.
+func (m *Models) await(ctx context.Context, longest time.Duration) {
+	if m == nil {
+		return
+	}
+	select {
+	case <-m.known:
+	case <-time.After(longest):
+	case <-ctx.Done():
+	}
+}
+
+// Tier returns the model of a tier, also of those that the engine does not ask.
+func (m *Models) Tier(name string) (model.Tier, bool) { return m.set.Tier(name) }
+
+// Refused returns the last refusal.
+func (m *Models) Refused() Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refused
+}
+
+// States returns what is known of the models, without asking any.
+func (m *Models) States() []ModelState {
+	of := map[[2]string]*ModelState{}
+	for _, name := range model.Tiers() {
+		t, ok := m.set.Tier(name)
+		if !ok {
+			continue
+		}
+		key := [2]string{t.Name(), t.Model()}
+		if of[key] == nil {
+			is := t.State()
+			of[key] = &ModelState{Server: t.Name(), Model: t.Model(), Usable: is.Usable, Kind: is.Kind, Why: plainText(is.Why)}
+			if !is.Since.IsZero() {
+				of[key].Since = &is.Since
+			}
+		}
+		of[key].Tiers = append(of[key].Tiers, name)
+	}
+	states := []ModelState{}
+	for _, key := range slices.SortedFunc(maps.Keys(of), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		states = append(states, *of[key])
+	}
+	return states
+}
+
+// usable returns of each server whether all its models can be asked.
+func (m *Models) usable() map[string]bool {
+	servers := map[string]bool{}
+	for _, s := range m.States() {
+		was, known := servers[s.Server]
+		servers[s.Server] = s.Usable && (was || !known)
+	}
+	return servers
+}
+
+// configured returns the tiers that have a model, in the order in which they are
+// asked.
+func (m *Models) configured() []cascade.Tier {
+	var all []cascade.Tier
+	if m == nil {
+		return all
+	}
+	for _, tier := range cascade.Tiers() {
+		if _, ok := m.tiers[tier]; ok {
+			all = append(all, tier)
+		}
+	}
+	return all
+}
+
+// why says why a tier cannot be asked, as far as is known; empty if it can.
+func (m *Models) why(tier cascade.Tier) model.Kind {
+	if is := m.tiers[tier].State(); !is.Usable {
+		return cmp.Or(is.Kind, model.Unavailable)
+	}
+	return ""
+}
+
+// wanted returns the tiers that are to be asked about a message.
+func (m *Models) wanted(mail cascade.Mail) []cascade.Tier {
+	return slices.DeleteFunc(cascade.Wanted(mail), func(tier cascade.Tier) bool { return !slices.Contains(m.configured(), tier) })
+}
+
+// cascade returns a cascade whose questions a stop keeps from being asked.
+func (m *Models) cascade(stop *stop) *cascade.Cascade {
+	stations := map[cascade.Tier]cascade.Station{}
+	for tier, t := range m.tiers {
+		stations[tier] = cascade.Station{Asker: stopping{t, stop}, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
+	}
+	return cascade.New(cascade.Config{Stations: stations, Calibrations: m.calibrations})
+}
+
+// errStopped says that a question was not asked, since there is something else to
+// do first.
+var errStopped = errors.New("the question was not asked")
+
+// stop says when no more questions are to be asked: after a time, or when there
+// is new mail. One question is always asked, so that there is progress whatever
+// comes.
+type stop struct {
+	until  time.Time
+	begun  atomic.Bool
+	called atomic.Bool
+}
+
+// over reports whether there is something else to do first.
+func (s *stop) over() bool { return s.called.Load() || time.Now().After(s.until) }
+
+// stopping asks while a stop lets it.
+type stopping struct {
+	asker cascade.Asker
+	stop  *stop
+}
+
+// Ask implements cascade.Asker.
+func (s stopping) Ask(ctx context.Context, q model.Question) (model.Answer, error) {
+	if !s.stop.begun.CompareAndSwap(false, true) && s.stop.over() {
+		return model.Answer{}, errStopped
+	}
+	return s.asker.Ask(ctx, q)
+}
+
+// words returns tiers as they are stored.
+func words(tiers []cascade.Tier) []string {
+	all := []string{}
+	for _, t := range tiers {
+		all = append(all, string(t))
+	}
+	return all
+}
+
+// tierList returns tiers in a sentence.
+func tierList(tiers []cascade.Tier) string { return strings.Join(words(tiers), ", ") }
