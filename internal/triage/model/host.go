@@ -190,7 +190,7 @@ func connectionError(ctx context.Context, err error) *Error {
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden):
 		e = refuse(RefusedAddress, "the address is neither of this machine nor in the server's networks")
-	case errors.Is(context.Cause(ctx), errSlow):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		e.Why = errSlow.Error()
 	case ctx.Err() != nil:
 		e.Why, e.abandoned = "the question was given up", true

@@ -99,6 +99,9 @@ func (t Tier) report(ctx context.Context) Report {
 			return r
 		}
 	}
+	if s.context > k.context {
+		r.Advice = append(r.Advice, fmt.Sprintf("The file says a context of %d tokens, the server has %d: questions are no longer than that.", s.context, k.context))
+	}
 	r.advise()
 	return r
 }

@@ -3,8 +3,12 @@ package model_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,6 +130,41 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestGone has a server end, and another one be there in its place.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	server := modeltest.New(t, modeltest.Config{})
+	c := server.Models()
+	tier := open(t, c, model.Observer{}, time.Millisecond)
+	if _, err := tier.Ask(t.Context(), question()); err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+
+	_, err = tier.Ask(t.Context(), question())
+	wantKind(t, err, model.Unavailable)
+	listener, err := net.Listen("tcp", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := modeltest.New(t, modeltest.Config{})
+	front := &http.Server{Handler: other.Handler()}
+	go front.Serve(listener) // until it is closed
+	t.Cleanup(func() { _ = front.Close() })
+
+	for err = errors.New("not asked"); err != nil && t.Context().Err() == nil; {
+		_, err = tier.Ask(t.Context(), question())
+	}
+
+	if got := other.Probes(); got != 2 || !tier.State().Usable || tier.State().Kind != "" {
+		t.Errorf("the other server was probed with %d questions, want 2; State() = %+v", got, tier.State())
+	}
+}
+
 func TestAskAgainAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
 	for _, f := range []modeltest.Fault{modeltest.Dropped, modeltest.DroppedHalfway} {
@@ -209,12 +248,13 @@ func TestSlots(t *testing.T) {
 	t.Parallel()
 	var inside, most atomic.Int32
 	done := make(chan struct{})
+	full := sync.OnceFunc(func() { close(done) })
 	server := modeltest.New(t, modeltest.Config{Slots: 3, Answer: func(r modeltest.Request) modeltest.Reply {
 		n := inside.Add(1)
 		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
 		}
 		if n == 3 {
-			close(done)
+			full()
 		}
 		<-done
 		inside.Add(-1)

@@ -87,6 +87,13 @@ func New(t testing.TB, c Config) *Server {
 
 // Start starts a server, until Close.
 func Start(c Config) *Server {
+	s := newServer(c)
+	s.http = httptest.NewServer(s.handler)
+	return s
+}
+
+// newServer returns a server that does not listen yet.
+func newServer(c Config) *Server {
 	c.Dialect, c.Model = cmp.Or(c.Dialect, model.LlamaServer), cmp.Or(c.Model, "test-model")
 	c.Context, c.Slots = cmp.Or(c.Context, 4096), cmp.Or(c.Slots, 4)
 	if c.Answer == nil {
@@ -98,7 +105,6 @@ func Start(c Config) *Server {
 		s.slots <- &slot{}
 	}
 	s.handler = s.routes()
-	s.http = httptest.NewServer(s.handler)
 	return s
 }
 
