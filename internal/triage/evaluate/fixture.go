@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
@@ -128,12 +129,19 @@ func (f fixture) judge(m *classify.Model, e corpus.Example) (judged, decide.Deci
 func (r *run) evaluateFixture(context.Context) error {
 	var all []judged
 	var cohort, bucket, phishingNeeds share
+	wanted := map[cascade.Tier]*share{cascade.T1: {}, cascade.T2a: {}}
 	perCohort := map[string]*[2]share{}
 	for _, e := range r.own.source.Examples {
 		j, decision := r.own.judge(r.cold, e)
 		all = append(all, j)
 		cohort.add(string(decision.Cohort) == e.Labels.Cohort)
 		bucket.add(string(decision.Bucket) == e.Labels.Bucket)
+		tiers := cascade.Wanted(cascade.Mail{
+			Subject: j.message.Subject, Body: j.message.Body, Prediction: j.prediction, Decision: decision, Signals: j.signals,
+		})
+		for tier, asked := range wanted {
+			asked.add(slices.Contains(tiers, tier))
+		}
 		if j.signals.Phishing {
 			phishingNeeds.add(decision.Bucket == decide.Urgent || decision.Bucket == decide.Actionable)
 		}
@@ -147,7 +155,8 @@ func (r *run) evaluateFixture(context.Context) error {
 	}
 	figures := append(priorities(all, 1), others(all, 1)...)
 	figures = append(figures, cohort.figure("cohort exact", 1), bucket.figure("bucket exact", 1),
-		phishingNeeds.figure("flagged as phishing and yet in need of the owner", 1))
+		phishingNeeds.figure("flagged as phishing and yet in need of the owner", 1),
+		wanted[cascade.T1].figure("a local model would be asked t1", 1), wanted[cascade.T2a].figure("a local model would be asked t2a without its answer", 1))
 	for _, name := range cohorts() {
 		if of := perCohort[name]; of != nil {
 			figures = append(figures, of[0].figure("cohort "+name+": exact", 1), of[1].figure("cohort "+name+": within one", 1))
