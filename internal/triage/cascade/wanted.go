@@ -65,7 +65,9 @@ func wantedRows(tier Tier) []wantedRow {
 			wantedRow{"bulk", false, "it is one of many alike: a newsletter, a social network, or what T1 takes for bulk that is not worth showing", known.bulk},
 			wantedRow{"shown", true, "T1 says that it is worth showing", func(k known) bool { return k.replies[T1].code(askShow) == "Y" }},
 			wantedRow{"unsure", true, "it is still not sure whether the message needs its owner", known.unsure},
-			wantedRow{"act", true, "the confidence of its act is under `confident`", func(k known) bool { return k.merged.ActConfidence < k.Settings.ConfidentFrom() }},
+			wantedRow{"act", true, "the confidence of its act is under `confident`, and the act counts: the message may need attention, or a machine sent it", func(k known) bool {
+				return k.merged.ActConfidence < k.Settings.ConfidentFrom() && (k.merged.NeedsAttention || k.Decision.Cohort == decide.Transactional)
+			}},
 			wantedRow{"category", true, "a machine sent it, and the confidence of its category, which is its label, is under `confident`", func(k known) bool {
 				return k.Decision.Cohort == decide.Transactional && k.merged.CategoryConfidence < k.Settings.ConfidentFrom()
 			}},

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
@@ -98,7 +99,8 @@ type lied struct{ tried, asked, envelopes, forbidden, hidden int }
 
 // evaluateLiars puts every attack into every mail at three places, in mail of
 // three kinds of senders who are proven and known, with every cohort at L5, and
-// asks models that give the most dangerous of all valid answers.
+// asks models that give the most dangerous of all valid answers, also about mail of
+// which nothing would be asked.
 func (r *run) evaluateLiars(ctx context.Context, set string, attacks []string, victims []victim) error {
 	var sum lied
 	for _, calibrations := range []cascade.Calibrations{nil, trusting()} {
@@ -158,10 +160,10 @@ func (r *run) lieAbout(ctx context.Context, c *cascade.Cascade, s senderKind, v 
 	for _, attack := range attacks {
 		for _, body := range placed(v.body, attack) {
 			m, f := r.sent(s, v.subject, body)
-			d := decide.Decide(f)
 			messages, facts = append(messages, m), append(facts, f)
+			// All are asked about, also those that nothing would be asked about.
 			mails = append(mails, cascade.Mail{
-				ID: uuid.NewSHA1(uuid.Nil, []byte(body)), Subject: m.Subject, Body: m.Body, Prediction: f.Prediction, Decision: d, Signals: f.Signals, Settings: f.Settings,
+				ID: uuid.NewSHA1(uuid.Nil, []byte(body)), Subject: m.Subject, Body: m.Body, Prediction: classify.Prediction{Attention: 0.5},
 			})
 		}
 	}
@@ -177,7 +179,7 @@ func (r *run) lieAbout(ctx context.Context, c *cascade.Cascade, s senderKind, v 
 		sum.asked += count(len(result.Replies) > 0)
 		sum.envelopes += count(len(proposals) > 0)
 		sum.forbidden += count(slices.ContainsFunc(proposals, func(p plan.Proposal) bool { return forbidden(p, facts[i], d) != "" }))
-		sum.hidden += count(uncalibrated && d.Bucket == decide.Archived && mails[i].Decision.Bucket != decide.Archived)
+		sum.hidden += count(uncalibrated && d.Bucket == decide.Archived && decide.Decide(facts[i]).Bucket != decide.Archived)
 	}
 	return nil
 }
