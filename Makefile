@@ -139,6 +139,10 @@ image: ## The container image as an OCI archive in bin/images, without an engine
 images: ## Test the container images: built twice, files, labels, SBOM
 	$(GO) vet -C deploy/images ./... && $(GO) test -C deploy/images -vet=off ./...
 
+.PHONY: roll
+roll: postgres ## Replace the image's processes one by one under load; in containers of runc, where root has it
+	@$(GO) run -C deploy/images . -rootfs ../../bin/rootfs && $(GO) run -C bench ./rolling -rootfs ../bin/rootfs
+
 .PHONY: bench
 bench: build postgres ## Measure against River in the same run
 	$(GO) run -C bench . && $(GO) run -C bench . -run page

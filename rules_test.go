@@ -141,6 +141,7 @@ func layers() map[string]layer {
 		"bench/chaos/counting":     {9, 2},
 		"bench/chaos/...":          {9, 1},
 		"bench/hostile":            {9, 3},
+		"bench/rolling":            {9, 5},
 		"bench/machine":            {9, 1},
 		"bench/mailbox":            {9, 1},
 		"bench/application":        {9, 1},
