@@ -36,6 +36,9 @@ eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds labelled s
 	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) \
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
+# Collecting garbage less often takes a sixth of the processor time off the tests.
+test test-18: export GOGC ?= 400
+
 .PHONY: test
 test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with the race detector
 	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'

@@ -515,7 +515,7 @@ func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "notes-mcp")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../../examples/notes-mcp").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	l := newFixture(t)

@@ -275,7 +275,7 @@ func TestInspectorOverTheBridge(t *testing.T) {
 	t.Parallel()
 	f, dir := newFilesFixture(t, mcpserver.Config{Wait: 30 * time.Second})
 	binary := filepath.Join(t.TempDir(), "countersign")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../../cmd/countersign").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../cmd/countersign").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600); err != nil {

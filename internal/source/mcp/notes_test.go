@@ -20,7 +20,7 @@ import (
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "notes-mcp")
-	build := exec.Command("go", "build", "-o", binary, "../../../examples/notes-mcp")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
