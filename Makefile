@@ -154,6 +154,11 @@ bench: build postgres ## Measure against River in the same run
 chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
 	$(GO) run -C bench ./chaos
 
+.PHONY: kube
+kube: build ## Check deploy/k8s: rules, reachability, a real API server, roll-outs; the first time builds Kubernetes (16 minutes of processor time)
+	@dir=$$(scripts/kube.sh) || { dir=; echo "no control plane: not proved are admission, validation by the API server, custom resources and roll-outs"; }; \
+	CGO_ENABLED=0 COUNTERSIGN_TEST_KUBE=$$dir $(GO) test -C deploy/test -count=1 -timeout 20m ./...
+
 bin/withpg: $(wildcard internal/postgres/withpg/*.go internal/postgres/embedded/*.go)
 	@mkdir -p bin
 	$(GO) build -o $@ ./internal/postgres/withpg

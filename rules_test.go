@@ -150,6 +150,11 @@ func layers() map[string]layer {
 		"examples/...":             {9, 1},
 		"tools/...":                {9, 1},
 		"deploy/images":            {9, 1},
+		"deploy/kubetools":         {9, 1},
+		"deploy/test/rendered":     {9, 1},
+		"deploy/test/rendered/...": {9, 2},
+		"deploy/test/kubetest":     {9, 1},
+		"deploy/test/...":          {9, 3},
 		"internal/postgres/withpg": {9, 1},
 	}
 }
@@ -164,6 +169,7 @@ func mayPanic() map[string]string {
 func mayDial() map[string]string {
 	return map[string]string{
 		"bench/":                                 "measures against servers that it starts",
+		"deploy/test/kubetest/":                  "starts the API server that it connects to",
 		"client/client.go":                       "runs in programs of others, which choose the address and pass a client of their own",
 		"internal/cli/login/":                    "runs at a person's terminal, with the address and the issuer that the person configured",
 		"internal/dev/":                          "starts the servers that it connects to",
