@@ -124,3 +124,42 @@ func TestNothingIsAskedOnceTheContextHasEnded(t *testing.T) {
 		t.Errorf("the result is %+v after %d questions", r, len(a.questions()))
 	}
 }
+
+func TestReorder(t *testing.T) {
+	t.Parallel()
+	var mails []cascade.Mail
+	for i := range 8 {
+		mails = append(mails, unsureMail(i))
+	}
+	for name, test := range map[string]struct {
+		choose      func(section, key string, codes []string) string
+		changed, of int
+	}{
+		"by the message": {func(section, key string, codes []string) string { return codes[sum(section+key)%len(codes)] }, 0, 16},
+		"by the place in the pack": {func() func(string, string, []string) string {
+			asked := 0
+			return func(_, key string, codes []string) string {
+				if key == "s" {
+					asked++
+				}
+				return codes[(asked-1)%8/4] // the first half of a pack has the first code
+			}
+		}(), 16, 16},
+	} {
+		a := &asker{reply: func(_ context.Context, q model.Question) (model.Answer, error) {
+			return answered(t, q, test.choose), nil
+		}}
+
+		changed, of, err := cascade.New(all(a)).Reorder(t.Context(), cascade.T1, mails)
+
+		if err != nil || changed != test.changed || of != test.of {
+			t.Errorf("%s: %d of %d change, %v", name, changed, of, err)
+		}
+	}
+	if _, _, err := cascade.New(cascade.Config{}).Reorder(t.Context(), cascade.T1, mails); err == nil {
+		t.Error("a tier without a model was asked")
+	}
+	if _, _, err := cascade.New(all(&asker{})).Reorder(t.Context(), cascade.T2b, mails); err == nil {
+		t.Error("eight messages were asked about at a tier for one")
+	}
+}

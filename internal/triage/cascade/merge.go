@@ -28,6 +28,8 @@ type merged struct {
 	// away says that a calibrated answer says with awayFrom or more that the message
 	// needs no attention, and none after it says otherwise.
 	away bool
+	// shown says that T1 takes the message to be worth showing.
+	shown bool
 	// used says that a reply counted.
 	used bool
 }
@@ -47,18 +49,17 @@ func merge(p classify.Prediction, replies []Reply) merged {
 }
 
 // show takes over whether the message is worth showing. That it is not worth it
-// bounds its need for attention; that it is keeps it in sight, and no more.
+// bounds its need for attention; that it is changes no prediction.
 func (m *merged) show(r Reply) {
 	c, _, ok := r.choice(askShow)
 	if !ok {
 		return
 	}
-	m.used = true
-	shares := c.believed()
-	if c.Code == "Y" {
-		m.prediction.NeedsAttention = true
+	m.used, m.shown = true, c.Code == "Y"
+	if m.shown {
 		return
 	}
+	shares := c.believed()
 	m.attend(c, min(shares[0], probability(m.prediction.Attention, 0.5)))
 	m.dismiss(c, shares[1])
 }
@@ -200,7 +201,8 @@ func chosen(q question, c Choice, was string, sure float64) (value string, confi
 // any, that is what decide.Decide returns.
 //
 // A message is put out of sight only if it would be without models too, or if a
-// calibrated answer says that it needs no attention.
+// calibrated answer says that it needs no attention; and never if T1 says that it
+// is worth showing.
 func Decide(f decide.Facts, replies []Reply) decide.Decision {
 	without := decide.Decide(f)
 	steps := Steps(replies)
@@ -211,10 +213,18 @@ func Decide(f decide.Facts, replies []Reply) decide.Decision {
 	}
 	f.Prediction = m.prediction
 	d := decide.Decide(f)
-	if putsAway(d) && !putsAway(without) && !m.away {
+	because := ""
+	switch {
+	case !putsAway(d):
+	case m.shown:
+		because = "T1 says that it is worth showing"
+	case !putsAway(without) && !m.away:
+		because = "rules and embedded models alone would not put it away, and no calibrated answer is sure that it needs no attention"
+	}
+	if because != "" {
 		f.Prediction.NeedsAttention = true
 		d = decide.Decide(f)
-		steps = append(steps, decide.Step{Rule: "models", To: "kept in sight", Because: "rules and embedded models alone would not put it away, and no calibrated answer is sure that it needs no attention"})
+		steps = append(steps, decide.Step{Rule: "models", To: "kept in sight", Because: because})
 	}
 	d.Trace = slices.Concat(steps, d.Trace)
 	return d

@@ -304,6 +304,15 @@ func TestOnlyACalibratedAnswerPutsAway(t *testing.T) {
 			t.Errorf("the trace begins with %+v", d.Trace[0])
 		}
 	}
+	f.Prediction.Act = classify.FYI
+	if without := decide.Decide(f); without.Bucket != decide.Archived {
+		t.Fatalf("without models the message that informs is %s", without.Bucket)
+	}
+	show := reply(cascade.T1, false, map[string]string{"show": "Y", "kind": "D"}, .6)
+	if d := cascade.Decide(f, []cascade.Reply{show, reply(cascade.T2a, true, calm, .9)}); d.Bucket != decide.Informational {
+		t.Errorf("a message that is worth showing is %s", d.Bucket)
+	}
+	f.Prediction.Act = classify.Request
 	if d := cascade.Decide(f, nil); len(d.Trace) != len(decide.Decide(f).Trace) {
 		t.Error("without replies the decision is another one")
 	}

@@ -1,0 +1,53 @@
+package cascade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Reorder asks a tier about the same messages in one pack twice, the second time
+// in the reverse order, and returns how many of the answers change, and of how
+// many. What changes depends on the place in the pack and not on the message.
+func (c *Cascade) Reorder(ctx context.Context, tier Tier, mails []Mail) (changed, of int, err error) {
+	station, ok := c.config.Stations[tier]
+	if !ok {
+		return 0, 0, fmt.Errorf("the tier %s has no model", tier)
+	}
+	if most := specOf(tier).pack; len(mails) > most {
+		return 0, 0, fmt.Errorf("a question of the tier %s has %d messages at most", tier, most)
+	}
+	forward, err := station.together(ctx, tier, mails)
+	if err != nil {
+		return 0, 0, err
+	}
+	turned := slices.Clone(mails)
+	slices.Reverse(turned)
+	backward, err := station.together(ctx, tier, turned)
+	if err != nil {
+		return 0, 0, err
+	}
+	slices.Reverse(backward)
+	for i := range forward {
+		for j, choice := range forward[i].Choices {
+			of++
+			if choice.Code != backward[i].Choices[j].Code {
+				changed++
+			}
+		}
+	}
+	return changed, of, nil
+}
+
+// together asks one question about messages in the order in which they are given.
+func (s Station) together(ctx context.Context, tier Tier, mails []Mail) ([]Reply, error) {
+	q, err := specOf(tier).ask(mails)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.Asker.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return specOf(tier).replies(answer, len(mails), nil)
+}
