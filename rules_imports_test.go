@@ -150,7 +150,7 @@ func helpersOnlyInTests(h repo) []string {
 		}
 		for _, im := range f.imports() {
 			// The benchmarks start the servers that they measure against.
-			if im.local == "internal/mail/dovecottest" && f.pkg == "bench" {
+			if f.pkg == "bench" && (im.local == "internal/mail/dovecottest" || im.local == "internal/triage/model/modeltest") {
 				continue
 			}
 			if im.local != "" && isHelper(im.local) {

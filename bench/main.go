@@ -60,6 +60,11 @@ const usage = `bench measures Countersign against the River library in the same 
               Dovecot, whose process is killed ten times and loses its connections
               twice: it fails unless every message was decided once and proposed
               once (not among the default runs)
+  models      how long 500 messages take of which a model server with four slots is
+              asked what is left open, with fixed times a tier and with times by
+              tokens; 100 that come while triage runs, and an urgent one behind
+              500 others; the processor time of triage for models (not among the
+              default runs; the model server is a fake)
   hostile     what one tenant notices of another that attacks the API with
               -bodies generated bodies and those that are known to be costly, in
               -rounds of a quiet time and an attack; it fails if the p99 is, in the
@@ -136,7 +141,7 @@ func measures() map[string]measure {
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
-		"mail": measureMail, "triage": measureTriage, "triagekills": measureTriageKills,
+		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
 		"page": measurePage,
 	}
 }

@@ -33,6 +33,8 @@ type triage struct {
 	dir     string
 	program string
 	url     string
+	// env is more environment of the process.
+	env []string
 }
 
 // triage calls fn with a database of its own and the command triage, built.
@@ -100,10 +102,10 @@ func (y *triage) start(args ...string) (*process.Child, error) {
 		return nil, err
 	}
 	defer log.Close() // the child has its own handle
-	return process.Start(y.program, []string{
+	return process.Start(y.program, append([]string{
 		"DATABASE_URL=" + y.url, "COUNTERSIGN_TRIAGE_DNS=false", "COUNTERSIGN_TRIAGE_LEASE=5s", "COUNTERSIGN_TRIAGE_NETWORKS=127.0.0.0/8",
 		"COUNTERSIGN_METRICS_LISTEN=127.0.0.1:0", "COUNTERSIGN_MAILDIRS=" + y.dir, secretVariable + "=" + dovecottest.Password,
-	}, log, os.Stderr, args...)
+	}, y.env...), log, os.Stderr, args...)
 }
 
 func (y *triage) report(name, unit string, value float64) { y.s.rep.single(name, unit, value, nil) }

@@ -47,7 +47,8 @@ type Config struct {
 	Quota func(a account.Account) *quota.Bucket
 	// Model is the embedded tier.
 	Model *classify.Model
-	// Writer writes summaries and drafts; nil writes none.
+	// Writer writes summaries and drafts; nil is the model of the tier t3 of Models.
+	// Without that none are written.
 	Writer Writer
 	// Models are asked what the embedded tier leaves open; nil asks nothing.
 	Models *Models
@@ -82,6 +83,11 @@ func (c *Config) fill() {
 	}
 	if c.Quota == nil {
 		c.Quota = func(account.Account) *quota.Bucket { return nil }
+	}
+	if c.Writer == nil && c.Models != nil {
+		if t, ok := c.Models.Tier("t3"); ok {
+			c.Writer = t
+		}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

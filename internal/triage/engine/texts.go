@@ -66,6 +66,9 @@ func (c *chunk) wantTexts(ctx context.Context, tx pgx.Tx) error {
 		messages, kinds = append(messages, d.Message), append(kinds, string(kind))
 	}
 	for _, d := range c.decisions {
+		if d.Withheld {
+			continue // it is decided again with the answers of models
+		}
 		if c.account.Texts.Summaries == draft.Wanted && d.Bucket.NeedsOwner() && !d.Signals.Phishing && !d.Signals.Injection {
 			want(d, draft.Summary)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 	models "github.com/countersign-dev/countersign/internal/triage/model"
+	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
 // writer writes texts as it is told, and keeps what it was asked.
@@ -232,5 +233,30 @@ func TestADraftOfAMessageThatMoved(t *testing.T) {
 	f.withWriter(w)
 	if got := f.texts("1@tallis.example"); got[0].State != "failed" || len(w.asked) > 0 {
 		t.Errorf("texts = %+v after %d questions, want one that failed", got, len(w.asked))
+	}
+}
+
+// TestTheModelOfTierT3WritesTexts has a server in place of the model.
+func TestTheModelOfTierT3WritesTexts(t *testing.T) {
+	t.Parallel()
+	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {
+		if !strings.Contains(string(r.Schema), "line1") {
+			return modeltest.First(r)
+		}
+		return modeltest.Reply{Text: `{"line1":"She wants the report.","line2":"By Friday.","line3":""}`}
+	}})
+	f, models := asking(t, fake.Models())
+	f.deliver("", request("1@tallis.example").raw())
+	f.onceWith(models)
+	f.askText("1@tallis.example", wire.TriageTextInput{Kind: "summary"})
+	fake.Fail(modeltest.Loading)
+	f.onceWith(restarted(t, fake.Models()))
+	waiting := f.texts("1@tallis.example")
+	fake.Recover()
+
+	f.onceWith(restarted(t, fake.Models()))
+
+	if got := f.texts("1@tallis.example"); waiting[0].State != "waiting" || got[0].State != "written" || got[0].Text != "She wants the report.\nBy Friday." || got[0].Model != "test-model" {
+		t.Errorf("texts = %+v, after %+v", got, waiting)
 	}
 }
