@@ -3,11 +3,14 @@ package safehttp_test
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
@@ -69,6 +72,45 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 	if (safehttp.Guard{LoopbackOnly: true}).Permits(netip.MustParseAddr("127.0.0.1")) {
 		t.Error("Permits(127.0.0.1) = true, want loopback only where Networks allows it")
+	}
+}
+
+func TestNetworksOnly(t *testing.T) {
+	t.Parallel()
+	own := safehttp.Guard{Networks: append(safehttp.Loopback(), netip.MustParsePrefix("10.1.0.0/16")), NetworksOnly: true}
+	for addr, want := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "::ffff:10.1.2.3": true, "10.1.2.3": true, "10.2.2.3": false,
+		"93.184.216.34": false, "2606:4700::1111": false, "192.168.1.1": false, "169.254.169.254": false,
+	} {
+		if got := own.Permits(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("Permits(%s) = %t, want %t", addr, got, want)
+		}
+	}
+}
+
+func TestUnixTransport(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "server.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Host) // the client may be gone
+	})}
+	go server.Serve(listener) // until it is closed
+	t.Cleanup(func() { _ = server.Close() })
+	transport := safehttp.UnixTransport(path, time.Second)
+	t.Cleanup(transport.CloseIdleConnections)
+
+	resp, err := safehttp.NewClient(transport, 0).Get("http://elsewhere.example/")
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "elsewhere.example" {
+		t.Errorf("the socket's server answered %q, %v", body, err)
 	}
 }
 

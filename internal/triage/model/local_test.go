@@ -131,7 +131,8 @@ func TestOnlyLocalAddresses(t *testing.T) {
 	for name, c := range map[string]model.ServerConfig{
 		"a literal address":         {URL: "http://" + away.String()},
 		"an IPv4-mapped address":    {URL: "http://" + netip.AddrPortFrom(netip.AddrFrom16(away.Addr().As16()), port).String()},
-		"a public address":          {URL: "http://192.0.2.7:8080"},
+		"a public address":          {URL: "http://8.8.8.8:8080"},
+		"a public IPv6 address":     {URL: "http://[2606:4700::1111]:8080"},
 		"a metadata address":        {URL: "http://169.254.169.254", Networks: []netip.Prefix{netip.MustParsePrefix("169.254.169.254/32")}},
 		"a name":                    {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr()})},
 		"a name of two addresses":   {URL: "http://models.test:" + away.String()[strings.LastIndex(away.String(), ":")+1:], Resolver: resolver([]netip.Addr{away.Addr(), netip.MustParseAddr("192.0.2.8")})},

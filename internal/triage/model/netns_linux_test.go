@@ -84,7 +84,7 @@ func askInNamespace(t *testing.T) {
 		}
 	}
 	for _, address := range []string{
-		"http://198.51.100.3:8080", "http://[::ffff:198.51.100.3]:8080", "http://[2001:db8::3]:8080", "http://10.1.2.3:8080", "http://169.254.169.254",
+		"http://8.8.8.8:8080", "http://[2606:4700::1111]:8080", "http://198.51.100.3:8080", "http://[::ffff:198.51.100.3]:8080", "http://[2001:db8::3]:8080", "http://10.1.2.3:8080", "http://169.254.169.254",
 	} {
 		tier, _ := at(t, model.ServerConfig{URL: address})
 		_, err := tier.Ask(t.Context(), question())

@@ -44,6 +44,8 @@ const (
 	// the list of models that the model runs elsewhere.
 	RemoteAnswer Fault = "remote answer"
 	RemoteModel  Fault = "remote model"
+	// RemoteShown is RemoteModel where Ollama shows a model, and not in its list.
+	RemoteShown Fault = "remote shown"
 	// Thinking writes a long text before the answer.
 	Thinking Fault = "thinking"
 )
@@ -52,7 +54,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		Loading, Full, Silent, Dropped, DroppedHalfway, Redirect, Garbage, Huge,
-		Cut, Overflow, SilentCut, Uncounted, WrongModel, Ignored, RemoteAnswer, RemoteModel, Thinking,
+		Cut, Overflow, SilentCut, Uncounted, WrongModel, Ignored, RemoteAnswer, RemoteModel, RemoteShown, Thinking,
 	}
 }
 
@@ -81,10 +83,13 @@ func (s *Server) next() Fault {
 }
 
 // remoteModel reports whether models are to be listed as remote.
-func (s *Server) remoteModel() bool {
+func (s *Server) remoteModel() bool { return s.failsWith(RemoteModel) }
+
+// failsWith reports whether the next question fails in a way.
+func (s *Server) failsWith(f Fault) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failing != 0 && s.fault == RemoteModel
+	return s.failing != 0 && s.fault == f
 }
 
 // refuse answers instead of the model. It reports whether it did.
@@ -111,7 +116,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		_, _ = io.WriteString(w, "<html>It works!</html>") // the client may be gone
 	case Huge:
 		_, _ = io.Copy(w, io.LimitReader(endless{}, 64<<20)) // the client leaves
-	case Cut, Overflow, SilentCut, Uncounted, WrongModel, Ignored, RemoteAnswer, RemoteModel, Thinking, "":
+	case Cut, Overflow, SilentCut, Uncounted, WrongModel, Ignored, RemoteAnswer, RemoteModel, RemoteShown, Thinking, "":
 		return false
 	}
 	return true

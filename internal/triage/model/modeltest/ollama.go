@@ -18,18 +18,18 @@ func (o ollama) routes(mux *http.ServeMux) {
 		if !strings.Contains(name, ":") {
 			name += ":latest"
 		}
-		write(w, http.StatusOK, map[string]any{"models": []any{o.mark(map[string]any{"name": name, "model": name, "size": 1 << 30, "digest": o.path()})}})
+		write(w, http.StatusOK, map[string]any{"models": []any{o.mark(o.remoteModel(), map[string]any{"name": name, "model": name, "size": 1 << 30, "digest": o.path()})}})
 	})
 	mux.HandleFunc("POST /api/show", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, o.mark(map[string]any{
+		write(w, http.StatusOK, o.mark(o.remoteModel() || o.failsWith(RemoteShown), map[string]any{
 			"capabilities": []string{"completion"}, "model_info": map[string]any{"general.architecture": "qwen3", "qwen3.context_length": 32768},
 		}))
 	})
 }
 
 // mark adds what Ollama says of models that run elsewhere.
-func (o ollama) mark(entry map[string]any) map[string]any {
-	if o.remoteModel() {
+func (o ollama) mark(remote bool, entry map[string]any) map[string]any {
+	if remote {
 		entry["remote_host"], entry["remote_model"] = "https://ollama.com:443", o.config.Model
 	}
 	return entry

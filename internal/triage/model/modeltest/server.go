@@ -267,7 +267,7 @@ func (out *result) change(f Fault) {
 		out.Text = "banana"
 	case Thinking:
 		out.thought = "Let me think about what is asked here, step by step, before I answer. "
-	case Loading, Full, Silent, Dropped, DroppedHalfway, Redirect, Garbage, Huge, Overflow, Uncounted, RemoteAnswer, RemoteModel, "":
+	case Loading, Full, Silent, Dropped, DroppedHalfway, Redirect, Garbage, Huge, Overflow, Uncounted, RemoteAnswer, RemoteModel, RemoteShown, "":
 	}
 }
 
