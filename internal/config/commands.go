@@ -191,6 +191,9 @@ type Triage struct {
 	Mailboxes, Passwords []string
 	// Programs says that accounts may start programs as MCP servers.
 	Programs bool
+	// Models is a file that says which language models are asked, and where; empty
+	// without.
+	Models string
 }
 
 // SecretPrefix is how the names of the variables begin from which accounts may
@@ -228,6 +231,8 @@ func (c *Triage) variables() []variable {
 			about: "folders, separated by commas, in which Maildirs, mboxes and .eml files of accounts may be; who sets up accounts can then read all mail in them"},
 		{name: prefix + "TRIAGE_PASSWORDS", standard: "/run/secrets", parse: folders(&c.Passwords),
 			about: "folders, separated by commas, with the files that accounts may take their passwords from"},
+		{name: prefix + "TRIAGE_MODELS", parse: file(&c.Models),
+			about: "a file that says which language models on servers of your own are asked what rules leave open, and where; read once, when the process starts"},
 	})
 }
 

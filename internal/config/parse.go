@@ -153,6 +153,17 @@ func networks(to *[]netip.Prefix) func(string) error {
 	}
 }
 
+// file parses an absolute path.
+func file(to *string) func(string) error {
+	return func(text string) error {
+		if !filepath.IsAbs(text) {
+			return errors.New("must be the absolute path of a file, such as /etc/countersign/models.yaml")
+		}
+		*to = filepath.Clean(text)
+		return nil
+	}
+}
+
 func folders(to *[]string) func(string) error {
 	return func(text string) error {
 		var all []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -107,8 +106,8 @@ const tierEmbedded cascade.Tier = "embedded"
 
 // why says why a tier cannot be asked now; empty if it can.
 func (r *run) why(tier cascade.Tier) model.Kind {
-	if kind := r.down[tier]; kind != "" {
-		return kind
+	if down, ok := r.down[tier]; ok {
+		return down.kind
 	}
 	return r.engine.cfg.Models.why(tier)
 }
@@ -117,7 +116,7 @@ func (r *run) why(tier cascade.Tier) model.Kind {
 func (r *run) askable() (tiers []cascade.Tier) {
 	for _, tier := range r.engine.cfg.Models.configured() {
 		if kind := r.why(tier); kind != "" {
-			r.down[tier] = kind
+			r.goneDown(tier, kind)
 		} else {
 			tiers = append(tiers, tier)
 		}
@@ -125,12 +124,25 @@ func (r *run) askable() (tiers []cascade.Tier) {
 	return tiers
 }
 
+// goneDown notes that a tier cannot be asked in this cycle any more, and reports
+// whether that is new.
+func (r *run) goneDown(tier cascade.Tier, kind model.Kind) bool {
+	if _, ok := r.down[tier]; ok {
+		return false
+	}
+	r.down[tier] = sight{kind, time.Now()}
+	return true
+}
+
 // canAskAgain reports whether a tier can be asked again that could not be in this
 // cycle.
 func (r *run) canAskAgain() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(r.down)), func(tier cascade.Tier) bool {
-		return r.engine.cfg.Models.why(tier) == ""
-	})
+	for tier, down := range r.down {
+		if r.engine.cfg.Models.backSince(tier, down.at) {
+			return true
+		}
+	}
+	return false
 }
 
 // askModels asks models about messages, newest first, and decides again about those
@@ -234,8 +246,8 @@ func (p *pass) answered(ctx context.Context, due []pending, results []cascade.Re
 	var stopped []pending
 	for _, r := range results {
 		m, kind := was[r.ID], r.Kind
-		if kind != "" && len(r.Open) > 0 && p.down[r.Open[0]] == "" {
-			p.down[r.Open[0]], progress = kind, true
+		if kind != "" && len(r.Open) > 0 && p.goneDown(r.Open[0], kind) {
+			progress = true
 		}
 		same := len(r.Replies) == len(m.Replies) && slices.Equal(r.Open, m.open)
 		m.Replies, m.open = r.Replies, r.Open

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +17,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
+	llm "github.com/countersign-dev/countersign/internal/triage/model"
+	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// killedEnv makes the test binary a triage process on the database that it names.
-const killedEnv = "COUNTERSIGN_TEST_TRIAGE"
+// killedEnv makes the test binary a triage process on the database that it names,
+// and killedModels has it ask the model server at an address.
+const (
+	killedEnv    = "COUNTERSIGN_TEST_TRIAGE"
+	killedModels = "COUNTERSIGN_TEST_MODELS"
+)
 
 func TestMain(m *testing.M) {
 	if database := os.Getenv(killedEnv); database != "" {
@@ -43,8 +51,15 @@ func readUntilKilled(database string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	var models *engine.Models
+	if address := os.Getenv(killedModels); address != "" {
+		if models, err = engine.OpenModels(modelsAt(address), nil); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	e, err := engine.New(ctx, db, engine.Config{
-		Model: m, Look: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Models: models, Model: m, Look: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 		Open: func(_ context.Context, a account.Account) (mailbox.Reader, error) { return a.Open(account.Access{}) },
 	})
 	if err == nil {
@@ -56,7 +71,7 @@ func readUntilKilled(database string) int {
 
 // process starts a process of triage, which must be killed. ended is closed when it
 // has ended.
-func (f *fixture) process() (cmd *exec.Cmd, ended chan struct{}) {
+func (f *fixture) process(environ ...string) (cmd *exec.Cmd, ended chan struct{}) {
 	f.t.Helper()
 	cmd = exec.CommandContext(f.t.Context(), os.Args[0])
 	u, err := url.Parse(f.db.Config().ConnString())
@@ -65,7 +80,7 @@ func (f *fixture) process() (cmd *exec.Cmd, ended chan struct{}) {
 	}
 	login := f.login.Config().ConnConfig
 	u.User = url.UserPassword(login.User, login.Password)
-	cmd.Env, cmd.Stderr = append(os.Environ(), killedEnv+"="+u.String()), os.Stderr
+	cmd.Env, cmd.Stderr = append(append(os.Environ(), killedEnv+"="+u.String()), environ...), os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -142,5 +157,68 @@ func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
 	}
 	if one[int](f, "SELECT count(1) FROM proposals") == 0 {
 		t.Error("nothing was proposed")
+	}
+}
+
+// modelsAt returns a configuration in which a server answers every tier, about two
+// messages at once.
+func modelsAt(address string) llm.Config {
+	c := llm.Config{Servers: map[string]llm.ServerConfig{"test": {URL: address}}, Tiers: map[string]llm.TierConfig{}}
+	for _, tier := range llm.Tiers() {
+		c.Tiers[tier] = llm.TierConfig{Server: "test", Model: "test-model", Pack: 2}
+	}
+	return c
+}
+
+// TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone kills a process whose
+// questions are in flight, and one that has stored some answers.
+func TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	answers := make(chan struct{})
+	release := sync.OnceFunc(func() { close(answers) })
+	t.Cleanup(release)
+	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {
+		if asked.Add(1) > 5 {
+			<-answers
+		}
+		return modeltest.First(r)
+	}})
+	f, models := asking(t, fake.Models())
+	const letters = 60
+	for i := range letters {
+		f.deliver("", letter(fmt.Sprintf("l%d@x", i)).raw())
+	}
+	kill := func(while func(ended chan struct{})) {
+		t.Helper()
+		cmd, ended := f.process(killedModels + "=" + fake.URL())
+		while(ended)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		f.exec("UPDATE triage_schedules SET lease_until = now() - interval '1 second' WHERE holder IS NOT NULL")
+	}
+
+	kill(func(ended chan struct{}) {
+		f.while(ended, "SELECT count(1) < $1 FROM triage_decisions", letters)
+		for asked.Load() < 6 {
+			if err := t.Context().Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if n := one[int](f, "SELECT count(1) FROM triage_decisions WHERE tier <> 'embedded' OR NOT withheld"); n != 0 {
+		t.Errorf("%d decisions rest on a model that has not answered, or are proposed without it", n)
+	}
+	release()
+	kill(func(ended chan struct{}) {
+		f.while(ended, "SELECT count(1) = 0 FROM triage_decisions WHERE tier <> 'embedded'")
+	})
+	f.onceWith(models)
+
+	f.settled(letters)
+	if n := one[int](f, "SELECT count(1) FROM triage_decisions WHERE tier = 'embedded'"); n != 0 {
+		t.Errorf("about %d messages nothing was asked", n)
 	}
 }

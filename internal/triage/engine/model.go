@@ -32,6 +32,14 @@ type Models struct {
 	isKnown func()
 	mu      sync.Mutex
 	refused Refusal
+	// seen is what was found when it was last looked whether a tier can be asked.
+	seen map[string]sight
+}
+
+// sight is whether a tier could be asked at a time; the kind is empty if it could.
+type sight struct {
+	kind model.Kind
+	at   time.Time
 }
 
 // Refusal is an attempt to have a question answered by a server or a model that
@@ -58,7 +66,7 @@ type ModelState struct {
 // OpenModels makes the models of a configuration. It connects to none. The meter
 // may be nil.
 func OpenModels(c model.Config, meter metric.Meter) (*Models, error) {
-	m := &Models{tiers: map[cascade.Tier]model.Tier{}, known: make(chan struct{})}
+	m := &Models{tiers: map[cascade.Tier]model.Tier{}, known: make(chan struct{}), seen: map[string]sight{}}
 	m.isKnown = sync.OnceFunc(func() { close(m.known) })
 	var err error
 	if m.calibrations, err = cascade.Calibrated(); err != nil {
@@ -110,7 +118,7 @@ func (m *Models) watch(ctx context.Context, every time.Duration) {
 		var all sync.WaitGroup
 		for _, name := range model.Tiers() {
 			if t, ok := m.set.Tier(name); ok {
-				all.Go(func() { _ = t.Ready(ctx) }) // its State tells
+				all.Go(func() { m.look(ctx, name, t) })
 			}
 		}
 		all.Wait()
@@ -121,6 +129,22 @@ func (m *Models) watch(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 	}
+}
+
+// look finds out whether a tier can be asked.
+func (m *Models) look(ctx context.Context, name string, t model.Tier) {
+	begun := time.Now()
+	err := t.Ready(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	found := sight{at: begun}
+	if wrong, ok := errors.AsType[*model.Error](err); ok {
+		found.kind = wrong.Kind
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[name] = found
 }
 
 // await waits until it is known which models can be asked, and for so long at
@@ -156,11 +180,7 @@ func (m *Models) States() []ModelState {
 		}
 		key := [2]string{t.Name(), t.Model()}
 		if of[key] == nil {
-			is := t.State()
-			of[key] = &ModelState{Server: t.Name(), Model: t.Model(), Usable: is.Usable, Kind: is.Kind, Why: plainText(is.Why)}
-			if !is.Since.IsZero() {
-				of[key].Since = &is.Since
-			}
+			of[key] = m.state(name, t)
 		}
 		of[key].Tiers = append(of[key].Tiers, name)
 	}
@@ -169,6 +189,30 @@ func (m *Models) States() []ModelState {
 		states = append(states, *of[key])
 	}
 	return states
+}
+
+// state returns what is known of a tier's model.
+func (m *Models) state(name string, t model.Tier) *ModelState {
+	is, kind := t.State(), m.kind(name, t)
+	s := &ModelState{Server: t.Name(), Model: t.Model(), Usable: kind == "", Kind: kind}
+	if kind != "" {
+		s.Why = plainText(is.Why)
+	}
+	if !is.Since.IsZero() {
+		s.Since = &is.Since
+	}
+	return s
+}
+
+// kind says why a tier's model cannot be asked, as far as is known; empty if it
+// can.
+func (m *Models) kind(name string, t model.Tier) model.Kind {
+	if is := t.State(); !is.Usable {
+		return cmp.Or(is.Kind, model.Unavailable)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[name].kind
 }
 
 // usable returns of each server whether all its models can be asked.
@@ -197,11 +241,14 @@ func (m *Models) configured() []cascade.Tier {
 }
 
 // why says why a tier cannot be asked, as far as is known; empty if it can.
-func (m *Models) why(tier cascade.Tier) model.Kind {
-	if is := m.tiers[tier].State(); !is.Usable {
-		return cmp.Or(is.Kind, model.Unavailable)
-	}
-	return ""
+func (m *Models) why(tier cascade.Tier) model.Kind { return m.kind(string(tier), m.tiers[tier]) }
+
+// backSince reports whether it was seen since a time that a tier can be asked.
+func (m *Models) backSince(tier cascade.Tier, at time.Time) bool {
+	m.mu.Lock()
+	seen := m.seen[string(tier)]
+	m.mu.Unlock()
+	return seen.at.After(at) && m.why(tier) == ""
 }
 
 // wanted returns the tiers that are to be asked about a message.

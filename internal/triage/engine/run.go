@@ -20,7 +20,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
-	"github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
@@ -60,7 +59,7 @@ type run struct {
 	once   bool
 	recent recent
 	// down are tiers that could not be asked in this cycle, and why.
-	down map[cascade.Tier]model.Kind
+	down map[cascade.Tier]sight
 	// yielded says that the account is to be given back, to make room for others.
 	yielded bool
 }
@@ -136,7 +135,7 @@ func (r *run) cycle(ctx context.Context) (err error) {
 	defer changes.end(ctx)
 	defer backfill.end(ctx)
 	defer asked.end(ctx)
-	r.down = map[cascade.Tier]model.Kind{}
+	r.down = map[cascade.Tier]sight{}
 	for {
 		for _, f := range r.folders {
 			if err := changes.newer(ctx, f); err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
+	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
 // Config configures a Process.
@@ -47,6 +48,9 @@ type Config struct {
 	Mailboxes, Passwords []string
 	// Programs says that accounts may start programs.
 	Programs bool
+	// Models is a file that says which language models are asked, and where; empty
+	// without.
+	Models string
 	// Lookup returns a variable of the environment, for the passwords that accounts
 	// take from there.
 	Lookup func(name string) string
@@ -60,7 +64,7 @@ type Config struct {
 func From(c config.Triage) Config {
 	return Config{
 		DatabaseURL: c.DatabaseURL, MaxConns: c.MaxConns, Pooled: c.Pooled, Key: c.Key, Accounts: c.Accounts, Lease: c.Lease,
-		DNS: c.DNS, Networks: c.Networks, Mailboxes: c.Mailboxes, Passwords: c.Passwords, Programs: c.Programs,
+		DNS: c.DNS, Networks: c.Networks, Mailboxes: c.Mailboxes, Passwords: c.Passwords, Programs: c.Programs, Models: c.Models,
 	}
 }
 
@@ -79,13 +83,17 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := classify.Embedded()
+	embedded, err := classify.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	models, err := cfg.openModels()
 	if err != nil {
 		return nil, err
 	}
 	db, err := postgres.Open(ctx, postgres.Config{URL: cfg.DatabaseURL, MaxConns: cfg.MaxConns, Pooled: cfg.Pooled, Name: "countersign-triage"})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, models.Close())
 	}
 	lookup := func(name string) (string, bool) {
 		text := cfg.Lookup(name)
@@ -107,8 +115,21 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
 	return &Process{db, engine.Config{
-		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: model, Resolver: resolver, Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
+		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: embedded, Models: models, Resolver: resolver,
+		Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
 	}}, nil
+}
+
+// openModels opens the language models of the file; nil without one.
+func (c Config) openModels() (*engine.Models, error) {
+	if c.Models == "" {
+		return nil, nil
+	}
+	of, err := model.ReadConfig(c.Models)
+	if err != nil {
+		return nil, fmt.Errorf("COUNTERSIGN_TRIAGE_MODELS: %w", err)
+	}
+	return engine.OpenModels(of, c.Meter)
 }
 
 // readPassword reads a file in one of the folders with passwords.
@@ -142,5 +163,10 @@ func (p *Process) with(ctx context.Context, run func(*engine.Engine, context.Con
 // Ready reports whether the database answers and is migrated.
 func (p *Process) Ready(ctx context.Context) error { return postgres.CheckSchema(ctx, p.db) }
 
-// Close closes the connections to the database.
-func (p *Process) Close() { p.db.Close() }
+// Close closes the connections to the database and to models.
+func (p *Process) Close() {
+	p.db.Close()
+	if err := p.cfg.Models.Close(); err != nil {
+		p.cfg.Log.Warn("gauges of models not ended", slog.Any("error", err))
+	}
+}
