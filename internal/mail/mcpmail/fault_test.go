@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
+	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/mail/mcpmailtest"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
@@ -270,6 +271,53 @@ func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
 	}
 	if got, err = changes(t, r, got.Next); err != nil || len(got.New) != 0 {
 		t.Errorf("again: %+v, %v", got, err)
+	}
+}
+
+// TestAListingWithoutEndIsAnError has the server give one more message on each
+// page, or hundreds, and always another page.
+func TestAListingWithoutEndIsAnError(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	for name, row := range map[string]struct{ onPage, last, pages int }{
+		"as many pages as may be":           {onPage: 1, last: most, pages: most},
+		"one page more":                     {onPage: 1, last: most + 1, pages: most},
+		"pages without end":                 {onPage: 1, last: 1 << 30, pages: most},
+		"more messages than were asked for": {onPage: 200, last: 1 << 30, pages: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := server(t, mcpmailtest.Kind{NoChanges: true}, 0)
+			var pages, messages atomic.Int64
+			s.Answers(func(tool string, _, answer map[string]any) {
+				if tool != mcpmailtest.List {
+					return
+				}
+				found := make([]any, row.onPage)
+				for i := range found {
+					found[i] = map[string]any{"id": fmt.Sprint(canary, messages.Add(1)), "received_at": "2026-03-05T16:23:00Z"}
+				}
+				answer["messages"] = found
+				if page := pages.Add(1); page < int64(row.last) {
+					answer["next_cursor"] = fmt.Sprint("page", page)
+				}
+			})
+			r := open(t, config(t, s))
+			mcpmail.SetMaxPages(r, most)
+
+			got, err := changes(t, r, nil)
+
+			if row.last == most {
+				if err != nil || len(got.New) != most {
+					t.Errorf("%d new, %v, want all", len(got.New), err)
+				}
+			} else if wantError(t, name, err, nil); len(got.New) != 0 {
+				t.Errorf("%d new beside the error", len(got.New))
+			}
+			if int(pages.Load()) != row.pages {
+				t.Errorf("%d pages were asked for, want %d", pages.Load(), row.pages)
+			}
+		})
 	}
 }
 

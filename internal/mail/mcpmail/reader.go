@@ -69,6 +69,8 @@ type Reader struct {
 	// kept are messages that had to be read to be listed.
 	kept      map[mailbox.Location]content
 	keptBytes int
+	// maxPages is that of the server.
+	maxPages int
 }
 
 // content is a message that was read.
@@ -93,7 +95,7 @@ func NewReader(c Config) (*Reader, error) {
 	if c.Quota == nil {
 		c.Quota = quota.New(c.Profile.Provider())
 	}
-	return &Reader{config: c}, nil
+	return &Reader{config: c, maxPages: maxPages}, nil
 }
 
 // Close ends the session.
@@ -115,6 +117,7 @@ func (r *Reader) open(ctx context.Context) (*server, error) {
 		if err != nil {
 			return nil, err
 		}
+		made.maxPages = r.maxPages
 		r.server = made
 	}
 	return r.server, r.server.check(ctx)

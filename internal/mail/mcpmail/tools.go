@@ -33,6 +33,9 @@ type server struct {
 	source  *mcp.Source
 	quota   *quota.Bucket
 	tools   map[purpose]readingTool
+	// maxPages bounds a listing, which ends with an error after so many pages, or as
+	// many messages as they would have.
+	maxPages int
 }
 
 // readingTool is a tool that the profile names, that the server lists, and that

@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	// maxPages and maxListed bound one listing, and maxSeen the hashes in a cursor.
-	maxPages  = 1000
-	maxListed = maxPages * listed
-	maxSeen   = 2000
+	// maxPages bounds one listing, and maxSeen the hashes in a cursor.
+	maxPages = 1000
+	maxSeen  = 2000
 )
 
 // hash returns what a cursor keeps of an id.
@@ -61,7 +60,7 @@ func (s *server) listing(ctx context.Context, folder string, w window) (any, err
 // brings nothing that was not there before ends the listing.
 func (s *server) pages(ctx context.Context, folder string, w window, each func(entry) (more bool, err error)) error {
 	met := map[string]bool{}
-	for page := 0; page < maxPages && len(met) < maxListed; page++ {
+	for page := 0; page < s.maxPages && len(met) < s.maxPages*listed; page++ {
 		doc, err := s.listing(ctx, folder, w)
 		if err != nil {
 			return err
@@ -90,7 +89,7 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 		}
 		w.cursor = next
 	}
-	return s.fault(fmt.Sprintf("it lists more than %d pages or %d messages", maxPages, maxListed), errOutage)
+	return s.fault(fmt.Sprintf("it lists more than %d pages or %d messages", s.maxPages, s.maxPages*listed), errOutage)
 }
 
 // arrived returns the oldest messages of those that came since a cursor.
