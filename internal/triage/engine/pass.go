@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -22,6 +23,8 @@ const (
 	pageItems  = 200
 	chunkItems = 50
 	chunkBytes = 8 << 20
+	// unknownBytes is what a message counts as whose size the account does not say.
+	unknownBytes = 1 << 20
 )
 
 type kind string
@@ -270,11 +273,12 @@ func chunks(items []mailbox.Item) (all [][]mailbox.Item) {
 	var size int64
 	from := 0
 	for i, it := range items {
-		if i > from && (i-from == chunkItems || size+it.Size > chunkBytes) {
+		bytes := cmp.Or(it.Size, unknownBytes)
+		if i > from && (i-from == chunkItems || size+bytes > chunkBytes) {
 			all = append(all, items[from:i])
 			from, size = i, 0
 		}
-		size += it.Size
+		size += bytes
 	}
 	if from < len(items) {
 		all = append(all, items[from:])

@@ -9,7 +9,7 @@ import (
 
 func TestChunksAreBoundedInMessagesAndBytes(t *testing.T) {
 	t.Parallel()
-	many := make([]int64, 2*chunkItems+1)
+	many := slices.Repeat([]int64{1}, 2*chunkItems+1)
 	for name, test := range map[string]struct {
 		sizes []int64
 		want  []int
@@ -17,6 +17,7 @@ func TestChunksAreBoundedInMessagesAndBytes(t *testing.T) {
 		"none":             {nil, nil},
 		"messages":         {many, []int{chunkItems, chunkItems, 1}},
 		"bytes":            {[]int64{chunkBytes / 2, chunkBytes / 2, 1}, []int{2, 1}},
+		"unknown":          {make([]int64, 9), []int{8, 1}},
 		"one that exceeds": {[]int64{1, chunkBytes + 1, 1}, []int{1, 1, 1}},
 	} {
 		items := make([]mailbox.Item, len(test.sizes))
