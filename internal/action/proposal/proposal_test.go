@@ -633,7 +633,8 @@ func TestEachBecomesOneActionWithTwoWorkers(t *testing.T) {
 				if err := takeAll(ctx, taker); err != nil && !errors.Is(err, errKilled) && ctx.Err() == nil {
 					return err
 				}
-				f.exec("UPDATE db_logins SET held_until = NULL")
+				// In one order, or two workers wait for each other.
+				f.exec("WITH held AS (SELECT login_id FROM db_logins ORDER BY login_id FOR UPDATE) UPDATE db_logins l SET held_until = NULL FROM held h WHERE h.login_id = l.login_id")
 			}
 			return nil
 		})
