@@ -28,6 +28,53 @@ func (q *Queries) IdentityProviderDelete(ctx context.Context, db DBTX, arg *Iden
 	return result.RowsAffected(), nil
 }
 
+const identityProviderGet = `-- name: IdentityProviderGet :one
+SELECT p.tenant_id, p.provider_id, p.issuer, p.audience, p.clients, p.role_claim, p.roles, p.default_role, p.allowed_domains,
+    p.label, p.web_client_id, p.web_client_secret
+FROM identity_providers p
+WHERE p.tenant_id = $1 AND p.provider_id = $2
+`
+
+type IdentityProviderGetParams struct {
+	TenantID   uuid.UUID
+	ProviderID string
+}
+
+type IdentityProviderGetRow struct {
+	TenantID        uuid.UUID
+	ProviderID      string
+	Issuer          string
+	Audience        string
+	Clients         []string
+	RoleClaim       *string
+	Roles           []byte
+	DefaultRole     *string
+	AllowedDomains  []string
+	Label           string
+	WebClientID     *string
+	WebClientSecret []byte
+}
+
+func (q *Queries) IdentityProviderGet(ctx context.Context, db DBTX, arg *IdentityProviderGetParams) (IdentityProviderGetRow, error) {
+	row := db.QueryRow(ctx, identityProviderGet, arg.TenantID, arg.ProviderID)
+	var i IdentityProviderGetRow
+	err := row.Scan(
+		&i.TenantID,
+		&i.ProviderID,
+		&i.Issuer,
+		&i.Audience,
+		&i.Clients,
+		&i.RoleClaim,
+		&i.Roles,
+		&i.DefaultRole,
+		&i.AllowedDomains,
+		&i.Label,
+		&i.WebClientID,
+		&i.WebClientSecret,
+	)
+	return i, err
+}
+
 const identityProviderPut = `-- name: IdentityProviderPut :exec
 INSERT INTO identity_providers (tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains, label, web_client_id,
     web_client_secret)

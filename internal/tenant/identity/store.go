@@ -124,16 +124,11 @@ func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Prov
 // ProviderByID finds a provider of a tenant, in a transaction of its scope. One
 // that is not there is fault.NotFound.
 func ProviderByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (Provider, error) {
-	all, err := Providers(ctx, tx, tenant)
+	r, err := dbsqlc.New().IdentityProviderGet(ctx, tx, &dbsqlc.IdentityProviderGetParams{TenantID: uuid.UUID(tenant), ProviderID: id})
 	if err != nil {
-		return Provider{}, err
+		return Provider{}, postgres.Found(err, fault.New(fault.NotFound, "no such provider"))
 	}
-	for _, p := range all {
-		if p.ID == id {
-			return p, nil
-		}
-	}
-	return Provider{}, fault.New(fault.NotFound, "no such provider")
+	return providerFromRow(dbsqlc.IdentityProvidersRow(r))
 }
 
 // tenantProvider is a provider with its tenant.
