@@ -5681,6 +5681,22 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Only items of these kinds, with commas between. */
+        inboxKind: string;
+        /** @description Only those of the tools of this source. */
+        inboxSource: components["schemas"]["Slug"];
+        /** @description Only those of the tools of this pattern. */
+        inboxTool: components["schemas"]["ToolPattern"];
+        /** @description Only what was proposed in this session. */
+        inboxSession: components["schemas"]["Name"];
+        /** @description Only what this automation proposed. */
+        inboxAutomation: components["schemas"]["Name"];
+        /** @description Only actions of these risks, with commas between. */
+        inboxRisk: string;
+        /** @description Only what has, or has not, waited so long that more people should know. */
+        inboxEscalated: "true" | "false";
+        /** @description Only what expires before this time. */
+        inboxExpiresBefore: string;
         /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
         ifMatch: string;
         resourceID: components["schemas"]["UUID"];
@@ -6540,21 +6556,21 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only items of these kinds, with commas between. */
-                kind?: string;
+                kind?: components["parameters"]["inboxKind"];
                 /** @description Only those of the tools of this source. */
-                source?: components["schemas"]["Slug"];
+                source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
-                tool?: components["schemas"]["ToolPattern"];
+                tool?: components["parameters"]["inboxTool"];
                 /** @description Only what was proposed in this session. */
-                session?: components["schemas"]["Name"];
+                session?: components["parameters"]["inboxSession"];
                 /** @description Only what this automation proposed. */
-                automation?: components["schemas"]["Name"];
+                automation?: components["parameters"]["inboxAutomation"];
                 /** @description Only actions of these risks, with commas between. */
-                risk?: string;
+                risk?: components["parameters"]["inboxRisk"];
                 /** @description Only what has, or has not, waited so long that more people should know. */
-                escalated?: "true" | "false";
+                escalated?: components["parameters"]["inboxEscalated"];
                 /** @description Only what expires before this time. */
-                expires_before?: string;
+                expires_before?: components["parameters"]["inboxExpiresBefore"];
                 /** @description oldest unless told otherwise. expiry has the first to expire first, and what does not expire last; risk the highest risk first, and of one risk the oldest. */
                 order?: "oldest" | "newest" | "expiry" | "risk";
                 /**
@@ -6595,21 +6611,21 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only items of these kinds, with commas between. */
-                kind?: string;
+                kind?: components["parameters"]["inboxKind"];
                 /** @description Only those of the tools of this source. */
-                source?: components["schemas"]["Slug"];
+                source?: components["parameters"]["inboxSource"];
                 /** @description Only those of the tools of this pattern. */
-                tool?: components["schemas"]["ToolPattern"];
+                tool?: components["parameters"]["inboxTool"];
                 /** @description Only what was proposed in this session. */
-                session?: components["schemas"]["Name"];
+                session?: components["parameters"]["inboxSession"];
                 /** @description Only what this automation proposed. */
-                automation?: components["schemas"]["Name"];
+                automation?: components["parameters"]["inboxAutomation"];
                 /** @description Only actions of these risks, with commas between. */
-                risk?: string;
+                risk?: components["parameters"]["inboxRisk"];
                 /** @description Only what has, or has not, waited so long that more people should know. */
-                escalated?: "true" | "false";
+                escalated?: components["parameters"]["inboxEscalated"];
                 /** @description Only what expires before this time. */
-                expires_before?: string;
+                expires_before?: components["parameters"]["inboxExpiresBefore"];
             };
             header?: never;
             path?: never;
