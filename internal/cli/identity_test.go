@@ -141,7 +141,7 @@ func (d *fixture) opensBrowser(p person) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf %s \"$1\" > "+kept+"\n"), 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	p.browser = program
+	p.browser = filepath.Join(p.dir, "none") + string(filepath.ListSeparator) + program + " %s"
 	shown = strings.TrimSpace(d.want(p.run("ui", "--open"), command.ExitOK).out)
 	if opened, err := os.ReadFile(kept); err != nil || string(opened) != shown {
 		d.t.Errorf("opened %q, %v, want %q", opened, err, shown)

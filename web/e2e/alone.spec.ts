@@ -1,7 +1,7 @@
 // Journeys against a program of their own: the login at an issuer, and a restart of the API.
 import type { Page } from '@playwright/test'
 import { client, test } from './alone'
-import { api, expect, login, propose, url } from './fixture'
+import { api, expect, login, propose, tabTo, url } from './fixture'
 import { quiet } from './quiet'
 
 test.describe.configure({ mode: 'serial' })
@@ -26,6 +26,16 @@ async function answerForm(page: Page, name: string) {
   await expect(page.getByRole('heading', { name: 'The issuer' })).toBeVisible()
   await page.getByLabel('Name').fill(name)
   await page.keyboard.press('Enter')
+}
+
+// keysDraft does the same by the keyboard alone.
+async function keysDraft(page: Page, id: string, title: string) {
+  await page.goto(`${url()}/inbox/${id}`)
+  await quiet(page)
+  await page.keyboard.press('e')
+  await tabTo(page, page.getByLabel('title', { exact: true }))
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText(title)
 }
 
 // typeDraft changes the title of an action that waits, and sends nothing.
@@ -129,7 +139,7 @@ test('the API is restarted while the page is open: nothing is lost or doubled, a
   await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
   const draft = await propose({ title: 'Before the restart' })
   const other = await context.newPage()
-  await typeDraft(other, draft, 'Typed before the restart')
+  await keysDraft(other, draft, 'Typed before the restart')
   await alone.program.restart(async () => {
     await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'lost', { timeout: 30_000 })
     await expect(rows).toHaveCount(1)
@@ -148,4 +158,9 @@ test('the API is restarted while the page is open: nothing is lost or doubled, a
   await expect(rows.filter({ hasText: 'needs a person' })).toHaveCount(2)
   await expect(other.getByLabel('title', { exact: true })).toHaveValue('Typed before the restart')
   expect(await titleOf(draft)).toBe('Before the restart')
+  // What was typed is decided about, by the keyboard alone, once the server is there again.
+  await expect(other.locator('[data-live]')).toHaveAttribute('data-live', 'live', { timeout: 30_000 })
+  await tabTo(other, other.getByRole('button', { name: 'Approve as changed' }))
+  await other.keyboard.press('Enter')
+  await expect.poll(() => titleOf(draft)).toBe('Typed before the restart')
 })

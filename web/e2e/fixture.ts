@@ -1,5 +1,5 @@
 // What the tests share: people who are logged in, the API beside the page, and a page that may not complain.
-import { test as base, expect, type Browser, type BrowserContextOptions, type Page } from '@playwright/test'
+import { test as base, expect, type Browser, type BrowserContextOptions, type Locator, type Page } from '@playwright/test'
 
 export { expect }
 export type Role = 'agent' | 'operator' | 'admin' | 'owner'
@@ -80,4 +80,12 @@ export const test = base.extend<Fixtures>({
 // another opens a browser of its own, as a second person has one.
 export async function another(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
   return (await browser.newContext(options)).newPage()
+}
+
+// tabTo moves the focus to an element by the Tab key alone, from wherever it is.
+export async function tabTo(page: Page, to: Locator) {
+  await expect(to).toBeVisible()
+  const there = () => to.evaluate((element) => element === document.activeElement)
+  for (let i = 0; i < 100 && !(await there()); i++) await page.keyboard.press('Tab')
+  await expect(to).toBeFocused()
 }

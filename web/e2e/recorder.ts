@@ -29,7 +29,7 @@ const schema = {
     who: { oneOf: [{ type: 'object', title: 'Person', required: ['kind'], properties: { kind: { const: 'person' }, name: text } }, { type: 'object', title: 'Group', required: ['kind'], properties: { kind: { const: 'group' }, size: { type: 'integer' } } }] },
   },
 }
-const names = ['keep', 'pair', 'brief', 'like', 'many', 'later', 'lose', 'held', 'keys', 'step', 'refuse', 'sent', 'long'] as const
+const names = ['keep', 'pair', 'brief', 'like', 'many', 'later', 'lose', 'held', 'keys', 'step', 'refuse', 'sent', 'long', 'make', 'unmake'] as const
 const tools = names.map((name) => ({ name, title: `Recorder ${name}`, description: 'Keeps what it is called with.', inputSchema: schema, annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false } }))
 
 export interface Recorder {

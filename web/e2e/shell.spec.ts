@@ -1,6 +1,6 @@
 // Journeys through the shell: login, logout, roles, the stream, the keys.
 import { readFileSync } from 'node:fs'
-import { another, api, expect, login, propose, test, token, url } from './fixture'
+import { another, api, expect, login, propose, tabTo, test, token, url } from './fixture'
 import { quiet } from './quiet'
 import { seeded } from './seed'
 
@@ -95,7 +95,80 @@ test('a token that is revoked ends its tab', async ({ page }) => {
   await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 45_000 })
 })
 
-test('a stream that is cut is resumed, and nothing is lost', async ({ operator: page, context }) => {
+test('a token that is revoked ends its tab, and another one goes on there, by the keyboard alone', async ({ page }) => {
+  const { operator_id } = await api<{ operator_id: string }>('owner', 'POST', '/api/v1/operators', { name: `Keys ${Date.now()}`, role_set: 'operator' })
+  const issue = () => api<{ token: `cs_${string}`; token_id: string }>('owner', 'POST', '/api/v1/tokens', { name: 'for the keyboard', role: 'operator', operator_id })
+  const [made, other] = [await issue(), await issue()]
+  const field = page.getByLabel('Token or one-time code')
+  await page.goto(`${url()}/login`)
+  await tabTo(page, field)
+  await page.keyboard.insertText(made.token)
+  await page.keyboard.press('Enter')
+  await expect(page).toHaveURL(`${url()}/inbox`)
+  await expect(page.locator('nav.rail')).toBeVisible()
+  await page.keyboard.press('g')
+  await page.keyboard.press('s')
+  await expect(page).toHaveURL(`${url()}/settings`)
+  // What a browser was shown once is not shown again.
+  await expect(page.locator('body')).not.toContainText(made.token)
+  await api('owner', 'DELETE', `/api/v1/tokens/${made.token_id}`)
+  const ended = page.getByRole('heading', { name: 'Your session ended' })
+  await expect(ended).toBeVisible({ timeout: 45_000 })
+  await page.keyboard.press('g')
+  await page.keyboard.press('i')
+  await expect(page).toHaveURL(`${url()}/settings`)
+  await tabTo(page, field)
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText(made.token)
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('dialog').getByRole('alert')).toBeVisible()
+  await tabTo(page, field)
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText(other.token)
+  await page.keyboard.press('Enter')
+  await expect(ended).toBeHidden()
+  await page.keyboard.press('g')
+  await page.keyboard.press('i')
+  await expect(page).toHaveURL(`${url()}/inbox`)
+})
+
+test('a stream that is cut is resumed, and what came meanwhile is found by the keyboard alone', async ({ operator: page, context }) => {
+  const session = `cut-${process.pid}-${Date.now()}`
+  const make = async (n: number) => (await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+    items: [{ type: 'mcp.exec', external_id: `${session}-${n}`, session_id: session, tool: { source: 'notes', name: 'notes.create' }, args: { title: `Cut ${n}`, body: 'A note.' } }],
+  })).items[0]!.action_id
+  const first = await make(1)
+  await quiet(page)
+  await page.keyboard.press('/')
+  await page.keyboard.type(`session:${session}`)
+  await page.keyboard.press('Enter')
+  const rows = page.locator('.list-row')
+  await expect(rows).toHaveCount(1)
+  await tabTo(page, page.getByLabel('Order'))
+  await page.keyboard.press('n')
+  await expect(page).toHaveURL(/order=newest/)
+  await page.keyboard.press('Escape')
+  const state = page.locator('[data-live]')
+  await expect(state).toHaveAttribute('data-live', 'live')
+  await context.setOffline(true)
+  await expect(state).toHaveAttribute('data-live', 'lost', { timeout: 45_000 })
+  const second = await make(2)
+  await api('owner', 'POST', `/api/v1/actions/${first}/deny`, { note: 'no' })
+  await context.setOffline(false)
+  await expect(state).toHaveAttribute('data-live', 'live', { timeout: 30_000 })
+  await expect(rows.first()).toContainText('denied')
+  await expect(rows).toHaveCount(1)
+  await expect(page.getByRole('button', { name: /^1 new/ })).toBeVisible()
+  await tabTo(page, page.getByRole('button', { name: /^1 new/ }))
+  await page.keyboard.press('.')
+  await expect(rows).toHaveCount(1)
+  await expect(rows.first()).toContainText('Cut 2')
+  await page.keyboard.press('j')
+  await expect(page).toHaveURL(new RegExp(`/inbox/${second}`))
+  await expect(page.getByRole('article')).toContainText('Cut 2')
+})
+
+test('a stream that is cut is resumed, and nothing, and nothing is lost', async ({ operator: page, context }) => {
   await page.goto(url() + '/actions')
   const state = page.locator('[data-live]')
   await expect(state).toHaveAttribute('data-live', 'live')

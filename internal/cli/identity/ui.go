@@ -1,10 +1,13 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,21 +42,48 @@ func showCode(a *command.App, code wire.LoginCode) error {
 	return err
 }
 
-// openBrowser opens an address with the program that the system has for that, or
-// the one that $BROWSER names, and waits until the program has passed it on.
+// openBrowser opens an address with the first program that does, of those that
+// $BROWSER names and the one that the system has for that, and waits until it has
+// passed the address on.
 func openBrowser(ctx context.Context, a *command.App, address string) error {
-	program, args := "xdg-open", []string{address}
+	var failed error
+	for _, program := range browsers(a.Getenv("BROWSER"), address) {
+		err := exec.CommandContext(ctx, program[0], program[1:]...).Run()
+		if err == nil {
+			return nil
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return fmt.Errorf("no browser was opened (%w); open the address yourself, or name a program in BROWSER", failed)
+}
+
+// browsers returns the programs that could open an address, each with its
+// arguments. named is a list as of PATH: each of its commands takes the address
+// where it says %s, or behind its last argument. It stands in place of the
+// system's program.
+func browsers(named, address string) [][]string {
+	var all [][]string
+	for _, one := range filepath.SplitList(named) {
+		words := strings.Fields(one)
+		if len(words) == 0 {
+			continue
+		}
+		if !strings.Contains(one, "%s") {
+			words = append(words, "%s")
+		}
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "%s", address)
+		}
+		all = append(all, words)
+	}
+	if len(all) > 0 {
+		return all
+	}
 	switch runtime.GOOS {
 	case "darwin":
-		program = "open"
+		return [][]string{{"open", address}}
 	case "windows":
-		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+		return [][]string{{"rundll32", "url.dll,FileProtocolHandler", address}}
 	}
-	if named := a.Getenv("BROWSER"); named != "" {
-		program, args = named, []string{address}
-	}
-	if err := exec.CommandContext(ctx, program, args...).Run(); err != nil {
-		return fmt.Errorf("no browser was opened (%w); open the address yourself, or name a program in BROWSER", err)
-	}
-	return nil
+	return [][]string{{"xdg-open", address}}
 }

@@ -54,6 +54,9 @@ export function parse(text: string): Json {
 // depth bounds nesting. The server takes 32 levels of arguments, and schemas go deeper.
 const depth = 500
 
+// special are the characters that JSON.parse reads, or refuses, in a text.
+const special = /[\\\u0000-\u001f]/
+
 class Scanner {
   private at = 0
   private readonly number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
@@ -118,6 +121,12 @@ class Scanner {
   }
 
   private string(): string {
+    const end = this.text.indexOf('"', this.at + 1)
+    const plain = this.text.slice(this.at + 1, Math.max(end, 0))
+    if (end > 0 && !special.test(plain)) {
+      this.at = end + 1
+      return plain
+    }
     let to = this.at + 1
     while (to < this.text.length && this.text[to] !== '"') to += this.text[to] === '\\' ? 2 : 1
     if (to >= this.text.length) this.fail('a text has no closing quote')

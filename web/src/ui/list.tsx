@@ -1,5 +1,5 @@
 // A list that one walks with the keyboard.
-import { defaultRangeExtractor, useVirtualizer, type Range } from '@tanstack/react-virtual'
+import { defaultRangeExtractor, useVirtualizer, type Range, type Virtualizer } from '@tanstack/react-virtual'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, type ReactNode } from 'react'
 import { useCommands } from '../lib/keys'
 
@@ -33,6 +33,14 @@ function withRow(range: number[], row: number): number[] {
   return row < (range[0] ?? Infinity) ? [row, ...range] : [...range, row]
 }
 
+// reveal scrolls a list as little as it must so that a row is in view.
+function reveal({ scrollElement: list, scrollOffset, scrollRect }: Virtualizer<HTMLDivElement, Element>, top: number, height: number) {
+  const from = scrollOffset ?? 0
+  const room = scrollRect?.height ?? 0
+  if (top < from) list!.scrollTop = top
+  else if (top + height > from + room) list!.scrollTop = top + height - room
+}
+
 export function List<T>(props: ListProps<T>) {
   const { label, items, keyOf, selected, onSelect, onOpen, marked, onMark, row, rowHeight = 56, onEnd, keys = true } = props
   const scroller = useRef<HTMLDivElement>(null)
@@ -40,7 +48,7 @@ export function List<T>(props: ListProps<T>) {
   const at = useMemo(() => items.findIndex((item) => keyOf(item) === selected), [items, keyOf, selected])
   const rangeExtractor = useCallback((range: Range) => withRow(defaultRangeExtractor(range), at), [at])
   const virtualizer = useVirtualizer({
-    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, rangeExtractor,
+    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 6, rangeExtractor,
     // A list that grows beyond what is in the document stays where it was scrolled to.
     initialOffset: () => scroller.current?.scrollTop ?? 0,
   })
@@ -83,12 +91,14 @@ export function List<T>(props: ListProps<T>) {
   useLayoutEffect(() => {
     if (at < 0) return
     const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
-    shownRow?.scrollIntoView({ block: 'nearest' })
+    // Where the list knows its rows' heights, the browser need not lay the page out to tell whether one is in view.
+    if (!virtual) shownRow?.scrollIntoView({ block: 'nearest' })
+    else if (drawn) reveal(virtualizer, at * rowHeight, rowHeight)
     const focused = document.activeElement
     if (shownRow && (focused === document.body || (focused?.classList.contains('list-row') && scroller.current?.contains(focused)))) {
       shownRow.focus({ preventScroll: true })
     }
-  }, [selected, at, virtual, drawn])
+  }, [selected, at, virtual, drawn, rowHeight])
 
   useEffect(() => {
     const element = scroller.current

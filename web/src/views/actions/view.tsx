@@ -1,21 +1,18 @@
 // Actions: everything that was proposed, newest first, as it stands now.
-import { memo, useState } from 'react'
+import { memo } from 'react'
 import { useLocation } from 'wouter'
 import { oneLine } from '../../lib/args'
 import type { Schemas } from '../../lib/client'
 import { query, set } from '../../lib/filter'
-import { useCommands } from '../../lib/keys'
 import { changes } from '../../lib/live'
-import { useNarrow } from '../../lib/media'
 import { patchAll } from '../../lib/reduce'
-import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
-import { Button, Empty, List, Loading, ProblemNote, Risk, State, Time } from '../../ui'
+import { Button, Empty, Risk, State, Time } from '../../ui'
 import { FilterBar, useFilter } from '../../ui/filter'
 import { Waits } from '../../ui/waiting'
 import './actions.css'
-import { End } from './end'
 import { fields, views } from './fields'
+import { Listing } from './listing'
 import { useRows } from './rows'
 
 type Action = Schemas['Action']
@@ -30,11 +27,6 @@ export default function Actions() {
   const asked = query(fields, filter.filter)
   const order = filter.filter.order === 'oldest' ? 'oldest' : 'newest'
   const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, patch, view: 'summary', enabled: filter.problems.length === 0 })
-  const about = JSON.stringify(asked)
-  const { rows: items, fresh, showNew } = useSteady(about, rows.items, keyOf)
-  const [selected, setSelected] = useState<string>()
-  const narrow = useNarrow()
-  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
   return (
     <div className="page page-list">
       <header className="page-head">
@@ -42,18 +34,9 @@ export default function Actions() {
         <Phases chosen={filter.filter.phase} onChoose={(phases) => filter.change(set(filter.filter, 'phase', phases))} />
       </header>
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
-      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
-      {rows.error && <ProblemNote error={rows.error} what="The actions were not loaded" onRetry={rows.again} />}
-      {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="actions" />}
-      {rows.items && filter.problems.length === 0 && (items.length === 0 && rows.ended === 'end' ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
-        <div className="panel list-panel">
-          <List
-            label="Actions" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
-            onOpen={(id) => go(`/actions/${id}`)} onEnd={rows.more} row={(action) => <Row action={action} />}
-          />
-          <End rows={rows} count={items.length} of="actions" />
-        </div>
-      ))}
+      {filter.problems.length === 0 && (
+        <Listing of="actions" asked={asked} rows={rows} keyOf={keyOf} row={(action) => <Row action={action} />} onOpen={(id) => go(`/actions/${id}`)} onClear={() => filter.change({})} nothing={<Nothing />} />
+      )}
     </div>
   )
 }
@@ -91,15 +74,7 @@ const Row = memo(function Row({ action }: { action: Action }) {
   )
 })
 
-function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
-  if (filtered) {
-    return (
-      <Empty title="No action is like this">
-        <p>The filter is in force as you see it.</p>
-        <Button onClick={onClear}>Clear the filter</Button>
-      </Empty>
-    )
-  }
+function Nothing() {
   return (
     <Empty title="No actions yet">
       <p>Every call that an agent proposes is listed here, with what became of it. Propose one to see it:</p>

@@ -1,17 +1,13 @@
 // Dead letters: how many of each tool and code, and the letters that a filter selects.
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { get, type Problem, type Schemas } from '../../lib/client'
 import { type Filter, query, set, writeFilter } from '../../lib/filter'
-import { useCommands } from '../../lib/keys'
-import { useNarrow } from '../../lib/media'
 import { useMay } from '../../lib/me'
-import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
-import { Button, Empty, List, Loading, ProblemNote, State, Time } from '../../ui'
+import { Button, Empty, ProblemNote, State, Time } from '../../ui'
 import { FilterBar, useFilter } from '../../ui/filter'
-import { End } from '../actions/end'
+import { Listing } from '../actions/listing'
 import { useRows } from '../actions/rows'
 import { Discard } from './discard'
 import { fields } from './fields'
@@ -114,25 +110,7 @@ function Letters({ filter, onClear }: { filter: Filter; onClear: () => void }) {
   const [, go] = useLocation()
   const asked = query(fields, filter)
   const rows = useRows<DeadLetter>({ name: 'dead-letters', to, query: asked, key: keyOf, enabled: true })
-  const { rows: items, fresh, showNew } = useSteady(JSON.stringify(asked), rows.items, keyOf)
-  const [selected, setSelected] = useState<string>()
-  const narrow = useNarrow()
-  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
-  if (rows.error) return <ProblemNote error={rows.error} what="The dead letters were not loaded" onRetry={rows.again} />
-  if (rows.loading) return <Loading what="dead letters" />
-  if (items.length === 0 && rows.ended === 'end') return <Nothing filtered={Object.keys(asked).length > 0} onClear={onClear} />
-  return (
-    <>
-      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
-      <div className="panel list-panel">
-        <List
-          label="Dead letters" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
-          onOpen={(id) => go(`/dead-letters/${id}`)} onEnd={rows.more} row={(letter) => <Row letter={letter} />}
-        />
-        <End rows={rows} count={items.length} of="dead letters" />
-      </div>
-    </>
-  )
+  return <Listing of="dead letters" asked={asked} rows={rows} keyOf={keyOf} row={(letter) => <Row letter={letter} />} onOpen={(id) => go(`/dead-letters/${id}`)} onClear={onClear} nothing={<Nothing />} />
 }
 
 function Row({ letter }: { letter: DeadLetter }) {
@@ -149,12 +127,6 @@ function Row({ letter }: { letter: DeadLetter }) {
   )
 }
 
-function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
-  if (!filtered) return <Empty title="No dead letters"><p>An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until a person replays it, gives it up, or says what became of it.</p></Empty>
-  return (
-    <Empty title="No dead letter is like this">
-      <p>The filter is in force as you see it.</p>
-      <Button onClick={onClear}>Clear the filter</Button>
-    </Empty>
-  )
+function Nothing() {
+  return <Empty title="No dead letters"><p>An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until a person replays it, gives it up, or says what became of it.</p></Empty>
 }

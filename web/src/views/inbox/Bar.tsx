@@ -87,9 +87,10 @@ export function Bar(looking: Looking) {
   const yes = () => {
     if (grave && unread.length > 0 && !anyway) return setAnyway(true)
     const args = editing && changed ? memory.draft!.args : undefined
+    const at = seen()
     send({
       id, name, doing: 'approving', not: 'not approved',
-      send: () => approve(id, seen(), { note: memory.note, args }), done: (result) => approved(id, name, result!),
+      send: () => approve(id, at, { note: memory.note, args }), done: (result) => approved(id, name, result!),
     })
     undoes(id, name)
     onDecided()
@@ -101,8 +102,9 @@ export function Bar(looking: Looking) {
     onDecided()
   })
   const no = () => {
+    const at = seen()
     send({
-      id, name, doing: 'denying', not: 'not denied', send: () => deny(id, seen(), memory.note),
+      id, name, doing: 'denying', not: 'not denied', send: () => deny(id, at, memory.note),
       done: () => {
         toast({ text: `Denied: ${name}. The agent is told.` })
         return { words: 'denied by you', state: 'denied' }

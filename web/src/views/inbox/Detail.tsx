@@ -10,17 +10,17 @@ import { get, Problem, type Schemas } from '../../lib/client'
 import { stringify, type Json } from '../../lib/json'
 import { diff } from '../../lib/pointer'
 import { copy } from '../../lib/copy'
+import { afterPaint, usePainted } from '../../lib/painted'
+import { queries } from '../../lib/query'
 import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
 import { shown } from '../../lib/text'
 import { Bar } from './Bar'
-import { readAction } from './decide'
+import { actionQuery, forecastQuery } from './decide'
 import type { Action, Item } from './items'
 import { rebased, remember, useMemory } from './memory'
 import { Person } from './Person'
 import { reasonsOf } from './reasons'
 import { Settle } from './Settle'
-
-type Forecast = Schemas['Forecast']
 
 interface Props {
   id: string
@@ -31,10 +31,11 @@ interface Props {
   head?: ReactNode
 }
 
-// Detail reads an action and shows it. The key has everything below begin anew with another action.
+// Detail shows an action: at once where it was read ahead, and reads it again behind that. It is one of its own for each action.
 export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
-  const query = useQuery<Action, Problem>({ queryKey: ['action', id], queryFn: ({ signal }) => readAction(id, signal) })
-  if (query.data) return <Loaded key={id} id={id} action={query.data} item={item} onDecided={onDecided} marked={marked} head={head} error={query.error} />
+  const painted = usePainted()
+  const query = useQuery<Action, Problem>({ ...actionQuery(id), enabled: painted || queries.getQueryData(['action', id]) === undefined })
+  if (query.data) return <Loaded id={id} action={query.data} item={item} onDecided={onDecided} marked={marked} head={head} error={query.error} />
   return <div className="detail-body">{head}{query.error ? <ProblemNote error={query.error} onRetry={() => void query.refetch()} /> : <Loading what="the action" />}</div>
 }
 
@@ -72,7 +73,9 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
   const etag = action.decision?.etag ?? ''
   const schema = tool.data?.input_schema as Json | undefined
   useEffect(() => {
-    if (!memory.seen && !memory.sent) remember(id, { seen: { etag, args, at: Date.now() } })
+    if (memory.seen || memory.sent) return
+    const seen = { etag, args, at: Date.now() }
+    return afterPaint(() => remember(id, { seen }))
   }, [id, memory.seen, memory.sent, etag, args])
   const advise = useMemo(() => advisor(schema), [schema])
   const { draft, refused } = memory
@@ -216,7 +219,7 @@ function Reasons({ action, item }: Looking) {
 }
 
 function ForecastNote({ id }: { id: string }) {
-  const forecast = useQuery<Forecast, Problem>({ queryKey: ['forecast', id], queryFn: ({ signal }) => get<Forecast>(`/api/v1/actions/${encodeURIComponent(id)}/forecast`, {}, signal), retry: false }).data
+  const forecast = useQuery<Schemas['Forecast'], Problem>({ ...forecastQuery(id), enabled: usePainted() }).data
   if (!forecast) return null
   return (
     <section aria-label="If you approve now">
@@ -241,6 +244,7 @@ function Facts({ action, item }: Looking) {
     ['bucket', envelope.constraints.rate_bucket && shown(envelope.constraints.rate_bucket)],
     ['not before', envelope.constraints.not_before && <Time at={envelope.constraints.not_before} as="both" />],
     ['must run before', envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />],
+    ['reverts', action.reverts && <Link href={`/actions/${action.reverts}`}>{action.reverts}</Link>],
     ['workflow', item?.workflow_id && <Link href={`/workflows/${item.workflow_id}`}>{item.workflow_id}</Link>],
   ]
   return (

@@ -3,7 +3,7 @@ import { memo } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { shown } from '../../lib/text'
 import { Icon, Risk, State, Time } from '../../ui'
-import { readAction } from './decide'
+import { actionQuery } from './decide'
 import type { Item } from './items'
 import { headline } from './likeness'
 import { useMemory } from './memory'
@@ -64,7 +64,7 @@ function Facts({ item, kind, changed, refused }: { item: Item; kind: string | un
 
 function Became({ item, ask }: { item: Item; ask: boolean }) {
   const { outcome } = useMemory(item.action_id)
-  const action = useQuery({ queryKey: ['action', item.action_id], queryFn: ({ signal }) => readAction(item.action_id, signal), enabled: ask && !outcome }).data
+  const action = useQuery({ ...actionQuery(item.action_id), enabled: ask && !outcome }).data
   if (outcome) return <><State state={outcome.state} word={outcome.words} /></>
   if (!action) return <span className="faint">no longer waits</span>
   const by = action.decision?.by

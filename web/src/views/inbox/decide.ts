@@ -51,7 +51,13 @@ export async function many(verb: 'approve' | 'deny', items: readonly { action_id
 // lists are the words under which the page keeps what a decision changes beside its action.
 export const lists = ['inbox', 'inbox-counts', 'actions', 'workflows', 'workflow', 'dead-letters', 'dead-letter-summary']
 
-export const readAction = (id: string, signal?: AbortSignal) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal)
+// actionQuery and forecastQuery read an action, and what would become of it if it were approved now.
+export const actionQuery = (id: string) => ({
+  queryKey: ['action', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
+})
+export const forecastQuery = (id: string) => ({
+  queryKey: ['forecast', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Schemas['Forecast']>(`/api/v1/actions/${encodeURIComponent(id)}/forecast`, {}, signal), retry: false,
+})
 
 // told says what a refusal of a decision means for whoever decided, and what they typed.
 export function told(error: unknown): string {

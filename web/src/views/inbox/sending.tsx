@@ -2,6 +2,7 @@
 import { useSyncExternalStore } from 'react'
 import { navigate } from 'wouter/use-browser-location'
 import { markStale } from '../../lib/live'
+import { afterPaint } from '../../lib/painted'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Time, toast } from '../../ui'
@@ -43,7 +44,7 @@ interface Sent {
 // send sends a decision, and returns at once. What was typed stays until the server has taken it.
 export function send({ id, name, doing, not, send: start, done }: Sent) {
   if (underway.has(id) || underway.size >= mostUnderway) return
-  const answer = start()
+  const answer = soon(start)
   underway.set(id, answer)
   if (underway.size === 1) addEventListener('beforeunload', ask)
   remember(id, { sent: { words: doing, at: Date.now() }, refused: undefined })
@@ -57,6 +58,19 @@ export function send({ id, name, doing, not, send: start, done }: Sent) {
     refuse(id, not, error)
     void queries.invalidateQueries({ queryKey: ['action', id] })
     toast({ text: <>{name}: {not}. {told(error)}</>, tone: 'bad', lastsMs: 0, action: { label: 'Look', run: () => navigate(`/inbox/${id}`) } })
+  })
+}
+
+// soon starts once the next action is painted, or when the page is left before that.
+function soon<T>(start: () => Promise<T>): Promise<T> {
+  return new Promise((resolve) => {
+    const run = () => {
+      cancel()
+      removeEventListener('pagehide', run)
+      resolve(start())
+    }
+    const cancel = afterPaint(run)
+    addEventListener('pagehide', run)
   })
 }
 

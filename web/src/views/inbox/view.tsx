@@ -2,6 +2,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import { useCommands } from '../../lib/keys'
+import { afterPaint } from '../../lib/painted'
 import { queries } from '../../lib/query'
 import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
@@ -9,7 +10,7 @@ import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { Batch } from './Batch'
-import { readAction } from './decide'
+import { actionQuery, forecastQuery } from './decide'
 import { Detail } from './Detail'
 import { Filter } from './Filter'
 import { filtersOf, keyOf, searchOf, useCounts, type Filters, type Item, type Kind } from './items'
@@ -45,7 +46,7 @@ export default function Inbox({ id }: { id?: string }) {
   const onDecided = () => {
     if (next) open(keyOf(next))
   }
-  useReadAhead(id === undefined ? undefined : next && keyOf(next))
+  useReadAhead(id === undefined ? undefined : next)
   const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, over, here])
   const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
   useCommands([
@@ -86,7 +87,7 @@ export default function Inbox({ id }: { id?: string }) {
       </section>
       <section className="inbox-detail" aria-label="In full">
         {id
-          ? <Detail id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
+          ? <Detail key={id} id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
           : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
       </section>
       {batch && <Batch verb={batch.verb} items={batch.items} onClose={(left) => { setBatch(undefined); setMarked(new Set(left.map(keyOf))) }} />}
@@ -102,10 +103,16 @@ function summary(counts: { total: number; capped: boolean; expiring: number; esc
 }
 
 // useReadAhead reads what is opened after the next decision, while a person still reads what is open.
-function useReadAhead(id: string | undefined) {
+function useReadAhead(item: Item | undefined) {
+  const id = item && keyOf(item)
+  const forecast = item?.kind === 'approval'
   useEffect(() => {
-    if (id) void queries.prefetchQuery({ queryKey: ['action', id], queryFn: ({ signal }) => readAction(id, signal) })
-  }, [id])
+    if (!id) return
+    return afterPaint(() => {
+      void queries.prefetchQuery(actionQuery(id))
+      if (forecast) void queries.prefetchQuery(forecastQuery(id))
+    })
+  }, [id, forecast])
 }
 
 function useTitle(total: number | undefined) {

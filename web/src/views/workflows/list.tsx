@@ -1,14 +1,10 @@
-import { useState } from 'react'
 import { useLocation } from 'wouter'
 import type { Schemas } from '../../lib/client'
 import { query, set, type Field } from '../../lib/filter'
-import { useCommands } from '../../lib/keys'
-import { useNarrow } from '../../lib/media'
-import { useSteady } from '../../lib/steady'
 import { shown } from '../../lib/text'
-import { Button, Empty, List, Loading, ProblemNote, Time } from '../../ui'
+import { Button, Empty, Time } from '../../ui'
 import { FilterBar, useFilter } from '../../ui/filter'
-import { End } from '../actions/end'
+import { Listing } from '../actions/listing'
 import { useRows } from '../actions/rows'
 import { WorkflowState } from './state'
 
@@ -30,10 +26,6 @@ export function Workflows() {
   const [, go] = useLocation()
   const asked = query(fields, filter.filter)
   const rows = useRows<Workflow>({ name: 'workflows', to, query: asked, key: keyOf, enabled: filter.problems.length === 0 })
-  const { rows: items, fresh, showNew } = useSteady(JSON.stringify(asked), rows.items, keyOf)
-  const [selected, setSelected] = useState<string>()
-  const narrow = useNarrow()
-  useCommands([{ id: 'show_new', whyNot: fresh === 0 ? 'Nothing is new.' : undefined, run: showNew }])
   const needs = filter.filter.needs_operator === 'true'
   return (
     <div className="page page-list">
@@ -45,18 +37,9 @@ export function Workflows() {
         </div>
       </header>
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
-      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
-      {rows.error && <ProblemNote error={rows.error} what="The workflows were not loaded" onRetry={rows.again} />}
-      {rows.loading && filter.problems.length === 0 && !rows.error && <Loading what="workflows" />}
-      {rows.items && filter.problems.length === 0 && (items.length === 0 && rows.ended === 'end' ? <Nothing filtered={Object.keys(asked).length > 0} onClear={() => filter.change({})} /> : (
-        <div className="panel list-panel">
-          <List
-            label="Workflows" items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
-            onOpen={(id) => go(`/workflows/${id}`)} onEnd={rows.more} row={(workflow) => <Row workflow={workflow} />}
-          />
-          <End rows={rows} count={items.length} of="workflows" />
-        </div>
-      ))}
+      {filter.problems.length === 0 && (
+        <Listing of="workflows" asked={asked} rows={rows} keyOf={keyOf} row={(workflow) => <Row workflow={workflow} />} onOpen={(id) => go(`/workflows/${id}`)} onClear={() => filter.change({})} nothing={<Nothing />} />
+      )}
     </div>
   )
 }
@@ -77,15 +60,7 @@ function Row({ workflow }: { workflow: Workflow }) {
   )
 }
 
-function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
-  if (filtered) {
-    return (
-      <Empty title="No workflow is like this">
-        <p>The filter is in force as you see it.</p>
-        <Button onClick={onClear}>Clear the filter</Button>
-      </Empty>
-    )
-  }
+function Nothing() {
   return (
     <Empty title="No workflows yet">
       <p>A workflow is a list of calls in which later calls use what earlier ones answered. Run one to see it here:</p>
