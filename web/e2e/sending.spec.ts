@@ -252,6 +252,20 @@ test('of a long list the rows around what is shown are in the document, and the 
   // What somebody else decides of a later page is seen, though one page is read again at a time.
   await api('operator', 'POST', `/api/v1/actions/${ids[207]}/deny`)
   await expect(row(page, 'Row 207')).toContainText('denied')
+  // Other tests look at what waits.
+  await api('operator', 'POST', '/api/v1/actions/deny', { ids: ids.slice(208) })
+  await api('operator', 'POST', '/api/v1/actions/deny', { ids: ids.slice(0, 205) })
+})
+
+test('what is opened by its address is known also where the list has not come to it', async ({ operator: page, recorder }) => {
+  test.setTimeout(120_000)
+  const many = await proposed(recorder, 'long', Array.from({ length: 210 }, (_, n) => `Before ${n}`))
+  const mine = await api<{ envelope: { action_id: string } }>('operator', 'POST', '/api/v1/actions', { type: 'mcp.exec', external_id: `beyond-${many.session}`, tool: { source: recorder.source, name: 'sent' }, args: { title: 'Beyond the first page' } })
+  await page.goto(`${url()}/inbox/${mine.envelope.action_id}`)
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-description', /your own proposal/)
+  await expect(row(page, 'Beyond the first page')).toHaveCount(0)
+  await api('admin', 'POST', `/api/v1/actions/${mine.envelope.action_id}/deny`)
+  await api('operator', 'POST', '/api/v1/actions/deny', { ids: many.ids })
 })
 
 test('where a later part of many fails, what was answered before is shown, and the rest stays marked', async ({ operator: page, recorder }) => {

@@ -51,10 +51,7 @@ export async function many(verb: 'approve' | 'deny', items: readonly { action_id
 // lists are the words under which the page keeps what a decision changes beside its action.
 export const lists = ['inbox', 'inbox-counts', 'actions', 'workflows', 'workflow', 'dead-letters', 'dead-letter-summary']
 
-// actionQuery and forecastQuery read an action, and what would become of it if it were approved now.
-export const actionQuery = (id: string) => ({
-  queryKey: ['action', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
-})
+// forecastQuery reads what would become of an action if it were approved now.
 export const forecastQuery = (id: string) => ({
   queryKey: ['forecast', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Schemas['Forecast']>(`/api/v1/actions/${encodeURIComponent(id)}/forecast`, {}, signal), retry: false,
 })

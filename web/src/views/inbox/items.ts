@@ -60,5 +60,27 @@ export function useCounts(filters: Filters) {
   return useQuery<Counts, Problem>({ queryKey: ['inbox-counts', rest], queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal) })
 }
 
+// useItem returns the item that is opened: where the list has not come to it, it is looked for among what waits of its tool and
+// session, since who may decide about it stands there.
+export function useItem(id: string | undefined, listed: Item | undefined, loaded: boolean): Item | undefined {
+  const enabled = id !== undefined && loaded && !listed
+  const envelope = useQuery<Action, Problem>({ ...actionQuery(id ?? ''), enabled }).data?.envelope
+  const { data } = useQuery<Item | null, Problem>({
+    queryKey: ['inbox-item', id],
+    enabled: enabled && envelope !== undefined,
+    queryFn: async ({ signal }) => {
+      const { tool, session_id } = envelope!
+      const { items } = await get<{ items: Item[] }>('/api/v1/inbox', { tool: `${tool.source}:${tool.name}`, session: session_id, view: 'summary', limit: 200 }, signal)
+      return items.find((item) => keyOf(item) === id) ?? null
+    },
+  })
+  return listed ?? (enabled ? data ?? undefined : undefined)
+}
+
+// actionQuery reads an action.
+export const actionQuery = (id: string) => ({
+  queryKey: ['action', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
+})
+
 // keyOf names an item of the inbox.
 export const keyOf = (item: Item) => item.action_id

@@ -10,10 +10,10 @@ import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { Batch } from './Batch'
-import { actionQuery, forecastQuery } from './decide'
+import { forecastQuery } from './decide'
 import { Detail } from './Detail'
 import { Filter } from './Filter'
-import { filtersOf, keyOf, searchOf, useCounts, type Filters, type Item, type Kind } from './items'
+import { actionQuery, filtersOf, keyOf, searchOf, useCounts, useItem, type Filters, type Item, type Kind } from './items'
 import { alike, differences } from './likeness'
 import { useInbox } from './loaded'
 import { useOver } from './memory'
@@ -42,6 +42,7 @@ export default function Inbox({ id }: { id?: string }) {
   const gone = (item: Item) => !here.has(keyOf(item)) && inbox.items !== undefined
   const waits = (item: Item) => !gone(item) && !over.has(keyOf(item))
   const at = rows.findIndex((item) => keyOf(item) === id)
+  const item = useItem(id, rows[at] ?? inbox.items?.find((one) => keyOf(one) === id), inbox.items !== undefined)
   const next = rows.slice(at + 1).find(waits) ?? rows.find((item, i) => i !== at && waits(item))
   const onDecided = () => {
     if (next) open(keyOf(next))
@@ -87,7 +88,7 @@ export default function Inbox({ id }: { id?: string }) {
       </section>
       <section className="inbox-detail" aria-label="In full">
         {id
-          ? <Detail key={id} id={id} item={rows[at] ?? inbox.items?.find((item) => keyOf(item) === id)} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
+          ? <Detail key={id} id={id} item={item} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
           : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
       </section>
       {batch && <Batch verb={batch.verb} items={batch.items} onClose={(left) => { setBatch(undefined); setMarked(new Set(left.map(keyOf))) }} />}
