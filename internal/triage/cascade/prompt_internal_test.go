@@ -51,6 +51,28 @@ func FuzzUntrusted(f *testing.F) {
 	})
 }
 
+// No character of the planes that have signs, alone or before a mark that changes
+// its shape, leaves a bracket in any form of writing.
+func TestNoCharacterBecomesABracket(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for r := rune(1); r < 0x20000; r++ {
+		text.WriteRune(r)
+		text.WriteString("\u0338 ")
+		text.WriteRune(r)
+		if r%16 != 0 {
+			continue
+		}
+		got := untrusted(text.String(), maxShown)
+		for _, form := range []norm.Form{norm.NFKC, norm.NFKD} {
+			if strings.ContainsAny(form.String(got), "[]<>{}") {
+				t.Fatalf("untrusted(%q) = %q has a bracket", text.String(), got)
+			}
+		}
+		text.Reset()
+	}
+}
+
 func mailsOf(bodies ...string) []Mail {
 	var all []Mail
 	for _, body := range bodies {

@@ -87,7 +87,7 @@ func (r Reply) Words() string {
 			words = append(words, q.name+" "+q.codes[q.index(c.Code)].value)
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.ReplaceAll(strings.Join(words, ", "), "_", " ")
 }
 
 // Steps returns a step of the trace for each reply that counts.
