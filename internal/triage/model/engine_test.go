@@ -69,6 +69,9 @@ func TestRealEngine(t *testing.T) {
 	t.Cleanup(set.Close)
 	tier, _ := set.Tier("t1")
 	modeltest.Conform(t, tier)
+	if r := set.Reports(t.Context())[0]; !r.Usable || r.Overflow != model.OverflowRefused || r.Accepted < 512 || r.HundredMS <= 0 {
+		t.Errorf("Reports() = %+v, want a model that may be asked", r)
+	}
 
 	a, err := tier.Ask(t.Context(), model.Question{
 		User: "From: a <b.com>\nSubject: [ILUG] kernel\nhas anyone tried the new kernel patch on debian?", MaxTokens: 40,

@@ -50,12 +50,14 @@ type Report struct {
 	// -1 if the server does not say.
 	Cached   int  `json:"cached_tokens"`
 	Logprobs bool `json:"logprobs"`
-	// The latencies are of a pack of messages as a tier asks it.
+	// The latencies are of a pack of so many messages, as a tier asks it.
 	Pack  int     `json:"pack"`
 	P50MS float64 `json:"latency_p50_ms"`
 	P95MS float64 `json:"latency_p95_ms"`
 	// HundredMS is what 100 messages take in such packs over all slots.
 	HundredMS float64 `json:"hundred_messages_ms"`
+	// shorter says that a prompt that should fill the context was not read whole.
+	shorter bool
 }
 
 // Reports looks into every server and model of the set, one after another. With
@@ -102,6 +104,9 @@ func (t Tier) report(ctx context.Context) Report {
 	if s.context > k.context {
 		r.Advice = append(r.Advice, fmt.Sprintf("The file says a context of %d tokens, the server has %d: questions are no longer than that.", s.context, k.context))
 	}
+	if r.Pack < t.Pack {
+		r.Advice = append(r.Advice, fmt.Sprintf("The context is short for packs of %d messages of usual length; %d fit well.", t.Pack, r.Pack))
+	}
 	r.advise()
 	return r
 }
@@ -143,7 +148,7 @@ func (r *Report) advise() {
 	if r.Overflow == OverflowCut {
 		r.Advice = append(r.Advice, "The server cuts prompts that are too long without a word; answers to such prompts are refused by their number of tokens.")
 	}
-	if r.Accepted*10 < r.Context*9 {
+	if r.shorter {
 		r.Advice = append(r.Advice, fmt.Sprintf("The server reads prompts of %d tokens and no longer; write this number as the context.", r.Accepted))
 	}
 	if r.Thinks {
@@ -191,6 +196,7 @@ func (s *Server) lookAtContext(ctx context.Context, k *known, r *Report) error {
 		if e := asError(err); e.Kind != TooLong && e.Kind != Cut {
 			return err
 		}
+		r.shorter = true
 	}
 	return nil
 }
@@ -232,9 +238,12 @@ func (o ollamaContext) encode(q Question, model string, _ int) ([]byte, error) {
 // the cache.
 const samples = 10
 
-// lookAtLatency asks for packs of messages of about the usual length.
+// lookAtLatency asks for packs of messages of about the usual length, as many as
+// fit into half of the context.
 func (t Tier) lookAtLatency(ctx context.Context, k *known, r *Report) error {
-	q := packQuestion(min(t.Pack, max(1, int(float64(k.context/2)/k.proseTokens()))))
+	const each = 30 // tokens that a message has besides its prose, with its answer
+	r.Pack = min(t.Pack, max(1, int(float64(k.context/2)/(2*k.proseTokens()+each))))
+	q := packQuestion(r.Pack)
 	var took []time.Duration
 	for i := range samples + 1 {
 		a, err := t.once(ctx, k, q(i))
@@ -247,7 +256,7 @@ func (t Tier) lookAtLatency(ctx context.Context, k *known, r *Report) error {
 	}
 	slices.Sort(took)
 	r.P50MS, r.P95MS = ms(took[len(took)/2]), ms(took[int(math.Ceil(0.95*float64(len(took))))-1])
-	calls := math.Ceil(100 / float64(t.Pack))
+	calls := math.Ceil(100 / float64(r.Pack))
 	r.HundredMS = math.Ceil(calls/float64(r.Slots)) * r.P50MS
 	return nil
 }
