@@ -72,7 +72,7 @@ func TestImage(t *testing.T) {
 
 	for name, test := range map[string]func(*testing.T, fixture){
 		"the same commit gives the same image": sameTwice, "the files": exactFiles, "the labels": labels, "the SBOM": completeSBOM,
-		"the certificates": trustedRoots, "the archive": validArchive, "over a base": overABase,
+		"the certificates": trustedRoots, "the archive": validArchive, "over a base": overABase, "with Compose": composition,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
