@@ -50,15 +50,16 @@ func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			c := modeltest.Config{}
-			if fault == modeltest.RemoteModel {
-				c.Dialect = llm.Ollama // whose list of models says so
+			identified := fault == modeltest.RemoteModel || fault == modeltest.RemoteShown
+			if identified {
+				c.Dialect = llm.Ollama // which says so when it is identified
 			}
 			fake := modeltest.New(t, c)
 			f, models := asking(t, fake.Models())
 			f.known()
 			f.onceWith(models) // the server is known, and can be asked
 			fake.Fail(fault)
-			if fault == modeltest.RemoteModel { // which servers say when they are identified
+			if identified {
 				models = restarted(t, fake.Models())
 			}
 			f.deliver("", newsletter("n@x").raw())
@@ -84,7 +85,7 @@ func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
 			if n := one[int](f, "SELECT count(1) FROM triage_decisions d WHERE jsonb_array_length(answers) > 0"); n == 0 {
 				t.Error("no message was ever asked about")
 			}
-			if nonlocal := fault == modeltest.RemoteAnswer || fault == modeltest.RemoteModel || fault == modeltest.Redirect; nonlocal != one[bool](f, "SELECT model_refused_at IS NOT NULL AND model_refused <> '' FROM triage_schedules") {
+			if nonlocal := identified || fault == modeltest.RemoteAnswer || fault == modeltest.Redirect; nonlocal != one[bool](f, "SELECT model_refused_at IS NOT NULL AND model_refused <> '' FROM triage_schedules") {
 				t.Errorf("the schedule shows the refusal %q", one[string](f, "SELECT model_refused FROM triage_schedules"))
 			}
 		})
