@@ -169,3 +169,68 @@ func TestExplainTellsFromWhereEveryValueComesAndWhatBecameOfIt(t *testing.T) {
 		t.Errorf("%d steps name an action, want 7: the proposal, two values, two of policy, the outcome and the reversal", linked)
 	}
 }
+
+func TestStatusTellsWhichModelsCanBeAskedAndWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Tx(t)
+	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
+	for _, sql := range []string{
+		"INSERT INTO tenants (tenant_id, name) VALUES ($1::uuid, 't-' || $1::text)",
+		"INSERT INTO triage_accounts (tenant_id, account_id, name, kind) VALUES ($1, $1, 'asking', 'maildir'), ($1, gen_random_uuid(), 'plain', 'maildir')",
+		`INSERT INTO triage_schedules (tenant_id, account_id, models, model_refused, model_refused_at)
+			VALUES ($1, $1, '[{"server": "here", "model": "small", "tiers": ["t1"], "usable": false, "kind": "remote", "why": "it runs elsewhere"}]', 'server here', now())`,
+		`INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, thread_id, outgoing, received_at, size)
+			SELECT $1, x.id, $1, sha256(convert_to(x.id::text, 'UTF8')), x.id, false, now(), 1 FROM (SELECT md5(n::text)::uuid AS id FROM generate_series(1, 3) n) x`,
+		`INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question, decision,
+				signals, prediction, model, wanted, wanted_at, withheld)
+			SELECT $1, m.message_id, $1, $1, 'fyi', 'primary', 'fyi', 'informational', 'default', 2, 1, false, '{}', '{}', '{}', 'm', '{t1}',
+				now() - interval '1 hour', row_number() OVER () = 1
+			FROM triage_messages m WHERE m.tenant_id = $1`,
+	} {
+		if _, err := db.Exec(t.Context(), sql, tenant.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var got []wire.TriageStatus
+	err := postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) (err error) {
+		got, err = inspect.Status(t.Context(), tx, tenant, "", time.Now())
+		return err
+	})
+
+	if err != nil || len(got) != 2 || got[0].Models == nil || got[1].Models != nil {
+		t.Fatalf("Status = %+v, %v, want models of the first account alone", got, err)
+	}
+	m := got[0].Models
+	if m.Withheld != 1 || m.Degraded != 2 || m.Since == nil || m.Refused != "server here" || m.RefusedAt == nil ||
+		len(m.Servers) != 1 || m.Servers[0].Usable || m.Servers[0].Kind != "remote" {
+		t.Errorf("models are %+v", m)
+	}
+}
+
+func TestExplainSaysOnWhichTierADecisionRestsAndWhatItDoesWithout(t *testing.T) {
+	t.Parallel()
+	m := wire.TriageMessageDetail{
+		TriageMessage: wire.TriageMessage{ID: uuid.New(), DecidedAt: new(time.Now())}, DecidedBecause: "asked",
+		Decision: json.RawMessage(`{"bucket":"actionable","trace":[]}`), Tier: "t1", Model: "small", Prompt: "t1.v1", Degraded: "t2a: unavailable", Waiting: []string{"t2a"},
+	}
+	for _, withheld := range []bool{false, true} {
+		m.Withheld = withheld
+		why, err := inspect.Explain(m, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told strings.Builder
+		for _, s := range why.Steps {
+			told.WriteString(s.Text + "\n")
+		}
+		for _, want := range []string{"the tier t1, model small, prompt t1.v1; it does without t2a: unavailable", "t2a", "a language model was asked"} {
+			if !strings.Contains(told.String(), want) {
+				t.Errorf("the steps do not tell %q:\n%s", want, told.String())
+			}
+		}
+		if strings.Contains(why.Summary, "a language model is asked first") != withheld {
+			t.Errorf("withheld %t: the summary is %q", withheld, why.Summary)
+		}
+	}
+}
