@@ -27,8 +27,11 @@ const (
 	// onceLook is how long a reading that is done once waits at most for models that
 	// may be loading.
 	onceLook = 5 * time.Minute
-	// stopGrace is how long questions go on while new mail waits.
-	stopGrace = 3 * time.Second
+	// stopGrace is how long questions go on while new mail waits: twice as long after
+	// each time that all were given up, up to maxGivenUp times, so that a slow server
+	// has its turn too.
+	stopGrace  = 3 * time.Second
+	maxGivenUp = 5
 	// maxAsked bounds the characters of a message that questions are made of.
 	maxAsked = 8000
 )
@@ -211,7 +214,7 @@ func (p *pass) question(ctx context.Context, stop *stop, mails []cascade.Mail) [
 	defer cancel()
 	call := func() {
 		stop.called.Store(true)
-		timer := time.AfterFunc(stopGrace, cancel)
+		timer := time.AfterFunc(stopGrace<<min(p.givenUp, maxGivenUp), cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
 	if !p.once {
@@ -260,6 +263,11 @@ func (p *pass) answered(ctx context.Context, due []pending, results []cascade.Re
 			again = append(again, m)
 		}
 		progress = progress || !same
+	}
+	if progress {
+		p.givenUp = 0
+	} else if len(results) > 0 {
+		p.givenUp++
 	}
 	p.log.DebugContext(ctx, "models asked", slog.Int("messages", len(due)), slog.Int("decided", len(again)), slog.Int("stopped", len(stopped)))
 	if len(stopped) > 0 {

@@ -109,26 +109,35 @@ func (m *Models) Close() error {
 	return m.metrics.Close()
 }
 
-// watch finds out which models can be asked, at once and then every so often,
-// until ctx ends.
+// watch finds out which models can be asked, each at once and then every so
+// often, until ctx ends.
 func (m *Models) watch(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		var all sync.WaitGroup
-		for _, name := range model.Tiers() {
-			if t, ok := m.set.Tier(name); ok {
-				all.Go(func() { m.look(ctx, name, t) })
+	var first, all sync.WaitGroup
+	for _, name := range model.Tiers() {
+		t, ok := m.set.Tier(name)
+		if !ok {
+			continue
+		}
+		done := func() {}
+		if _, ours := m.tiers[cascade.Tier(name)]; ours {
+			first.Add(1)
+			done = sync.OnceFunc(first.Done)
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				m.look(ctx, name, t)
+				done()
+				select {
+				case <-ctx.Done():
+				case <-time.After(every):
+				}
 			}
-		}
-		all.Wait()
-		m.isKnown()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+			done()
+		})
 	}
+	first.Wait()
+	m.isKnown()
+	all.Wait()
 }
 
 // look finds out whether a tier can be asked.

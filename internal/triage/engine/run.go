@@ -60,6 +60,8 @@ type run struct {
 	recent recent
 	// down are tiers that could not be asked in this cycle, and why.
 	down map[cascade.Tier]sight
+	// givenUp counts the steps, one after the other, in which no model answered.
+	givenUp int
 	// yielded says that the account is to be given back, to make room for others.
 	yielded bool
 }
