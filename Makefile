@@ -65,7 +65,7 @@ rules: ## The rules of the source: layers, stores, documents
 
 .PHONY: tidy
 tidy: ## go mod tidy for the modules: bench follows the requirements of the main one
-	$(GO) mod tidy && (cd bench && $(GO) mod tidy) && cd deploy/images && $(GO) mod tidy
+	$(GO) mod tidy && (cd bench && $(GO) mod tidy) && (cd deploy/images && $(GO) mod tidy) && cd deploy/test && $(GO) mod tidy
 
 .PHONY: generate
 generate: ## Write generated files anew

@@ -108,6 +108,7 @@ func TestRollout(t *testing.T) {
 	t.Run("an apply leaves replicas to the autoscaler", func(t *testing.T) { c.keepsReplicas(t) })
 	t.Run("a rolling update has never fewer than wanted", func(t *testing.T) { c.updates(t) })
 	t.Run("a drain respects the budget and ends", func(t *testing.T) { c.drains(t) })
+	t.Run("schedules start a Job, and not a second beside it", func(t *testing.T) { c.schedules(t) })
 	t.Run("a budget can block a drain", func(t *testing.T) { c.blocks(t) })
 }
 
@@ -223,10 +224,16 @@ func (c cluster) updates(t *testing.T) {
 
 	// A strategy that takes pods away first is noticed.
 	taking := `{"op": "replace", "path": "/spec/strategy/rollingUpdate", "value": {"maxUnavailable": 3, "maxSurge": 0}}`
-	if got := c.leastDuring(t, `[{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"roll": "2"}}, `+taking+`]`); got >= replicas {
+	second := `{"op": "add", "path": "/spec/template/metadata/annotations", "value": {"roll": "2"}}`
+	if got := c.leastDuring(t, `[`+second+`, `+taking+`]`); got >= replicas {
 		t.Errorf("a rolling update that takes three away first had %d available, and fewer than %d is what the test should see", got, replicas)
 	}
-	c.apply(t, c.base)
+	// The template stays, so that the strategy comes back without another update.
+	back, err := c.base.Patched("Deployment/"+worker, `[`+second+`]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, back)
 	c.available(t, worker, replicas)
 }
 
