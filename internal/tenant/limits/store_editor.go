@@ -86,16 +86,13 @@ func (d *editor) load(ctx context.Context) error {
 	return nil
 }
 
-// checkZone checks that the database, too, knows a time zone: it computes the
-// periods of calendars.
+// checkZone checks that the database, too, knows a time zone that is valid: it
+// computes the periods of calendars.
 func (d *editor) checkZone(ctx context.Context, pointer, name string) error {
 	if name == "" {
 		return nil
 	}
-	// sqlc does not know the view, so that it is written out here.
-	const query = "SELECT EXISTS (SELECT FROM pg_timezone_names z WHERE z.name = $1)"
-	var known bool
-	err := d.tx.QueryRow(ctx, query, name).Scan(&known)
+	known, err := postgres.KnowsZone(ctx, d.tx, name)
 	if err == nil && !known {
 		return check.Invalid(pointer, envelope.RuleFormat, "must be a time zone that the database's server knows too; this one it does not")
 	}
