@@ -170,7 +170,13 @@ func (m *Models) await(ctx context.Context, longest time.Duration) {
 }
 
 // Tier returns the model of a tier, also of those that the engine does not ask.
-func (m *Models) Tier(name string) (model.Tier, bool) { return m.set.Tier(name) }
+// Of nil there is none.
+func (m *Models) Tier(name string) (model.Tier, bool) {
+	if m == nil {
+		return model.Tier{}, false
+	}
+	return m.set.Tier(name)
+}
 
 // Refused returns the last refusal.
 func (m *Models) Refused() Refusal {

@@ -115,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
 	return &Process{db, engine.Config{
-		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: embedded, Models: models, Resolver: resolver,
+		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: embedded, Models: models, Writer: writerOf(models), Resolver: resolver,
 		Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
 	}}, nil
 }
@@ -130,6 +130,14 @@ func (c Config) openModels() (*engine.Models, error) {
 		return nil, fmt.Errorf("COUNTERSIGN_TRIAGE_MODELS: %w", err)
 	}
 	return engine.OpenModels(of, c.Meter)
+}
+
+// writerOf returns the model that writes texts; nil without one.
+func writerOf(models *engine.Models) engine.Writer {
+	if t, ok := models.Tier("t3"); ok {
+		return t
+	}
+	return nil
 }
 
 // readPassword reads a file in one of the folders with passwords.

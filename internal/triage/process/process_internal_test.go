@@ -21,3 +21,27 @@ func TestPasswordsAreReadInTheirFoldersAlone(t *testing.T) {
 		t.Errorf("a file in a folder = %q, %v", text, err)
 	}
 }
+
+func TestTheFileOfModelsSaysWhatWritesTexts(t *testing.T) {
+	t.Parallel()
+	for tier, writes := range map[string]bool{"": false, "t1": false, "t3": true} {
+		var c Config
+		if tier != "" {
+			c.Models = filepath.Join(t.TempDir(), "models.yaml")
+			text := "servers: {here: {url: 'http://127.0.0.1:1'}}\ntiers: {" + tier + ": {server: here, model: m}}\n"
+			if err := os.WriteFile(c.Models, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		models, err := c.openModels()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := writerOf(models); (w != nil) != writes {
+			t.Errorf("with the tier %q the writer is %v", tier, w)
+		}
+		if err := models.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
