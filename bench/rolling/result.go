@@ -36,9 +36,7 @@ func (r result) row(name, conclusion string) string {
 // compare compares what agents, the tool and the database know.
 func compare(l *load, t *tool, stored map[string]end, took map[string]time.Duration) result {
 	r := result{Requests: l.requests, Refused: len(l.refused), Took: took}
-	for _, text := range l.refused[:min(len(l.refused), mostExamples)] {
-		r.Examples = append(r.Examples, text)
-	}
+	r.Examples = append(r.Examples, l.refused[:min(len(l.refused), mostExamples)]...)
 	for _, n := range slices.Sorted(maps.Keys(l.accepted)) {
 		p, e, effects := l.accepted[n], stored[externalID(n)], t.effectsOf(n)
 		before := r.Lost + r.Doubled + r.ShortUnknown
