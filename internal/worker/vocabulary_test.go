@@ -82,6 +82,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_decisions_tier_check":    {"embedded", "t1", "t2a", "t2b"},
 		"triage_proposals_outcome_check": {"approved", "denied", "reverted", "undone"},
 		"triage_runs_kind_check":         {"asked", "backfill", "changes"},
+		"triage_texts_kind_check":        {"draft", "summary"},
 	}
 	tx := dbtest.Tx(t)
 
