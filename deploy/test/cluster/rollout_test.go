@@ -110,6 +110,7 @@ func TestRollout(t *testing.T) {
 	t.Run("a drain respects the budget and ends", func(t *testing.T) { c.drains(t) })
 	t.Run("schedules start a Job, and not a second beside it", func(t *testing.T) { c.schedules(t) })
 	t.Run("a budget can block a drain", func(t *testing.T) { c.blocks(t) })
+	t.Run("a GPU goes to the model server alone", func(t *testing.T) { c.places(t) })
 }
 
 func (c cluster) spreads(t *testing.T) {

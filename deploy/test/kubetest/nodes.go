@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // fake marks the nodes that kwok plays.
@@ -138,12 +139,16 @@ func (p *Plane) Wait(t testing.TB, what string, ask func(ctx context.Context) (y
 // Scale sets the replicas of a Deployment as an autoscaler does.
 func (c Client) Scale(ctx context.Context, namespace, deployment string, replicas int32) error {
 	deployments := c.AppsV1().Deployments(namespace)
-	scale, err := deployments.GetScale(ctx, deployment, metav1.GetOptions{})
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		scale, err := deployments.GetScale(ctx, deployment, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		scale.Spec.Replicas = replicas
+		_, err = deployments.UpdateScale(ctx, deployment, scale, metav1.UpdateOptions{FieldManager: "autoscaler"})
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("scale %s: %w", deployment, err)
-	}
-	scale.Spec.Replicas = replicas
-	if _, err := deployments.UpdateScale(ctx, deployment, scale, metav1.UpdateOptions{FieldManager: "autoscaler"}); err != nil {
 		return fmt.Errorf("scale %s: %w", deployment, err)
 	}
 	return nil
