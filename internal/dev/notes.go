@@ -109,6 +109,7 @@ func (e *Environment) findNotes(ctx context.Context) (string, error) {
 	}
 	built := filepath.Join(e.dir, notesProgram)
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", built, notesPackage)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
 	if said, err := cmd.CombinedOutput(); err != nil {
 		e.cfg.Log.WarnContext(ctx, "notes-mcp was not built", slog.Any("error", err), slog.String("output", string(said)))
 		return "", errors.New("the example server notes-mcp is not beside this program, and could not be built: run `make build`, or run this in the folder of Countersign's source")

@@ -152,7 +152,7 @@ func TestExamplesProposeInTheirTransaction(t *testing.T) {
 	}
 	run := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../../examples/orders-go"}, args...)...)
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+address.String())
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "DATABASE_URL="+address.String())
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -515,7 +515,9 @@ func TestRulesReachTheLettersThatAreThere(t *testing.T) {
 func TestNotesAreFoundByTheirKeys(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "notes-mcp")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	l := newFixture(t)

@@ -130,7 +130,7 @@ func (f *fixture) seed() {
 func (f *fixture) program(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(f.t.Context(), name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "COUNTERSIGN_URL="+f.url, "COUNTERSIGN_TOKEN="+f.agent, "OPERATOR_TOKEN="+f.operator)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "COUNTERSIGN_URL="+f.url, "COUNTERSIGN_TOKEN="+f.agent, "OPERATOR_TOKEN="+f.operator)
 	return cmd
 }
 

@@ -275,7 +275,9 @@ func TestInspectorOverTheBridge(t *testing.T) {
 	t.Parallel()
 	f, dir := newFilesFixture(t, mcpserver.Config{Wait: 30 * time.Second})
 	binary := filepath.Join(t.TempDir(), "countersign")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../cmd/countersign").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../../cmd/countersign")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600); err != nil {

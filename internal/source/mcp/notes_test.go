@@ -21,6 +21,7 @@ func TestNotes(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "notes-mcp")
 	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, "../../../examples/notes-mcp")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
