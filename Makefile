@@ -36,8 +36,8 @@ dev: build postgres ## Run the demonstration and stay up
 	bin/countersign dev
 
 .PHONY: eval
-eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds labelled sets
-	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) \
+eval: npm ## What triage gets right on labelled mail; CORPUS=DIR adds sets, MODEL=URL a local model
+	$(GO) run ./cmd/countersign triage eval $(if $(CORPUS),--corpus $(CORPUS)) $(if $(MODEL),--model $(MODEL)) \
 		$(if $(wildcard $(ASSASSIN)),--spamassassin $(ASSASSIN))
 
 # Collecting garbage less often takes a sixth of the processor time off the tests.

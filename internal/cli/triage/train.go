@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
-	"github.com/countersign-dev/countersign/internal/triage/evaluate"
 )
 
 // Where the project's own mail lies in its repository.
@@ -98,40 +96,5 @@ func train(a *command.App) *cobra.Command {
 	f.flags(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "the `file` for the models (required)")
 	cmd.Flags().StringVar(&sheet, "sheet", "", "a `file` for the data sheet, in Markdown")
-	return cmd
-}
-
-func eval(a *command.App) *cobra.Command {
-	var f folders
-	var fixture string
-	var folds, seeds int
-	cmd := command.NewLocal("eval", command.NoArguments(), func(ctx context.Context, _ []string) error {
-		of, err := f.open()
-		if err != nil {
-			return err
-		}
-		if folds < 2 || seeds < 1 {
-			return command.Misuse("--folds is at least 2, and --seeds at least 1")
-		}
-		own, err := folder(fixture)
-		if err != nil {
-			return err
-		}
-		report, err := evaluate.Run(ctx, evaluate.Options{
-			Fixture: own, Training: of.Training, Corpus: of.Labelled, SpamAssassin: of.SpamAssassin,
-			Config: classify.Defaults(), Cold: classify.Untuned(), Folds: folds, Seeds: seeds,
-		})
-		if err != nil {
-			return fmt.Errorf("evaluate: %w", err)
-		}
-		if a.JSON {
-			return report.JSON(a.Out)
-		}
-		return report.Text(a.Out)
-	})
-	f.flags(cmd)
-	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "the `folder` of the project's own fixture")
-	cmd.Flags().IntVar(&folds, "folds", 5, "divide the sets into this `many` parts for cross-validation")
-	cmd.Flags().IntVar(&seeds, "seeds", 3, "repeat cross-validation this `often`")
 	return cmd
 }

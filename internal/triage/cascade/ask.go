@@ -62,8 +62,7 @@ func (c *Cascade) Ask(ctx context.Context, mails []Mail) []Result {
 
 // askTier asks a tier about those of the messages for which it is next.
 func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
-	station, ok := r.config.Stations[tier]
-	if !ok {
+	if _, ok := r.config.Stations[tier]; !ok {
 		return
 	}
 	var next []*turn
@@ -72,15 +71,20 @@ func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
 			next = append(next, t)
 		}
 	}
-	most := specOf(tier).pack
-	if station.Pack > 0 {
-		most = min(most, station.Pack)
-	}
 	var group sync.WaitGroup
-	for _, pack := range packs(next, most) {
+	for _, pack := range packs(next, r.most(tier)) {
 		group.Go(func() { r.askPack(ctx, tier, pack) })
 	}
 	group.Wait()
+}
+
+// most returns how many messages a question of a tier has at most.
+func (c *Cascade) most(tier Tier) int {
+	most := specOf(tier).pack
+	if pack := c.config.Stations[tier].Pack; pack > 0 {
+		most = min(most, pack)
+	}
+	return most
 }
 
 // askPack asks a tier about messages together, and where that has no valid

@@ -6,6 +6,27 @@ import (
 	"slices"
 )
 
+// Packs returns messages in the packs of several in which a tier would be asked
+// about them if it were asked about all.
+func (c *Cascade) Packs(tier Tier, mails []Mail) [][]Mail {
+	turns := make([]*turn, len(mails))
+	for i, m := range mails {
+		turns[i] = &turn{mail: m}
+	}
+	var out [][]Mail
+	for _, pack := range packs(turns, c.most(tier)) {
+		if len(pack) < 2 {
+			continue
+		}
+		some := make([]Mail, len(pack))
+		for i, t := range pack {
+			some[i] = t.mail
+		}
+		out = append(out, some)
+	}
+	return out
+}
+
 // Reorder asks a tier about the same messages in one pack twice, the second time
 // in the reverse order, and returns how many of the answers change, and of how
 // many. What changes depends on the place in the pack and not on the message.

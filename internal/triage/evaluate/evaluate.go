@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
@@ -33,6 +34,19 @@ type Options struct {
 	// Attacks is how many of the project's own instructions are put into mail; 0
 	// stands for all.
 	Attacks int
+	// Backends are the language models that are asked. With any, the report has what
+	// these get right beside the cold model, and not what no model changes.
+	Backends []Backend
+	// Calibrations are those by which the answers of models are believed.
+	Calibrations cascade.Calibrations
+	// Limit is about how many messages of each set models are asked; 0 stands for
+	// all.
+	Limit int
+	// Repeat asks everything again, and packs in another order, to see which answers
+	// stay.
+	Repeat bool
+	// Progress is told from time to time how far asking is; it may be nil.
+	Progress func(string)
 }
 
 // Mode is how a model was kept from knowing what it was asked.
@@ -46,6 +60,8 @@ const (
 	Tuned Mode = "tuned"
 	// Rules are figures of rules without any training.
 	Rules Mode = "rules"
+	// Asked are figures of language models, which may have seen a set that is public.
+	Asked Mode = "asked"
 	// Measured are figures that are no comparison with labels.
 	Measured Mode = "measured"
 )
@@ -67,6 +83,8 @@ type Report struct {
 	Sections []Section `json:"sections"`
 	// Absent are the sets that were not there.
 	Absent []string `json:"absent,omitempty"`
+	// Partial says that not all was asked that models were to be asked.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // run is an evaluation on its way.
@@ -82,7 +100,8 @@ type run struct {
 	report    Report
 }
 
-// Run evaluates.
+// Run evaluates. A report of models that were asked is returned with the error of
+// a context that has ended, with figures of what was asked until then.
 func Run(ctx context.Context, options Options) (Report, error) {
 	r := &run{Options: options}
 	if err := r.read(); err != nil {
@@ -92,6 +111,9 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		r.trainCold, r.evaluateFixture, r.evaluateMessages, r.evaluatePhishing, r.evaluateRequests, r.evaluateStripping,
 		r.evaluateInjection, r.evaluateLatency,
 	}
+	if len(r.Backends) > 0 {
+		steps = []func(context.Context) error{r.trainCold, r.evaluateBackends}
+	}
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
 			return r.report, err
@@ -100,7 +122,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 			return r.report, err
 		}
 	}
-	return r.report, nil
+	return r.report, ctx.Err()
 }
 
 // read reads all sets that are there.

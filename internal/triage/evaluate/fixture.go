@@ -111,18 +111,25 @@ func (c contexts) about(m *message.Message, a account) signal.Context {
 // judge asks the whole of triage about a message of the fixture, with what its
 // account knows.
 func (f fixture) judge(m *classify.Model, e corpus.Example) (judged, decide.Decision) {
+	j, facts := f.facts(m, e)
+	return j, decide.Decide(facts)
+}
+
+// facts asks the rules and the model about a message of the fixture, with what
+// its account knows, and returns what a decision is made of.
+func (f fixture) facts(m *classify.Model, e corpus.Example) (judged, decide.Facts) {
 	msg := message.Parse(e.Raw)
 	account := f.contexts.owner(e.Owner)
 	about := f.contexts.about(msg, account)
 	found := signal.Find(msg, about)
 	j := judged{labels: e.Labels, message: msg, signals: found, prediction: m.Predict(m.Features(msg, about, found))}
-	return j, decide.Decide(decide.Facts{
+	return j, decide.Facts{
 		Headers: decide.HeadersOf(msg), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
 		Prediction: j.prediction, Sender: about.Sender, List: about.List,
 		Settings: decide.Settings{
 			Addresses: account.Addresses, Domains: account.Domains, VIP: account.VIPs, Social: f.contexts.Social,
 		},
-	})
+	}
 }
 
 // evaluateFixture evaluates the project's own fixture.

@@ -18,6 +18,9 @@ func (r Report) JSON(to io.Writer) error {
 func (r Report) Text(to io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cold model %.16s\n", r.Model)
+	if r.Partial {
+		b.WriteString("PARTIAL: not all was asked; the notes of the sections say what is missing\n")
+	}
 	for _, s := range r.Sections {
 		s.text(&b)
 	}

@@ -1,0 +1,181 @@
+package evaluate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/corpus"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/model"
+)
+
+// example is a message that models are asked about, with what triage says of it
+// without them.
+type example struct {
+	judged
+	facts    decide.Facts
+	decision decide.Decision
+	mail     cascade.Mail
+}
+
+// shown reports whether the message is worth showing, by its labels.
+func (e example) shown() bool {
+	if e.labels.Bucket != "" {
+		return e.labels.Bucket != string(decide.Archived)
+	}
+	return e.label() != classify.Promotional
+}
+
+// set is a set that models are asked about.
+type set struct {
+	name     string
+	examples []example
+}
+
+// askedSets returns the sets with labels that models have questions for.
+func (r *run) askedSets() []set {
+	own, mail := set{name: "fixture"}, set{name: r.messages.Name}
+	for _, e := range limited(r.own.source.Examples, r.Limit) {
+		j, facts := r.own.facts(r.cold, e)
+		own.add(e, j, facts)
+	}
+	for _, e := range limited(r.messages.Examples, r.Limit) {
+		m, about, found := classify.Read(e)
+		p := r.cold.Predict(r.cold.Features(m, about, found))
+		mail.add(e, judged{labels: e.Labels, message: m, signals: found, prediction: p}, decide.Facts{
+			Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found, Prediction: p,
+			Settings: decide.Settings{Addresses: about.Addresses, Domains: about.Domains},
+		})
+	}
+	return slices.DeleteFunc([]set{own, mail}, func(s set) bool { return len(s.examples) == 0 })
+}
+
+func (s *set) add(e corpus.Example, j judged, facts decide.Facts) {
+	d := decide.Decide(facts)
+	s.examples = append(s.examples, example{j, facts, d, cascade.Mail{
+		ID: uuid.NewSHA1(uuid.Nil, []byte(e.ID)), Account: uuid.NewSHA1(uuid.Nil, []byte(e.Owner)), Subject: j.message.Subject, Body: j.message.Body,
+		Prediction: j.prediction, Decision: d, Signals: j.signals, Settings: facts.Settings,
+	}})
+}
+
+// limited returns so many of the examples, chosen by their ids; 0 stands for all.
+// More of them are the same ones and others.
+func limited(all []corpus.Example, most int) []corpus.Example {
+	if most == 0 || len(all) <= most {
+		return all
+	}
+	at := func(e corpus.Example) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(e.ID))
+		return h.Sum64() * 0x9e3779b97f4a7c15
+	}
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b corpus.Example) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.ID, b.ID)) })
+	return sorted[:most]
+}
+
+// everyMail returns the messages so that a tier alone is asked about all of
+// them, but those about which no model is ever asked.
+func (s set) everyMail(tier cascade.Tier) []cascade.Mail {
+	mails := make([]cascade.Mail, 0, len(s.examples))
+	for _, e := range s.examples {
+		m := e.mail
+		m.Prediction, m.Decision = classify.Prediction{Attention: 0.5}, decide.Decision{Cohort: m.Decision.Cohort}
+		if tier == cascade.T2b {
+			// It is asked only after T2a. This reply has no answer that counts.
+			m.Replies = []cascade.Reply{{Tier: cascade.T2a, Prompt: cascade.Prompt(cascade.T2a), Choices: []cascade.Choice{{}}}}
+		}
+		mails = append(mails, m)
+	}
+	return mails
+}
+
+// answers are what a tier said of the messages of a set, in their order; one
+// without choices where it said nothing.
+type answers []cascade.Reply
+
+func answersOf(tier cascade.Tier, results []cascade.Result) answers {
+	out := make(answers, len(results))
+	for i, result := range results {
+		for _, reply := range result.Replies {
+			if reply.Tier == tier {
+				out[i] = reply
+			}
+		}
+	}
+	return out
+}
+
+// choice returns the answer to a question about a message.
+func (a answers) choice(i int, question string) (cascade.Choice, bool) {
+	at := slices.IndexFunc(a[i].Choices, func(c cascade.Choice) bool { return c.Question == question })
+	if at < 0 || !a[i].Answered() {
+		return cascade.Choice{}, false
+	}
+	return a[i].Choices[at], true
+}
+
+// evaluateBackends asks the models of every back end about every set. When the
+// context ends, the figures so far are of what was asked until then.
+func (r *run) evaluateBackends(ctx context.Context) error {
+	for _, s := range r.askedSets() {
+		var first map[cascade.Tier]answers
+		for _, backend := range r.Backends {
+			if ctx.Err() != nil {
+				return nil
+			}
+			b := newRemembering(backend, r.progress(s.name+", "+backend.Name))
+			said := map[cascade.Tier]answers{}
+			for _, tier := range b.tiers() {
+				if ctx.Err() != nil {
+					return nil
+				}
+				said[tier] = r.evaluateTier(ctx, b, tier, s)
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			r.evaluateCascade(ctx, b, s)
+			r.evaluateStability(ctx, b, s, said, first)
+			if first == nil {
+				first = said
+			}
+		}
+	}
+	return nil
+}
+
+// told is after how many answers it is told how far it is.
+const told = 10
+
+// progress returns a function that is called for every answer.
+func (r *run) progress(of string) func(cascade.Tier) {
+	var answers atomic.Int64
+	return func(tier cascade.Tier) {
+		if n := answers.Add(1); r.Progress != nil && n%told == 0 {
+			r.Progress(fmt.Sprintf("%s, %s: %d questions answered", of, tier, n))
+		}
+	}
+}
+
+// addAsked adds a section about what models said. The note says what it is not
+// about: messages that have no answer, and an interruption.
+func (r *run) addAsked(ctx context.Context, set string, examples, open int, kind model.Kind, figures []Figure) {
+	note := ""
+	switch {
+	case ctx.Err() != nil:
+		note = "partial: it was interrupted"
+	case open > 0:
+		note = fmt.Sprintf("partial: %d messages have no answer, since the server failed (%s)", open, cmp.Or(string(kind), "unavailable"))
+	}
+	r.report.Partial = r.report.Partial || note != ""
+	r.add(Section{Set: set, Mode: Asked, Examples: examples, Figures: figures, Note: note})
+}

@@ -1,0 +1,207 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/model"
+)
+
+// Backend is a set of language models that is evaluated, by the tiers that ask
+// them.
+type Backend struct {
+	// Name is the title of its figures.
+	Name     string
+	Stations map[cascade.Tier]cascade.Station
+}
+
+// OpenBackend returns the models of a set as a back end. It fails if any of them
+// may not be asked now.
+func OpenBackend(ctx context.Context, name string, set *model.Set) (Backend, error) {
+	b := Backend{Name: name, Stations: map[cascade.Tier]cascade.Station{}}
+	for _, tier := range cascade.Tiers() {
+		t, ok := set.Tier(string(tier))
+		if !ok {
+			continue
+		}
+		if err := t.Ready(ctx); err != nil {
+			return Backend{}, err
+		}
+		b.Stations[tier] = cascade.Station{Asker: t, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
+	}
+	if len(b.Stations) == 0 {
+		return Backend{}, fmt.Errorf("%s gives none of the tiers t1, t2a and t2b a model", name)
+	}
+	return b, nil
+}
+
+// remembering is a back end whose answers are kept, so that a question that
+// several figures need is asked once.
+type remembering struct {
+	Backend
+	memos map[cascade.Tier]*memo
+}
+
+// newRemembering returns a back end that remembers nothing yet. Each answer of
+// its models is told to the function.
+func newRemembering(b Backend, told func(cascade.Tier)) *remembering {
+	out := &remembering{Backend: b, memos: map[cascade.Tier]*memo{}}
+	for tier, station := range b.Stations {
+		out.memos[tier] = &memo{asker: station.Asker, answers: map[string]remembered{}, told: func() { told(tier) }}
+	}
+	return out
+}
+
+// tiers returns the tiers that have a model, in the order in which they are asked.
+func (b *remembering) tiers() []cascade.Tier {
+	return slices.DeleteFunc(cascade.Tiers(), func(t cascade.Tier) bool { return b.memos[t] == nil })
+}
+
+// cascade returns a cascade of some tiers, and what its questions cost.
+func (b *remembering) cascade(calibrations cascade.Calibrations, tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
+	spent := &cost{calls: map[cascade.Tier]int{}}
+	stations := maps.Clone(b.Stations)
+	maps.DeleteFunc(stations, func(t cascade.Tier, _ cascade.Station) bool { return !slices.Contains(tiers, t) })
+	for tier, station := range stations {
+		station.Asker = counting{b.memos[tier], tier, spent}
+		stations[tier] = station
+	}
+	return cascade.New(cascade.Config{Stations: stations, Calibrations: calibrations}), spent
+}
+
+// recall returns a cascade of a tier that knows the answers so far and asks
+// nothing: what was not asked counts as failed.
+func (b *remembering) recall(calibrations cascade.Calibrations, tier cascade.Tier) *cascade.Cascade {
+	station := b.Stations[tier]
+	station.Asker = recalled{b.memos[tier]}
+	return cascade.New(cascade.Config{Stations: map[cascade.Tier]cascade.Station{tier: station}, Calibrations: calibrations})
+}
+
+// memo asks each question of a tier once.
+type memo struct {
+	asker cascade.Asker
+	told  func()
+
+	mutex   sync.Mutex
+	answers map[string]remembered
+}
+
+type remembered struct {
+	answer model.Answer
+	err    error
+}
+
+func (m *memo) of(q model.Question) (remembered, bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	r, ok := m.answers[q.User]
+	return r, ok
+}
+
+// Ask implements cascade.Asker.
+func (m *memo) Ask(ctx context.Context, q model.Question) (model.Answer, error) {
+	if r, ok := m.of(q); ok {
+		return r.answer, r.err
+	}
+	a, err := m.asker.Ask(ctx, q)
+	if ctx.Err() == nil && (err == nil || final(err) != "") {
+		m.mutex.Lock()
+		m.answers[q.User] = remembered{a, err}
+		m.mutex.Unlock()
+		m.told()
+	}
+	return a, err
+}
+
+// final returns the kind of an error that the question itself is the cause of;
+// empty if another try could have an answer.
+func final(err error) model.Kind {
+	if wrong, ok := errors.AsType[*model.Error](err); ok {
+		switch wrong.Kind {
+		case model.TooLong, model.Cut, model.Invalid:
+			return wrong.Kind
+		case model.Unavailable, model.WrongModel, model.Remote, model.Disobedient:
+		}
+	}
+	return ""
+}
+
+// recalled answers from what a memo has.
+type recalled struct{ memo *memo }
+
+// Ask implements cascade.Asker.
+func (k recalled) Ask(_ context.Context, q model.Question) (model.Answer, error) {
+	if r, ok := k.memo.of(q); ok {
+		return r.answer, r.err
+	}
+	return model.Answer{}, &model.Error{Kind: model.Invalid, Why: "it was not asked"}
+}
+
+// cost is what questions cost.
+type cost struct {
+	mutex sync.Mutex
+	calls map[cascade.Tier]int
+	// invalid, cut and long count questions whose answer left its schema or had no
+	// end, and those that did not fit the context.
+	invalid, cut, long int
+	// prompt, completion and cached are tokens of the answers; untold counts
+	// those whose server does not say what it had in its cache.
+	prompt, completion, cached, untold int
+	took                               time.Duration
+}
+
+// wrong is how many questions had no valid answer.
+func (c *cost) wrong() int { return c.invalid + c.cut + c.long }
+
+func (c *cost) total() int {
+	sum := 0
+	for _, n := range c.calls {
+		sum += n
+	}
+	return sum
+}
+
+func (c *cost) add(tier cascade.Tier, a model.Answer, err error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	kind := final(err)
+	if err != nil && kind == "" {
+		return
+	}
+	c.calls[tier]++
+	switch kind {
+	case model.Invalid:
+		c.invalid++
+	case model.Cut:
+		c.cut++
+	case model.TooLong:
+		c.long++
+	case model.Unavailable, model.WrongModel, model.Remote, model.Disobedient:
+	default:
+		c.prompt += a.PromptTokens
+		c.completion += a.CompletionTokens
+		c.cached += max(0, a.CachedTokens)
+		c.untold += count(a.CachedTokens < 0)
+		c.took += a.Took
+	}
+}
+
+// counting counts what the questions of a tier cost.
+type counting struct {
+	asker cascade.Asker
+	tier  cascade.Tier
+	spent *cost
+}
+
+// Ask implements cascade.Asker.
+func (c counting) Ask(ctx context.Context, q model.Question) (model.Answer, error) {
+	a, err := c.asker.Ask(ctx, q)
+	c.spent.add(c.tier, a, err)
+	return a, err
+}

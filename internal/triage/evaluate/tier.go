@@ -1,0 +1,171 @@
+package evaluate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/model"
+)
+
+// The names of the questions that have labels.
+const (
+	questionShow     = "show"
+	questionAct      = "act"
+	questionCategory = "category"
+	questionPriority = "priority"
+	questionScore    = "score"
+)
+
+// evaluateTier asks a tier about every message by itself, whatever the tiers below
+// say, and compares its answers with the labels, with the embedded models and
+// with what the two make together, on the messages that have an answer.
+func (r *run) evaluateTier(ctx context.Context, b *remembering, tier cascade.Tier, s set) answers {
+	mails := s.everyMail(tier)
+	c, spent := b.cascade(r.Calibrations, tier)
+	results := c.Ask(ctx, mails)
+	said := answersOf(tier, results)
+	open, kind := unanswered(results)
+	var figures []Figure
+	switch tier {
+	case cascade.T1:
+		figures = s.aboutShow(said)
+	case cascade.T2a:
+		figures = s.aboutUnderstanding(said)
+	case cascade.T2b:
+		figures = s.aboutNeed(said)
+	}
+	raw := said
+	if name := said.model(); name != "" {
+		raw = answersOf(tier, b.recall(cascade.Raw(name), tier).Ask(context.WithoutCancel(ctx), mails))
+	}
+	figures = append(figures, s.calibration(tier, said, raw)...)
+	figures = append(figures, spent.failures(said)...)
+	answered := len(slices.DeleteFunc(slices.Clone(said), func(r cascade.Reply) bool { return !r.Answered() }))
+	r.addAsked(ctx, s.name+", "+b.Name+", "+string(tier), answered, open, kind, figures)
+	return said
+}
+
+// unanswered counts the messages with a tier that the server left open.
+func unanswered(results []cascade.Result) (n int, kind model.Kind) {
+	for _, result := range results {
+		if len(result.Open) > 0 {
+			n, kind = n+1, result.Kind
+		}
+	}
+	return n, kind
+}
+
+// model returns the name of the model as it answers, empty if nothing has.
+func (a answers) model() string {
+	for _, r := range a {
+		if r.Answered() {
+			return r.Model
+		}
+	}
+	return ""
+}
+
+// shares are those of a tier, of the embedded models and of both, on the same
+// messages; founds are the same of yes-or-no answers.
+type shares struct{ tier, embedded, both share }
+
+func (s *shares) add(tier, embedded, both bool) {
+	s.tier.add(tier)
+	s.embedded.add(embedded)
+	s.both.add(both)
+}
+
+func (s shares) figures(what string, tier cascade.Tier) []Figure {
+	if s.tier.of == 0 {
+		return nil
+	}
+	return []Figure{s.tier.figure(what+": "+string(tier), 1), s.embedded.figure(what+": embedded models", 1), s.both.figure(what+": both", 1)}
+}
+
+type founds struct{ tier, embedded, both found }
+
+func (f *founds) add(is, tier, embedded, both bool) {
+	f.tier.add(tier, is)
+	f.embedded.add(embedded, is)
+	f.both.add(both, is)
+}
+
+func (f founds) figures(what string, tier cascade.Tier) []Figure {
+	if f.tier == (found{}) {
+		return nil
+	}
+	recall := shares{f.tier.recall(), f.embedded.recall(), f.both.recall()}
+	precision := shares{f.tier.precision(), f.embedded.precision(), f.both.precision()}
+	return append(recall.figures(what+" recall", tier), precision.figures(what+" precision", tier)...)
+}
+
+// aboutShow compares what is worth showing: for the embedded models, what the
+// decision without a model leaves in sight.
+func (s set) aboutShow(said answers) []Figure {
+	var show founds
+	for i, e := range s.examples {
+		if c, ok := said.choice(i, questionShow); ok {
+			both := cascade.Decide(e.facts, said[i:i+1])
+			show.add(e.shown(), c.Code == "Y", e.decision.Bucket != decide.Archived, both.Bucket != decide.Archived)
+		}
+	}
+	return show.figures("worth showing", cascade.T1)
+}
+
+// aboutUnderstanding compares act, category and priority.
+func (s set) aboutUnderstanding(said answers) []Figure {
+	var act, category, exact, within shares
+	var need founds
+	for i, e := range s.examples {
+		merged := cascade.Merge(e.prediction, said[i:i+1])
+		if c, ok := said.choice(i, questionAct); ok && e.labels.Act != "" {
+			act.add(c.Value == e.labels.Act, string(e.prediction.Act) == e.labels.Act, string(merged.Act) == e.labels.Act)
+		}
+		if c, ok := said.choice(i, questionCategory); ok && e.labels.Category != "" {
+			category.add(c.Value == e.labels.Category, string(e.prediction.Category) == e.labels.Category, string(merged.Category) == e.labels.Category)
+		}
+		if c, ok := said.choice(i, questionPriority); ok && e.labels.Priority != "" {
+			is := e.label()
+			exact.add(classify.Priority(c.Value) == is, e.prediction.Priority == is, merged.Priority == is)
+			within.add(withinOne(classify.Priority(c.Value), is), withinOne(e.prediction.Priority, is), withinOne(merged.Priority, is))
+			need.add(attention(is), attention(classify.Priority(c.Value)), attention(e.prediction.Priority), attention(merged.Priority))
+		}
+	}
+	return slices.Concat(
+		act.figures("act exact", cascade.T2a), category.figures("category exact", cascade.T2a),
+		exact.figures("priority exact", cascade.T2a), within.figures("priority within one", cascade.T2a),
+		need.figures("attention (as chosen)", cascade.T2a),
+	)
+}
+
+// aboutNeed compares whether the message needs its owner. No set has labels of
+// scores; urgent mail and that which needs a response is what a score over the
+// lowest is to find.
+func (s set) aboutNeed(said answers) []Figure {
+	var need founds
+	for i, e := range s.examples {
+		if c, ok := said.choice(i, questionScore); ok && e.labels.Priority != "" {
+			both := cascade.Merge(e.prediction, said[i:i+1])
+			need.add(attention(e.label()), c.Code != "L", e.prediction.NeedsAttention, both.NeedsAttention)
+		}
+	}
+	return need.figures("needs its owner", cascade.T2b)
+}
+
+// failures returns what had no valid answer.
+func (c *cost) failures(said answers) []Figure {
+	failed := 0
+	for _, r := range said {
+		failed += count(r.Failed != "")
+	}
+	calls := c.total()
+	return []Figure{
+		share{c.invalid, calls}.figure("answers that left their schema", 1), share{c.cut, calls}.figure("answers without an end", 1),
+		share{c.long, calls}.figure("questions that were too long", 1),
+		{Name: "packs asked again in halves", Value: float64(max(0, c.wrong()-failed)), Unit: "packs"},
+		{Name: "failed alone", Value: float64(failed), Unit: "messages"},
+	}
+}
