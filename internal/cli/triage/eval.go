@@ -1,20 +1,15 @@
 package triage
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/internal/cli/command"
-	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/evaluate"
-	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
 func eval(a *command.App) *cobra.Command {
@@ -22,6 +17,7 @@ func eval(a *command.App) *cobra.Command {
 	var m asked
 	var fixture string
 	var folds, seeds int
+	var repeat bool
 	cmd := command.NewLocal("eval", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		of, err := f.open()
 		if err != nil {
@@ -37,9 +33,13 @@ func eval(a *command.App) *cobra.Command {
 		o := evaluate.Options{
 			Fixture: own, Training: of.Training, Corpus: of.Labelled, SpamAssassin: of.SpamAssassin,
 			Config: classify.Defaults(), Cold: classify.Untuned(), Folds: folds, Seeds: seeds,
-			Limit: m.limit, Repeat: m.repeat, Progress: func(text string) { a.Progress(text, "%s", text) },
+			Limit: m.limit, Repeat: repeat, Progress: func(text string) { a.Progress(text, "%s", text) },
 		}
-		closeAll, err := m.open(ctx, &o)
+		if len(m.urls) == 0 && m.file == "" && (m.limit > 0 || repeat) {
+			return command.Misuse("--limit and --repeat are about models; name them with --model or --models")
+		}
+		var closeAll func()
+		o.Backends, closeAll, err = m.open(ctx)
 		defer closeAll()
 		if err != nil {
 			return err
@@ -48,6 +48,7 @@ func eval(a *command.App) *cobra.Command {
 	})
 	f.flags(cmd)
 	m.flags(cmd)
+	cmd.Flags().BoolVar(&repeat, "repeat", false, "ask models again, and about packs in reverse")
 	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "the `folder` of the project's own fixture")
 	cmd.Flags().IntVar(&folds, "folds", 5, "divide the sets into this `many` parts for cross-validation")
 	cmd.Flags().IntVar(&seeds, "seeds", 3, "repeat cross-validation this `often`")
@@ -75,121 +76,4 @@ func runEval(ctx context.Context, a *command.App, o evaluate.Options) error {
 		return errors.New("a model's server failed: the figures are of what it answered")
 	}
 	return nil
-}
-
-// asked are the flags about language models.
-type asked struct {
-	urls, names   []string
-	dialect, file string
-	limit         int
-	repeat        bool
-}
-
-func (m *asked) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&m.urls, "model", nil, "ask the model of a server at this `URL`; several are compared")
-	cmd.Flags().StringArrayVar(&m.names, "model-name", nil, "the `name` of the model, one for each --model, in order")
-	cmd.Flags().StringVar(&m.dialect, "dialect", string(model.Auto), "how the servers of --model are spoken to")
-	cmd.Flags().StringVar(&m.file, "models", "", "ask the models of a `file` of models")
-	cmd.Flags().IntVar(&m.limit, "limit", 0, "ask models about this `many` messages of each set, 0 for all")
-	cmd.Flags().BoolVar(&m.repeat, "repeat", false, "ask models again, and about packs in reverse")
-}
-
-// open adds the models to the options. What it returns has to be called in any
-// case.
-func (m *asked) open(ctx context.Context, o *evaluate.Options) (closeAll func(), err error) {
-	var sets []*model.Set
-	closeAll = func() {
-		for _, s := range sets {
-			s.Close()
-		}
-	}
-	named, err := m.configs(ctx)
-	if err != nil || len(named) == 0 {
-		return closeAll, err
-	}
-	if o.Calibrations, err = cascade.Calibrated(); err != nil {
-		return closeAll, err
-	}
-	for _, n := range named {
-		set, err := model.Open(n.config, model.Observer{})
-		if err != nil {
-			return closeAll, command.Misuse("%v", err)
-		}
-		sets = append(sets, set)
-		b, err := evaluate.OpenBackend(ctx, n.name, set)
-		if err != nil {
-			return closeAll, err
-		}
-		o.Backends = append(o.Backends, b)
-	}
-	return closeAll, nil
-}
-
-// named is a configuration of models, and the title of its figures.
-type named struct {
-	name   string
-	config model.Config
-}
-
-func (m *asked) configs(ctx context.Context) ([]named, error) {
-	switch {
-	case m.limit < 0:
-		return nil, command.Misuse("--limit is a number of messages")
-	case len(m.names) > 0 && len(m.names) != len(m.urls):
-		return nil, command.Misuse("there are %d of --model-name and %d of --model: name all models or none", len(m.names), len(m.urls))
-	case !slices.Contains(model.Dialects(), model.Dialect(m.dialect)):
-		return nil, command.Misuse("--dialect %s is none of %v", m.dialect, model.Dialects())
-	case len(m.urls) == 0 && m.file == "" && (m.limit > 0 || m.repeat):
-		return nil, command.Misuse("--limit and --repeat are about models; name them with --model or --models")
-	}
-	var all []named
-	if m.file != "" {
-		c, err := model.ReadConfig(m.file)
-		if err != nil {
-			return nil, command.Misuse("%v", err)
-		}
-		all = append(all, named{m.file, c})
-	}
-	for i, url := range m.urls {
-		server := model.ServerConfig{URL: url, Dialect: model.Dialect(m.dialect)}
-		name := ""
-		if len(m.names) > 0 {
-			name = m.names[i]
-		}
-		name, err := nameOf(ctx, server, name)
-		if err != nil {
-			return nil, err
-		}
-		c := model.Config{Servers: map[string]model.ServerConfig{"server": server}, Tiers: map[string]model.TierConfig{}}
-		for _, tier := range cascade.Tiers() {
-			c.Tiers[string(tier)] = model.TierConfig{Server: "server", Model: name}
-		}
-		all = append(all, named{command.Safe(title(all, name)), c})
-	}
-	return all, nil
-}
-
-// title returns a name that no other back end has.
-func title(all []named, name string) string {
-	text := name
-	for n := 2; slices.ContainsFunc(all, func(other named) bool { return other.name == text }); n++ {
-		text = fmt.Sprintf("%s (%d)", name, n)
-	}
-	return text
-}
-
-// nameOf returns the name of a server's model: that which was given, or the only
-// one that it lists.
-func nameOf(ctx context.Context, server model.ServerConfig, given string) (string, error) {
-	if given != "" {
-		return given, nil
-	}
-	names, err := model.Names(ctx, server)
-	if err != nil {
-		return "", command.Misuse("--model %s: %v", server.URL, err)
-	}
-	if len(names) != 1 {
-		return "", command.Misuse("--model %s has %s; choose one with --model-name", server.URL, cmp.Or(strings.Join(names, ", "), "no list of models"))
-	}
-	return names[0], nil
 }

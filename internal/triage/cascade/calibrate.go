@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 )
 
 //go:embed calibration.json
@@ -33,6 +35,50 @@ type Calibrations map[string]map[string]map[string]Calibration
 
 // Calibrated returns the calibrations that are shipped.
 func Calibrated() (Calibrations, error) { return ReadCalibrations(embedded) }
+
+// OpenCalibrations returns the calibrations that are shipped, and over them those
+// of a file; empty for none.
+func OpenCalibrations(path string) (Calibrations, error) {
+	shipped, err := Calibrated()
+	if err != nil || path == "" {
+		return shipped, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the calibrations: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxCalibrations+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the calibrations: %w", err)
+	case len(data) > maxCalibrations:
+		return nil, fmt.Errorf("the file of calibrations %s is longer than 1 MiB", path)
+	}
+	own, err := ReadCalibrations(data)
+	if err != nil {
+		return nil, fmt.Errorf("the file of calibrations %s: %w", path, err)
+	}
+	return shipped.With(own), nil
+}
+
+// maxCalibrations is the greatest size of a file of calibrations, in bytes.
+const maxCalibrations = 1 << 20
+
+// With returns the calibrations with others over them. Those of a model for a
+// prompt are replaced as a whole: they were made together.
+func (c Calibrations) With(others Calibrations) Calibrations {
+	out := Calibrations{}
+	for _, from := range []Calibrations{c, others} {
+		for prompt, models := range from {
+			if out[prompt] == nil {
+				out[prompt] = map[string]map[string]Calibration{}
+			}
+			maps.Copy(out[prompt], models)
+		}
+	}
+	return out
+}
 
 // ReadCalibrations reads a file of calibrations.
 func ReadCalibrations(data []byte) (Calibrations, error) {

@@ -63,13 +63,14 @@ type ModelState struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// OpenModels makes the models of a configuration. It connects to none. The meter
+// OpenModels makes the models of a configuration, and reads its calibrations. It
+// connects to none. The meter
 // may be nil.
 func OpenModels(c model.Config, meter metric.Meter) (*Models, error) {
 	m := &Models{tiers: map[cascade.Tier]model.Tier{}, known: make(chan struct{}), seen: map[string]sight{}}
 	m.isKnown = sync.OnceFunc(func() { close(m.known) })
 	var err error
-	if m.calibrations, err = cascade.Calibrated(); err != nil {
+	if m.calibrations, err = cascade.OpenCalibrations(c.Calibrations); err != nil {
 		return nil, err
 	}
 	if m.metrics, err = measure.NewModels(meter); err != nil {

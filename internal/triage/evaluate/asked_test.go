@@ -38,9 +38,20 @@ var plainSubject = regexp.MustCompile(`^[A-Za-z0-9 ,.:?!-]{4,150}$`)
 // them apart.
 func newScholar(t *testing.T, errs func(string) bool) (*scholar, fstest.MapFS) {
 	t.Helper()
+	s, files := scholarOf(t, fixtureFolder, errs)
+	known, err := os.ReadFile(fixtureFolder + "/context.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["context.json"] = &fstest.MapFile{Data: known}
+	return s, files
+}
+
+func scholarOf(t *testing.T, folder string, errs func(string) bool) (*scholar, fstest.MapFS) {
+	t.Helper()
 	s := &scholar{labels: map[string]labels{}, errs: errs, acts: map[string]bool{}}
 	var lines bytes.Buffer
-	for _, l := range readLabelled(t, fixtureFolder) {
+	for _, l := range readLabelled(t, folder) {
 		m, err := mail.ReadMessage(strings.NewReader(l.Raw))
 		if err != nil {
 			t.Fatal(err)
@@ -58,11 +69,7 @@ func newScholar(t *testing.T, errs func(string) bool) (*scholar, fstest.MapFS) {
 		}
 		lines.Write(append(line, '\n'))
 	}
-	known, err := os.ReadFile(fixtureFolder + "/context.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, fstest.MapFS{"a.jsonl": {Data: lines.Bytes()}, "context.json": {Data: known}}
+	return s, fstest.MapFS{"a.jsonl": {Data: lines.Bytes()}}
 }
 
 // answer implements modeltest.Config.Answer.

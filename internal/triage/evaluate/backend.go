@@ -19,6 +19,8 @@ type Backend struct {
 	// Name is the title of its figures.
 	Name     string
 	Stations map[cascade.Tier]cascade.Station
+	// Calibrations are those by which the answers are believed.
+	Calibrations cascade.Calibrations
 }
 
 // OpenBackend returns the models of a set as a back end. It fails if any of them
@@ -64,7 +66,7 @@ func (b *remembering) tiers() []cascade.Tier {
 }
 
 // cascade returns a cascade of some tiers, and what its questions cost.
-func (b *remembering) cascade(calibrations cascade.Calibrations, tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
+func (b *remembering) cascade(tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
 	spent := &cost{calls: map[cascade.Tier]int{}}
 	stations := maps.Clone(b.Stations)
 	maps.DeleteFunc(stations, func(t cascade.Tier, _ cascade.Station) bool { return !slices.Contains(tiers, t) })
@@ -72,7 +74,7 @@ func (b *remembering) cascade(calibrations cascade.Calibrations, tiers ...cascad
 		station.Asker = counting{b.memos[tier], tier, spent}
 		stations[tier] = station
 	}
-	return cascade.New(cascade.Config{Stations: stations, Calibrations: calibrations}), spent
+	return cascade.New(cascade.Config{Stations: stations, Calibrations: b.Calibrations}), spent
 }
 
 // recall returns a cascade of a tier that knows the answers so far and asks

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
@@ -37,8 +36,6 @@ type Options struct {
 	// Backends are the language models that are asked. With any, the report has what
 	// these get right beside the cold model, and not what no model changes.
 	Backends []Backend
-	// Calibrations are those by which the answers of models are believed.
-	Calibrations cascade.Calibrations
 	// Limit is about how many messages of each set models are asked; 0 stands for
 	// all.
 	Limit int

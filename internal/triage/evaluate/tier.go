@@ -24,7 +24,7 @@ const (
 // with what the two make together, on the messages that have an answer.
 func (r *run) evaluateTier(ctx context.Context, b *remembering, tier cascade.Tier, s set) answers {
 	mails := s.everyMail(tier)
-	c, spent := b.cascade(r.Calibrations, tier)
+	c, spent := b.cascade(tier)
 	results := c.Ask(ctx, mails)
 	said := answersOf(tier, results)
 	open, kind := unanswered(results)

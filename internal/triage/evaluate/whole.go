@@ -17,7 +17,7 @@ func (r *run) evaluateCascade(ctx context.Context, b *remembering, s set) {
 	for i, e := range s.examples {
 		mails[i] = e.mail
 	}
-	c, spent := b.cascade(r.Calibrations, b.tiers()...)
+	c, spent := b.cascade(b.tiers()...)
 	results := c.Ask(ctx, mails)
 	open, kind := unanswered(results)
 	var bucket, act, category, exact, within shares
@@ -104,7 +104,7 @@ func (r *run) evaluateStability(ctx context.Context, b *remembering, s set, said
 			continue
 		}
 		again := newRemembering(b.Backend, r.progress(s.name+", "+b.Name+", again"))
-		c, _ := again.cascade(r.Calibrations, tier)
+		c, _ := again.cascade(tier)
 		figures = append(figures, differing(tier, said[tier], answersOf(tier, c.Ask(ctx, s.everyMail(tier))), "when asked again")...)
 		turned, err := b.turned(ctx, tier, s)
 		wrong = errors.Join(wrong, err)
@@ -119,7 +119,7 @@ func (r *run) evaluateStability(ctx context.Context, b *remembering, s set, said
 
 // turned asks about every pack in reverse. An error is the server's.
 func (b *remembering) turned(ctx context.Context, tier cascade.Tier, s set) (share, error) {
-	c, _ := b.cascade(nil, tier)
+	c, _ := b.cascade(tier)
 	var sum share
 	for _, pack := range c.Packs(tier, s.asked(c, tier)) {
 		changed, of, err := c.Reorder(ctx, tier, pack)

@@ -15,6 +15,9 @@ type Config struct {
 	Servers map[string]ServerConfig
 	// Tiers are by the names of Tiers. A tier that is missing asks no model.
 	Tiers map[string]TierConfig
+	// Calibrations is a file that says how far answers are to be believed, for who
+	// asks. Empty if there is none.
+	Calibrations string
 }
 
 // ServerConfig is where a model server is.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,6 +46,9 @@ func ReadConfig(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("the file of models %s:\n%w", path, err)
 	}
+	if c.Calibrations != "" && !filepath.IsAbs(c.Calibrations) {
+		c.Calibrations = filepath.Join(filepath.Dir(path), c.Calibrations)
+	}
 	return c, nil
 }
 
@@ -63,7 +67,8 @@ func Parse(text []byte) (Config, error) {
 	}
 	p := parser{}
 	c := Config{Servers: make(map[string]ServerConfig), Tiers: make(map[string]TierConfig)}
-	top := p.members(place{root.Content[0], ""}, "servers", "tiers")
+	top := p.members(place{root.Content[0], ""}, "servers", "tiers", "calibrations")
+	c.Calibrations = p.text(top["calibrations"])
 	p.each(top["servers"], func(name string, at place) {
 		if !nameForm.MatchString(name) {
 			p.wrong(at, "the name must be 1 to 63 of a-z, 0-9, dot, - and _, and begin with a letter or a digit")

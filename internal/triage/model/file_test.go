@@ -112,3 +112,19 @@ func FuzzParse(f *testing.F) {
 		set.Close()
 	})
 }
+
+func TestCalibrationsAreRelativeToTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"servers: {}": "", "calibrations: c.json": filepath.Join(dir, "c.json"), "calibrations: /etc/c.json": "/etc/c.json",
+	} {
+		path := filepath.Join(dir, "models.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := model.ReadConfig(path); err != nil || c.Calibrations != want {
+			t.Errorf("ReadConfig() of %s = %+v, %v, want the calibrations %q", text, c, err, want)
+		}
+	}
+}
