@@ -20,6 +20,7 @@ func TestCalibrate(t *testing.T) {
 	b := backend(t, "test", modeltest.New(t, modeltest.Config{Answer: s.answer}))
 	o := options(t)
 	o.Training = files
+	o.Cold.Mail.Epochs, o.Cold.Sentence.Epochs = 1, 1
 
 	got, err := evaluate.Calibrate(t.Context(), o, b)
 	if err != nil {
@@ -52,11 +53,9 @@ func TestCalibrate(t *testing.T) {
 
 func TestCalibrateNeedsEnoughAnswers(t *testing.T) {
 	t.Parallel()
-	s, files := scholarOf(t, trainingFolder, sometimes(3))
-	server := modeltest.New(t, modeltest.Config{Answer: s.answer})
+	server := modeltest.New(t, modeltest.Config{})
 	b := backend(t, "test", server)
-	o := options(t)
-	o.Training, o.Limit = files, 80
+	o := options(t) // with little training mail
 
 	got, err := evaluate.Calibrate(t.Context(), o, b)
 

@@ -49,7 +49,7 @@ func wilson(p, n float64) (low, high float64) {
 	}
 	centre := p + z*z/(2*n)
 	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return (centre - half) / (1 + z*z/n), (centre + half) / (1 + z*z/n)
+	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))
 }
 
 // found counts a yes-or-no answer against what was right.

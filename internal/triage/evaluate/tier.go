@@ -79,7 +79,7 @@ func (s *shares) add(tier, embedded, both bool) {
 }
 
 func (s shares) figures(what string, tier cascade.Tier) []Figure {
-	if s.tier.of == 0 {
+	if s.tier.of+s.embedded.of+s.both.of == 0 {
 		return nil
 	}
 	return []Figure{s.tier.figure(what+": "+string(tier), 1), s.embedded.figure(what+": embedded models", 1), s.both.figure(what+": both", 1)}
