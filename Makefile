@@ -152,7 +152,7 @@ roll: postgres ## Replace the image's processes one by one under load; in contai
 
 .PHONY: bench
 bench: build postgres ## Measure against River in the same run
-	$(GO) run -C bench . && $(GO) run -C bench . -run page
+	$(GO) run -C bench . && $(GO) run -C bench . -run page,models
 
 .PHONY: chaos
 chaos: build postgres ## Inject faults (kills, outages, disk, clocks) and count the effects
