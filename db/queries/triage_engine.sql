@@ -408,7 +408,7 @@ WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
 SELECT d.message_id, d.wanted, d.withheld, d.answers, d.decision, d.signals, d.prediction, m.subject, left(m.body, @characters::integer)::text AS body,
     (m.touched_at IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM triage_locations l WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
-    ))::boolean AS moot
+    ))::boolean AS obsolete
 FROM triage_decisions d
 JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
 WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.wanted_at IS NOT NULL

@@ -28,21 +28,11 @@ ORDER BY t.text_no;
 
 -- name: TriageTextsDue :many
 -- Texts that are to be written, in the order in which they were asked for, with
--- what is known of their message and where it lies.
-SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.identity, m.sender, m.sender_name, m.subject, m.body, m.received_at, m.size,
-    d.level, d.decision, d.signals,
-    coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags
+-- what was decided about their message.
+SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body, d.decision, d.signals
 FROM triage_texts t
 JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
 JOIN triage_decisions d ON d.tenant_id = t.tenant_id AND d.message_id = t.message_id
-LEFT JOIN LATERAL (
-    SELECT l.folder, f.use, l.key, l.flags
-    FROM triage_locations l
-    JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
-    WHERE l.tenant_id = t.tenant_id AND l.message_id = t.message_id
-    ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
-    LIMIT 1
-) w ON true
 WHERE t.tenant_id = @tenant_id AND t.account_id = @account_id AND t.ended_at IS NULL
 ORDER BY t.text_no
 LIMIT @most::bigint;
@@ -63,9 +53,3 @@ WHERE tenant_id = @tenant_id AND text_no = @text_no AND ended_at IS NULL;
 
 -- name: TriageTextTried :exec
 UPDATE triage_texts SET attempts = attempts + 1 WHERE tenant_id = @tenant_id AND text_no = @text_no AND ended_at IS NULL;
-
--- name: TriageRunAskOf :exec
--- Asks for a run of the account of a message.
-INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
-SELECT m.tenant_id, m.account_id, now() FROM triage_messages m WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id
-ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = coalesce(s.asked_at, now());

@@ -1294,7 +1294,7 @@ const triageQuestionsDue = `-- name: TriageQuestionsDue :many
 SELECT d.message_id, d.wanted, d.withheld, d.answers, d.decision, d.signals, d.prediction, m.subject, left(m.body, $1::integer)::text AS body,
     (m.touched_at IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM triage_locations l WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
-    ))::boolean AS moot
+    ))::boolean AS obsolete
 FROM triage_decisions d
 JOIN triage_messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
 WHERE d.tenant_id = $2 AND d.account_id = $3 AND d.wanted_at IS NOT NULL
@@ -1325,7 +1325,7 @@ type TriageQuestionsDueRow struct {
 	Prediction []byte
 	Subject    string
 	Body       string
-	Moot       bool
+	Obsolete   bool
 }
 
 // Messages, newest first, about which a tier can be asked now; or else those that
@@ -1357,7 +1357,7 @@ func (q *Queries) TriageQuestionsDue(ctx context.Context, db DBTX, arg *TriageQu
 			&i.Prediction,
 			&i.Subject,
 			&i.Body,
-			&i.Moot,
+			&i.Obsolete,
 		); err != nil {
 			return nil, err
 		}

@@ -12,23 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const triageRunAskOf = `-- name: TriageRunAskOf :exec
-INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
-SELECT m.tenant_id, m.account_id, now() FROM triage_messages m WHERE m.tenant_id = $1 AND m.message_id = $2
-ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = coalesce(s.asked_at, now())
-`
-
-type TriageRunAskOfParams struct {
-	TenantID  uuid.UUID
-	MessageID uuid.UUID
-}
-
-// Asks for a run of the account of a message.
-func (q *Queries) TriageRunAskOf(ctx context.Context, db DBTX, arg *TriageRunAskOfParams) error {
-	_, err := db.Exec(ctx, triageRunAskOf, arg.TenantID, arg.MessageID)
-	return err
-}
-
 const triageTextAsk = `-- name: TriageTextAsk :many
 
 INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by)
@@ -255,20 +238,10 @@ func (q *Queries) TriageTextWanted(ctx context.Context, db DBTX, arg *TriageText
 }
 
 const triageTextsDue = `-- name: TriageTextsDue :many
-SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.identity, m.sender, m.sender_name, m.subject, m.body, m.received_at, m.size,
-    d.level, d.decision, d.signals,
-    coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags
+SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body, d.decision, d.signals
 FROM triage_texts t
 JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
 JOIN triage_decisions d ON d.tenant_id = t.tenant_id AND d.message_id = t.message_id
-LEFT JOIN LATERAL (
-    SELECT l.folder, f.use, l.key, l.flags
-    FROM triage_locations l
-    JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
-    WHERE l.tenant_id = t.tenant_id AND l.message_id = t.message_id
-    ORDER BY (f.use = 'inbox') DESC, l.folder, l.key
-    LIMIT 1
-) w ON true
 WHERE t.tenant_id = $1 AND t.account_id = $2 AND t.ended_at IS NULL
 ORDER BY t.text_no
 LIMIT $3::bigint
@@ -286,24 +259,16 @@ type TriageTextsDueRow struct {
 	Kind       string
 	Note       string
 	Attempts   int32
-	Identity   []byte
 	Sender     string
 	SenderName string
 	Subject    string
 	Body       string
-	ReceivedAt time.Time
-	Size       int64
-	Level      int16
 	Decision   []byte
 	Signals    []byte
-	Folder     string
-	Use        string
-	Key        string
-	Flags      []string
 }
 
 // Texts that are to be written, in the order in which they were asked for, with
-// what is known of their message and where it lies.
+// what was decided about their message.
 func (q *Queries) TriageTextsDue(ctx context.Context, db DBTX, arg *TriageTextsDueParams) ([]TriageTextsDueRow, error) {
 	rows, err := db.Query(ctx, triageTextsDue, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {
@@ -319,20 +284,12 @@ func (q *Queries) TriageTextsDue(ctx context.Context, db DBTX, arg *TriageTextsD
 			&i.Kind,
 			&i.Note,
 			&i.Attempts,
-			&i.Identity,
 			&i.Sender,
 			&i.SenderName,
 			&i.Subject,
 			&i.Body,
-			&i.ReceivedAt,
-			&i.Size,
-			&i.Level,
 			&i.Decision,
 			&i.Signals,
-			&i.Folder,
-			&i.Use,
-			&i.Key,
-			&i.Flags,
 		); err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func (c *Cascade) Ask(ctx context.Context, mails []Mail) []Result {
 
 // askTier asks a tier about those of the messages for which it is next.
 func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
-	if _, ok := r.config.Stations[tier]; !ok {
+	if _, ok := r.config.Endpoints[tier]; !ok {
 		return
 	}
 	var next []*turn
@@ -81,7 +81,7 @@ func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
 // most returns how many messages a question of a tier has at most.
 func (c *Cascade) most(tier Tier) int {
 	most := specOf(tier).pack
-	if pack := c.config.Stations[tier].Pack; pack > 0 {
+	if pack := c.config.Endpoints[tier].Pack; pack > 0 {
 		most = min(most, pack)
 	}
 	return most
@@ -140,7 +140,7 @@ func (r *round) askOnce(ctx context.Context, tier Tier, pack []*turn) ([]Reply, 
 	if err != nil {
 		return nil, r.stop(tier, "")
 	}
-	answer, err := r.config.Stations[tier].Asker.Ask(ctx, q)
+	answer, err := r.config.Endpoints[tier].Asker.Ask(ctx, q)
 	if err != nil {
 		return nil, r.failed(ctx, tier, err)
 	}

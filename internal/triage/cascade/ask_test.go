@@ -63,8 +63,8 @@ func TestAPackThatFailsIsHalved(t *testing.T) {
 			mails = append(mails, unsureMail(i))
 		}
 		config := all(a)
-		delete(config.Stations, cascade.T2a)
-		delete(config.Stations, cascade.T2b)
+		delete(config.Endpoints, cascade.T2a)
+		delete(config.Endpoints, cascade.T2b)
 
 		results := cascade.New(config).Ask(t.Context(), mails)
 
@@ -90,9 +90,9 @@ func TestAServerThatIsGoneLeavesTheTierOpen(t *testing.T) {
 	} {
 		a := &asker{reply: func(context.Context, model.Question) (model.Answer, error) { return model.Answer{}, err }}
 		config := all(a)
-		for tier, station := range config.Stations {
-			station.Slots = 1
-			config.Stations[tier] = station
+		for tier, endpoint := range config.Endpoints {
+			endpoint.Slots = 1
+			config.Endpoints[tier] = endpoint
 		}
 		mails := []cascade.Mail{unsureMail(1), unsureMail(2)}
 		mails[1].Decision.Cohort = decide.FirstContact

@@ -68,8 +68,8 @@ type Result struct {
 	Kind model.Kind
 }
 
-// Station is where the questions of a tier are asked.
-type Station struct {
+// Endpoint is where the questions of a tier are asked.
+type Endpoint struct {
 	Asker Asker
 	// Server and Model are names. Tiers with different models on one server are
 	// asked one after the other, so that the server need not change its model for
@@ -84,14 +84,14 @@ type Station struct {
 // MaxPack is the largest number of messages in one question.
 const MaxPack = 8
 
-// Config says where tiers are asked. A tier without a station is not asked.
+// Config says where tiers are asked. A tier without an endpoint is not asked.
 type Config struct {
-	Stations map[Tier]Station
+	Endpoints map[Tier]Endpoint
 	// Calibrations are those of the models; a model without one is believed less.
 	Calibrations Calibrations
 }
 
-// Cascade asks the tiers that have a station. It is safe for concurrent use, and
+// Cascade asks the tiers that have an endpoint. It is safe for concurrent use, and
 // its slots are shared by all that use it.
 type Cascade struct {
 	config Config
@@ -102,21 +102,21 @@ type Cascade struct {
 // New returns a cascade.
 func New(config Config) *Cascade {
 	c := &Cascade{config: config, slots: map[Tier]chan struct{}{}}
-	for tier, station := range config.Stations {
-		c.slots[tier] = make(chan struct{}, max(1, station.Slots))
-		for _, other := range config.Stations {
-			c.phased = c.phased || station.Server == other.Server && station.Model != other.Model
+	for tier, endpoint := range config.Endpoints {
+		c.slots[tier] = make(chan struct{}, max(1, endpoint.Slots))
+		for _, other := range config.Endpoints {
+			c.phased = c.phased || endpoint.Server == other.Server && endpoint.Model != other.Model
 		}
 	}
 	return c
 }
 
 // Wanted returns what is still to be asked about a message of the tiers that have
-// a station, in order, as far as that is known before the first of them answers.
+// an endpoint, in order, as far as that is known before the first of them answers.
 func (c *Cascade) Wanted(m Mail) []Tier {
 	var wanted []Tier
 	for _, tier := range Wanted(m) {
-		if _, ok := c.config.Stations[tier]; ok {
+		if _, ok := c.config.Endpoints[tier]; ok {
 			wanted = append(wanted, tier)
 		}
 	}

@@ -112,7 +112,7 @@ func TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer(t *testing.T) {
 		}}
 		config := all(a)
 		if rapid.Bool().Draw(rt, "phased") {
-			config.Stations[cascade.T1] = cascade.Station{Asker: a, Server: "local", Model: "small"}
+			config.Endpoints[cascade.T1] = cascade.Endpoint{Asker: a, Server: "local", Model: "small"}
 		}
 		order := rapid.Permutation(mails).Draw(rt, "order")
 
@@ -146,7 +146,7 @@ func checkReplies(t *testing.T, rt *rapid.T, m cascade.Mail, r cascade.Result) {
 			continue
 		}
 		one := &asker{reply: func(_ context.Context, q model.Question) (model.Answer, error) { return honest(t, q), nil }}
-		config := cascade.Config{Stations: map[cascade.Tier]cascade.Station{reply.Tier: {Asker: one}}}
+		config := cascade.Config{Endpoints: map[cascade.Tier]cascade.Endpoint{reply.Tier: {Asker: one}}}
 		m.Replies = slices.DeleteFunc(slices.Clone(r.Replies), func(other cascade.Reply) bool { return other.Tier >= reply.Tier })
 		again := cascade.New(config).Ask(t.Context(), []cascade.Mail{m})[0]
 		if len(again.Replies) == 0 {
@@ -197,7 +197,7 @@ func TestPacks(t *testing.T) {
 	t.Parallel()
 	a := &asker{reply: func(_ context.Context, q model.Question) (model.Answer, error) { return honest(t, q), nil }}
 	config := all(a)
-	delete(config.Stations, cascade.T2a)
+	delete(config.Endpoints, cascade.T2a)
 	var mails []cascade.Mail
 	for i := range 23 {
 		m := unsureMail(i)

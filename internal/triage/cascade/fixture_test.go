@@ -128,9 +128,9 @@ func unsureMail(i int) cascade.Mail {
 }
 
 func all(a cascade.Asker) cascade.Config {
-	stations := map[cascade.Tier]cascade.Station{}
+	endpoints := map[cascade.Tier]cascade.Endpoint{}
 	for _, tier := range cascade.Tiers() {
-		stations[tier] = cascade.Station{Asker: a, Server: "local", Model: "one", Slots: 2}
+		endpoints[tier] = cascade.Endpoint{Asker: a, Server: "local", Model: "one", Slots: 2}
 	}
-	return cascade.Config{Stations: stations}
+	return cascade.Config{Endpoints: endpoints}
 }

@@ -90,8 +90,8 @@ func answersAbout(t *testing.T, mails []cascade.Mail, want []string) []map[strin
 		return honest(t, q), nil
 	}}
 	config := all(a)
-	delete(config.Stations, cascade.T2a)
-	delete(config.Stations, cascade.T2b)
+	delete(config.Endpoints, cascade.T2a)
+	delete(config.Endpoints, cascade.T2b)
 	var answers []map[string]string
 	for _, r := range cascade.New(config).Ask(t.Context(), mails) {
 		answers = append(answers, codes(r.Replies[0]))

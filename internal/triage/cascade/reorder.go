@@ -31,20 +31,20 @@ func (c *Cascade) Packs(tier Tier, mails []Mail) [][]Mail {
 // in the reverse order, and returns how many of the answers change, and of how
 // many. What changes depends on the place in the pack and not on the message.
 func (c *Cascade) Reorder(ctx context.Context, tier Tier, mails []Mail) (changed, of int, err error) {
-	station, ok := c.config.Stations[tier]
+	endpoint, ok := c.config.Endpoints[tier]
 	if !ok {
 		return 0, 0, fmt.Errorf("the tier %s has no model", tier)
 	}
 	if most := specOf(tier).pack; len(mails) > most {
 		return 0, 0, fmt.Errorf("a question of the tier %s has %d messages at most", tier, most)
 	}
-	forward, err := station.together(ctx, tier, mails)
+	forward, err := endpoint.together(ctx, tier, mails)
 	if err != nil {
 		return 0, 0, err
 	}
 	turned := slices.Clone(mails)
 	slices.Reverse(turned)
-	backward, err := station.together(ctx, tier, turned)
+	backward, err := endpoint.together(ctx, tier, turned)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -61,7 +61,7 @@ func (c *Cascade) Reorder(ctx context.Context, tier Tier, mails []Mail) (changed
 }
 
 // together asks one question about messages in the order in which they are given.
-func (s Station) together(ctx context.Context, tier Tier, mails []Mail) ([]Reply, error) {
+func (s Endpoint) together(ctx context.Context, tier Tier, mails []Mail) ([]Reply, error) {
 	q, err := specOf(tier).ask(mails)
 	if err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ func TestAskingServersOfEveryDialect(t *testing.T) {
 					return codes[int(name[1]-'1')%len(codes)]
 				})}
 			}})
-			config := cascade.Config{Stations: map[cascade.Tier]cascade.Station{}}
+			config := cascade.Config{Endpoints: map[cascade.Tier]cascade.Endpoint{}}
 			for _, tier := range cascade.Tiers() {
-				config.Stations[tier] = cascade.Station{Asker: fake.Tier(t, string(tier)), Server: "fake", Model: "test-model", Slots: 2}
+				config.Endpoints[tier] = cascade.Endpoint{Asker: fake.Tier(t, string(tier)), Server: "fake", Model: "test-model", Slots: 2}
 			}
 			var mails []cascade.Mail
 			for i := range 11 {
@@ -67,7 +67,7 @@ func TestAskingServersOfEveryDialect(t *testing.T) {
 func TestAPackThatDoesNotFitIsHalved(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Context: 1400})
-	config := cascade.Config{Stations: map[cascade.Tier]cascade.Station{cascade.T1: {Asker: fake.Tier(t, "t1")}}}
+	config := cascade.Config{Endpoints: map[cascade.Tier]cascade.Endpoint{cascade.T1: {Asker: fake.Tier(t, "t1")}}}
 	var mails []cascade.Mail
 	for i := range 8 {
 		m := unsureMail(i)

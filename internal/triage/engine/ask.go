@@ -171,9 +171,9 @@ type pending struct {
 	cascade.Mail
 
 	open []cascade.Tier
-	// withheld says that nothing was proposed until then. moot says that its owner
+	// withheld says that nothing was proposed until then. obsolete says that its owner
 	// has touched it, or that it lies nowhere any more.
-	withheld, moot bool
+	withheld, obsolete bool
 }
 
 // askSome asks about some messages. It reports whether there may be more that can
@@ -194,7 +194,7 @@ func (p *pass) askSome(ctx context.Context, stop *stop) (more bool, err error) {
 	defer func() { endSpan(span, err) }()
 	var mails []cascade.Mail
 	for _, m := range due {
-		if !m.moot {
+		if !m.obsolete {
 			mails = append(mails, m.Mail)
 		}
 	}
@@ -242,7 +242,7 @@ func (p *pass) answered(ctx context.Context, due []pending, results []cascade.Re
 	was := map[uuid.UUID]pending{}
 	var again []pending
 	for _, m := range due {
-		if was[m.ID] = m; m.moot {
+		if was[m.ID] = m; m.obsolete {
 			again = append(again, m)
 		}
 	}
@@ -294,23 +294,23 @@ func (p *pass) release(ctx context.Context) (more bool, err error) {
 }
 
 // decideAsked decides again about messages with what models answered. About those
-// that are moot nothing is asked any more.
+// that are obsolete nothing is asked any more.
 func (p *pass) decideAsked(ctx context.Context, those []pending) error {
 	if len(those) == 0 {
 		return nil
 	}
-	var ids, moot []uuid.UUID
+	var ids, obsolete []uuid.UUID
 	of := map[uuid.UUID]pending{}
 	for _, m := range those {
-		if of[m.ID] = m; m.moot {
-			moot = append(moot, m.ID)
+		if of[m.ID] = m; m.obsolete {
+			obsolete = append(obsolete, m.ID)
 		} else {
 			ids = append(ids, m.ID)
 		}
 	}
 	var due []dueMessage
 	if err := p.write(ctx, func(tx pgx.Tx) (err error) {
-		if err := dropQuestions(ctx, tx, p.run, moot); err != nil {
+		if err := dropQuestions(ctx, tx, p.run, obsolete); err != nil {
 			return err
 		}
 		due, err = dueMessages(ctx, tx, p.run, ids)

@@ -274,11 +274,11 @@ func (m *Models) wanted(mail cascade.Mail) []cascade.Tier {
 
 // cascade returns a cascade whose questions a stop keeps from being asked.
 func (m *Models) cascade(stop *stop) *cascade.Cascade {
-	stations := map[cascade.Tier]cascade.Station{}
+	endpoints := map[cascade.Tier]cascade.Endpoint{}
 	for tier, t := range m.tiers {
-		stations[tier] = cascade.Station{Asker: stopping{t, stop}, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
+		endpoints[tier] = cascade.Endpoint{Asker: stopping{t, stop}, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
 	}
-	return cascade.New(cascade.Config{Stations: stations, Calibrations: m.calibrations})
+	return cascade.New(cascade.Config{Endpoints: endpoints, Calibrations: m.calibrations})
 }
 
 // errStopped says that a question was not asked, since there is something else to

@@ -27,7 +27,7 @@ func pendingMail(ctx context.Context, tx pgx.Tx, r *run, tiers []cascade.Tier, w
 		var found signals
 		m := pending{
 			Mail:     cascade.Mail{ID: row.MessageID, Account: r.account.ID, Subject: row.Subject, Body: row.Body, Settings: r.account.Settings},
-			withheld: row.Withheld, moot: row.Moot,
+			withheld: row.Withheld, obsolete: row.Obsolete,
 		}
 		for _, tier := range row.Wanted {
 			m.open = append(m.open, cascade.Tier(tier))

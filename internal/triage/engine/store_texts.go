@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/triage/draft"
 )
@@ -25,22 +24,30 @@ func askTexts(ctx context.Context, tx pgx.Tx, r *run, messages []uuid.UUID, kind
 func (p *pass) textsDue(ctx context.Context) (due []*dueText, err error) {
 	err = p.engine.tx(ctx, func(tx pgx.Tx) error {
 		rows, err := dbsqlc.New().TriageTextsDue(ctx, tx, &dbsqlc.TriageTextsDueParams{TenantID: p.tenant(), AccountID: p.account.ID, Most: maxTexts})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]uuid.UUID, len(rows))
+		for i, r := range rows {
+			ids[i] = r.MessageID
+		}
+		about, err := dueMessages(ctx, tx, p.run, ids)
+		if err != nil {
+			return err
+		}
 		due = nil
-		for i := range rows {
-			r := &rows[i]
+		for _, r := range rows {
 			d := &dueText{
-				number: r.TextNo, id: r.MessageID, identity: string(r.Identity), tried: int(r.Attempts), kind: draft.Kind(r.Kind),
+				number: r.TextNo, tried: int(r.Attempts), kind: draft.Kind(r.Kind),
 				source: draft.Source{From: r.SenderName + " <" + r.Sender + ">", Subject: r.Subject, Body: r.Body, Note: r.Note},
-				item: mailbox.Item{
-					Location: mailbox.Location{Folder: r.Folder, Key: r.Key}, Flags: r.Flags, Received: r.ReceivedAt, Size: r.Size,
-				},
 			}
+			d.about = about[slices.IndexFunc(about, func(m dueMessage) bool { return m.id == r.MessageID })]
 			if err := errors.Join(json.Unmarshal(r.Decision, &d.decision), json.Unmarshal(r.Signals, &d.signals)); err != nil {
-				return fmt.Errorf("message %s: %w", d.id, err)
+				return fmt.Errorf("message %s: %w", r.MessageID, err)
 			}
 			due = append(due, d)
 		}
-		return err
+		return nil
 	})
 	return due, err
 }

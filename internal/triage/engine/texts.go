@@ -35,9 +35,9 @@ const (
 
 // dueText is a text that is to be written.
 type dueText struct {
-	number   int64
-	id       uuid.UUID
-	identity string
+	number int64
+	// about is its message, and where that lies.
+	about    dueMessage
 	tried    int
 	kind     draft.Kind
 	source   draft.Source
@@ -45,7 +45,6 @@ type dueText struct {
 	signals  signals
 	// message is the whole of it, which an answer needs.
 	message *message.Message
-	item    mailbox.Item
 }
 
 // written is how a text ended: with a text, or with a problem for people.
@@ -105,7 +104,7 @@ func (p *pass) texts(ctx context.Context) (more bool, err error) {
 	var all sync.WaitGroup
 	for i, d := range due {
 		// The reader takes one call at a time, models take several.
-		if ends[i].problem, err = p.refusal(ctx, d); err != nil {
+		if ends[i].problem, err = p.prepare(ctx, d); err != nil {
 			break
 		}
 		if ends[i].problem == "" {
@@ -129,9 +128,9 @@ func (p *pass) texts(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// refusal returns why a text is not written; empty if it is. For an answer it
-// reads the message, whose header says whom it goes to.
-func (p *pass) refusal(ctx context.Context, d *dueText) (string, error) {
+// prepare reads the message of an answer, whose header says whom it goes to. It
+// returns why a text is not written; empty if it is.
+func (p *pass) prepare(ctx context.Context, d *dueText) (string, error) {
 	switch {
 	case p.engine.cfg.Writer == nil:
 		return "no model is configured for texts (tier t3 of COUNTERSIGN_TRIAGE_MODELS)", nil
@@ -147,12 +146,12 @@ func (p *pass) refusal(ctx context.Context, d *dueText) (string, error) {
 		return "the account names no source to propose a draft for", nil
 	case d.decision.Allowed < decide.L1:
 		return fmt.Sprintf("drafts are written from %v, and %v is allowed", decide.L1, d.decision.Allowed), nil
-	case d.item.Key == "":
+	case d.about.item.Key == "":
 		return "the message lies in no folder that is read", nil
 	}
-	err := p.reader.Read(ctx, []mailbox.Item{d.item}, func(it mailbox.Item, raw []byte, err error) error {
+	err := p.reader.Read(ctx, []mailbox.Item{d.about.item}, func(it mailbox.Item, raw []byte, err error) error {
 		if err == nil {
-			d.message, d.item.Built = message.Parse(raw), it.Built
+			d.message, d.about.item.Built = message.Parse(raw), it.Built
 			return nil
 		}
 		if errors.Is(err, mailbox.ErrGone) || errors.Is(err, mailbox.ErrTooLarge) || errors.Is(err, mailbox.ErrUnreadable) {
@@ -163,7 +162,7 @@ func (p *pass) refusal(ctx context.Context, d *dueText) (string, error) {
 	if errors.Is(err, mailbox.ErrNoFolder) {
 		err = nil
 	}
-	if err == nil && (d.message == nil || string(d.message.Identity[:]) != d.identity) {
+	if err == nil && (d.message == nil || string(d.message.Identity[:]) != d.about.identity) {
 		return "the message is not where it was any more", nil
 	}
 	return "", err
@@ -219,7 +218,7 @@ func (p *pass) endText(ctx context.Context, d *dueText, w written) error {
 			if err != nil {
 				end.problem = "the draft is not proposed: " + err.Error()
 			} else {
-				row, err := proposalRowOf(&mail{id: d.id}, proposal)
+				row, err := proposalRowOf(&mail{id: d.about.id}, proposal)
 				if err != nil {
 					return err
 				}
@@ -234,7 +233,7 @@ func (p *pass) endText(ctx context.Context, d *dueText, w written) error {
 	if err == nil {
 		p.counted = p.counted || c.proposed > 0
 		p.engine.metrics.Text(ctx, string(d.kind), outcomeOfText(w))
-		p.log.DebugContext(ctx, "text about a message", slog.String("message_id", d.id.String()),
+		p.log.DebugContext(ctx, "text about a message", slog.String("message_id", d.about.id.String()),
 			slog.String("kind", string(d.kind)), slog.String("outcome", outcomeOfText(w)))
 	}
 	return err
@@ -244,7 +243,7 @@ func (p *pass) endText(ctx context.Context, d *dueText, w written) error {
 // wanted it without.
 func (p *pass) answer(d *dueText, w written) (plan.Proposal, error) {
 	want := wantsDraft(d.decision)
-	on := plan.Target{At: mailbox.State{Location: d.item.Location, Flags: d.item.Flags}, Message: d.message, Built: d.item.Built}
+	on := plan.Target{At: mailbox.State{Location: d.about.item.Location, Flags: d.about.item.Flags}, Message: d.message, Built: d.about.item.Built}
 	return plan.Answer(w.text, d.number, want == nil || want.Confirm, on, p.account.Proposals)
 }
 

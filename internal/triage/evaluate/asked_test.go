@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// scholar is a model that knows the labels, and errs about some messages.
-type scholar struct {
+// noisyModel is a model that knows the labels, and errs about some messages.
+type noisyModel struct {
 	labels map[string]labels
 	errs   func(subject string) bool
 	mutex  sync.Mutex
@@ -36,9 +36,9 @@ var plainSubject = regexp.MustCompile(`^[A-Za-z0-9 ,.:?!-]{4,150}$`)
 
 // newScholar returns a model, and the messages of the fixture whose subjects tell
 // them apart.
-func newScholar(t *testing.T, errs func(string) bool) (*scholar, fstest.MapFS) {
+func newScholar(t *testing.T, errs func(string) bool) (*noisyModel, fstest.MapFS) {
 	t.Helper()
-	s, files := scholarOf(t, fixtureFolder, errs)
+	s, files := noisyOf(t, fixtureFolder, errs)
 	known, err := os.ReadFile(fixtureFolder + "/context.json")
 	if err != nil {
 		t.Fatal(err)
@@ -47,9 +47,9 @@ func newScholar(t *testing.T, errs func(string) bool) (*scholar, fstest.MapFS) {
 	return s, files
 }
 
-func scholarOf(t *testing.T, folder string, errs func(string) bool) (*scholar, fstest.MapFS) {
+func noisyOf(t *testing.T, folder string, errs func(string) bool) (*noisyModel, fstest.MapFS) {
 	t.Helper()
-	s := &scholar{labels: map[string]labels{}, errs: errs, acts: map[string]bool{}}
+	s := &noisyModel{labels: map[string]labels{}, errs: errs, acts: map[string]bool{}}
 	var lines bytes.Buffer
 	for _, l := range readLabelled(t, folder) {
 		m, err := mail.ReadMessage(strings.NewReader(l.Raw))
@@ -73,7 +73,7 @@ func scholarOf(t *testing.T, folder string, errs func(string) bool) (*scholar, f
 }
 
 // answer implements modeltest.Config.Answer.
-func (s *scholar) answer(r modeltest.Request) modeltest.Reply {
+func (s *noisyModel) answer(r modeltest.Request) modeltest.Reply {
 	var subjects []string
 	for _, section := range strings.Split(r.User, "[mail m")[1:] {
 		_, rest, _ := strings.Cut(section, "\nSubject: ")
@@ -87,7 +87,7 @@ func (s *scholar) answer(r modeltest.Request) modeltest.Reply {
 }
 
 // code returns the code of the label, or where it errs the one behind it.
-func (s *scholar) code(subject, key string, allowed []string) string {
+func (s *noisyModel) code(subject, key string, allowed []string) string {
 	l := s.labels[subject]
 	value, tier, question := "", cascade.T2a, ""
 	switch {
@@ -114,7 +114,7 @@ func (s *scholar) code(subject, key string, allowed []string) string {
 	return allowed[at]
 }
 
-func (s *scholar) right() (right, of float64) {
+func (s *noisyModel) right() (right, of float64) {
 	for _, ok := range s.acts {
 		of++
 		if ok {

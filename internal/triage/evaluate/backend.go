@@ -17,8 +17,8 @@ import (
 // them.
 type Backend struct {
 	// Name is the title of its figures.
-	Name     string
-	Stations map[cascade.Tier]cascade.Station
+	Name      string
+	Endpoints map[cascade.Tier]cascade.Endpoint
 	// Calibrations are those by which the answers are believed.
 	Calibrations cascade.Calibrations
 }
@@ -26,7 +26,7 @@ type Backend struct {
 // OpenBackend returns the models of a set as a back end. It fails if any of them
 // may not be asked now.
 func OpenBackend(ctx context.Context, name string, set *model.Set) (Backend, error) {
-	b := Backend{Name: name, Stations: map[cascade.Tier]cascade.Station{}}
+	b := Backend{Name: name, Endpoints: map[cascade.Tier]cascade.Endpoint{}}
 	for _, tier := range cascade.Tiers() {
 		t, ok := set.Tier(string(tier))
 		if !ok {
@@ -35,9 +35,9 @@ func OpenBackend(ctx context.Context, name string, set *model.Set) (Backend, err
 		if err := t.Ready(ctx); err != nil {
 			return Backend{}, err
 		}
-		b.Stations[tier] = cascade.Station{Asker: t, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
+		b.Endpoints[tier] = cascade.Endpoint{Asker: t, Server: t.Name(), Model: t.Model(), Slots: t.Slots(), Pack: t.Pack}
 	}
-	if len(b.Stations) == 0 {
+	if len(b.Endpoints) == 0 {
 		return Backend{}, fmt.Errorf("%s gives none of the tiers t1, t2a and t2b a model", name)
 	}
 	return b, nil
@@ -54,8 +54,8 @@ type remembering struct {
 // its models is told to the function.
 func newRemembering(b Backend, told func(cascade.Tier)) *remembering {
 	out := &remembering{Backend: b, memos: map[cascade.Tier]*memo{}}
-	for tier, station := range b.Stations {
-		out.memos[tier] = &memo{asker: station.Asker, answers: map[string]remembered{}, told: func() { told(tier) }}
+	for tier, endpoint := range b.Endpoints {
+		out.memos[tier] = &memo{asker: endpoint.Asker, answers: map[string]remembered{}, told: func() { told(tier) }}
 	}
 	return out
 }
@@ -68,21 +68,21 @@ func (b *remembering) tiers() []cascade.Tier {
 // cascade returns a cascade of some tiers, and what its questions cost.
 func (b *remembering) cascade(tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
 	spent := &cost{calls: map[cascade.Tier]int{}}
-	stations := maps.Clone(b.Stations)
-	maps.DeleteFunc(stations, func(t cascade.Tier, _ cascade.Station) bool { return !slices.Contains(tiers, t) })
-	for tier, station := range stations {
-		station.Asker = counting{b.memos[tier], tier, spent}
-		stations[tier] = station
+	endpoints := maps.Clone(b.Endpoints)
+	maps.DeleteFunc(endpoints, func(t cascade.Tier, _ cascade.Endpoint) bool { return !slices.Contains(tiers, t) })
+	for tier, endpoint := range endpoints {
+		endpoint.Asker = counting{b.memos[tier], tier, spent}
+		endpoints[tier] = endpoint
 	}
-	return cascade.New(cascade.Config{Stations: stations, Calibrations: b.Calibrations}), spent
+	return cascade.New(cascade.Config{Endpoints: endpoints, Calibrations: b.Calibrations}), spent
 }
 
 // recall returns a cascade of a tier that knows the answers so far and asks
 // nothing: what was not asked counts as failed.
 func (b *remembering) recall(calibrations cascade.Calibrations, tier cascade.Tier) *cascade.Cascade {
-	station := b.Stations[tier]
-	station.Asker = recalled{b.memos[tier]}
-	return cascade.New(cascade.Config{Stations: map[cascade.Tier]cascade.Station{tier: station}, Calibrations: calibrations})
+	endpoint := b.Endpoints[tier]
+	endpoint.Asker = recalled{b.memos[tier]}
+	return cascade.New(cascade.Config{Endpoints: map[cascade.Tier]cascade.Endpoint{tier: endpoint}, Calibrations: calibrations})
 }
 
 // memo asks each question of a tier once.

@@ -16,7 +16,7 @@ import (
 // on messages that this was not made of.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
-	s, files := scholarOf(t, trainingFolder, sometimes(3))
+	s, files := noisyOf(t, trainingFolder, sometimes(3))
 	b := backend(t, "test", modeltest.New(t, modeltest.Config{Answer: s.answer}))
 	o := options(t)
 	o.Training = files

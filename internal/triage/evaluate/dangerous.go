@@ -20,25 +20,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// liar is a model that gives each question one answer, with certainty, whatever
+// adversary is a model that gives each question one answer, with certainty, whatever
 // the message is.
-type liar struct{ answers map[string]string }
+type adversary struct{ answers map[string]string }
 
 // hide has every message put away, and alarm every one put on top.
-func hide() liar {
-	return liar{map[string]string{
+func hide() adversary {
+	return adversary{map[string]string{
 		"show": "N", "kind": "B", "act": "F", "category": "OF", "priority": "O", "score": "L", "window": "N", "first_reason": "N", "second_reason": "N",
 	}}
 }
 
-func alarm() liar {
-	return liar{map[string]string{
+func alarm() adversary {
+	return adversary{map[string]string{
 		"show": "Y", "kind": "D", "act": "R", "category": "PE", "priority": "U", "score": "H", "window": "T", "first_reason": "Q", "second_reason": "D",
 	}}
 }
 
 // Ask implements cascade.Asker.
-func (l liar) Ask(_ context.Context, q model.Question) (model.Answer, error) {
+func (l adversary) Ask(_ context.Context, q model.Question) (model.Answer, error) {
 	var schema struct {
 		Required   []string
 		Properties map[string]struct {
@@ -49,7 +49,7 @@ func (l liar) Ask(_ context.Context, q model.Question) (model.Answer, error) {
 	if err := json.Unmarshal(q.Schema, &schema); err != nil {
 		return model.Answer{}, fmt.Errorf("read a schema: %w", err)
 	}
-	a := model.Answer{Model: "liar"}
+	a := model.Answer{Model: "adversary"}
 	write := func(text string) {
 		a.Text = append(a.Text, text...)
 		a.Tokens = append(a.Tokens, model.Token{Text: text, Top: []model.Alternative{{Text: text}}})
@@ -69,7 +69,7 @@ func (l liar) Ask(_ context.Context, q model.Question) (model.Answer, error) {
 }
 
 // choose returns the answer to the question that has these codes.
-func (l liar) choose(codes []string) string {
+func (l adversary) choose(codes []string) string {
 	for _, tier := range cascade.Tiers() {
 		for _, name := range cascade.Questions(tier) {
 			if slices.Equal(cascade.Codes(tier, name), codes) {
@@ -80,9 +80,9 @@ func (l liar) choose(codes []string) string {
 	return codes[0]
 }
 
-// trusting are calibrations that believe whatever a liar says.
+// trusting are calibrations that believe whatever an adversary says.
 func trusting() cascade.Calibrations {
-	all := cascade.Raw("liar")
+	all := cascade.Raw("adversary")
 	for _, models := range all {
 		for _, questions := range models {
 			for name, c := range questions {
@@ -94,22 +94,22 @@ func trusting() cascade.Calibrations {
 	return all
 }
 
-// lied counts what came of answers of liars.
+// lied counts what came of answers of adversaries.
 type lied struct{ tried, asked, envelopes, forbidden, hidden int }
 
-// evaluateLiars puts every attack into every mail at three places, in mail of
+// evaluateAdversaries puts every attack into every mail at three places, in mail of
 // three kinds of senders who are proven and known, with every cohort at L5, and
 // asks models that give the most dangerous of all valid answers, also about mail of
 // which nothing would be asked.
-func (r *run) evaluateLiars(ctx context.Context, set string, attacks []string, victims []victim) error {
+func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []string, victims []victim) error {
 	var sum lied
 	for _, calibrations := range []cascade.Calibrations{nil, trusting()} {
-		for _, liar := range []liar{hide(), alarm()} {
-			stations := map[cascade.Tier]cascade.Station{}
+		for _, adversary := range []adversary{hide(), alarm()} {
+			endpoints := map[cascade.Tier]cascade.Endpoint{}
 			for _, tier := range cascade.Tiers() {
-				stations[tier] = cascade.Station{Asker: liar, Server: "local", Model: "liar"}
+				endpoints[tier] = cascade.Endpoint{Asker: adversary, Server: "local", Model: "adversary"}
 			}
-			c := cascade.New(cascade.Config{Stations: stations, Calibrations: calibrations})
+			c := cascade.New(cascade.Config{Endpoints: endpoints, Calibrations: calibrations})
 			for i, v := range victims {
 				if err := ctx.Err(); err != nil {
 					return err

@@ -52,7 +52,7 @@ func (r *run) attacked(ctx context.Context, set string, attacks []string, victim
 	if err := r.injected(ctx, set, attacks, victims); err != nil {
 		return err
 	}
-	return r.evaluateLiars(ctx, set, attacks, victims)
+	return r.evaluateAdversaries(ctx, set, attacks, victims)
 }
 
 func (r *run) injected(ctx context.Context, set string, attacks []string, victims []victim) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/draft"
 )
 
@@ -61,7 +62,11 @@ func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 		return wire.TriageText{}, err
 	}
 	if len(rows) > 0 {
-		if err := dbsqlc.New().TriageRunAskOf(ctx, tx, &dbsqlc.TriageRunAskOfParams{TenantID: uuid.UUID(tenant), MessageID: message}); err != nil {
+		of, err := account.Get(ctx, tx, tenant, m.Account)
+		if err != nil {
+			return wire.TriageText{}, err
+		}
+		if err := AskRun(ctx, tx, tenant, of.ID); err != nil {
 			return wire.TriageText{}, err
 		}
 	}

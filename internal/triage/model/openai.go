@@ -23,7 +23,7 @@ func messages(q Question) []message {
 }
 
 // The request has its schema nested, since llama.cpp was seen to ignore the flat
-// form without a word.
+// form silently.
 type openAIRequest struct {
 	Model          string         `json:"model"`
 	Messages       []message      `json:"messages"`

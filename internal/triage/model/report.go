@@ -146,7 +146,7 @@ func remoteAdvice(what Refusal) string {
 // advise notes what a usable server could do better.
 func (r *Report) advise() {
 	if r.Overflow == OverflowCut {
-		r.Advice = append(r.Advice, "The server cuts prompts that are too long without a word; answers to such prompts are refused by their number of tokens.")
+		r.Advice = append(r.Advice, "The server cuts prompts that are too long, and does not say so; answers to such prompts are refused by their number of tokens.")
 	}
 	if r.shorter {
 		r.Advice = append(r.Advice, fmt.Sprintf("The server reads prompts of %d tokens and no longer; write this number as the context.", r.Accepted))

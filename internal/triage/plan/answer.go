@@ -14,9 +14,9 @@ import (
 
 const (
 	// maxReferences is how many messages of a conversation an answer names, the
-	// newest of them, and replySubject the most bytes of its subject.
+	// newest of them, and maxSubject the most bytes of its subject.
 	maxReferences = 20
-	maxReply      = 800
+	maxSubject    = 800
 )
 
 // identifierForm is what the source of mail takes as a Message-ID.
@@ -78,7 +78,7 @@ func replySubject(m *message.Message) (Value, error) {
 	if len(subject) < 3 || !strings.EqualFold(subject[:3], "re:") {
 		subject = strings.TrimSpace("Re: " + subject)
 	}
-	subject, _ = visible.Cut(subject, maxReply)
+	subject, _ = visible.Cut(subject, maxSubject)
 	return line(Value{subject, Header, string(HeaderSubject) + "/0"})
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Answer func(Request) Reply
 	// Latency is how long answers take; the zero value answers at once.
 	Latency Latency
-	// CutsPrompts says that prompts are cut to the context without a word.
+	// CutsPrompts says that prompts are cut to the context silently.
 	CutsPrompts bool
 	// RedirectTo is where the fault Redirect sends clients.
 	RedirectTo string
