@@ -3,26 +3,13 @@ package cascade
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/countersign-dev/countersign/internal/triage/documenttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/triage.md")
-
-const document = "../../../docs/triage.md"
-
-// table returns a table in Markdown.
-func table(head string, rows [][]string) string {
-	var b strings.Builder
-	b.WriteString(head + "\n|" + strings.Repeat(" --- |", strings.Count(head, "|")-1) + "\n")
-	for _, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-	}
-	return b.String()
-}
 
 // tables returns the tables of the document that are of this package.
 func tables() []string {
@@ -44,9 +31,9 @@ func tables() []string {
 		}
 	}
 	return []string{
-		table("| tier | rule | asked | because |", wanted),
-		table("| tier | question | key | codes |", codes),
-		table("| of an answer | value |", [][]string{
+		documenttest.Table("| tier | rule | asked | because |", wanted),
+		documenttest.Table("| tier | question | key | codes |", codes),
+		documenttest.Table("| of an answer | value |", [][]string{
 			{"confidence without a calibration, at most", fmt.Sprint(Cap)},
 			{"confidence without log-probabilities, or where the codes have too little of the probability", fmt.Sprint(Fixed)},
 			{"weight without a calibration", fmt.Sprint(halfWeight)},
@@ -59,30 +46,5 @@ func tables() []string {
 
 func TestDocumentHasTheTables(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-
-	for _, want := range tables() {
-		head, _, _ := strings.Cut(want, "\n")
-		at := strings.Index(text, head+"\n")
-		if at < 0 {
-			t.Errorf("docs/triage.md has no table %q", head)
-			continue
-		}
-		length := strings.Index(text[at:]+"\n\n", "\n\n") + 1
-		got := text[at:min(at+length, len(text))]
-		if *update {
-			text = text[:at] + want + text[at+len(got):]
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/triage.md differs from the code; go test -update rewrites it (-want +got):\n%s", diff)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	documenttest.Has(t, *update, tables()...)
 }

@@ -3,29 +3,15 @@ package decide
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/documenttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/triage.md")
-
-const document = "../../../docs/triage.md"
-
-// table returns a table in Markdown.
-func table(head string, rows [][]string) string {
-	var b strings.Builder
-	b.WriteString(head + "\n|" + strings.Repeat(" --- |", strings.Count(head, "|")-1) + "\n")
-	for _, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-	}
-	return b.String()
-}
 
 // tables returns every table of the document, in the order in which they stand
 // there.
@@ -67,12 +53,12 @@ func tables() []string {
 		vetoRows = append(vetoRows, []string{"`" + row.name + "`", row.because})
 	}
 	return []string{
-		table("| level | name | reading | writing | sending |", levelRows),
-		table("| action | proposed from | left to policy from | moves the message |", actionRows),
-		table("| order | cohort | matches if | level |", cohortRows),
-		table(head, actTable),
-		table("| lowers | because |", loweringRows),
-		table("| veto | because |", vetoRows),
+		documenttest.Table("| level | name | reading | writing | sending |", levelRows),
+		documenttest.Table("| action | proposed from | left to policy from | moves the message |", actionRows),
+		documenttest.Table("| order | cohort | matches if | level |", cohortRows),
+		documenttest.Table(head, actTable),
+		documenttest.Table("| lowers | because |", loweringRows),
+		documenttest.Table("| veto | because |", vetoRows),
 	}
 }
 
@@ -101,32 +87,7 @@ func (r actRow) words() string {
 
 func TestDocumentHasTheTables(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
-
-	for _, want := range tables() {
-		head, _, _ := strings.Cut(want, "\n")
-		at := strings.Index(text, head+"\n")
-		if at < 0 {
-			t.Errorf("docs/triage.md has no table %q", head)
-			continue
-		}
-		length := strings.Index(text[at:]+"\n\n", "\n\n") + 1
-		got := text[at:min(at+length, len(text))]
-		if *update {
-			text = text[:at] + want + text[at+len(got):]
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/triage.md differs from the code; go test -update rewrites it (-want +got):\n%s", diff)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	documenttest.Has(t, *update, tables()...)
 }
 
 func TestTablesAreWhole(t *testing.T) {

@@ -63,7 +63,7 @@ func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
 				models = restarted(t, fake.Models())
 			}
 			f.deliver("", newsletter("n@x").raw())
-			f.deliver("", letter("l@x").raw())
+			f.deliver("", personal("l@x").raw())
 
 			f.onceWith(models)
 
@@ -102,7 +102,7 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 	}
 	f, models := asking(t, config)
 	second.Fail(modeltest.Loading)
-	f.deliver("", letter("l@x").raw())
+	f.deliver("", personal("l@x").raw())
 
 	f.onceWith(models)
 
@@ -140,7 +140,7 @@ func TestMailIsDecidedOnceWhateverServersDo(t *testing.T) {
 				if random.IntN(4) == 0 {
 					f.deliver("", newsletter(fmt.Sprintf("n%d@x", delivered)).raw())
 				} else {
-					f.deliver("", letter(fmt.Sprintf("l%d@x", delivered)).raw())
+					f.deliver("", personal(fmt.Sprintf("l%d@x", delivered)).raw())
 				}
 			}
 			fake.FailNext(random.IntN(5), faults[random.IntN(len(faults))])
@@ -170,7 +170,7 @@ func TestNewMailComesBeforeQuestions(t *testing.T) {
 	f, models := asking(t, fake.Models())
 	const backlog = 5
 	for i := range backlog {
-		f.deliver("", letter(fmt.Sprintf("l%d@x", i)).raw())
+		f.deliver("", personal(fmt.Sprintf("l%d@x", i)).raw())
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -183,7 +183,7 @@ func TestNewMailComesBeforeQuestions(t *testing.T) {
 		}
 	}
 
-	f.deliver("", letter("new@x").raw())
+	f.deliver("", personal("new@x").raw())
 
 	f.until("SELECT EXISTS (SELECT FROM triage_messages WHERE header_id = 'new@x')")
 	f.until("SELECT count(1) = $1 FROM triage_decisions WHERE degraded LIKE '%late%' AND NOT withheld", backlog)
@@ -204,7 +204,7 @@ func TestAServerThatComesBackIsAskedWithoutNewMail(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())
-	f.deliver("", letter("l@x").raw())
+	f.deliver("", personal("l@x").raw())
 	fake.Fail(modeltest.Loading)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -227,9 +227,9 @@ func TestTwoProcessesAskOnce(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())
-	const letters = 20
-	for i := range letters {
-		f.deliver("", letter(fmt.Sprintf("l%d@x", i)).raw())
+	const messages = 20
+	for i := range messages {
+		f.deliver("", personal(fmt.Sprintf("l%d@x", i)).raw())
 	}
 	var all sync.WaitGroup
 	for _, process := range []func(*engine.Config){models, restarted(t, fake.Models())} {
@@ -242,7 +242,7 @@ func TestTwoProcessesAskOnce(t *testing.T) {
 	}
 	all.Wait()
 
-	f.settled(letters)
+	f.settled(messages)
 	asked := map[string]int{}
 	for _, r := range fake.Requests() {
 		asked[r.System+r.User]++

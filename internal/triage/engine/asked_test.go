@@ -36,8 +36,8 @@ func restarted(t *testing.T, c llm.Config) func(*engine.Config) {
 	return func(c *engine.Config) { c.Models = models }
 }
 
-// letter is mail of a person, whose need of attention nothing proves.
-func letter(id string) testMail {
+// personal is mail of a person, whose need of attention nothing proves.
+func personal(id string) testMail {
 	return testMail{id: id, from: "Eve <eve@elsewhere.example>", to: owner, subject: "About the fence " + id, body: "Somebody should look at the fence " + id + " some day."}
 }
 
@@ -52,9 +52,9 @@ func TestWhatIsLeftOpenIsAskedAndDecidedWithTheAnswers(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})
 	f, models := asking(t, fake.Models())
-	const letters = 10
-	for i := range letters {
-		f.deliver("", letter(fmt.Sprintf("l%d@x", i)).raw())
+	const messages = 10
+	for i := range messages {
+		f.deliver("", personal(fmt.Sprintf("l%d@x", i)).raw())
 	}
 
 	f.onceWith(models)
@@ -65,8 +65,8 @@ func TestWhatIsLeftOpenIsAskedAndDecidedWithTheAnswers(t *testing.T) {
 		what, query string
 		want        int
 	}{
-		{"decisions", "SELECT count(1) FROM triage_decisions", letters},
-		{"decisions that rest on a model", "SELECT count(1) FROM triage_decisions WHERE tier IN ('t1', 't2a', 't2b') AND model = 'test-model' AND prompt <> '' AND reason = 'asked'", letters},
+		{"decisions", "SELECT count(1) FROM triage_decisions", messages},
+		{"decisions that rest on a model", "SELECT count(1) FROM triage_decisions WHERE tier IN ('t1', 't2a', 't2b') AND model = 'test-model' AND prompt <> '' AND reason = 'asked'", messages},
 		{"messages that wait", "SELECT count(1) FROM triage_decisions WHERE wanted_at IS NOT NULL OR withheld OR wanted <> '{}' OR degraded <> ''", 0},
 		{"decisions without a trace of an answer", `SELECT count(1) FROM triage_decisions WHERE NOT decision -> 'trace' @> '[{"rule": "t1"}]'`, 0},
 		{"readings of models", "SELECT count(1) FROM triage_runs WHERE kind = 'asked' AND ended_at IS NOT NULL AND error IS NULL", 1},
@@ -91,8 +91,8 @@ func TestWithoutAServerMailIsDecidedAndAskedAboutWhenItIsBack(t *testing.T) {
 	f.known()
 	fake.Fail(modeltest.Dropped)
 	f.deliver("", newsletter("n@x").raw())
-	touched := f.deliver("", letter("touched@x").raw())
-	f.deliver("", letter("l@x").raw())
+	touched := f.deliver("", personal("touched@x").raw())
+	f.deliver("", personal("l@x").raw())
 
 	f.onceWith(models)
 

@@ -185,9 +185,9 @@ func TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone(t *testing.T) {
 		return modeltest.First(r)
 	}})
 	f, models := asking(t, fake.Models())
-	const letters = 60
-	for i := range letters {
-		f.deliver("", letter(fmt.Sprintf("l%d@x", i)).raw())
+	const messages = 60
+	for i := range messages {
+		f.deliver("", personal(fmt.Sprintf("l%d@x", i)).raw())
 	}
 	kill := func(while func(ended chan struct{})) {
 		t.Helper()
@@ -201,7 +201,7 @@ func TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone(t *testing.T) {
 	}
 
 	kill(func(ended chan struct{}) {
-		f.while(ended, "SELECT count(1) < $1 FROM triage_decisions", letters)
+		f.while(ended, "SELECT count(1) < $1 FROM triage_decisions", messages)
 		for asked.Load() < 6 {
 			if err := t.Context().Err(); err != nil {
 				t.Fatal(err)
@@ -217,7 +217,7 @@ func TestAProcessThatIsKilledWhileItAsksLosesQuestionsAlone(t *testing.T) {
 	})
 	f.onceWith(models)
 
-	f.settled(letters)
+	f.settled(messages)
 	if n := one[int](f, "SELECT count(1) FROM triage_decisions WHERE tier = 'embedded'"); n != 0 {
 		t.Errorf("about %d messages nothing was asked", n)
 	}
