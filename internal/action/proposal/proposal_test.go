@@ -515,7 +515,8 @@ func TestAFullLoginIsRefusedByWhatTheWorkerCounted(t *testing.T) {
 	f := newFixture(t)
 	f.exec("UPDATE db_logins SET waiting_max = 100000, waiting = 100000, counted_at = clock_timestamp() WHERE login_id = $1", f.app.id)
 	propose := func() error {
-		_, err := f.app.Exec(t.Context(), "SELECT countersign.propose($1::jsonb)", note)
+		// Now and then propose counts by itself, by chance: not with this seed.
+		_, err := f.app.Exec(t.Context(), "SELECT countersign.propose($1::jsonb) FROM (SELECT setseed(0.5)) s", note)
 		return err
 	}
 	if err := propose(); code(err) != "53400" {
