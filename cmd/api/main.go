@@ -106,7 +106,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
+	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}

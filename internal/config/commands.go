@@ -73,6 +73,8 @@ type API struct {
 	// TokenStreams and TokenWaits bound what one token has open at once.
 	TokenStreams, TokenWaits int
 	TrustedProxies           []netip.Prefix
+	// IssuerNetworks may have issuers of logins, besides the public internet.
+	IssuerNetworks []netip.Prefix
 	// Linger is for how long requests are answered after SIGTERM.
 	Linger time.Duration
 }
@@ -114,6 +116,8 @@ func (c *API) variables() []variable {
 			about: "requests and calls of one token that wait for an action to end at once, 1 to 100000; a tenant has five times as many"},
 		{name: prefix + "TRUSTED_PROXIES", parse: networks(&c.TrustedProxies),
 			about: "addresses and networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed"},
+		{name: prefix + "ISSUER_NETWORKS", parse: networks(&c.IssuerNetworks),
+			about: "addresses and networks, such as 10.1.0.0/16, where issuers of logins may be besides the public internet"},
 		{name: prefix + "LINGER", standard: "5s", parse: duration(&c.Linger, 0, 5*time.Minute),
 			about: "how long requests are answered after SIGTERM, with /readyz at 503, up to 5m; at least as long as load balancers take to notice"},
 	})

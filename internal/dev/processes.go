@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -93,7 +94,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: e.pool, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, MailCipher: e.mails, PublicURL: e.url, Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
+		Vault: e.vault, MailCipher: e.mails, PublicURL: e.url, IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
 	if err != nil {
 		return "", err

@@ -29,7 +29,7 @@ var ErrForbidden = errors.New("the address is not allowed")
 // connected to with another. The zero Guard allows the public internet.
 type Guard struct {
 	// Networks are allowed besides the public internet. Link-local addresses
-	// and the metadata addresses of clouds stay forbidden all the same.
+	// and the metadata addresses of clouds stay forbidden, in every form of IPv6.
 	Networks []netip.Prefix
 	// LoopbackOnly forbids everything but loopback addresses that Networks
 	// allows. It is for connections without TLS.
@@ -61,10 +61,59 @@ func Private() []netip.Prefix {
 func forbidden() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"),
-		netip.MustParsePrefix("fe80::/10"),
-		netip.MustParsePrefix("fd00:ec2::254/128"),
 		netip.MustParsePrefix("100.100.100.200/32"),
 		netip.MustParsePrefix("168.63.129.16/32"),
+		netip.MustParsePrefix("192.0.0.192/32"),
+		netip.MustParsePrefix("fe80::/10"),
+		netip.MustParsePrefix("fd00:ec2::/32"),       // Amazon
+		netip.MustParsePrefix("fd20:ce::/64"),        // Google
+		netip.MustParsePrefix("fd00:c1::/64"),        // Oracle
+		netip.MustParsePrefix("fd00:42::/64"),        // Scaleway
+		netip.MustParsePrefix("fd00:a9fe:a9fe::/48"), // Linode
+	}
+}
+
+// isForbidden reports whether no configuration allows an address: it is one of
+// forbidden, or an IPv6 address that translates or tunnels to one.
+func isForbidden(addr netip.Addr) bool {
+	in := func(addr netip.Addr) bool {
+		return slices.ContainsFunc(forbidden(), func(p netip.Prefix) bool { return p.Contains(addr) })
+	}
+	return in(addr) || slices.ContainsFunc(embedded(addr), in)
+}
+
+// embedded returns the IPv4 addresses that an IPv6 address may stand for, by the
+// prefixes that are set aside for translation and tunnels. The translation prefix
+// 64:ff9b:1::/48 may be divided in any way of RFC 6052. A network may also translate
+// from a prefix of its own, so that an address of any prefix stands for the
+// metadata address that it ends in.
+func embedded(addr netip.Addr) []netip.Addr {
+	if !addr.Is6() {
+		return nil
+	}
+	b := addr.As16()
+	at := func(w, x, y, z int) netip.Addr { return netip.AddrFrom4([4]byte{b[w], b[x], b[y], b[z]}) }
+	last := at(12, 13, 14, 15)
+	switch {
+	case netip.MustParsePrefix("::/64").Contains(addr), netip.MustParsePrefix("64:ff9b::/96").Contains(addr),
+		b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // ISATAP
+		return []netip.Addr{last}
+	case netip.MustParsePrefix("64:ff9b:1::/48").Contains(addr):
+		return []netip.Addr{at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), last}
+	case netip.MustParsePrefix("2002::/16").Contains(addr):
+		return []netip.Addr{at(2, 3, 4, 5)}
+	case netip.MustParsePrefix("2001::/32").Contains(addr): // Teredo: the server, and the client inverted
+		return []netip.Addr{at(4, 5, 6, 7), netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})}
+	case slices.Contains(metadata(), last.String()):
+		return []netip.Addr{last}
+	}
+	return nil
+}
+
+// metadata returns the IPv4 addresses at which clouds serve credentials.
+func metadata() []string {
+	return []string{
+		"169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.0.23", "100.100.100.200", "168.63.129.16", "192.0.0.192",
 	}
 }
 
@@ -106,7 +155,7 @@ func (g Guard) Permits(addr netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
 	addr = addr.Unmap().WithZone("")
 	switch {
-	case g.LoopbackOnly && !addr.IsLoopback() || slices.ContainsFunc(forbidden(), contains):
+	case g.LoopbackOnly && !addr.IsLoopback() || isForbidden(addr):
 		return false
 	case slices.ContainsFunc(g.Networks, contains):
 		return true

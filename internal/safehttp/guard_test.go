@@ -60,6 +60,49 @@ func TestGuardPermits(t *testing.T) {
 	}
 }
 
+// TestMetadataAddressesNeverPass whatever networks are allowed, in all forms in
+// which an IPv6 address stands for an IPv4 address.
+func TestMetadataAddressesNeverPass(t *testing.T) {
+	t.Parallel()
+	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	guards := map[string]safehttp.Guard{
+		"everything": {Networks: everything}, "everything, of own networks": {Networks: everything, NetworksOnly: true}, "private": {Networks: safehttp.Private()},
+	}
+	never := []string{
+		"169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fe80::a9fe:a9fe",
+		"fd00:ec2::254", "fd00:ec2::23", "fd00:ec2::123", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42", "fd00:a9fe:a9fe::1",
+	}
+	for _, v4 := range []string{"a9fe:a9fe", "a9fe:aa02", "6464:64c8", "a83f:8110", "c000:00c0"} {
+		hi, lo, _ := strings.Cut(v4, ":")
+		never = append(never,
+			"::ffff:"+v4, "::"+v4, "::ffff:0:"+v4, "64:ff9b::"+v4, "64:ff9b:1::"+v4, "64:ff9b:1:abcd::"+v4,
+			"64:ff9b:1:"+hi+":"+lo[:2]+":"+lo[2:]+"00::",                   // a prefix of 48 bits, with byte 8 empty
+			"64:ff9b:1:ab"+hi[:2]+":00"+hi[2:]+":"+lo+"::",                 // 56 bits
+			"64:ff9b:1:abcd:00"+hi[:2]+":"+hi[2:]+lo[:2]+":"+lo[2:]+"00::", // 64 bits
+			"2002:"+v4+"::1", "2001:0:"+v4+"::", "2606:4700::5efe:"+v4, "2606:4700::200:5efe:"+v4, // 6to4, Teredo's server, ISATAP
+			"fd12:3456::"+v4, "2606:4700::"+v4, // a network's own prefix of translation
+		)
+		a := netip.MustParseAddr("::" + v4).As16()
+		for i := 12; i < 16; i++ {
+			a[i] = ^a[i]
+		}
+		copy(a[:], []byte{0x20, 0x01, 0, 0, 1, 1, 1, 1})
+		never = append(never, netip.AddrFrom16(a).String()) // Teredo's client
+	}
+	for _, text := range never {
+		for name, g := range guards {
+			if g.Permits(netip.MustParseAddr(text)) {
+				t.Errorf("%s: Permits(%s) = true, want false", name, text)
+			}
+		}
+	}
+	for _, text := range []string{"fd12:3456::1", "fd20:cf::254", "fd00:ec3::23", "64:ff9b::5db8:d822", "2002:5db8:d822::1", "2606:4700::1111", "192.0.0.8"} {
+		if !guards["everything"].Permits(netip.MustParseAddr(text)) {
+			t.Errorf("Permits(%s) = false where everything is allowed, want true", text)
+		}
+	}
+}
+
 func TestLoopbackOnly(t *testing.T) {
 	t.Parallel()
 	local := safehttp.Guard{Networks: append(safehttp.Loopback(), safehttp.Private()...), LoopbackOnly: true}

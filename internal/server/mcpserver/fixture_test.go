@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -127,7 +128,7 @@ func newFixtureOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *fixtu
 	})
 	proposals := intake.New(db, cache, intake.Config{Wake: pipeline.Poll})
 	h.approvals = approval.New(db, cache, approval.Config{Wake: pipeline.Poll})
-	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: proposals, Approval: h.approvals}, rest.Config{Log: log, Poll: 10 * time.Millisecond})
+	server, err := rest.New(rest.Core{DB: db, Catalog: cache, Intake: proposals, Approval: h.approvals}, rest.Config{IssuerNetworks: safehttp.Loopback(), Log: log, Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

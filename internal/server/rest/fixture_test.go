@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -85,6 +86,7 @@ func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.api.ServeHTTP(w, r) }))
+	cfg.IssuerNetworks = safehttp.Loopback()
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = "http://" + server.Listener.Addr().String()
 	}

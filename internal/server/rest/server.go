@@ -74,6 +74,8 @@ type Config struct {
 	// TrustedProxies are the proxies whose headers about a client's address
 	// count.
 	TrustedProxies []netip.Prefix
+	// IssuerNetworks may have issuers of logins, besides the public internet.
+	IssuerNetworks []netip.Prefix
 	// Heartbeat is how often a stream of events that is silent sends something;
 	// zero means 15 s.
 	Heartbeat time.Duration
@@ -149,7 +151,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
-		Auth: identity.NewAuthenticator(core.DB), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
+		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
 		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -59,10 +60,11 @@ type remembered struct {
 	until time.Time
 }
 
-// NewAuthenticator returns an Authenticator that remembers nobody yet.
-func NewAuthenticator(db postgres.Begins) *Authenticator {
+// NewAuthenticator returns an Authenticator that remembers nobody yet. Issuers are
+// asked on the public internet and in some networks.
+func NewAuthenticator(db postgres.Begins, issuerNetworks ...netip.Prefix) *Authenticator {
 	return &Authenticator{
-		db: db, issuers: newIssuers(), known: make(map[shown]remembered), used: make(map[uuid.UUID]time.Time),
+		db: db, issuers: newIssuers(issuerNetworks), known: make(map[shown]remembered), used: make(map[uuid.UUID]time.Time),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
@@ -35,6 +37,11 @@ type claims = identitytest.Claims
 
 // audience is whom the tests' tokens are for.
 const audience = "countersign"
+
+// newAuthenticator returns an Authenticator that asks issuers on this machine.
+func newAuthenticator(db postgres.Begins) *identity.Authenticator {
+	return identity.NewAuthenticator(db, safehttp.Loopback()...)
+}
 
 // inTenant does something in a transaction of a tenant's scope.
 func inTenant(t *testing.T, db postgres.Begins, tenant envelope.TenantID, do func(tx pgx.Tx) error) {
@@ -94,7 +101,7 @@ func TestSignedTokenMakesAPerson(t *testing.T) {
 		"name": "Ana\u202e Lima\n", "email": "ana@ACME.com", "email_verified": true, "realm_access": claims{"roles": []string{"ops", "root", "else"}},
 	})
 
-	got, err := identity.NewAuthenticator(db).Authenticate(t.Context(), token, at)
+	got, err := newAuthenticator(db).Authenticate(t.Context(), token, at)
 
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +191,7 @@ func TestSignedTokensThatAreRefused(t *testing.T) {
 		"too long":                  signed(claims{"name": strings.Repeat("a", 17<<10)}, nil),
 		"with a blank before":       " " + good,
 	} {
-		_, err := identity.NewAuthenticator(db).Authenticate(t.Context(), token, at)
+		_, err := newAuthenticator(db).Authenticate(t.Context(), token, at)
 		if !errors.Is(err, identity.ErrToken) {
 			t.Errorf("%s: error = %v, want ErrToken", name, err)
 		}
@@ -205,7 +212,7 @@ func TestSignedTokensThatAreRefused(t *testing.T) {
 		"without a key's name":  identitytest.Sign(t, identitytest.Key{Private: key.Private}, issuer.Claims(audience, at, nil), nil),
 		"a time with fractions": signed(claims{"exp": float64(at.UnixMilli())/1000 + 60.5}, nil),
 	} {
-		if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), token, at); err != nil {
+		if _, err := newAuthenticator(db).Authenticate(t.Context(), token, at); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -246,7 +253,7 @@ func TestPeopleWhoMayDoNothingAreDenied(t *testing.T) {
 		"our word for a role":  {"role": "owner", "email": "a@acme.com", "email_verified": true},
 	} {
 		changed["sub"] = name
-		_, err := identity.NewAuthenticator(db).Authenticate(t.Context(), issuer.Token(audience, at, changed), at)
+		_, err := newAuthenticator(db).Authenticate(t.Context(), issuer.Token(audience, at, changed), at)
 		if !errors.Is(err, fault.Denied) {
 			t.Errorf("%s: error = %v, want fault.Denied", name, err)
 		}
@@ -263,7 +270,7 @@ func TestTheSameSubjectOfAnotherIssuerIsAnotherPerson(t *testing.T) {
 	tenant, one, two := tenantOf(t, db), identitytest.New(t), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{ID: "one", Issuer: one.URL(), DefaultRole: identity.RoleOperator})
 	trust(t, db, tenant, identity.Provider{ID: "two", Issuer: two.URL(), DefaultRole: identity.RoleViewer})
-	auth := identity.NewAuthenticator(db)
+	auth := newAuthenticator(db)
 	same := claims{"sub": "ana", "email": "ana@acme.com", "email_verified": true}
 
 	first, err := auth.Authenticate(t.Context(), one.Token(audience, at, same), at)
@@ -295,10 +302,10 @@ func TestIssuerAndAudienceBelongToOneTenant(t *testing.T) {
 	trust(t, db, two, identity.Provider{Issuer: issuer.URL(), Audience: "two", DefaultRole: identity.RoleViewer})
 
 	both := issuer.Token("", at, claims{"aud": []string{audience, "two"}, "azp": audience})
-	if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), both, at); !errors.Is(err, identity.ErrToken) {
+	if _, err := newAuthenticator(db).Authenticate(t.Context(), both, at); !errors.Is(err, identity.ErrToken) {
 		t.Errorf("a token for two tenants = %v, want ErrToken", err)
 	}
-	who, err := identity.NewAuthenticator(db).Authenticate(t.Context(), issuer.Token("two", at, nil), at)
+	who, err := newAuthenticator(db).Authenticate(t.Context(), issuer.Token("two", at, nil), at)
 	if err != nil || who.Tenant != two {
 		t.Errorf("a token for the second tenant is of %s (%v), want %s", who.Tenant, err, two)
 	}
@@ -309,7 +316,7 @@ func TestKeysAreAskedForAgainButNotForEveryToken(t *testing.T) {
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{Issuer: issuer.URL(), DefaultRole: identity.RoleViewer})
-	auth := identity.NewAuthenticator(db)
+	auth := newAuthenticator(db)
 	if _, err := auth.Authenticate(t.Context(), issuer.Token(audience, at, nil), at); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +350,7 @@ func TestIssuerThatDoesNotAnswer(t *testing.T) {
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{Issuer: issuer.URL(), DefaultRole: identity.RoleViewer})
 	own := issue(t, db, tenant, identity.Grant{Name: "a", Role: identity.RoleAgent}, at).Token.Text()
-	auth := identity.NewAuthenticator(db)
+	auth := newAuthenticator(db)
 	token := func(at time.Time) string {
 		return issuer.Token(audience, at, claims{"exp": at.Add(3 * time.Hour).Unix()})
 	}
@@ -374,7 +381,7 @@ func TestDisabledPersonIsRefusedEverywhere(t *testing.T) {
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{Issuer: issuer.URL(), DefaultRole: identity.RoleOperator})
-	auth := identity.NewAuthenticator(db)
+	auth := newAuthenticator(db)
 	token := issuer.Token(audience, at, nil)
 	who, err := auth.Authenticate(t.Context(), token, at)
 	if err != nil {
@@ -417,7 +424,7 @@ func TestRoleFollowsTheIssuerUnlessSetByHand(t *testing.T) {
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
 	trust(t, db, tenant, identity.Provider{Issuer: issuer.URL(), RoleClaim: "role", Roles: map[string]identity.Role{"admin": identity.RoleAdmin, "view": identity.RoleViewer}})
-	auth := identity.NewAuthenticator(db)
+	auth := newAuthenticator(db)
 	login := func(role any) (identity.Principal, error) {
 		return auth.Authenticate(t.Context(), issuer.Token(audience, at, claims{"role": role, "jti": uuid.NewString()}), at)
 	}
@@ -430,13 +437,13 @@ func TestRoleFollowsTheIssuerUnlessSetByHand(t *testing.T) {
 	if lesser, err := login("view"); err != nil || lesser.Role != identity.RoleViewer || lesser.Operator != who.Operator {
 		t.Errorf("after the issuer took the role down: %+v, %v", lesser, err)
 	}
-	if got, err := identity.NewAuthenticator(db).Authenticate(t.Context(), own, at); err != nil || got.Role != identity.RoleViewer {
+	if got, err := newAuthenticator(db).Authenticate(t.Context(), own, at); err != nil || got.Role != identity.RoleViewer {
 		t.Errorf("the admin's token of a viewer has the role %q (%v), want viewer", got.Role, err)
 	}
 	if _, err := login(nil); !errors.Is(err, fault.Denied) {
 		t.Errorf("without a role = %v, want fault.Denied", err)
 	}
-	if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), own, at); !errors.Is(err, identity.ErrToken) {
+	if _, err := newAuthenticator(db).Authenticate(t.Context(), own, at); !errors.Is(err, identity.ErrToken) {
 		t.Errorf("the token of somebody without a role = %v, want ErrToken", err)
 	}
 	inTenant(t, db, tenant, func(tx pgx.Tx) error {
@@ -475,7 +482,7 @@ func TestSlackUserDoesNotRiseWithThePerson(t *testing.T) {
 		role string
 		want error
 	}{{"op", nil}, {"op", nil}, {"owner", fault.NotFound}} {
-		if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), issuer.Token(audience, at, claims{"sub": "boss", "role": step.role}), at); err != nil {
+		if _, err := newAuthenticator(db).Authenticate(t.Context(), issuer.Token(audience, at, claims{"sub": "boss", "role": step.role}), at); err != nil {
 			t.Fatal(err)
 		}
 		if err := bySlack(); !errors.Is(err, step.want) {
@@ -493,7 +500,7 @@ func TestFirstLoginsAtOnceMakeOnePerson(t *testing.T) {
 	for range 8 {
 		token := issuer.Token(audience, at, claims{"jti": uuid.NewString()})
 		wg.Go(func() {
-			if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), token, at); err != nil {
+			if _, err := newAuthenticator(db).Authenticate(t.Context(), token, at); err != nil {
 				t.Error(err)
 			}
 		})
@@ -640,7 +647,7 @@ func TestIssuersThatMisbehave(t *testing.T) {
 		trust(t, db, tenant, identity.Provider{Issuer: base, DefaultRole: identity.RoleViewer})
 		token := identitytest.Sign(t, key, claims{"iss": base, "aud": audience, "sub": "a", "exp": at.Add(time.Minute).Unix()}, nil)
 
-		if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), token, at); !errors.Is(err, fault.Busy) {
+		if _, err := newAuthenticator(db).Authenticate(t.Context(), token, at); !errors.Is(err, fault.Busy) {
 			t.Errorf("an issuer %s = %v, want fault.Busy", name, err)
 		}
 		server.Close()
@@ -648,5 +655,34 @@ func TestIssuersThatMisbehave(t *testing.T) {
 
 	if led != 0 {
 		t.Errorf("an issuer led elsewhere %d times", led)
+	}
+}
+
+// TestIssuersOfOtherNetworksTakeASetting of the deployment: no tenant has the API ask
+// addresses of this machine or of its network, be it for the document or for keys.
+func TestIssuersOfOtherNetworksTakeASetting(t *testing.T) {
+	t.Parallel()
+	db, at := dbtest.Tx(t), now()
+	tenant, key := tenantOf(t, db), identitytest.NewKey(t, "k")
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(server.Close)
+	trust(t, db, tenant, identity.Provider{Issuer: server.URL, DefaultRole: identity.RoleViewer, WebClientID: "web"})
+	token := identitytest.Sign(t, key, claims{"iss": server.URL, "aud": audience, "sub": "a", "exp": at.Add(time.Minute).Unix()}, nil)
+	for name, allowed := range map[string][]netip.Prefix{
+		"none": nil, "another": {netip.MustParsePrefix("10.0.0.0/8")}, "its own": safehttp.Loopback(),
+	} {
+		before := asked
+		auth := identity.NewAuthenticator(db, allowed...)
+
+		_, err := auth.Authenticate(t.Context(), token, at)
+		_, _, loginErr := auth.BeginLogin(t.Context(), tenant, "p", identity.WebClient{}, at.Add(time.Hour))
+
+		if !errors.Is(err, fault.Busy) || !errors.Is(loginErr, fault.Busy) {
+			t.Errorf("network %s: %v and %v, want fault.Busy", name, err, loginErr)
+		}
+		if got, want := asked > before, name == "its own"; got != want {
+			t.Errorf("network %s: issuer asked = %t, want %t", name, got, want)
+		}
 	}
 }

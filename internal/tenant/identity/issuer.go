@@ -45,7 +45,7 @@ const (
 // issuers asks issuers for their keys, and remembers them. It is safe for
 // concurrent use.
 type issuers struct {
-	near, far *http.Client
+	client *http.Client
 
 	mu    sync.Mutex
 	known map[string]*issuer
@@ -66,19 +66,12 @@ type said struct {
 	endpoint oauth2.Endpoint
 }
 
-// newIssuers returns issuers of whom nothing is known.
-func newIssuers() *issuers {
-	return &issuers{
-		near:  newClient(safehttp.Loopback()),
-		far:   newClient(safehttp.Private()),
-		known: make(map[string]*issuer),
-	}
-}
-
-// newClient returns a client for issuers: it follows no redirect, uses no
-// proxy, and reads no long answer.
-func newClient(networks []netip.Prefix) *http.Client {
-	return safehttp.NewClient(safehttp.LimitBodies(safehttp.Guard{Networks: networks}.Transport(), maxAnswer), askFor)
+// newIssuers returns issuers of whom nothing is known, on the public internet and
+// in some networks. Their client follows no redirect, uses no proxy, and reads no
+// long answer.
+func newIssuers(networks []netip.Prefix) *issuers {
+	guarded := safehttp.LimitBodies(safehttp.Guard{Networks: networks}.Transport(), maxAnswer)
+	return &issuers{client: safehttp.NewClient(guarded, askFor), known: make(map[string]*issuer)}
 }
 
 // algorithms are those that a token may be signed with: with a private key
@@ -123,16 +116,23 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oauth2.Endpoint, error) {
 	is, got, asked := i.look(url)
 	age := now.Sub(got)
+	var cause error
 	if age >= freshFor && now.Sub(asked) >= askEvery {
-		if fresh, err := i.ask(ctx, url, now); err == nil {
+		fresh, err := i.ask(ctx, url, now)
+		if err == nil {
 			return fresh.endpoint, nil
 		}
+		cause = err
 	}
 	if age < usableFor {
 		return is.endpoint, nil
 	}
-	return oauth2.Endpoint{}, fault.Coded(wire.CodeIssuerUnavailable, fault.Busy, "the issuer does not answer; try again")
+	return oauth2.Endpoint{}, fault.WrapCoded(cause, wire.CodeIssuerUnavailable, fault.Busy, "the issuer does not answer; try again")
 }
+
+// errForbiddenIssuer is the error for an issuer in a network that the deployment
+// does not allow.
+var errForbiddenIssuer = errors.New("the issuer's address is not public; COUNTERSIGN_ISSUER_NETWORKS of the API can allow its network")
 
 // errSilent reports whether nobody can say whether a token is an issuer's.
 func errSilent(cause error) error {
@@ -155,6 +155,9 @@ func (i *issuers) ask(ctx context.Context, url string, now time.Time) (said, err
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
 		defer cancel()
 		fresh, err := i.fetch(ctx, url)
+		if errors.Is(err, safehttp.ErrForbidden) {
+			err = errForbiddenIssuer
+		}
 		i.keep(url, fresh, now, err == nil)
 		return fresh, err
 	})
@@ -184,18 +187,12 @@ func (i *issuers) keep(url string, fresh said, now time.Time, came bool) {
 	}
 }
 
-// client is the one that may go where an issuer is.
-func (i *issuers) client(issuer string) *http.Client {
-	if u, err := url.Parse(issuer); err == nil && safehttp.Local(u.Hostname()) {
-		return i.near
-	}
-	return i.far
-}
-
 // fetch asks an issuer where people log in and where its keys are, and for them.
 func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
-	client := i.client(issuer)
-	found, err := oidc.NewProvider(oidc.ClientContext(ctx, client), issuer)
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), issuer)
+	if errors.Is(err, safehttp.ErrForbidden) {
+		return said{}, fmt.Errorf("ask for the issuer's discovery document: %w", err)
+	}
 	if err != nil {
 		return said{}, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
 	}
@@ -206,7 +203,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 	if err := found.Claims(&more); err != nil {
 		return said{}, fmt.Errorf("read where the issuer's keys are: %w", err)
 	}
-	keys, err := fetchKeys(ctx, client, more.Keys)
+	keys, err := fetchKeys(ctx, i.client, more.Keys)
 	if err != nil {
 		return said{}, err
 	}

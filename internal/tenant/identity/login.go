@@ -132,7 +132,7 @@ func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer str
 	case issuer != "" && issuer != p.Issuer:
 		return who, "", errLogin(errors.New("another issuer answered than the one that was asked"))
 	}
-	got, err := flow.Exchange(oidc.ClientContext(ctx, a.issuers.client(p.Issuer)), code, oauth2.VerifierOption(in.Verifier))
+	got, err := flow.Exchange(oidc.ClientContext(ctx, a.issuers.client), code, oauth2.VerifierOption(in.Verifier))
 	if err != nil {
 		return who, "", errLogin(exchangeError(err))
 	}
