@@ -1,6 +1,7 @@
 package authenticate
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/emersion/go-msgauth/authres"
@@ -8,26 +9,34 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// believed returns what the trusted host wrote, if it wrote anything. The
-// topmost field with its name counts, above the first Received of a foreign
-// host: everything below is the sender's text.
+// believed returns the results of the trusted host, if it wrote any: those of
+// the fields with its name above the first Received of a foreign host, since
+// everything below is the sender's text. The topmost field alone may speak for
+// the sender, who may have written the others; each of them may speak against.
 func (c Config) believed(m *message.Message, from string) (Result, bool) {
 	if c.TrustedHost == "" {
 		return Result{}, false
 	}
+	var all []verdict
 	for _, f := range m.Fields {
-		switch {
-		case strings.EqualFold(f.Name, "Received") && c.foreign(parseReceived(f.Value).by):
-			return Result{}, false
-		case strings.EqualFold(f.Name, "Authentication-Results"):
-			text, policy := withoutComments(f.Value)
-			id, results, _ := authres.Parse(text)
-			if strings.EqualFold(id, c.TrustedHost) {
-				return fromResults(m, results, policy, from), true
-			}
+		if strings.EqualFold(f.Name, "Received") && c.foreign(parseReceived(f.Value).by) {
+			break
+		}
+		if !strings.EqualFold(f.Name, "Authentication-Results") {
+			continue
+		}
+		text, policy := withoutComments(f.Value)
+		if id, results, _ := authres.Parse(text); strings.EqualFold(id, c.TrustedHost) {
+			all = append(all, verdictOf(m, results, policy, from))
 		}
 	}
-	return Result{}, false
+	if len(all) == 0 {
+		return Result{}, false
+	}
+	for _, further := range all[1:] {
+		all[0].lower(further)
+	}
+	return all[0].result(), true
 }
 
 // foreign reports whether a host that received the message is not the owner's.
@@ -53,48 +62,101 @@ func (c Config) border(host string) bool {
 
 func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }
 
-// fromResults reads what the trusted host found.
-func fromResults(m *message.Message, results []authres.Result, policy, from string) Result {
-	r := Result{SPF: Unknown, DKIM: Unknown, DMARC: Unknown, ARC: Unknown, Source: FromHeader}
+// method is the result of one method: for whom it passed.
+type method struct {
+	// status is empty if the field has no result of the method.
+	status        Status
+	aligned, list bool
+}
+
+// verdict is one field of the trusted host.
+type verdict struct {
+	spf, dkim, dmarc, arc method
+	policy                string
+	unsubscribeSigned     bool
+}
+
+// worse returns the worse of two results: fail, then unknown, then pass. A
+// result that only the second has counts if it is a failure.
+func worse(a, b method) method {
+	switch {
+	case b.status == Fail:
+		return b
+	case a.status == "", b.status == "", a.status == Fail, b.status == Pass:
+		return a
+	}
+	return b
+}
+
+// lower takes over what a further field says against the sender.
+func (v *verdict) lower(further verdict) {
+	if further.dmarc.status == Fail && v.dmarc.status != Fail {
+		v.policy = further.policy
+	}
+	v.spf, v.dkim = worse(v.spf, further.spf), worse(v.dkim, further.dkim)
+	v.dmarc, v.arc = worse(v.dmarc, further.dmarc), worse(v.arc, further.arc)
+}
+
+func (v *verdict) result() Result {
+	known := func(m method) Status { return Status(cmp.Or(string(m.status), string(Unknown))) }
+	return Result{
+		SPF: known(v.spf), DKIM: known(v.dkim), DMARC: known(v.dmarc), ARC: known(v.arc), Policy: v.policy,
+		Aligned:           v.spf.aligned || v.dkim.aligned || v.dmarc.aligned,
+		ListAligned:       v.spf.list || v.dkim.list || v.dmarc.list,
+		UnsubscribeSigned: v.unsubscribeSigned && v.dkim.status == Pass,
+		Source:            FromHeader,
+	}
+}
+
+// verdictOf reads the results of a field.
+func verdictOf(m *message.Message, results []authres.Result, policy, from string) verdict {
+	var v verdict
+	// passed returns a result, and whom it stands for if it is a pass of a domain.
+	passed := func(value authres.ResultValue, domain string) method {
+		status := statusOf(value)
+		return method{status, status == Pass && aligned(domain, from, false), status == Pass && aligned(domain, listDomain(m), false)}
+	}
 	for _, one := range results {
 		switch one := one.(type) {
 		case *authres.SPFResult:
-			if r.SPF == Unknown {
-				r.SPF = statusOf(one.Value)
-				r.Aligned = r.Aligned || r.SPF == Pass && aligned(mailDomain(one.From), from, false)
-				r.ListAligned = r.ListAligned || r.SPF == Pass && aligned(mailDomain(one.From), listDomain(m), false)
-			}
+			v.spf = firstKnown(v.spf, passed(one.Value, mailDomain(one.From)))
 		case *authres.DKIMResult:
-			readDKIM(&r, m, one, from)
+			v.readDKIM(m, one, passed)
 		case *authres.DMARCResult:
-			named := strings.ToLower(mailDomain(one.From))
-			if r.DMARC == Unknown && from != "" && (named == "" || named == from) {
-				r.DMARC = statusOf(one.Value)
-				r.Aligned = r.Aligned || r.DMARC == Pass
-				r.Policy = policy
+			if named := strings.ToLower(mailDomain(one.From)); from != "" && (named == "" || named == from) {
+				v.dmarc = firstKnown(v.dmarc, passed(one.Value, from))
+				v.policy = policy
 			}
 		case *authres.ARCResult:
-			r.ARC = statusOf(one.Value)
+			v.arc.status = statusOf(one.Value)
 		}
 	}
-	return r
+	return v
+}
+
+// firstKnown returns the first of two results of one field that is known, or the
+// failure among them.
+func firstKnown(a, b method) method {
+	if a.status == "" || a.status == Unknown || b.status == Fail {
+		return b
+	}
+	return a
 }
 
 // readDKIM takes the result of one signature: one that passes for From's domain
 // counts before all others, and a failure before nothing.
-func readDKIM(r *Result, m *message.Message, one *authres.DKIMResult, from string) {
+func (v *verdict) readDKIM(m *message.Message, one *authres.DKIMResult, passed func(authres.ResultValue, string) method) {
 	domain := one.Domain
 	if domain == "" {
 		domain = mailDomain(one.Identifier)
 	}
-	status := statusOf(one.Value)
-	if status == Pass {
-		r.Aligned = r.Aligned || aligned(domain, from, false)
-		r.ListAligned = r.ListAligned || aligned(domain, listDomain(m), false)
-		r.UnsubscribeSigned = r.UnsubscribeSigned || unsubscribeSigned(m, signedKeys(m, domain))
+	signature := passed(one.Value, domain)
+	if signature.status == Pass {
+		v.unsubscribeSigned = v.unsubscribeSigned || unsubscribeSigned(m, signedKeys(m, domain))
 	}
-	if r.DKIM != Pass && status != Unknown {
-		r.DKIM = status
+	v.dkim.aligned, v.dkim.list = v.dkim.aligned || signature.aligned, v.dkim.list || signature.list
+	if v.dkim.status == "" || v.dkim.status != Pass && signature.status != Unknown {
+		v.dkim.status = signature.status
 	}
 }
 
