@@ -50,3 +50,14 @@ type Result struct {
 	UnsubscribeSigned bool
 	Source            Source
 }
+
+// Proven reports whether a domain that passed is that of From, and DMARC did not
+// fail.
+func (r Result) Proven() bool { return r.Aligned && r.DMARC != Fail }
+
+// Asked reports whether anything could be found out about who sent the message.
+// Without that, its header is all that is known.
+func (r Result) Asked() bool {
+	known := func(s Status) bool { return s == Pass || s == Fail }
+	return r.Source == FromHeader || r.Source == FromOwn || r.Aligned || r.ListAligned || known(r.SPF) || known(r.DKIM) || known(r.DMARC)
+}

@@ -32,7 +32,7 @@ func lowerings() []loweringRow {
 			return min(d.Allowed, L5)
 		}},
 		{"claimed", "the sender may be somebody else: no level above that of whom they claim to be", func(f Facts, d Decision) Level {
-			if claimsOwn(f) || failed(f) {
+			if claims(f) {
 				return min(d.Allowed, claimed(f))
 			}
 			return d.Allowed
@@ -43,8 +43,8 @@ func lowerings() []loweringRow {
 			}
 			return d.Allowed
 		}},
-		{"unproven", "above L2, authentication has to prove the sender, or a history that the owner confirmed to speak for them", atMost(L2, func(f Facts) bool { return !aligned(f) && !trusted(f) })},
 		{"built", "the account does not give the original of the message: nothing proves what is in it", atMost(L2, func(f Facts) bool { return f.Built })},
+		{"unproven", "above L2, authentication has to prove the sender", atMost(L2, func(f Facts) bool { return !aligned(f) })},
 		{"confidence", "the confidence is low: one level down", func(f Facts, d Decision) Level {
 			if d.Confidence < f.Settings.ConfidentFrom() {
 				return max(L0, d.Allowed-1)

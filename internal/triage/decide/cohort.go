@@ -3,7 +3,6 @@ package decide
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/signal"
@@ -63,7 +62,7 @@ type cohortRow struct {
 func cohorts() []cohortRow {
 	return []cohortRow{
 		{VIP, L2, "the sender is on the list of VIPs, or the owner answers most of their messages, and no authentication failed", isVIP},
-		{FirstContact, L1, "neither the sender nor the list was seen before, or the sender may be somebody else", isFirstContact},
+		{FirstContact, L1, "neither the sender nor the list was seen before, or neither is proven to be who they say", isFirstContact},
 		{Newsletters, L5, "it has List-Id or List-Unsubscribe, or its domain is on the list of newsletters, and it is of no social network", isNewsletter},
 		{Social, L5, "its domain is one of a social network", isSocial},
 		{Transactional, L4, "a machine sent it; or its words are those of a receipt, a delivery, an account notice or a code, and its owner never wrote to the sender", isTransactional},
@@ -91,21 +90,22 @@ const (
 )
 
 func isVIP(f Facts) bool {
-	replies := f.Sender.Received >= vipReceived && float64(f.Sender.Replied) >= vipReplyRate*float64(f.Sender.Received)
-	return (f.Sender.VIP || replies || listed(f.Headers.From, f.Settings.VIP)) && !failed(f)
+	sender, _ := counted(f)
+	replies := sender.Received >= vipReceived && float64(sender.Replied) >= vipReplyRate*float64(sender.Received)
+	return (sender.VIP || replies || named(f, f.Settings.VIP)) && !failed(f)
 }
 
 func isFirstContact(f Facts) bool {
-	return !f.Sender.Known() && !f.List.Known() || claimsOwn(f) || failed(f) && !f.List.Known()
+	sender, list := counted(f)
+	return !sender.Known() && !list.Known() || claimsOwn(f)
 }
 
 func isNewsletter(f Facts) bool {
-	list := f.Headers.ListUnsubscribe || has(f, signal.ListID) || listed(f.Headers.From, f.Settings.Newsletters)
-	return list && !isSocial(f)
+	return (f.Headers.ListUnsubscribe || has(f, signal.ListID) || named(f, f.Settings.Newsletters)) && !isSocial(f)
 }
 
 func isSocial(f Facts) bool {
-	return has(f, signal.Social) || listed(f.Headers.From, f.Settings.Social)
+	return has(f, signal.Social) && !unproven(f) || named(f, f.Settings.Social)
 }
 
 // isBulk reports whether a message is one of many alike, whoever sent it.
@@ -183,9 +183,28 @@ func claimsOwn(f Facts) bool {
 }
 
 // aligned reports whether authentication proves the one sender.
-func aligned(f Facts) bool {
-	a := f.Authentication
-	return len(f.Headers.From) == 1 && a.Aligned && a.DMARC != signal.AuthFail
+func aligned(f Facts) bool { return len(f.Headers.From) == 1 && f.Authentication.Proven() }
+
+// unproven reports whether something was found out about who sent the message,
+// and not that it is the sender whom it names.
+func unproven(f Facts) bool { return f.Authentication.Asked() && !f.Authentication.Proven() }
+
+// counted returns what counts for the message of what is known of its sender and
+// its list.
+func counted(f Facts) (sender, list signal.Sender) {
+	return signal.Counted(f.Authentication, f.Sender, f.List)
+}
+
+// claims reports whether the message may be of somebody else than it names:
+// nothing that is known counts for it and something would if it were proven, or
+// it names somebody whom the owner writes to, has on a list, or works with, and
+// that is not proven.
+func claims(f Facts) bool {
+	sender, list := counted(f)
+	stranger := !sender.Known() && !list.Known() && (f.Sender.Known() || f.List.Known())
+	dealt := sender != f.Sender && (f.Sender.Sent > 0 || f.Sender.Replied > 0 || f.Sender.VIP)
+	onList := unproven(f) && listed(f.Headers.From, slices.Concat(f.Settings.Newsletters, f.Settings.Social, f.Settings.VIP))
+	return stranger || dealt || onList || claimsOwn(f) || failed(f)
 }
 
 // failed reports whether authentication speaks against the sender: DMARC failed,
@@ -195,39 +214,13 @@ func failed(f Facts) bool {
 	return a.DMARC == signal.AuthFail || !a.Aligned && (a.SPF == signal.AuthFail || a.DKIM == signal.AuthFail)
 }
 
-// A sender or a list has a history after so many messages, the first and the last
-// of which are so far apart. Starting values.
-const (
-	historyReceived = 3
-	historySpan     = 7 * 24 * time.Hour
-)
-
-// trusted reports whether history speaks for the sender: they or the list wrote
-// over some time, the owner did something that says that this is right and never
-// anything that says the contrary, and no authentication failed. What a sender
-// does alone is no history: anybody can send two messages.
-func trusted(f Facts) bool {
-	return (hasHistory(f.Sender) || hasHistory(f.List)) && (vouched(f.Sender) || vouched(f.List) || isNamed(f)) &&
-		f.Sender.Corrected == 0 && f.List.Corrected == 0 && len(f.Headers.From) == 1 && !failed(f)
-}
-
-func hasHistory(s signal.Sender) bool {
-	return s.Received >= historyReceived && s.LastSeen.Sub(s.FirstSeen) >= historySpan
-}
-
-// vouched reports whether the owner wrote to a sender, or a person approved what
-// was proposed about their messages.
-func vouched(s signal.Sender) bool { return s.Sent > 0 || s.Replied > 0 || s.Accepted > 0 || s.VIP }
-
-// isNamed reports whether the owner put the sender on a list.
-func isNamed(f Facts) bool {
-	return listed(f.Headers.From, slices.Concat(f.Settings.Newsletters, f.Settings.Social, f.Settings.VIP))
-}
+// named reports whether the owner put the sender on a list.
+func named(f Facts, list []string) bool { return !unproven(f) && listed(f.Headers.From, list) }
 
 // claimed returns the lowest level of the cohorts that a message could be of if
 // its sender were who they say.
 func claimed(f Facts) Level {
-	f.Authentication = signal.Authentication{Aligned: true}
+	f.Authentication = signal.Authentication{Aligned: true, ListAligned: true}
 	lowest := L6
 	for _, row := range cohorts() {
 		if row.holds(f) {

@@ -3,7 +3,6 @@ package decide_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -327,32 +326,21 @@ func TestDecide(t *testing.T) {
 		}, result{decide.Newsletters, decide.Urgent, decide.L5, alone(decide.Label, decide.Flag)}},
 		"a newsletter of a stranger is a first contact": {newsletter(), func(f *decide.Facts) { f.Sender = signal.Sender{} },
 			result{decide.FirstContact, decide.Informational, decide.L1, nil}},
-		"a newsletter without authentication has history": {newsletter(), func(f *decide.Facts) {
+		"a newsletter without authentication waits for a person": {newsletter(), func(f *decide.Facts) {
 			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
-		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
-		"a list without authentication has history": {newsletter(), func(f *decide.Facts) {
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
+		"a list without authentication waits for a person": {newsletter(), func(f *decide.Facts) {
 			f.Authentication, f.List = signal.Authentication{}, approvedSender()
+		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
+		"a name on a list of the owner's is no proof": {newsletter(), func(f *decide.Facts) {
+			f.Authentication, f.Settings.Newsletters = signal.Authentication{DKIM: signal.AuthPass}, []string{"shop.example"}
+		}, result{decide.FirstContact, decide.Informational, decide.L1, nil}},
+		"a stranger with the id of a known list is a first contact": {newsletter(), func(f *decide.Facts) {
+			f.Sender, f.List = signal.Sender{}, approvedSender()
+		}, result{decide.FirstContact, decide.Informational, decide.L1, nil}},
+		"a stranger by a known list is of that list": {newsletter(), func(f *decide.Facts) {
+			f.Sender, f.List, f.Authentication.ListAligned = signal.Sender{}, approvedSender(), true
 		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
-		"a newsletter that its owner named has history": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender, f.Settings.Newsletters = signal.Authentication{}, approvedSender(), []string{"shop.example"}
-			f.Sender.Accepted = 0
-		}, result{decide.Newsletters, decide.Archived, decide.L5, alone(decide.Label, decide.Archive)}},
-		"two mails are no history": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
-			f.Sender.Received = 2
-		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
-		"many mails of a day are no history": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
-			f.Sender.Received, f.Sender.LastSeen = 500, f.Sender.FirstSeen.Add(24*time.Hour)
-		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
-		"mails that the owner did nothing about are no history": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
-			f.Sender.Received, f.Sender.Accepted = 500, 0
-		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
-		"a corrected sender without authentication is asked about": {newsletter(), func(f *decide.Facts) {
-			f.Authentication, f.Sender = signal.Authentication{}, approvedSender()
-			f.Sender.Corrected = 1
-		}, result{decide.Newsletters, decide.Archived, decide.L2, asked(decide.Label, decide.Archive)}},
 		"a colleague's request is a draft to approve": {colleague(), func(*decide.Facts) {},
 			result{decide.IntraOrg, decide.Actionable, decide.L2, asked(decide.Draft)}},
 		"a colleague without a pass is a first contact": {colleague(), func(f *decide.Facts) { f.Authentication.Aligned = false },

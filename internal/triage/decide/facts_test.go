@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
@@ -123,10 +124,16 @@ func drawFacts(t *rapid.T) decide.Facts {
 	return f
 }
 
+// drawAuthentication draws results as authenticate gives them: without a source
+// nothing is known.
 func drawAuthentication(t *rapid.T) signal.Authentication {
+	if rapid.IntRange(0, 3).Draw(t, "authentication") == 0 {
+		return signal.Authentication{SPF: signal.AuthUnknown, DKIM: signal.AuthUnknown, DMARC: signal.AuthUnknown, Source: authenticate.FromNone}
+	}
 	results := rapid.SampledFrom([]signal.Auth{signal.AuthPass, signal.AuthFail, signal.AuthUnknown})
 	return signal.Authentication{
 		SPF: results.Draw(t, "spf"), DKIM: results.Draw(t, "dkim"), DMARC: results.Draw(t, "dmarc"), Aligned: yes(t, "aligned"),
+		ListAligned: yes(t, "list aligned"), Source: authenticate.FromHeader,
 	}
 }
 

@@ -238,8 +238,10 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: t.ownerReplied,
 		Amends: t.amends, Earlier: earlier, Built: m.item.Built, Settings: c.account.Settings,
 	}
-	automated = decide.ByMachine(facts)
-	facts.FollowUp = c.threads.waits(t.id, m.item.Received, automated)
+	// A message that nothing proves answers nobody, as one of a machine does not.
+	a := m.authentication
+	automated = decide.ByMachine(facts) || a.Asked() && !a.Proven() && !a.ListAligned
+	facts.FollowUp = c.threads.waits(t.id, m.item.Received, !automated && t.answers)
 	asked := c.questions(row, facts, again)
 	d := cascade.Decide(facts, asked.replies)
 	d.Trace = append(d.Trace, asked.steps...)

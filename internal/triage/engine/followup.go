@@ -35,10 +35,10 @@ func (f followUps) ask(thread uuid.UUID, at time.Time) bool {
 }
 
 // waits reports whether the owner waits for an answer in a thread after a message
-// came in. A message of a machine answers nothing.
-func (f followUps) waits(thread uuid.UUID, at time.Time, automated bool) bool {
+// came in. Only one that a person wrote who takes part in the thread answers it.
+func (f followUps) waits(thread uuid.UUID, at time.Time, answers bool) bool {
 	asked, open := f.asked[thread]
-	if !automated {
+	if answers {
 		later(f.written, thread, at)
 		if open && at.After(asked) {
 			f.answered[thread] = at

@@ -42,7 +42,7 @@ func listed(those []string, addr string) bool {
 // received counts a message that came in.
 func (s *senders) received(row messageRow, t thread) {
 	counts := senderRow{Received: 1}
-	if t.ownerReplied {
+	if t.replied {
 		counts.Replied = 1
 	}
 	if row.Sender != "" {

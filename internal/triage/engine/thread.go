@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
 // threadAge is how far apart messages of one subject may be to be one thread.
@@ -37,11 +39,14 @@ type related struct {
 // thread is what a message belongs to.
 type thread struct {
 	id uuid.UUID
-	// replyToMine says that the message names one of the owner, and ownerReplied that
-	// the owner answered it.
-	replyToMine, ownerReplied bool
+	// replyToMine says that the message names one of the owner, answers that it may
+	// answer one in the thread, and replied that the owner answered its sender. Each
+	// takes part in the conversation, since anybody can write the name of a message.
+	replyToMine, answers, replied bool
+	// ownerReplied says that the owner answered it, or what has its name.
+	ownerReplied bool
 	// amends is the bucket of the message that this one names; senders are those of
-	// the messages that it names and that came in.
+	// the messages that it names, that came in, and that it is addressed to.
 	amends  decide.Bucket
 	senders []string
 }
@@ -78,15 +83,15 @@ func (t *threads) add(m messageRow) {
 func (t *threads) find(m *mail, own []string) thread {
 	var is thread
 	var with []*related
+	ours := participants(m.message)
 	for _, id := range m.named {
 		for _, r := range t.byHeader[id] {
 			with = append(with, r)
-			if r.outgoing {
-				is.replyToMine = true
-			} else if is.amends == "" {
-				is.amends = r.bucket
+			if m.participates(r) {
+				is.replyToMine = is.replyToMine || r.outgoing
+				is.amends = cmp.Or(is.amends, r.bucket)
 			}
-			if !r.outgoing && r.sender != "" && !slices.Contains(is.senders, r.sender) {
+			if !r.outgoing && slices.Contains(ours, r.sender) && !slices.Contains(is.senders, r.sender) {
 				is.senders = append(is.senders, r.sender)
 			}
 		}
@@ -95,12 +100,14 @@ func (t *threads) find(m *mail, own []string) thread {
 		for _, r := range t.byRef[m.header] {
 			with = append(with, r)
 			is.ownerReplied = is.ownerReplied || r.outgoing
+			is.replied = is.replied || r.outgoing && m.participates(r)
 		}
 	}
 	if len(with) == 0 {
 		with = t.sameSubject(m, own)
 	}
 	for _, r := range with {
+		is.answers = is.answers || r.outgoing && m.participates(r)
 		id := t.now(r.thread)
 		if is.id == (uuid.UUID{}) {
 			is.id = id
@@ -113,6 +120,15 @@ func (t *threads) find(m *mail, own []string) thread {
 		is.id = uuid.Must(uuid.NewV7())
 	}
 	return is
+}
+
+// participates reports whether a message may speak in the conversation of another.
+func (m *mail) participates(r *related) bool {
+	var sender string
+	if len(m.message.From) == 1 {
+		sender = address(m.message.From[0])
+	}
+	return signal.Participates(m.authentication, sender, list(m.message), r.participants)
 }
 
 // sameSubject returns messages of the same subject within some time that share a

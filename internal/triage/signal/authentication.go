@@ -1,7 +1,5 @@
 package signal
 
-import "github.com/countersign-dev/countersign/internal/mail/authenticate"
-
 // authentication notes what is known of who sent the message. What failed for a
 // message of a list that the owner knows weighs a third: lists change messages
 // and send them from their own hosts.
@@ -36,19 +34,11 @@ func (f *finder) authentication() {
 }
 
 // knownList reports whether the message came by a list that the owner has had
-// mail of. Anybody can write its name: where something is known of who sent the
-// message, the list's domain has to be what passed.
-func (f *finder) knownList() bool {
-	a := f.about.Authentication
-	asked := a.Source != "" && a.Source != authenticate.FromNone
-	return f.fields.listID != "" && f.about.List.Known() && (a.ListAligned || !asked)
-}
+// mail of.
+func (f *finder) knownList() bool { return f.fields.listID != "" && f.about.List.Known() }
 
 // aligned reports whether a domain that passed is that of From.
-func (f *finder) aligned() bool {
-	a := f.about.Authentication
-	return a.Aligned && a.DMARC != AuthFail
-}
+func (f *finder) aligned() bool { return f.about.Authentication.Proven() }
 
 // knownBulk reports whether the message is bulk mail that the owner has had
 // before, or whose sender is who it claims to be. Anybody can write List-Id.

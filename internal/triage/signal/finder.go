@@ -42,6 +42,7 @@ type fields struct {
 }
 
 func newFinder(m *message.Message, about Context) *finder {
+	about.Sender, about.List = Counted(about.Authentication, about.Sender, about.List)
 	f := &finder{m: m, about: about, rules: ruleByName(), lex: loaded(), symbols: make([]Symbol, 0, 16), subject: beginningOf(m.Subject, maxSubject)}
 	for _, field := range m.Fields {
 		f.fields.read(field)

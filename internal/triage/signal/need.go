@@ -21,10 +21,10 @@ func (f *finder) need() {
 	if strings.EqualFold(f.m.Calendar, "REQUEST") {
 		f.add(ICSRequest, f.subject)
 	}
-	if f.about.Sender.VIP && !f.forged() {
+	if f.about.Sender.VIP {
 		f.add(VIP, f.from.Addr)
 	}
-	if f.about.Sender.Sent > 0 && !f.forged() {
+	if f.about.Sender.Sent > 0 {
 		f.add(KnownCorrespondent, f.from.Addr)
 	}
 }

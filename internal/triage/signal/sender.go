@@ -31,10 +31,9 @@ func (f *finder) forged() bool {
 }
 
 // known reports whether the owner had mail with the sender before, and trusted
-// whether the owner wrote to them. What is known of an address says nothing of
-// somebody who forges it.
-func (f *finder) known() bool   { return f.about.Sender.Known() && !f.forged() }
-func (f *finder) trusted() bool { return f.about.Sender.trusted() && !f.forged() }
+// whether the owner wrote to them.
+func (f *finder) known() bool   { return f.about.Sender.Known() }
+func (f *finder) trusted() bool { return f.about.Sender.trusted() }
 
 // displayAddress notes a display name that is an address of another domain.
 func (f *finder) displayAddress() {
