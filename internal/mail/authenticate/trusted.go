@@ -17,7 +17,7 @@ func (c Config) believed(m *message.Message, from string) (Result, bool) {
 	if c.TrustedHost == "" {
 		return Result{}, false
 	}
-	var all []verdict
+	var all []trustedResults
 	for _, f := range m.Fields {
 		if strings.EqualFold(f.Name, "Received") && c.foreign(parseReceived(f.Value).by) {
 			break
@@ -27,7 +27,7 @@ func (c Config) believed(m *message.Message, from string) (Result, bool) {
 		}
 		text, policy := withoutComments(f.Value)
 		if id, results, _ := authres.Parse(text); strings.EqualFold(id, c.TrustedHost) {
-			all = append(all, verdictOf(m, results, policy, from))
+			all = append(all, resultsOf(m, results, policy, from))
 		}
 	}
 	if len(all) == 0 {
@@ -69,8 +69,8 @@ type method struct {
 	aligned, list bool
 }
 
-// verdict is one field of the trusted host.
-type verdict struct {
+// trustedResults is one field of the trusted host.
+type trustedResults struct {
 	spf, dkim, dmarc, arc method
 	policy                string
 	unsubscribeSigned     bool
@@ -89,7 +89,7 @@ func worse(a, b method) method {
 }
 
 // lower takes over what a further field says against the sender.
-func (v *verdict) lower(further verdict) {
+func (v *trustedResults) lower(further trustedResults) {
 	if further.dmarc.status == Fail && v.dmarc.status != Fail {
 		v.policy = further.policy
 	}
@@ -97,7 +97,7 @@ func (v *verdict) lower(further verdict) {
 	v.dmarc, v.arc = worse(v.dmarc, further.dmarc), worse(v.arc, further.arc)
 }
 
-func (v *verdict) result() Result {
+func (v *trustedResults) result() Result {
 	known := func(m method) Status { return Status(cmp.Or(string(m.status), string(Unknown))) }
 	return Result{
 		SPF: known(v.spf), DKIM: known(v.dkim), DMARC: known(v.dmarc), ARC: known(v.arc), Policy: v.policy,
@@ -108,9 +108,9 @@ func (v *verdict) result() Result {
 	}
 }
 
-// verdictOf reads the results of a field.
-func verdictOf(m *message.Message, results []authres.Result, policy, from string) verdict {
-	var v verdict
+// resultsOf reads the results of a field.
+func resultsOf(m *message.Message, results []authres.Result, policy, from string) trustedResults {
+	var v trustedResults
 	// passed returns a result, and whom it stands for if it is a pass of a domain.
 	passed := func(value authres.ResultValue, domain string) method {
 		status := statusOf(value)
@@ -145,7 +145,7 @@ func firstKnown(a, b method) method {
 
 // readDKIM takes the result of one signature: one that passes for From's domain
 // counts before all others, and a failure before nothing.
-func (v *verdict) readDKIM(m *message.Message, one *authres.DKIMResult, passed func(authres.ResultValue, string) method) {
+func (v *trustedResults) readDKIM(m *message.Message, one *authres.DKIMResult, passed func(authres.ResultValue, string) method) {
 	domain := one.Domain
 	if domain == "" {
 		domain = mailDomain(one.Identifier)
