@@ -155,6 +155,9 @@ type Source struct {
 	// that they go, QuarantinedTools how many new tools wait to be accepted.
 	AddressAccepted  bool `json:"address_accepted"`
 	QuarantinedTools int  `json:"quarantined_tools"`
+	// Quarantined reports whether all its tools wait, because nobody who may
+	// change policy has accepted where its calls go.
+	Quarantined bool `json:"quarantined"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
 }

@@ -51,15 +51,16 @@ ORDER BY s.refresh_asked_at > s.listed_at DESC NULLS LAST, s.listed_at NULLS FIR
 LIMIT @most::bigint;
 
 -- name: SourceUpsert :exec
--- The address of a source whose tools were never listed is accepted: there is
--- nothing that was approved for another one.
+-- The address of a source whose tools were never listed is accepted, because
+-- nothing was approved for another one; unless the caller may not accept it.
 -- Another address, other credentials, or a switch asks for a listing at once.
 INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
-VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine, @address)
+VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine,
+    CASE WHEN NOT @unaccepted::boolean THEN @address::bytea END)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
     drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
-    accepted_address = CASE WHEN s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
+    accepted_address = CASE WHEN @unaccepted::boolean OR s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
     generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
         THEN 0 ELSE s.list_failures END,

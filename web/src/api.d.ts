@@ -1977,7 +1977,9 @@ export interface paths {
          * @description The fleet lists its tools soon after. `credentials` are stored encrypted and never shown; left out, the ones that
          *     are stored stay, unless `config` changes: then they must be given again, or given up with `{}`. `drift_guard` and
          *     `quarantine` stay as they are if they are left out; new sources of the kinds mcp, tool_gateway and composio have a
-         *     quarantine. A change of the address is to be accepted (acceptSource), unless no tools were listed yet.
+         *     quarantine. A change of the address is to be accepted (acceptSource), unless no tools were listed yet. A caller
+         *     without `policy:write`, or whose token is for some tools, puts the whole source in quarantine by making it or by
+         *     changing its kind, its configuration (except for its time limit) or its credentials.
          */
         put: operations["putSource"];
         post?: never;
@@ -2004,7 +2006,8 @@ export interface paths {
          * Accept the address of a source
          * @description When the kind or the configuration of a source changes in anything but its time limit, all its tools count as
          *     drifted: what policy allows needs approval, actions that were approved before are not called, and grants do not
-         *     apply. This accepts the present address. `If-Match` is required, with the ETag of the source as it was looked at;
+         *     apply. This accepts the present address, and takes a source out of quarantine that somebody below `policy:write`
+         *     made or changed; that takes a token for all tools. `If-Match` is required, with the ETag of the source as it was looked at;
          *     without it the answer is 428. The definitions of its tools are accepted one by one.
          */
         post: operations["acceptSource"];
@@ -4436,8 +4439,13 @@ export interface components {
              *     not, its tools count as drifted.
              */
             address_accepted: boolean;
-            /** @description How many new tools wait to be accepted. */
+            /** @description How many tools wait to be accepted. */
             quarantined_tools: number;
+            /**
+             * @description Whether all its tools are in quarantine: where its calls go was set by somebody who may not change policy, and
+             *     nobody who may has accepted it (acceptSource).
+             */
+            quarantined: boolean;
             /**
              * @description Why its tools could not be listed the last time, or null: the status or the exit code, and the end of what its
              *     program wrote to standard error, which is the program's text. The next listing is made 5s after the first

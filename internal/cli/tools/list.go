@@ -77,6 +77,8 @@ func toolNote(t wire.Tool) string {
 	switch {
 	case !t.Enabled:
 		return "its source is off"
+	case t.Quarantined && t.Drift == "none":
+		return "its source is in quarantine"
 	case t.Quarantined:
 		return "new, in quarantine"
 	case t.Drifted:
@@ -148,6 +150,8 @@ func diff(a *command.App) *cobra.Command {
 func showDiff(a *command.App, d wire.ToolDiff) error {
 	var b strings.Builder
 	switch {
+	case d.Quarantined && d.Drift == "none":
+		fmt.Fprintf(&b, "%s is as it was accepted, but its source is in quarantine; see: countersign source list\n", command.Safe(d.Tool))
 	case d.Quarantined:
 		fmt.Fprintf(&b, "%s is new, and in quarantine until it is accepted.\n", command.Safe(d.Tool))
 	case len(d.Changes) == 0:

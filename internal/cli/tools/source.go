@@ -56,7 +56,10 @@ func sourceState(src wire.Source) string {
 	if src.SkippedLines > 0 {
 		state += fmt.Sprintf(", %d lines of its output were no messages", src.SkippedLines)
 	}
-	if src.QuarantinedTools > 0 {
+	switch {
+	case src.Quarantined:
+		return state + ", source in quarantine"
+	case src.QuarantinedTools > 0:
 		state += fmt.Sprintf(", %d new in quarantine", src.QuarantinedTools)
 	}
 	if !src.AddressAccepted {
@@ -168,9 +171,12 @@ func noteDenied(a *command.App, src wire.Source) {
 	a.Note("Denied: %s", names)
 }
 
-// noteAddress says what it means that the address of a source is not accepted.
+// noteAddress notes what follows where the address of a source is not accepted.
 func noteAddress(a *command.App, src wire.Source) {
-	if !src.AddressAccepted {
+	switch {
+	case src.Quarantined:
+		a.Note("It is in quarantine: policy denies its tools until an administrator with policy:write accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
+	case !src.AddressAccepted:
 		a.Note("Its address is another than was accepted. What policy allows needs approval until somebody who may change policy accepts it:\n  countersign source accept %s", command.Quoted(src.ID))
 	}
 }

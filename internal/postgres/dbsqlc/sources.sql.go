@@ -241,11 +241,12 @@ func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStalePara
 
 const sourceUpsert = `-- name: SourceUpsert :exec
 INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+    CASE WHEN NOT $10::boolean THEN $11::bytea END)
 ON CONFLICT ON CONSTRAINT sources_pkey DO UPDATE
 SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, default_risk = excluded.default_risk, enabled = excluded.enabled,
     drift_guard = excluded.drift_guard, quarantine = excluded.quarantine,
-    accepted_address = CASE WHEN s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
+    accepted_address = CASE WHEN $10::boolean OR s.known_at IS NULL THEN excluded.accepted_address ELSE s.accepted_address END,
     generation = CASE WHEN s.secret IS DISTINCT FROM excluded.secret THEN gen_random_uuid() ELSE s.generation END,
     list_failures = CASE WHEN (s.kind, s.config, s.secret, s.enabled) IS DISTINCT FROM (excluded.kind, excluded.config, excluded.secret, excluded.enabled)
         THEN 0 ELSE s.list_failures END,
@@ -263,11 +264,12 @@ type SourceUpsertParams struct {
 	Enabled     bool
 	DriftGuard  string
 	Quarantine  bool
+	Unaccepted  bool
 	Address     []byte
 }
 
-// The address of a source whose tools were never listed is accepted: there is
-// nothing that was approved for another one.
+// The address of a source whose tools were never listed is accepted, because
+// nothing was approved for another one; unless the caller may not accept it.
 // Another address, other credentials, or a switch asks for a listing at once.
 func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertParams) error {
 	_, err := db.Exec(ctx, sourceUpsert,
@@ -280,6 +282,7 @@ func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertPa
 		arg.Enabled,
 		arg.DriftGuard,
 		arg.Quarantine,
+		arg.Unaccepted,
 		arg.Address,
 	)
 	return err

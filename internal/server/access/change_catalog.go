@@ -19,6 +19,10 @@ func (c *comparison) compareCatalog() {
 	compare(c.before.Sources, c.after.Sources, func(s catalog.Source) string { return s.ID }, func(was, is *catalog.Source) {
 		id := either(was, is).ID
 		c.add(policy.Key{Source: id, Action: "*"}, loosensSource(was, is), of("what is set for the tools", "source "+id))
+		if opensPlace(was, is) {
+			// What is set for other sources may be about the same place.
+			c.add(everyTool, true, "where source "+id+" is")
+		}
 	})
 	c.compareTools()
 	c.compareToolRules()
@@ -47,6 +51,12 @@ func loosensSource(was, is *catalog.Source) bool {
 	}
 	return is.Enabled && !was.Enabled || riskRank(is.DefaultRisk) < riskRank(was.DefaultRisk) || was.Quarantine && !is.Quarantine ||
 		is.DriftGuard == catalog.GuardInterface && was.DriftGuard != catalog.GuardInterface
+}
+
+// opensPlace reports whether calls may go to another place than before, or to a
+// place that nobody had accepted.
+func opensPlace(was, is *catalog.Source) bool {
+	return is != nil && !is.Unaccepted && (was == nil || was.Unaccepted || !is.SamePlace(*was))
 }
 
 // riskRank orders risks of tools, from read. Without one a tool is a write.
@@ -108,7 +118,7 @@ func (c *comparison) compareTool(key policy.Key, was, is toolSettings) {
 		{"recipients", !containsAll(is.Recipients, was.Recipients)},
 		{"scopes", !containsAll(is.Scopes, was.Scopes)},
 		{"the drift or quarantine", was.Drifted && !is.Drifted || was.Moved && !is.Moved || was.Drift != catalog.DriftNone && is.Drift == catalog.DriftNone ||
-			was.Quarantined && !is.Quarantined},
+			was.Quarantined && !is.Quarantined || len(was.Accepted) == 0 && len(is.Accepted) > 0},
 		// Reversals run under an automation of their own, which may have modes.
 		{"the reversal", is.Reversal != nil && !same(was.Reversal, is.Reversal)},
 	} {

@@ -1,7 +1,9 @@
 package access_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -70,6 +72,7 @@ func TestWhatLoosens(t *testing.T) {
 		of.ID = "bank"
 		return as(func(c *access.Configuration) { c.Sources = []catalog.Source{of} })
 	}
+	at := func(port int) json.RawMessage { return fmt.Appendf(nil, `{"url":"http://127.0.0.1:%d"}`, port) }
 	snapshot := func(r catalog.SnapshotRule) access.Configuration {
 		return as(func(c *access.Configuration) { c.Snapshots = map[policy.Key]catalog.SnapshotRule{key: r} })
 	}
@@ -126,7 +129,12 @@ func TestWhatLoosens(t *testing.T) {
 		"scopes of an employee":                {employee(limits.Employee{ID: ana, Scopes: []string{"a:b"}}), employee(limits.Employee{ID: ana, Scopes: []string{"a:*"}}), true, false},
 		"an entry, where there is none":        {employee(limits.Employee{ID: ana}), none, true, false},
 		"an entry, where all others have one":  {employee(limits.Employee{Trust: policy.TrustLow}), employee(limits.Employee{Trust: policy.TrustLow}, limits.Employee{ID: ana, Trust: policy.TrustMedium}), true, false},
-		"a source":                             {source(catalog.Source{Enabled: true}), none, true, false},
+		"a source":                             {source(catalog.Source{Enabled: true}), none, true, true},
+		"a source in quarantine":               {source(catalog.Source{Enabled: true, Unaccepted: true}), none, true, false},
+		"an accepted source":                   {source(catalog.Source{Unaccepted: true}), source(catalog.Source{}), true, false},
+		"a source's address":                   {source(catalog.Source{Kind: "mcp", Config: at(1)}), source(catalog.Source{Kind: "mcp", Config: at(2)}), true, true},
+		"a source's address, in quarantine":    {source(catalog.Source{Config: at(1)}), source(catalog.Source{Config: at(2), Unaccepted: true}), false, true},
+		"a source's credentials":               {source(catalog.Source{Secret: at(1)}), source(catalog.Source{Secret: at(2)}), true, true},
 		"a source's risk":                      {source(catalog.Source{}), source(catalog.Source{DefaultRisk: policy.RiskRead}), true, false},
 		"a new source's risk":                  {none, source(catalog.Source{DefaultRisk: policy.RiskRead}), true, true},
 		"a source that is on":                  {source(catalog.Source{}), source(catalog.Source{Enabled: true}), true, false},

@@ -44,6 +44,12 @@ func withoutTimeout(config json.RawMessage) []byte {
 	return canonical
 }
 
+// SamePlace reports whether calls of two sources go to the same place: same kind,
+// same address, same credentials, which may hold an address or name an account.
+func (s Source) SamePlace(other Source) bool {
+	return bytes.Equal(addressOf(s.Kind, s.Config), addressOf(other.Kind, other.Config)) && bytes.Equal(s.Secret, other.Secret)
+}
+
 // Moved reports whether the address is another than was accepted: all tools of
 // the source have then drifted.
 func (s Source) Moved() bool { return !bytes.Equal(s.address, s.acceptedAddress) }

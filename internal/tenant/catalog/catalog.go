@@ -67,8 +67,8 @@ type Tool struct {
 	Guessed    bool
 	// Scopes are what an employee needs to use it.
 	Scopes []string
-	// Quarantined says that it is a new tool of a source whose new tools wait
-	// for an operator to accept them: nobody may use it until then.
+	// Quarantined reports whether nobody may use it yet: it is a new tool of a
+	// source with a quarantine, or its source is Unaccepted.
 	Quarantined bool
 	// FullName is its name by what it does, and SideEffects what a call
 	// changes.
@@ -123,6 +123,9 @@ type Source struct {
 	// from use until somebody accepts them.
 	DriftGuard DriftGuard
 	Quarantine bool
+	// Unaccepted reports whether nobody who may change policy has accepted where
+	// its calls go: all its tools are in quarantine.
+	Unaccepted bool
 	// Generation is another one each time Secret is; approvals are for one.
 	Generation uuid.UUID
 	// ListError says why the last listing failed; empty when it worked.

@@ -109,7 +109,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 		ID: r.SourceID, Kind: r.Kind, Config: r.Config, Secret: r.Secret, Enabled: r.Enabled,
 		DefaultRisk: policy.ToolRisk(postgres.OrZero(r.DefaultRisk)), ListError: postgres.OrZero(r.ListError), ListedAt: r.ListedAt,
 		DriftGuard: DriftGuard(r.DriftGuard), Quarantine: r.Quarantine, LeftOut: int(r.LeftOut), SkippedLines: int(r.SkippedLines),
-		Generation: r.Generation, address: addressOf(r.Kind, r.Config), acceptedAddress: r.AcceptedAddress,
+		Unaccepted: len(r.AcceptedAddress) == 0, Generation: r.Generation, address: addressOf(r.Kind, r.Config), acceptedAddress: r.AcceptedAddress,
 	}
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
 		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)
@@ -121,7 +121,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	p := &dbsqlc.SourceUpsertParams{
 		TenantID: uuid.UUID(tenant), SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
-		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
+		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, Unaccepted: src.Unaccepted, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
 	}
 	if len(p.Config) == 0 {
 		p.Config = json.RawMessage("{}")

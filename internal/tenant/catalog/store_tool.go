@@ -183,7 +183,7 @@ func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t := &Tool{
 		Key:        policy.Key{Source: r.SourceID, Action: r.Name},
 		Definition: Definition{Title: r.Title, Description: r.Description, InputSchema: r.InputSchema, OutputSchema: r.OutputSchema},
-		Digest:     r.Digest, Accepted: r.AcceptedDigest, Guard: src.DriftGuard, Quarantined: len(r.AcceptedDigest) == 0, Scopes: r.Scopes,
+		Digest:     r.Digest, Accepted: r.AcceptedDigest, Guard: src.DriftGuard, Quarantined: src.Unaccepted || len(r.AcceptedDigest) == 0, Scopes: r.Scopes,
 		MaxAttempts: cmp.Or(int(r.MaxAttempts), DefaultMaxAttempts), schema: NewSchema(r.InputSchema),
 	}
 	if err := json.Unmarshal(r.Hints, &t.Hints); err != nil {

@@ -70,9 +70,9 @@ var layers = [...]layer{
 		preference},
 	{LayerToken, narrowing, "the token's tools", "tokens", "a token that is for other tools: denied",
 		token},
-	{LayerQuarantine, narrowing, "a new tool that nobody has accepted", "the source", "a tool that is new and not accepted yet: denied",
+	{LayerQuarantine, narrowing, "a new tool that nobody has accepted", "the source", "a tool that nobody has accepted yet, or whose source nobody has: denied",
 		func(all []answer, in *Input) []answer {
-			return when(all, in.Quarantined, LayerQuarantine, envelope.ModeDeny, "the tool is new and nobody has accepted it")
+			return when(all, in.Quarantined, LayerQuarantine, envelope.ModeDeny, "nobody has accepted the tool, or its source")
 		}},
 	{LayerGrant, loosening, "a grant", "grants", "an approval in advance: allowed where approval would be required",
 		grant},

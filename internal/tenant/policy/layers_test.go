@@ -80,7 +80,7 @@ func TestNarrowingLayers(t *testing.T) {
 		"a token nobody can read": {func(in *policy.Input) { in.Tools = []string{"sl*ck:send", "slack"} }, envelope.ModeDeny, "org_default+token_scope",
 			policy.Step{Layer: "token_scope", Said: "deny", Detail: "the token is for sl*ck:send, slack"}},
 		"quarantine": {func(in *policy.Input) { in.Quarantined = true }, envelope.ModeDeny, "org_default+quarantine",
-			policy.Step{Layer: "quarantine", Said: "deny", Detail: "the tool is new and nobody has accepted it"}},
+			policy.Step{Layer: "quarantine", Said: "deny", Detail: "nobody has accepted the tool, or its source"}},
 	} {
 		in := policy.Input{Key: send(), Organisation: rules("allow"), Risk: policy.RiskWrite}
 		tt.change(&in)

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/redact"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -34,6 +35,7 @@ func sourceFrom(src catalog.Source) sourceView {
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: string(src.DefaultRisk), Enabled: src.Enabled, DriftGuard: string(src.DriftGuard), Quarantine: src.Quarantine,
 		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, SkippedLines: src.SkippedLines, AddressAccepted: !src.Moved(),
+		Quarantined: src.Unaccepted,
 	}}
 	if src.ListError != "" {
 		shown.ListError = &src.ListError
@@ -48,7 +50,7 @@ var sources = request.Collection[sourceView]{
 	Key:  func(src sourceView) string { return src.ID },
 	ETag: func(src *sourceView) *string { return &src.ETag },
 	Version: func(src sourceView) any {
-		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine, src.AddressAccepted}
+		return []any{src.ID, src.Kind, src.Config, src.secret, src.DefaultRisk, src.Enabled, src.DriftGuard, src.Quarantine, src.AddressAccepted, src.Quarantined}
 	},
 }
 
@@ -143,6 +145,8 @@ func PutSource(c *request.Call, in sourceBody) error {
 		if src.Secret, err = encryptCredentials(c, src, old, in.Credentials); err != nil {
 			return err
 		}
+		// Nobody else may say where calls go: the comparison would refuse it.
+		src.Unaccepted = !access.ChangesFreely(c.By) && (old.Unaccepted || !src.SamePlace(old))
 		c.Detail = sourceDetail(src, in.Credentials)
 		return catalog.PutSource(ctx, tx, c.By.Tenant, src)
 	})
@@ -186,7 +190,7 @@ func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any
 	}
 	return map[string]any{
 		"kind": src.Kind, "config": redact.JSON(src.Config), "default_risk": request.NilIfZero(src.DefaultRisk), "enabled": src.Enabled, "credentials": credentials,
-		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine,
+		"drift_guard": src.DriftGuard, "quarantine": src.Quarantine, "quarantined": src.Unaccepted,
 	}
 }
 
