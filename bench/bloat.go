@@ -84,7 +84,7 @@ func tableSizes(ctx context.Context, pool *pgxpool.Pool) ([]tableSize, error) {
 		JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 		LEFT JOIN pg_class p ON p.oid = i.inhparent
-		WHERE c.relkind = 'r' AND n.nspname = 'public'
+		WHERE c.relkind = 'r' AND n.nspname = 'countersign_data'
 			AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'actions', 'tool_executions', 'events', 'decisions')
 		GROUP BY 1
 		ORDER BY array_position(ARRAY['outbox', 'buckets', 'decisions', 'events', 'actions', 'tool_executions'], coalesce(p.relname, c.relname)::text)`)

@@ -191,7 +191,7 @@ func costs(ctx context.Context, pool *pgxpool.Pool) (c cost, err error) {
 	err = pool.QueryRow(ctx, `
 		SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8,
 			(SELECT sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid))::float8
-			FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace)`).Scan(&c.wal, &c.versions)
+			FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'countersign_data'::regnamespace)`).Scan(&c.wal, &c.versions)
 	return c, err
 }
 

@@ -5,8 +5,9 @@ package db
 
 import "embed"
 
-// Migrations holds the goose migrations under "migrations". They only go
-// forward, and a released migration is never edited.
+// Migrations holds the goose migrations under "migrations", and prepare.sql,
+// which runs before them. Migrations only go forward, and a released one is
+// never edited.
 //
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql prepare.sql
 var Migrations embed.FS

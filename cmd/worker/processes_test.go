@@ -161,11 +161,11 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 func noteClaims(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{
-		"CREATE TABLE claims (action_id uuid NOT NULL, at timestamptz NOT NULL)",
-		`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+		"CREATE TABLE countersign_data.claims (action_id uuid NOT NULL, at timestamptz NOT NULL)",
+		`CREATE FUNCTION countersign_data.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 			$$ BEGIN INSERT INTO claims VALUES (NEW.action_id, now()); RETURN NULL; END $$`,
 		"CREATE TRIGGER note AFTER UPDATE ON outbox FOR EACH ROW WHEN (NEW.fence > OLD.fence AND NEW.lease_until IS NOT NULL) EXECUTE FUNCTION note()",
-		"CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$",
+		"CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$",
 		"CREATE TRIGGER tell AFTER DELETE ON outbox FOR EACH STATEMENT EXECUTE FUNCTION tell()",
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {

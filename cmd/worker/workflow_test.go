@@ -160,7 +160,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	t.Cleanup(func() { _ = st.listener.Close(context.WithoutCancel(t.Context())) })
 	for _, statement := range []string{
-		"CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$",
+		"CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$",
 		"CREATE TRIGGER tell AFTER DELETE ON outbox FOR EACH STATEMENT EXECUTE FUNCTION tell()",
 		"CREATE TRIGGER tell AFTER UPDATE ON workflows FOR EACH STATEMENT EXECUTE FUNCTION tell()",
 	} {

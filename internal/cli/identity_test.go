@@ -11,12 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli"
 	"github.com/countersign-dev/countersign/internal/cli/command"
 	"github.com/countersign-dev/countersign/internal/dev"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
@@ -70,13 +69,9 @@ func setsTokensUp(d *fixture) {
 // subject.
 func (d *fixture) recorded(subject string) {
 	d.t.Helper()
-	conn, err := pgx.Connect(d.t.Context(), d.database)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(d.t.Context()) }()
+	conn := dbtest.Connect(d.t, d.database)
 	var n int
-	err = conn.QueryRow(d.t.Context(), "SELECT count(1) FROM events WHERE kind = 'configured' AND items::text LIKE '%' || $1 || '%'", subject).Scan(&n)
+	err := conn.QueryRow(d.t.Context(), "SELECT count(1) FROM events WHERE kind = 'configured' AND items::text LIKE '%' || $1 || '%'", subject).Scan(&n)
 	if err != nil || n == 0 {
 		d.t.Errorf("nothing tells of %q (%v)", subject, err)
 	}

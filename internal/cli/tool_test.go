@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
 // TestCatalogCommands goes through the commands of sources and tools against a
@@ -47,11 +46,7 @@ func findsTools(d *fixture) {
 
 func acceptsAChange(d *fixture) {
 	d.want(d.operator("tools", "diff", "notes:notes.create"), command.ExitOK, "is as it was accepted")
-	db, err := pgx.Connect(d.t.Context(), d.database)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer func() { _ = db.Close(d.t.Context()) }()
+	db := dbtest.Connect(d.t, d.database)
 	// As if it had been accepted with another description.
 	if _, err := db.Exec(d.t.Context(), `UPDATE tools SET accepted_digest = set_byte(accepted_digest, 7, 255 - get_byte(accepted_digest, 7)),
 		accepted = jsonb_set(accepted, '{description}', to_jsonb($1::text)) WHERE name = 'notes.create'`, "Was\u200b \u001b[31mred."); err != nil {

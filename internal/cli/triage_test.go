@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/cli/command"
+	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
 // TestTriage goes through the commands about mail: accounts, a run, and a message
@@ -19,11 +19,7 @@ import (
 func TestTriage(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	conn, err := pgx.Connect(t.Context(), d.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	conn := dbtest.Connect(t, d.database)
 	exec := func(sql string, args ...any) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
@@ -59,7 +55,7 @@ func TestTriage(t *testing.T) {
 	d.want(d.operator("triage", "sync", "work", "--wait", "1ms"), command.ExitFailed, "has not ended")
 	d.want(d.operator("triage", "sync", "--no-wait"), command.ExitOK, "asked")
 	// A process of triage that runs at once, and fails the second time.
-	exec(`CREATE FUNCTION run_at_once() RETURNS trigger LANGUAGE plpgsql AS $$
+	exec(`CREATE FUNCTION countersign_data.run_at_once() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
 			NEW.last_error := CASE WHEN OLD.last_ended_at IS NULL THEN NULL ELSE 'the mailbox denies this' END;
 			NEW.asked_at := NULL; NEW.last_started_at := clock_timestamp(); NEW.last_ended_at := clock_timestamp();

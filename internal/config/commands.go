@@ -49,7 +49,7 @@ func (c *Shared) variables(conns string, least int32) []variable {
 		{name: "DATABASE_URL", required: true, parse: database(&c.DatabaseURL), shown: databaseOf, about: "the database: " + databaseForm},
 		{name: prefix + "DB_MAX_CONNS", standard: conns, parse: number(&c.MaxConns, least, 1000),
 			about: fmt.Sprintf("connections to the database at most, %d to 1000", least)},
-		{name: prefix + "DB_POOLED", standard: "false", parse: boolean(&c.Pooled), about: "true behind a pooler in transaction mode (PgBouncer)"},
+		{name: prefix + "DB_POOLED", standard: "false", parse: boolean(&c.Pooled), about: "true behind a pooler in transaction mode (PgBouncer); the login then has a search_path of its own, see docs/operations.md"},
 		{name: prefix + "SECRET_KEY", parse: secretKey(&c.SecretKey), shown: isSet,
 			about: "encrypts the credentials of sources: 32 bytes in base64, the same for api and worker (openssl rand -base64 32)"},
 		{name: prefix + "LOG_LEVEL", standard: "info", parse: level(&c.LogLevel), about: "debug, info, warn or error"},

@@ -62,7 +62,7 @@ func TestTextOfMailIsInTheTablesOfTriageAlone(t *testing.T) {
 		if err := e.pool.QueryRow(ctx, "SELECT count(1) FROM "+table+" t WHERE t::text ILIKE '%"+mailWord+"%'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(table, "public.triage_") {
+		if strings.HasPrefix(table, "countersign_data.triage_") {
 			inTriage += n
 		} else if n > 0 {
 			t.Errorf("%d rows of %s have text of mail", n, table)

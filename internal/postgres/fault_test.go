@@ -29,10 +29,10 @@ func constraints(t *testing.T) []string {
 	h := newFixture(t)
 	return query[string](h, postgres.Admin(), `
 		SELECT c.conname::text FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
-		WHERE r.relnamespace = 'public'::regnamespace AND NOT r.relispartition AND r.relname NOT LIKE 'goose%' AND c.contype IN ('p', 'u', 'c', 'f', 'x')
+		WHERE r.relnamespace = 'countersign_data'::regnamespace AND NOT r.relispartition AND r.relname NOT LIKE 'goose%' AND c.contype IN ('p', 'u', 'c', 'f', 'x')
 		UNION
 		SELECT r.relname::text FROM pg_index i JOIN pg_class r ON r.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
-		WHERE i.indisunique AND r.relnamespace = 'public'::regnamespace AND NOT r.relispartition AND t.relname NOT LIKE 'goose%'
+		WHERE i.indisunique AND r.relnamespace = 'countersign_data'::regnamespace AND NOT r.relispartition AND t.relname NOT LIKE 'goose%'
 		ORDER BY 1`)
 }
 

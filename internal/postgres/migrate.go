@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
+	"testing/fstest"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -17,9 +19,6 @@ import (
 
 	"github.com/countersign-dev/countersign/db"
 )
-
-// RiverSchema is where River's own tables live.
-const RiverSchema = "river"
 
 // Migrated is the result of Migrate.
 type Migrated struct {
@@ -31,45 +30,115 @@ type Migrated struct {
 
 // Migrate brings the database to this binary's schema: the roles, Countersign's
 // tables and River's. Several processes may run it at once; one waits for the
-// other. The URL's user must be allowed to create roles and schemas.
-func Migrate(ctx context.Context, url string) (Migrated, error) {
-	var m Migrated
-	sqldb, err := sql.Open("pgx", url)
+// other. The URL's user must be allowed to create roles and schemas. Migrate
+// rejects a database in which somebody else may create in a schema of
+// Countersign, with an ExposedError.
+func Migrate(ctx context.Context, url string) (m Migrated, err error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return m, errNoURL()
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return m, fmt.Errorf("open database: %w", err)
 	}
-	defer func() { _ = sqldb.Close() }()
-	files, err := fs.Sub(db.Migrations, "migrations")
-	if err != nil {
-		return m, fmt.Errorf("embedded migrations: %w", err)
+	// Closing the session releases its lock.
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	// Schemas that exist already are searched only after prepare has checked them.
+	if _, err := conn.Exec(ctx, "SET search_path = pg_catalog, pg_temp"); err != nil {
+		return m, fmt.Errorf("set search path: %w", err)
 	}
-	// Asked for every second, for five minutes.
-	turns, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
-	if err != nil {
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
 		return m, fmt.Errorf("migration lock: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, sqldb, files, goose.WithSessionLocker(turns))
-	if err != nil {
-		return m, fmt.Errorf("read migrations: %w", err)
-	}
-	if m.From, err = provider.GetDBVersion(ctx); err != nil {
-		return m, fmt.Errorf("read schema version: %w", err)
-	}
-	if err := checkNotNewer(m.From); err != nil {
+	if err := prepare(ctx, conn); err != nil {
 		return m, err
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return m, fmt.Errorf("migrate: %w", err)
-	}
-	if m.To, err = provider.GetDBVersion(ctx); err != nil {
-		return m, fmt.Errorf("read schema version: %w", err)
-	}
-	// Readiness compares the schema's version with the binary's.
-	if _, err := sqldb.ExecContext(ctx, "GRANT SELECT ON goose_db_version TO countersign_api, countersign_worker, countersign_triage"); err != nil {
-		return m, fmt.Errorf("grant schema version: %w", err)
+	sqldb := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		// Tables are created in the first schema; pg_catalog is searched before it all the same.
+		_, err := conn.Exec(ctx, "SET search_path = "+Schema+", pg_temp")
+		return err
+	}))
+	defer func() { _ = sqldb.Close() }()
+	if err := migrateOurs(ctx, sqldb, &m); err != nil {
+		return m, err
 	}
 	m.River, err = migrateRiver(ctx, url)
 	return m, err
+}
+
+// prepare runs db/prepare.sql and checks the schemas, in one transaction.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	statements, err := db.Migrations.ReadFile("prepare.sql")
+	if err != nil {
+		return fmt.Errorf("embedded migrations: %w", err)
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// Before the statements that rely on the schemas, and after those that create them.
+		if err := checkExposure(ctx, tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, string(statements)); err != nil {
+			return fmt.Errorf("prepare database: %w", err)
+		}
+		return checkExposure(ctx, tx)
+	})
+}
+
+// migrateOurs runs the goose migrations.
+func migrateOurs(ctx context.Context, sqldb *sql.DB, m *Migrated) error {
+	files, err := migrations()
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, sqldb, files)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	if m.From, err = provider.GetDBVersion(ctx); err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	if err := checkNotNewer(m.From); err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if m.To, err = provider.GetDBVersion(ctx); err != nil {
+		return fmt.Errorf("read schema version: %w", err)
+	}
+	// Readiness compares the schema's version with the binary's.
+	if _, err := sqldb.ExecContext(ctx, "GRANT SELECT ON goose_db_version TO countersign_api, countersign_worker, countersign_triage"); err != nil {
+		return fmt.Errorf("grant schema version: %w", err)
+	}
+	return nil
+}
+
+// movedAt is the version at which tables left the schema public.
+const movedAt = "00012"
+
+// migrations returns the migrations. Those before movedAt name the schema public,
+// which is replaced by Schema: a new database never has anything of Countersign in
+// public.
+func migrations() (fs.FS, error) {
+	names, err := fs.Glob(db.Migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("embedded migrations: %w", err)
+	}
+	moved := strings.NewReplacer("search_path = public, pg_temp", "search_path = "+SearchPath, "public.", Schema+".")
+	files := fstest.MapFS{}
+	for _, name := range names {
+		text, err := db.Migrations.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("embedded migrations: %w", err)
+		}
+		name = path.Base(name)
+		if name < movedAt {
+			text = []byte(moved.Replace(string(text)))
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	return files, nil
 }
 
 // checkNotNewer returns an error if a database's schema is of a later version
@@ -107,9 +176,9 @@ func LatestSchema() (int64, error) {
 
 // migrateRiver migrates River's tables and grants Countersign's roles their use.
 func migrateRiver(ctx context.Context, url string) (int, error) {
-	pool, err := pgxpool.New(ctx, url)
+	pool, err := Open(ctx, Config{URL: url, MaxConns: 2})
 	if err != nil {
-		return 0, fmt.Errorf("open pool: %w", err)
+		return 0, err
 	}
 	defer pool.Close()
 	driver := riverpgxv5.New(pool)
@@ -117,22 +186,7 @@ func migrateRiver(ctx context.Context, url string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("river migrator: %w", err)
 	}
-	// Two processes at once: one makes the tables, the other waits. River's
-	// migrations cannot share one transaction (a value that one adds to an
-	// enum, the next uses), so the lock is the session's.
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("migrate river: %w", err)
-	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext('countersign river migration'))"); err != nil {
-		return 0, fmt.Errorf("migrate river: lock: %w", err)
-	}
-	defer func() {
-		// Closing the session would free it too; the pool is closed next.
-		_, _ = conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock_all()")
-	}()
-	if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+RiverSchema); err != nil {
+	if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+RiverSchema); err != nil {
 		return 0, fmt.Errorf("migrate river: %w", err)
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
@@ -142,7 +196,7 @@ func migrateRiver(ctx context.Context, url string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("migrate river: %w", err)
 	}
-	if _, err := conn.Exec(ctx, riverGrants); err != nil {
+	if _, err := pool.Exec(ctx, riverGrants); err != nil {
 		return 0, fmt.Errorf("grant river: %w", err)
 	}
 	version := 0
@@ -159,6 +213,3 @@ GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA ` + RiverSchema + ` TO coun
 GRANT ALL ON ALL TABLES IN SCHEMA ` + RiverSchema + ` TO countersign_worker;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA ` + RiverSchema + ` TO countersign_api, countersign_worker;
 `
-
-// The stdlib driver is registered by its import; goose asks for it by name.
-var _ = stdlib.GetDefaultDriver

@@ -96,7 +96,7 @@ func TestMigrateRejectsALaterSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close(t.Context()) }()
-	if _, err := db.Exec(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
+	if _, err := db.Exec(t.Context(), "INSERT INTO countersign_data.goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -124,7 +124,7 @@ func shape(t *testing.T, url string) []string {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	rows, err := conn.Query(t.Context(), `
-		SELECT concat_ws(' ', table_schema, table_name, column_name, data_type) FROM information_schema.columns WHERE table_schema IN ('public', 'river')
+		SELECT concat_ws(' ', table_schema, table_name, column_name, data_type) FROM information_schema.columns WHERE table_schema IN ('public', 'countersign_data', 'river')
 		UNION ALL SELECT conrelid::regclass || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0
 		ORDER BY 1`)
 	if err != nil {

@@ -35,8 +35,7 @@ type Config struct {
 func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
-		// The parser's own text may quote the URL, and with it the password.
-		return nil, errors.New("DATABASE_URL is not a PostgreSQL connection string (postgres://user:password@host:port/database)")
+		return nil, errNoURL()
 	}
 	pc.MaxConns = cfg.MaxConns
 	if pc.MaxConns == 0 {
@@ -49,15 +48,27 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if cfg.Name != "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = cfg.Name
 	}
-	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerUUID(conn.TypeMap())
-		return nil
+		if cfg.Pooled {
+			// The next statement may run in another session; CheckSchema reads the session's path.
+			return nil
+		}
+		// Not a parameter of the connection's start, which PgBouncer rejects.
+		_, err := conn.Exec(ctx, "SET search_path = "+SearchPath)
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
 	return pool, nil
+}
+
+// errNoURL is the error for a malformed connection string. The parser's own text
+// may quote it, and with it the password.
+func errNoURL() error {
+	return errors.New("DATABASE_URL is not a PostgreSQL connection string (postgres://user:password@host:port/database)")
 }
 
 // Begins starts transactions: a pool, or in tests a transaction that starts
@@ -204,6 +215,8 @@ func (s Scope) begin() string {
 	if s.readOnly {
 		b.WriteString(" read only")
 	}
+	// In every transaction, since behind a pooler the session may be anybody's.
+	b.WriteString("; set local search_path = " + SearchPath)
 	if s.role != "" {
 		b.WriteString("; set local role " + s.role + "; set local idle_in_transaction_session_timeout = '" + idleTimeout + "'")
 	}

@@ -21,7 +21,7 @@ import (
 func counter(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	db := dbtest.DB(t)
-	exec(t, db, "CREATE TABLE counter (id int PRIMARY KEY, n int NOT NULL)")
+	exec(t, db, "CREATE TABLE countersign_data.counter (id int PRIMARY KEY, n int NOT NULL)")
 	exec(t, db, "INSERT INTO counter VALUES (1, 0), (2, 0)")
 	return db
 }

@@ -26,8 +26,8 @@ type olderSchemaError struct{ error }
 // Unwrap returns the fault.
 func (e olderSchemaError) Unwrap() error { return e.error }
 
-// CheckSchema returns nil if the database answers and its schema is at least
-// that of this binary. Else the error is fault.Busy with what to do; a newer
+// CheckSchema returns nil if the database answers, its schema is at least that of
+// this binary, and its sessions search no schema of others. Else the error is fault.Busy with what to do; a newer
 // schema is fine, since migrations keep what older binaries need.
 func CheckSchema(ctx context.Context, db Begins) error {
 	want, err := LatestSchema()
@@ -36,7 +36,7 @@ func CheckSchema(ctx context.Context, db Begins) error {
 	}
 	var got int64
 	err = InTx(ctx, db, Admin(), func(tx pgx.Tx) error {
-		const query = "SELECT coalesce(max(g.version_id), 0)::bigint FROM goose_db_version g WHERE g.is_applied"
+		const query = "SELECT coalesce(max(g.version_id), 0)::bigint FROM " + Schema + ".goose_db_version g WHERE g.is_applied"
 		return tx.QueryRow(ctx, query).Scan(&got)
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -54,7 +54,7 @@ func CheckSchema(ctx context.Context, db Begins) error {
 	if got < want {
 		return olderSchemaError{fault.New(fault.Busy, "the database has schema %d and this program needs %d; run `countersign migrate`", got, want)}
 	}
-	return nil
+	return checkPath(ctx, db)
 }
 
 // AwaitSchema returns when CheckSchema does without an error. It waits for a

@@ -34,7 +34,7 @@ func newFixture(t *testing.T) fixture {
 	}
 	h.tables = query[string](h, postgres.Admin(), `
 		SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
+		WHERE c.relnamespace = 'countersign_data'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
 		ORDER BY 1`)
 	for _, tenant := range []envelope.TenantID{h.a, h.b} {
 		h.insertEveryRow(tenant)
@@ -331,12 +331,12 @@ func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 
 	open := query[string](h, postgres.Admin(), `
 		SELECT c.relname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
+		WHERE c.relnamespace = 'countersign_data'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname = 'tenant_id'
 			AND NOT (c.relrowsecurity AND c.relforcerowsecurity AND c.relowner = 'countersign_owner'::regrole)`)
 	bypassing := query[string](h, postgres.Admin(),
 		"SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'countersign%' AND (rolsuper OR rolbypassrls OR rolcanlogin)")
 	views := query[string](h, postgres.Admin(), `
-		SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')
+		SELECT relname::text FROM pg_class WHERE relnamespace = 'countersign_data'::regnamespace AND relkind IN ('v', 'm')
 			AND NOT coalesce('security_invoker=true' = ANY (reloptions), false)`)
 
 	if len(open) > 0 || len(bypassing) > 0 || len(views) > 0 {
@@ -351,12 +351,12 @@ func TestEveryFunctionIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	const ours = `SELECT p.oid::regprocedure::text FROM pg_proc p
-		WHERE p.pronamespace = 'public'::regnamespace AND p.proname !~ '^river_'
+		WHERE p.pronamespace = 'countersign_data'::regnamespace AND p.proname !~ '^river_'
 			AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`
 
 	all := query[string](h, postgres.Admin(), ours)
 	public := query[string](h, postgres.Admin(), ours+` AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0)`)
-	loose := query[string](h, postgres.Admin(), ours+` AND p.prosqlbody IS NULL AND NOT coalesce('search_path=public, pg_temp' = ANY (p.proconfig), false)`)
+	loose := query[string](h, postgres.Admin(), ours+` AND p.prosqlbody IS NULL AND NOT coalesce('search_path=pg_catalog, countersign_data, pg_temp' = ANY (p.proconfig), false)`)
 	foreign := query[string](h, postgres.Admin(), ours+" AND p.proowner <> 'countersign_owner'::regrole")
 	triggers := query[string](h, postgres.Admin(), ours+` AND p.prorettype = 'trigger'::regtype
 		AND (has_function_privilege('countersign_api', p.oid, 'EXECUTE') OR has_function_privilege('countersign_worker', p.oid, 'EXECUTE'))`)
@@ -397,9 +397,9 @@ func TestTemporaryTablesHaveNoTriggersOfTheOwner(t *testing.T) {
 func TestFunctionsOfTheOwnerAreRestricted(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN ('public'::regnamespace, 'countersign'::regnamespace) AND p.prosecdef"
+	const definer = "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN ('countersign_data'::regnamespace, 'countersign'::regnamespace) AND p.prosecdef"
 
-	loose := query[string](h, postgres.Admin(), definer+" AND NOT coalesce(array_to_string(p.proconfig, ',') LIKE '%search_path=public, pg_temp%', false)")
+	loose := query[string](h, postgres.Admin(), definer+" AND NOT coalesce(array_to_string(p.proconfig, ',') LIKE '%search_path=pg_catalog, countersign_data, pg_temp%', false)")
 	foreign := query[string](h, postgres.Admin(), definer+" AND p.proowner <> 'countersign_owner'::regrole")
 
 	if len(loose) > 0 || len(foreign) > 0 {

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 			"countersign.proposal_status(uuid)", "countersign.propose(jsonb)", "countersign.propose_many(jsonb[])",
 			"triage_args_allowed(text,jsonb,jsonb)", "triage_tenant()",
 		},
-		"schemas": {"countersign USAGE", "public USAGE"}, "roles": nil,
+		"schemas": {"countersign USAGE", "countersign_data USAGE", "public USAGE"}, "roles": nil,
 	}
 	got := map[string][]string{"tables": tables, "columns": columns, "sequences": sequences, "functions": functions, "schemas": schemas, "roles": roles}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -94,33 +95,24 @@ func triageLogin(t *testing.T, address string, admin *pgx.Conn, tenant uuid.UUID
 			t.Error(err)
 		}
 	})
-	config, err := pgx.ParseConfig(address)
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.User, config.Password = name, name
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
+	u.User = url.UserPassword(name, name)
+	return dbtest.Connect(t, u.String())
 }
 
-const insertTriageProposal = `INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
+const insertTriageProposal = `INSERT INTO countersign_data.triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
 	VALUES ($1, $2, $1, $1, 'archive', $3, $4)`
 
 func TestALoginOfTriageProposesWhatItsTableSays(t *testing.T) {
 	t.Parallel()
 	ctx, address := t.Context(), dbtest.URL(t)
-	admin, err := pgx.Connect(ctx, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(ctx)) })
+	admin := dbtest.Connect(t, address)
 	tenant, other := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
 	login, stranger := triageLogin(t, address, admin, tenant), triageLogin(t, address, admin, other)
-	message := `INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, thread_id, outgoing, received_at, size)
+	message := `INSERT INTO countersign_data.triage_messages (tenant_id, message_id, account_id, identity, thread_id, outgoing, received_at, size)
 		VALUES ($1, $1, $1, sha256('x'), $1, false, now(), 1)`
 	if _, err := login.Exec(ctx, message, tenant); err != nil {
 		t.Fatal(err)

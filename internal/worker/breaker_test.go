@@ -272,7 +272,7 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 	for name, spoil := range map[string]func(y *fixture){
 		"because a gate spoke first": func(y *fixture) { y.exec("UPDATE actions SET must_run_before = now() - interval '1 second'") },
 		"because it was undone before its start": func(y *fixture) {
-			y.exec(`CREATE FUNCTION undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+			y.exec(`CREATE FUNCTION countersign_data.undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 				IF NEW.status = 'sending' THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
 			y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone()")
 		},

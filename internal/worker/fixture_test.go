@@ -84,7 +84,7 @@ func tools(description string) []source.Tool {
 // listen has every change of the tables that matter heard.
 func (y *fixture) listen() {
 	y.t.Helper()
-	y.exec(`CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
+	y.exec(`CREATE FUNCTION countersign_data.tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('changed', ''); RETURN NULL; END $$`)
 	for _, table := range []string{"actions", "outbox", "tool_executions", "dead_letters"} {
 		y.exec(fmt.Sprintf("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH STATEMENT EXECUTE FUNCTION tell()", table))
 	}

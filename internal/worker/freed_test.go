@@ -55,7 +55,7 @@ func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})
 	p := proposal(in("slow"))
 	ids := y.propose(p, p, p)
-	y.exec(`CREATE FUNCTION undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+	y.exec(`CREATE FUNCTION countersign_data.undone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 		IF NEW.status = 'sending' AND NEW.action_id = TG_ARGV[0]::uuid THEN DELETE FROM outbox WHERE action_id = OLD.action_id; RETURN NULL; END IF; RETURN NEW; END $$`)
 	y.exec("CREATE TRIGGER undone BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION undone('" + ids[0].String() + "')")
 

@@ -15,9 +15,9 @@ import (
 func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
-	y.exec("CREATE SEQUENCE marks")
+	y.exec("CREATE SEQUENCE countersign_data.marks")
 	y.exec("GRANT USAGE ON SEQUENCE marks TO countersign_worker")
-	y.exec(`CREATE FUNCTION refuse_first() RETURNS trigger LANGUAGE plpgsql AS
+	y.exec(`CREATE FUNCTION countersign_data.refuse_first() RETURNS trigger LANGUAGE plpgsql AS
 		'BEGIN IF nextval(''marks'') = 1 THEN RAISE ''no commit this time'' USING ERRCODE = ''57P01''; END IF; RETURN NULL; END'`)
 	y.exec(`CREATE CONSTRAINT TRIGGER refuse_first AFTER UPDATE ON outbox DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW WHEN (NEW.status = 'sending') EXECUTE FUNCTION refuse_first()`)

@@ -506,8 +506,8 @@ func TestLookingAnewGivesNoBucketTwoTurns(t *testing.T) {
 			y.exec("UPDATE outbox SET bucket_id = (SELECT bucket_id FROM buckets WHERE name = $2) WHERE action_id = $1", id.String(), fmt.Sprint(i))
 		}
 	}
-	y.exec("CREATE TABLE turns (bucket_id bigint NOT NULL, nth bigint GENERATED ALWAYS AS IDENTITY)")
-	y.exec("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO turns (bucket_id) VALUES (OLD.bucket_id); RETURN OLD; END'")
+	y.exec("CREATE TABLE countersign_data.turns (bucket_id bigint NOT NULL, nth bigint GENERATED ALWAYS AS IDENTITY)")
+	y.exec("CREATE FUNCTION countersign_data.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO turns (bucket_id) VALUES (OLD.bucket_id); RETURN OLD; END'")
 	y.exec("CREATE TRIGGER turns AFTER DELETE ON outbox FOR EACH ROW EXECUTE FUNCTION note()")
 	cfg := config("w1")
 	cfg.Concurrency = 2

@@ -204,7 +204,7 @@ func TestPartitionsThatRetentionDroppedAreNotMissing(t *testing.T) {
 	}
 	for _, days := range []int{100, 69} { // the end of a month may lie between two attempts
 		y.exec(fmt.Sprintf(`DO $$ DECLARE month date := date_trunc('month', (now() - interval '%d days') AT TIME ZONE 'UTC'); BEGIN
-			EXECUTE format('CREATE TABLE IF NOT EXISTS tool_executions_%%s PARTITION OF tool_executions FOR VALUES FROM (%%L) TO (%%L)',
+			EXECUTE format('CREATE TABLE IF NOT EXISTS countersign_data.tool_executions_%%s PARTITION OF tool_executions FOR VALUES FROM (%%L) TO (%%L)',
 				to_char(month, 'YYYYMM'), month || ' 00:00:00+00', (month + interval '1 month')::date || ' 00:00:00+00');
 			EXECUTE format('ALTER TABLE tool_executions_%%s OWNER TO countersign_owner', to_char(month, 'YYYYMM'));
 		END $$`, days))

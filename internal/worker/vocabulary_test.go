@@ -88,7 +88,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 
 	rows, err := tx.Query(t.Context(), `
 		SELECT conname::text, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid
-		WHERE c.contype = 'c' AND r.relnamespace = 'public'::regnamespace AND NOT r.relispartition AND pg_get_constraintdef(c.oid) ~ '= ANY'`)
+		WHERE c.contype = 'c' AND r.relnamespace = 'countersign_data'::regnamespace AND NOT r.relispartition AND pg_get_constraintdef(c.oid) ~ '= ANY'`)
 	if err != nil {
 		t.Fatal(err)
 	}

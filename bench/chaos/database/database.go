@@ -198,6 +198,6 @@ func (s *Server) useSpace(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	_, err = tx.Exec(ctx, "CREATE TABLE chaos_space AS SELECT repeat('x', 1000) AS filler FROM generate_series(1, 100)")
+	_, err = tx.Exec(ctx, "CREATE TABLE countersign_data.chaos_space AS SELECT repeat('x', 1000) AS filler FROM generate_series(1, 100)")
 	return err
 }

@@ -115,6 +115,13 @@ func (f *fixture) newLogin(tenant envelope.TenantID, tools []string) *applicatio
 	}
 	config := f.db.Config()
 	config.ConnConfig.User, config.ConnConfig.Password, config.MaxConns = a.name, a.id.String(), 4
+	registered := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		err := registered(ctx, conn)
+		// An application's session has a search path of its own.
+		_, reset := conn.Exec(ctx, "RESET search_path")
+		return errors.Join(err, reset)
+	}
 	pool, err := pgxpool.NewWithConfig(f.t.Context(), config)
 	if err != nil {
 		f.t.Fatal(err)
@@ -339,9 +346,9 @@ func TestTheDatabaseRefusesWhoMayNotPropose(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{
-		"SELECT count(1) FROM proposals", "SELECT count(1) FROM db_logins", "DELETE FROM proposals", "SELECT count(1) FROM actions",
-		"INSERT INTO proposals (tenant_id, proposal_id, login_id, body, bytes) SELECT '" + f.tenant.String() + "', gen_random_uuid(), '" + f.app.id.String() + "', '{}', 2",
-		"INSERT INTO db_logins (tenant_id, login_id, login) VALUES ('" + f.tenant.String() + "', gen_random_uuid(), current_user)",
+		"SELECT count(1) FROM countersign_data.proposals", "SELECT count(1) FROM countersign_data.db_logins", "DELETE FROM countersign_data.proposals", "SELECT count(1) FROM countersign_data.actions",
+		"INSERT INTO countersign_data.proposals (tenant_id, proposal_id, login_id, body, bytes) SELECT '" + f.tenant.String() + "', gen_random_uuid(), '" + f.app.id.String() + "', '{}', 2",
+		"INSERT INTO countersign_data.db_logins (tenant_id, login_id, login) VALUES ('" + f.tenant.String() + "', gen_random_uuid(), current_user)",
 		"CREATE TABLE countersign.t (n int)", "SET ROLE countersign_owner", "SET SESSION AUTHORIZATION " + f.app.name,
 	} {
 		if _, err := f.app.Exec(t.Context(), sql); err == nil && !strings.HasSuffix(sql, f.app.name) || err != nil && code(err) != "42501" {

@@ -46,6 +46,7 @@ const (
 	CheckMigrations   = "migrations"
 	CheckRoles        = "roles"
 	CheckDBLogins     = "database logins"
+	CheckSchemas      = "schemas"
 	CheckRowSecurity  = "row security"
 	CheckGrants       = "grants"
 	CheckPartitions   = "partitions"
@@ -108,6 +109,7 @@ func checks() []check {
 		{CheckServer, false, examine(readSettings, describeServer, serverFindings)},
 		{CheckMigrations, false, examine(readVersions, describeVersions, versionFindings)},
 		{CheckRoles, false, examine(readRoles, counted[role]("the %d roles can neither log in nor see past row security"), rolesFindings)},
+		{CheckSchemas, true, examine(readExposures, words[[]postgres.Exposure]("only their owner may create in them"), each(exposureFindings))},
 		{CheckRowSecurity, true, examine(readGuarded, counted[guarded]("it is forced on %d tables"), each(rowSecurityFindings))},
 		{CheckGrants, true, examine(readGrants, counted[grant]("the %d that there are are those of the migrations"), grantFindings)},
 		{CheckPartitions, true, examine(readPartitions, describePartitions, partitionFindings)},

@@ -148,17 +148,20 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 			[]string{"DELETE FROM river.river_migration WHERE version = (SELECT max(version) FROM river.river_migration)"},
 			doctor.CheckMigrations, doctor.Failed, "River's schema is at version",
 		},
+		"a schema in which everybody may create": {
+			[]string{"GRANT CREATE ON SCHEMA countersign_data TO PUBLIC"}, doctor.CheckSchemas, doctor.Failed, "PUBLIC may create in schema countersign_data",
+		},
 		"no partition for this month": {
 			[]string{"DO $$ BEGIN EXECUTE format('DROP TABLE tool_executions_%s', to_char(now() AT TIME ZONE 'UTC', 'YYYYMM')); END $$"},
 			doctor.CheckPartitions, doctor.Failed, "no partition for this month",
 		},
 		"a partition that is long past": {
-			[]string{"CREATE TABLE tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')"},
+			[]string{"CREATE TABLE countersign_data.tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')"},
 			doctor.CheckPartitions, doctor.Warning, "the partition of 202001 is empty and long past",
 		},
 		"a partition that should have been deleted": {
 			[]string{
-				"CREATE TABLE tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')",
+				"CREATE TABLE countersign_data.tool_executions_202001 PARTITION OF tool_executions FOR VALUES FROM ('2020-01-01 00:00:00+00') TO ('2020-02-01 00:00:00+00')",
 				tenant, "INSERT INTO retention (tenant_id, kind, days, action) VALUES (" + id + ", 'actions', 30, 'delete')",
 				"INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES (" + id + ", " + id + ", 1, 'sent', '2020-01-05')",
 			},
@@ -426,7 +429,7 @@ func prepare(t *testing.T, db *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for _, sql := range []string{"BEGIN", "CREATE TABLE held ()", "PREPARE TRANSACTION 'left behind'"} {
+	for _, sql := range []string{"BEGIN", "CREATE TABLE public.held ()", "PREPARE TRANSACTION 'left behind'"} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}

@@ -52,7 +52,7 @@ func TestSessionsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = open.Rollback(t.Context()) }()
-	if _, err := open.Exec(t.Context(), "CREATE TABLE held ()"); err != nil {
+	if _, err := open.Exec(t.Context(), "CREATE TABLE countersign_data.held ()"); err != nil {
 		t.Fatal(err)
 	}
 

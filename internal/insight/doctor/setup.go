@@ -99,8 +99,10 @@ func roleFindings(r role) (wrong []Finding) {
 	return wrong
 }
 
+func exposureFindings(x postgres.Exposure) []Finding { return []Finding{fail(x.Problem, x.Fix)} }
+
 func rowSecurityFindings(t guarded) (wrong []Finding) {
-	force := fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;", t.Name)
+	force := fmt.Sprintf("ALTER TABLE %s.%s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;", postgres.Schema, t.Name)
 	switch {
 	case !t.Enabled:
 		wrong = append(wrong, fail("tenants see each other's rows of "+t.Name+": row security is off", force))
@@ -108,10 +110,10 @@ func rowSecurityFindings(t guarded) (wrong []Finding) {
 		wrong = append(wrong, fail("row security of "+t.Name+" does not hold for its owner", force))
 	}
 	if t.Owner != "countersign_owner" {
-		wrong = append(wrong, fail(fmt.Sprintf("%s belongs to %s", t.Name, t.Owner), fmt.Sprintf("ALTER TABLE %s OWNER TO countersign_owner;", t.Name)))
+		wrong = append(wrong, fail(fmt.Sprintf("%s belongs to %s", t.Name, t.Owner), fmt.Sprintf("ALTER TABLE %s.%s OWNER TO countersign_owner;", postgres.Schema, t.Name)))
 	}
 	for _, name := range t.Open {
-		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s; then look who made it.", name, t.Name)))
+		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s.%s; then look who made it.", name, postgres.Schema, t.Name)))
 	}
 	// The tables of triage are of no concern to workers.
 	if !slices.Contains(t.For, "countersign_worker") && !slices.Contains(t.For, "countersign_triage") {
@@ -119,6 +121,9 @@ func rowSecurityFindings(t guarded) (wrong []Finding) {
 	}
 	return wrong
 }
+
+// inSchema begins a fix whose tables have no schema.
+const inSchema = "SET search_path = " + postgres.Schema + ", " + postgres.RiverSchema + "; "
 
 // line is a grant as grants.txt has it.
 func (g grant) line() string { return g.Grantee + " " + g.What }
@@ -131,7 +136,7 @@ func grantFindings(got []grant) (wrong []Finding) {
 			missing = slices.Delete(missing, i, i+1)
 			continue
 		}
-		revoke := fmt.Sprintf("REVOKE %s FROM %s;", g.What, g.Grantee)
+		revoke := fmt.Sprintf("%sREVOKE %s FROM %s;", inSchema, g.What, g.Grantee)
 		if g.Grantee == "PUBLIC" || slices.Contains(ownRoles(), g.Grantee) {
 			wrong = append(wrong, fail(fmt.Sprintf("%s has more than the migrations gave it: %s", g.Grantee, g.What), revoke))
 		} else {
@@ -140,7 +145,7 @@ func grantFindings(got []grant) (wrong []Finding) {
 	}
 	for _, line := range missing {
 		grantee, what, _ := strings.Cut(line, " ")
-		wrong = append(wrong, fail(fmt.Sprintf("%s lacks %s", grantee, what), fmt.Sprintf("GRANT %s TO %s;", what, grantee)))
+		wrong = append(wrong, fail(fmt.Sprintf("%s lacks %s", grantee, what), fmt.Sprintf("%sGRANT %s TO %s;", inSchema, what, grantee)))
 	}
 	return wrong
 }
@@ -150,7 +155,7 @@ func describePartitions(got partitions) string {
 }
 
 func partitionFindings(got partitions) (wrong []Finding) {
-	const month, makeThem = "200601", "Let a worker run: it makes them once an hour. Or call, as a superuser: SELECT ensure_partitions(2);"
+	const month, makeThem = "200601", "Let a worker run: it makes them once an hour. Or call, as a superuser: SELECT countersign_data.ensure_partitions(2);"
 	first := time.Date(got.Today.Year(), got.Today.Month(), 1, 0, 0, 0, 0, time.UTC)
 	this, next := first.Format(month), first.AddDate(0, 1, 0)
 	if !slices.Contains(got.Months, this) {

@@ -61,7 +61,7 @@ type version struct{ Schema, River int64 }
 
 func readVersion(ctx context.Context, d database) (version, error) {
 	there, err := one[struct{ Schema, River bool }](ctx, d, postgres.Admin(),
-		"SELECT to_regclass('goose_db_version') IS NOT NULL, to_regclass('"+postgres.RiverSchema+".river_migration') IS NOT NULL")
+		"SELECT to_regclass('"+postgres.Schema+".goose_db_version') IS NOT NULL, to_regclass('"+postgres.RiverSchema+".river_migration') IS NOT NULL")
 	if err != nil {
 		return version{}, err
 	}
@@ -101,6 +101,14 @@ WHERE r.rolname = ANY ($1::text[])
 ORDER BY 1`, ownRoles())
 }
 
+func readExposures(ctx context.Context, d database) (all []postgres.Exposure, err error) {
+	err = d.in(ctx, postgres.Admin(), func(tx pgx.Tx) error {
+		all, err = postgres.Exposures(ctx, tx)
+		return err
+	})
+	return all, err
+}
+
 // guarded is a table with rows of tenants, and its row security.
 type guarded struct {
 	Name, Owner     string
@@ -124,7 +132,7 @@ SELECT c.relname::text, pg_get_userbyid(c.relowner)::text, c.relrowsecurity, c.r
         ORDER BY 1)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+WHERE n.nspname = 'countersign_data' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped)
 ORDER BY 1`)
 }
@@ -139,19 +147,19 @@ FROM (
     SELECT a.grantee, a.privilege_type || ' on ' || c.relname AS what
     FROM pg_class c
     CROSS JOIN LATERAL aclexplode(c.relacl) a
-    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND a.grantee <> c.relowner
+    WHERE c.relnamespace = 'countersign_data'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND a.grantee <> c.relowner
     UNION ALL
     SELECT a.grantee, a.privilege_type || ' on ' || c.relname || '.' || t.attname
     FROM pg_class c
     JOIN pg_attribute t ON t.attrelid = c.oid
     CROSS JOIN LATERAL aclexplode(t.attacl) a
-    WHERE c.relnamespace = 'public'::regnamespace AND NOT t.attisdropped
+    WHERE c.relnamespace = 'countersign_data'::regnamespace AND NOT t.attisdropped
     UNION ALL
     -- Our functions; without an entry PUBLIC may call one.
     SELECT a.grantee, a.privilege_type || ' on ' || f.proname || '()'
     FROM pg_proc f
     CROSS JOIN LATERAL aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a
-    WHERE f.pronamespace = 'public'::regnamespace AND (f.prosecdef OR pg_get_userbyid(f.proowner) = 'countersign_owner') AND a.grantee <> f.proowner
+    WHERE f.pronamespace = 'countersign_data'::regnamespace AND (f.prosecdef OR pg_get_userbyid(f.proowner) = 'countersign_owner') AND a.grantee <> f.proowner
 ) g`)
 }
 
@@ -172,7 +180,7 @@ WITH months AS (
     SELECT right(c.relname, 6) AS month, pg_relation_size(c.oid) AS size
     FROM pg_inherits i
     JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'public.tool_executions'::regclass AND c.relname ~ '^tool_executions_[0-9]{6}$'
+    WHERE i.inhparent = 'countersign_data.tool_executions'::regclass AND c.relname ~ '^tool_executions_[0-9]{6}$'
 )
 SELECT
     (now() AT TIME ZONE 'UTC')::timestamp,
@@ -278,7 +286,7 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 LEFT JOIN pg_class p ON p.oid = i.inhparent
-WHERE c.relkind = 'r' AND n.nspname IN ('public', 'river')
+WHERE c.relkind = 'r' AND n.nspname IN ('countersign_data', 'river')
     AND coalesce(p.relname, c.relname) IN ('outbox', 'buckets', 'actions', 'tool_executions', 'events', 'dead_letters', 'river_job')
 GROUP BY 1
 ORDER BY 1`)

@@ -42,10 +42,10 @@ func tableFindings(t hot) (wrong []Finding) {
 		last = age(t.VacuumSeconds).String() + " ago"
 	}
 	if t.Off {
-		wrong = append(wrong, fail("autovacuum passes "+t.Name+" over", fmt.Sprintf("ALTER TABLE %s RESET (autovacuum_enabled);", t.Name)))
+		wrong = append(wrong, fail("autovacuum passes "+t.Name+" over", fmt.Sprintf("%sALTER TABLE %s RESET (autovacuum_enabled);", inSchema, t.Name)))
 	}
 	what := fmt.Sprintf("%s has %d dead rows beside %d that live, in %s; it was vacuumed %s", t.Name, t.Dead, t.Live, size(t.Bytes), last)
-	do := fmt.Sprintf("See what holds vacuum back (transactions, prepared transactions, replication slots), then VACUUM %s;", t.Name)
+	do := fmt.Sprintf("See what holds vacuum back (transactions, prepared transactions, replication slots), then %sVACUUM %s;", inSchema, t.Name)
 	stale := t.VacuumSeconds < 0 || t.VacuumSeconds > staleVacuum.Seconds()
 	switch {
 	case t.Dead > tooManyDead && t.Dead > t.Live:

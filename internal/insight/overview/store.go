@@ -25,7 +25,7 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 LEFT JOIN pg_class p ON p.oid = i.inhparent
-WHERE c.relkind = 'r' AND n.nspname IN ('public', 'river') AND coalesce(p.relname, c.relname) = ANY ($1::name[])
+WHERE c.relkind = 'r' AND n.nspname IN ('countersign_data', 'river') AND coalesce(p.relname, c.relname) = ANY ($1::name[])
 GROUP BY 1
 ORDER BY 1`
 

@@ -372,7 +372,7 @@ func (s stage) fingerprint() map[string]string {
 	prints := make(map[string]string)
 	err := postgres.InTx(s.t.Context(), s.db, postgres.Admin(), func(tx pgx.Tx) error {
 		rows, err := tx.Query(s.t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-			WHERE n.nspname = 'public' AND c.relkind = 'r' ORDER BY 1`)
+			WHERE n.nspname = 'countersign_data' AND c.relkind = 'r' ORDER BY 1`)
 		if err != nil {
 			return err
 		}

@@ -78,6 +78,21 @@ func DB(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// Connect returns a connection to a database with the search path of the product's
+// sessions. It is closed when the test ends.
+func Connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	if _, err := conn.Exec(t.Context(), "SET search_path = "+postgres.SearchPath); err != nil {
+		t.Fatalf("dbtest: %v", err)
+	}
+	return conn
+}
+
 // closePool closes the pool, and fails the test if that has to wait for a
 // connection which the test never gave back.
 func closePool(t testing.TB, pool *pgxpool.Pool) {

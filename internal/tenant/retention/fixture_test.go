@@ -25,7 +25,7 @@ func newFixture(t *testing.T) fixture {
 	t.Helper()
 	c := fixture{t, dbtest.DB(t)}
 	for _, month := range []string{"202501", "202502", "202503"} {
-		c.exec("CREATE TABLE tool_executions_" + month + " PARTITION OF tool_executions FOR VALUES FROM ('" +
+		c.exec("CREATE TABLE countersign_data.tool_executions_" + month + " PARTITION OF tool_executions FOR VALUES FROM ('" +
 			month[:4] + "-" + month[4:] + "-01 00:00:00+00') TO (('" + month[:4] + "-" + month[4:] + "-01 00:00:00+00')::timestamptz + interval '1 month')")
 		c.exec("ALTER TABLE tool_executions_" + month + " OWNER TO countersign_owner")
 	}
