@@ -48,6 +48,19 @@ func (c *Client) AskTriageRun(ctx context.Context, account string) (wire.TriageS
 	return post[wire.TriageStatus](ctx, c, triageAccountPath(account)+"/runs", nil)
 }
 
+// TriageSetAside lists the messages of an account that are set aside, the latest
+// attempt first.
+func (c *Client) TriageSetAside(ctx context.Context, account string) ([]wire.TriageSetAside, error) {
+	answer, err := read[struct{ Items []wire.TriageSetAside }](ctx, c, triageAccountPath(account)+"/set-aside", nil)
+	return answer.Items, err
+}
+
+// RetryTriageSetAside has the messages of an account read again that are set aside,
+// and asks for a run.
+func (c *Client) RetryTriageSetAside(ctx context.Context, account string) (wire.TriageStatus, error) {
+	return post[wire.TriageStatus](ctx, c, triageAccountPath(account)+"/set-aside", nil)
+}
+
 // TriageStatus says of every account, or of one, whether, when, and why not, it
 // is read.
 func (c *Client) TriageStatus(ctx context.Context, account string) ([]wire.TriageStatus, error) {
@@ -65,7 +78,10 @@ type TriageMessageFilter struct {
 	HeaderID string
 	// Question selects messages whose owner is asked, or is not.
 	Question *bool
-	Since    time.Time
+	// Expired selects messages of which a proposal expired without a decision and is
+	// not proposed again.
+	Expired bool
+	Since   time.Time
 	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor of
 	// the page before.
 	Limit  int
@@ -74,13 +90,16 @@ type TriageMessageFilter struct {
 
 // TriageMessages lists a page of the messages that came in, newest first.
 func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wire.Page[wire.TriageMessage], error) {
-	question := ""
+	question, expired := "", ""
+	if f.Expired {
+		expired = "true"
+	}
 	if f.Question != nil {
 		question = strconv.FormatBool(*f.Question)
 	}
 	return read[wire.Page[wire.TriageMessage]](ctx, c, triagePath+"/messages", given(
 		"account", f.Account, "bucket", f.Bucket, "category", f.Category, "cohort", f.Cohort, "from", f.From, "header_id", f.HeaderID,
-		"question", question, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
+		"question", question, "expired", expired, "since", moment(f.Since), "limit", number(f.Limit), "cursor", f.Cursor,
 	))
 }
 

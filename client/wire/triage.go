@@ -166,6 +166,29 @@ type TriageStatus struct {
 	Quota *TriageQuota `json:"quota,omitempty"`
 	// Models is nil where no language model was ever asked.
 	Models *TriageModels `json:"models,omitempty"`
+	// SetAside counts the messages that could not be read, judged or stored, and
+	// Expired those of which a proposal expired without a decision and is not
+	// proposed again.
+	SetAside int `json:"set_aside"`
+	Expired  int `json:"expired"`
+}
+
+// TriageSetAside is a message that could not be listed, read, judged or stored.
+type TriageSetAside struct {
+	Folder string `json:"folder"`
+	// Key is what the account calls the message; empty for messages that it lists
+	// without a usable key.
+	Key        string    `json:"key"`
+	ReceivedAt time.Time `json:"received_at"`
+	Size       int64     `json:"size"`
+	// Step is what failed: list, read or store.
+	Step     string    `json:"step"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	Since    time.Time `json:"since"`
+	TriedAt  time.Time `json:"tried_at"`
+	// Again reports whether the next run reads it again.
+	Again bool `json:"again"`
 }
 
 // TriageModels is what language models are to be asked about an account's mail,

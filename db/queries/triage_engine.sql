@@ -237,6 +237,15 @@ RETURNING l.message_id;
 -- name: TriageLocationsKnown :many
 SELECT l.key FROM triage_locations l WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
 
+-- name: TriageLocationsLatest :many
+-- Locations of messages that were read before, latest first.
+SELECT l.folder, l.key, m.received_at, m.size
+FROM triage_locations l
+JOIN triage_messages m ON m.tenant_id = l.tenant_id AND m.message_id = l.message_id
+WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder
+ORDER BY m.received_at DESC
+LIMIT @most::bigint;
+
 -- name: TriageLocationsPut :exec
 INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags)
 SELECT @tenant_id, @account_id, @folder, r ->> 'key', (r ->> 'message_id')::uuid, ARRAY(SELECT jsonb_array_elements_text(r -> 'flags'))

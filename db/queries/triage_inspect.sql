@@ -59,6 +59,11 @@ CROSS JOIN LATERAL (
         AND (@category::text = '' OR d.category = @category::text)
         AND (@cohort::text = '' OR d.cohort = @cohort::text)
         AND (sqlc.narg(question)::boolean IS NULL OR d.question = sqlc.narg(question)::boolean)
+        AND (NOT @expired::boolean OR EXISTS (
+            SELECT 1 FROM triage_proposals e
+            WHERE e.tenant_id = i.tenant_id AND e.message_id = i.message_id AND e.outcome = 'expired' AND NOT e.outcome_due
+                AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
+        ))
     ORDER BY i.received_at DESC, i.message_id DESC
     LIMIT @most::bigint
 ) m
@@ -126,7 +131,13 @@ LIMIT @most::bigint;
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
-    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since
+    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since,
+    (SELECT count(1) FROM triage_set_aside t WHERE t.tenant_id = a.tenant_id AND t.account_id = a.account_id)::bigint AS set_aside,
+    (
+        SELECT count(DISTINCT e.message_id) FROM triage_proposals e
+        WHERE e.tenant_id = a.tenant_id AND e.account_id = a.account_id AND e.outcome = 'expired' AND NOT e.outcome_due
+            AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
+    )::bigint AS expired
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
 CROSS JOIN LATERAL (

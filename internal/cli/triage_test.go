@@ -65,6 +65,17 @@ func TestTriage(t *testing.T) {
 	d.want(d.operator("triage", "sync"), command.ExitOK, "work", "waiting")
 	d.want(d.operator("triage", "sync", "work"), command.ExitFailed, "the run of work failed: the mailbox denies this")
 
+	d.want(d.operator("triage", "list", "--set-aside"), command.ExitOK, "No message is set aside")
+	reason := strings.Repeat("the reason is long and shown whole ", 6) + "to its end"
+	exec("INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) SELECT tenant_id, account_id, 'INBOX', '7:12', now(), 10, 'store', $1 FROM triage_accounts", reason)
+	d.want(d.operator("triage", "list", "--set-aside"), command.ExitOK, "work", "INBOX", "7:12", "store", reason)
+	exec("UPDATE triage_schedules SET last_error = $1, failures = 3", reason)
+	d.want(d.operator("triage", "status"), command.ExitOK, reason, "1 messages are set aside: countersign triage list --set-aside work")
+	d.want(d.operator("triage", "sync", "work", "--set-aside"), command.ExitFailed, "the run of work failed")
+	if !decode[wire.TriageSetAside](t, d.want(d.operator("triage", "list", "--set-aside", "--json"), command.ExitOK).out).Again {
+		t.Error("the message is not to be read again")
+	}
+
 	id := uuid.Must(uuid.NewV7())
 	const message = `INSERT INTO triage_messages (tenant_id, message_id, account_id, identity, header_id, thread_id, outgoing, sender, subject, body, received_at, size)
 		SELECT tenant_id, $1, account_id, sha256(convert_to($1::uuid::text, 'UTF8')), '4711@example.com', $1, false, 'bob@example.com', $2, $2, now(), 10 FROM triage_accounts WHERE account_id = $3`

@@ -68,6 +68,7 @@ func internal() []string {
 		"triage_proposals_origin_check", "triage_proposals_outcome_check", "triage_proposals_parts_check", "triage_proposals_pkey",
 		"triage_refs_message_fkey", "triage_refs_pkey", "triage_runs_account_fkey", "triage_runs_kind_check", "triage_runs_pkey",
 		"triage_schedules_account_fkey", "triage_schedules_pkey", "triage_senders_account_fkey", "triage_senders_pkey",
+		"triage_proposals_repeats_key", "triage_set_aside_account_fkey", "triage_set_aside_pkey", "triage_set_aside_step_check",
 	}
 }
 

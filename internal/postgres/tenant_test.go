@@ -113,6 +113,7 @@ func (h fixture) insertEveryRow(tenant envelope.TenantID) {
 			VALUES ($1, $1, $1, $1, 'fyi', 'primary', 'fyi', 'informational', 'default', 2, 1, false, '{}', '{}', '{}', 'm')`,
 		`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen) VALUES ($1, $1, 'a@b', now(), now())`,
 		`INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by) VALUES ($1, $1, $1, 'act', 'fyi', '', 'n')`,
+		`INSERT INTO triage_set_aside (tenant_id, account_id, folder, key, received_at, size, step, reason) VALUES ($1, $1, 'n', 'n', now(), 1, 'read', 'n')`,
 		`INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by) VALUES ($1, $1, $1, 'draft', 'n')`,
 		`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope) SELECT $1::uuid, x.id, $1::uuid, $1::uuid, 'archive',
 			'[{"pointer":"/account","value":"a","origin":"config"}]',

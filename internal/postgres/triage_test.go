@@ -55,10 +55,10 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 			"goose_db_version SELECT", "triage_accounts SELECT", "triage_corrections SELECT", "triage_decisions DELETE INSERT SELECT UPDATE", "triage_folders INSERT SELECT UPDATE",
 			"triage_locations DELETE INSERT SELECT UPDATE", "triage_messages DELETE INSERT SELECT UPDATE", "triage_proposals INSERT SELECT",
 			"triage_refs INSERT SELECT", "triage_runs INSERT SELECT UPDATE", "triage_schedules INSERT SELECT UPDATE", "triage_senders INSERT SELECT UPDATE",
-			"triage_texts SELECT",
+			"triage_set_aside DELETE INSERT SELECT UPDATE", "triage_texts SELECT",
 		},
 		"columns": {
-			"triage_proposals.outcome_due UPDATE", "triage_proposals.proposal_id UPDATE", "triage_texts.account_id INSERT", "triage_texts.asked_by INSERT",
+			"triage_proposals.outcome_due UPDATE", "triage_proposals.proposal_id UPDATE", "triage_proposals.withdraw_at UPDATE", "triage_texts.account_id INSERT", "triage_texts.asked_by INSERT",
 			"triage_texts.attempts UPDATE", "triage_texts.ended_at UPDATE", "triage_texts.external_id UPDATE", "triage_texts.kind INSERT", "triage_texts.message_id INSERT",
 			"triage_texts.model UPDATE", "triage_texts.problem UPDATE", "triage_texts.prompt UPDATE", "triage_texts.tenant_id INSERT", "triage_texts.text UPDATE",
 		}, "sequences": nil,

@@ -2453,6 +2453,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/triage/accounts/{name}/set-aside": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the messages of an account that are set aside, the latest 500
+         * @description Messages that could not be listed, read, judged or stored, each with the reason. The others of the account are read all
+         *     the same.
+         */
+        get: operations["listTriageSetAside"];
+        put?: never;
+        /**
+         * Read the messages of an account again that are set aside
+         * @description It asks for a run too, as `POST /api/v1/triage/accounts/{name}/runs` does.
+         */
+        post: operations["retryTriageSetAside"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/triage/status": {
         parameters: {
             query?: never;
@@ -4940,6 +4965,32 @@ export interface components {
             backfilled: number;
             quota?: components["schemas"]["TriageQuota"];
             models?: components["schemas"]["TriageModels"];
+            /** @description How many messages are set aside, because they could not be read, judged or stored. */
+            set_aside?: number;
+            /** @description Of how many messages a proposal expired without a decision and is not proposed again. */
+            expired?: number;
+        };
+        /** @description A message that could not be listed, read, judged or stored. */
+        TriageSetAside: {
+            folder: string;
+            /** @description What the account calls the message in its folder; empty for messages that it lists without a usable key. */
+            key: string;
+            /** Format: date-time */
+            received_at: string;
+            size: number;
+            /**
+             * @description What failed.
+             * @enum {string}
+             */
+            step: "list" | "read" | "store";
+            reason: string;
+            attempts: number;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            tried_at: string;
+            /** @description The next run reads it again. */
+            again: boolean;
         };
         /** @description What language models are to be asked about the account's mail, and which of them can be. Left out where none was ever asked. */
         TriageModels: {
@@ -11703,6 +11754,67 @@ export interface operations {
             default: components["responses"]["ProblemResponse"];
         };
     };
+    listTriageSetAside: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages, the latest attempt first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["TriageSetAside"][];
+                    };
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    retryTriageSetAside: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The account's name. */
+                name: components["parameters"]["mailAccountName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status of the account. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriageStatus"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
     getTriageStatus: {
         parameters: {
             query?: {
@@ -11742,6 +11854,8 @@ export interface operations {
                 cohort?: "vip" | "first_contact" | "newsletters" | "social" | "transactional" | "intra_org" | "cross_org" | "default";
                 /** @description Only those whose owner is asked, or is not. */
                 question?: "true" | "false";
+                /** @description Only those of which a proposal expired without a decision and is not proposed again. */
+                expired?: "true";
                 /** @description Only those from this address, or from addresses of this domain. */
                 from?: string;
                 /** @description Those with this Message-ID, with or without angle brackets, at most 100; no other parameter goes with it. Senders choose it, so that there may be several. */

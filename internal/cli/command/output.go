@@ -124,6 +124,8 @@ type View[T any] struct {
 	Empty string
 	Head  []string
 	Row   func(T) []string
+	// Whole leaves the last column uncut.
+	Whole bool
 }
 
 // Show returns a function that shows a list which a call returned: a table, or
@@ -139,7 +141,11 @@ func (v View[T]) Show(a *App) func([]T, error) error {
 			a.Note("%s", v.Empty)
 			return nil
 		}
-		return Table(a, all, v.Head, v.Row)
+		rows := make([][]string, len(all))
+		for i, one := range all {
+			rows[i] = v.Row(one)
+		}
+		return a.table(v.Head, rows, v.Whole)
 	}
 }
 
@@ -165,11 +171,16 @@ func (v View[T]) ShowPage(a *App) func(wire.Page[T], error) error {
 }
 
 // Table writes rows under a head, in columns.
-func (a *App) Table(head []string, rows [][]string) error {
+func (a *App) Table(head []string, rows [][]string) error { return a.table(head, rows, false) }
+
+// table is Table, with whole leaving the last column uncut.
+func (a *App) table(head []string, rows [][]string, whole bool) error {
 	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
-			row[i] = Line(cmp.Or(cell, "-"))
+			if row[i] = Line(cmp.Or(cell, "-")); whole && i == len(row)-1 {
+				row[i] = Safe(cmp.Or(cell, "-"))
+			}
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}

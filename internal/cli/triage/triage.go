@@ -31,7 +31,7 @@ func status(a *command.App) *cobra.Command {
 func statusView() command.View[wire.TriageStatus] {
 	return command.View[wire.TriageStatus]{
 		Empty: "There are no accounts; `countersign triage accounts set` makes one.",
-		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "MODELS", "WHY"},
+		Head:  []string{"ACCOUNT", "STATE", "LAST RUN", "NEXT RUN", "OLDER MAIL", "MODELS", "WHY"}, Whole: true,
 		Row: func(s wire.TriageStatus) []string {
 			return []string{s.Account, s.State, command.Local(s.LastEndedAt), command.Local(s.NextRunAt), fmt.Sprintf("%d of %d folders", s.Backfilled, s.Folders), models(s.Models), because(s)}
 		},
@@ -42,6 +42,12 @@ func because(s wire.TriageStatus) string {
 	text := s.Reason
 	if s.LastError != "" {
 		text += fmt.Sprintf("; last error (%d in a row): %s", s.Failures, s.LastError)
+	}
+	if s.SetAside > 0 {
+		text += fmt.Sprintf("; %d messages are set aside: countersign triage list --set-aside %s", s.SetAside, s.Account)
+	}
+	if s.Expired > 0 {
+		text += fmt.Sprintf("; proposals about %d messages expired undecided: countersign triage list --expired %s", s.Expired, s.Account)
 	}
 	if s.Models == nil {
 		return text
@@ -83,10 +89,14 @@ func models(m *wire.TriageModels) string {
 const lookEvery = 500 * time.Millisecond
 
 func sync(a *command.App) *cobra.Command {
-	var noWait bool
+	var noWait, aside bool
 	var wait time.Duration
 	cmd := command.New(a, "sync [ACCOUNT]", command.Arguments(0, 1, "the account's name"), func(ctx context.Context, c *client.Client, args []string) error {
-		asked, err := ask(ctx, c, command.Argument(args, 0))
+		request := c.AskTriageRun
+		if aside {
+			request = c.RetryTriageSetAside
+		}
+		asked, err := ask(ctx, c, command.Argument(args, 0), request)
 		if err != nil || noWait {
 			return statusView().Show(a)(asked, err)
 		}
@@ -108,13 +118,14 @@ func sync(a *command.App) *cobra.Command {
 		}
 		return nil
 	})
+	cmd.Flags().BoolVar(&aside, "set-aside", false, "read the messages again that are set aside")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the runs have ended")
 	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "wait this `long` at most")
 	return cmd
 }
 
 // ask asks for a run of an account, or of all that are enabled.
-func ask(ctx context.Context, c *client.Client, account string) ([]wire.TriageStatus, error) {
+func ask(ctx context.Context, c *client.Client, account string, request func(context.Context, string) (wire.TriageStatus, error)) ([]wire.TriageStatus, error) {
 	names := []string{account}
 	if account == "" {
 		all, err := c.TriageStatus(ctx, "")
@@ -130,7 +141,7 @@ func ask(ctx context.Context, c *client.Client, account string) ([]wire.TriageSt
 	}
 	var asked []wire.TriageStatus
 	for _, name := range names {
-		s, err := c.AskTriageRun(ctx, name)
+		s, err := request(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +188,7 @@ func ended(s wire.TriageStatus, since *time.Time) bool {
 
 func list(a *command.App) *cobra.Command {
 	var f client.TriageMessageFilter
-	var question bool
+	var question, aside bool
 	view := command.View[wire.TriageMessage]{
 		Empty: "There are no such messages.", Head: []string{"ID", "RECEIVED", "BUCKET", "CATEGORY", "COHORT", "LEVEL", "PROPOSED", "FROM", "SUBJECT"},
 		Row: func(m wire.TriageMessage) []string {
@@ -192,6 +203,9 @@ func list(a *command.App) *cobra.Command {
 		if f.Account = command.Argument(args, 0); question {
 			f.Question = new(true)
 		}
+		if aside {
+			return setAside(ctx, a, c, f.Account)
+		}
 		return view.ShowPage(a)(c.TriageMessages(ctx, f))
 	})
 	command.EnumFlag(cmd, &f.Bucket, "bucket", "only of this `bucket`: urgent, actionable, informational or archived", "urgent", "actionable", "informational", "archived")
@@ -201,9 +215,44 @@ func list(a *command.App) *cobra.Command {
 		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
 	cmd.Flags().StringVar(&f.From, "from", "", "only from this `address`, or from addresses of this domain")
 	cmd.Flags().BoolVar(&question, "question", false, "only those whose owner is asked what they are")
+	cmd.Flags().BoolVar(&f.Expired, "expired", false, "only those of which a proposal expired undecided and is not proposed again")
+	cmd.Flags().BoolVar(&aside, "set-aside", false, "list the messages instead that could not be read, judged or stored, with the reason")
 	command.PastFlag(cmd, &f.Since, "since", "only those received since this `time`, or so long ago")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
+}
+
+// asideRow is a message that is set aside, and its account.
+type asideRow struct {
+	Account string `json:"account"`
+	wire.TriageSetAside
+}
+
+// setAside lists the messages of an account, or of all, that are set aside.
+func setAside(ctx context.Context, a *command.App, c *client.Client, account string) error {
+	accounts, err := c.TriageStatus(ctx, account)
+	if err != nil {
+		return err
+	}
+	var all []asideRow
+	for _, s := range accounts {
+		if s.SetAside == 0 {
+			continue
+		}
+		rows, err := c.TriageSetAside(ctx, s.Account)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			all = append(all, asideRow{s.Account, row})
+		}
+	}
+	return command.View[asideRow]{
+		Empty: "No message is set aside.", Head: []string{"ACCOUNT", "RECEIVED", "FOLDER", "KEY", "FAILED", "ATTEMPTS", "LAST", "REASON"}, Whole: true,
+		Row: func(r asideRow) []string {
+			return []string{r.Account, command.Local(&r.ReceivedAt), r.Folder, r.Key, r.Step, fmt.Sprint(r.Attempts), command.Local(&r.TriedAt), r.Reason}
+		},
+	}.Show(a)(all, nil)
 }
 
 // find returns the id of a message that is named by its id or its Message-ID.

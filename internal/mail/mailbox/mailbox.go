@@ -60,6 +60,9 @@ type Item struct {
 	// and the text, because the account does not give the original: nothing in them
 	// proves who sent them, and no digest of them finds the message elsewhere.
 	Built bool
+	// Unusable, if not empty, says why the account's listing of the message cannot be
+	// used. Such a message has no Key, or one with which Read may still find it.
+	Unusable string
 }
 
 // Cursor says how far a folder was read. It is written by a Reader and read by

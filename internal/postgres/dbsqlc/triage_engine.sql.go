@@ -790,6 +790,60 @@ func (q *Queries) TriageLocationsKnown(ctx context.Context, db DBTX, arg *Triage
 	return items, nil
 }
 
+const triageLocationsLatest = `-- name: TriageLocationsLatest :many
+SELECT l.folder, l.key, m.received_at, m.size
+FROM triage_locations l
+JOIN triage_messages m ON m.tenant_id = l.tenant_id AND m.message_id = l.message_id
+WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3
+ORDER BY m.received_at DESC
+LIMIT $4::bigint
+`
+
+type TriageLocationsLatestParams struct {
+	TenantID  uuid.UUID
+	AccountID uuid.UUID
+	Folder    string
+	Most      int64
+}
+
+type TriageLocationsLatestRow struct {
+	Folder     string
+	Key        string
+	ReceivedAt time.Time
+	Size       int64
+}
+
+// Locations of messages that were read before, latest first.
+func (q *Queries) TriageLocationsLatest(ctx context.Context, db DBTX, arg *TriageLocationsLatestParams) ([]TriageLocationsLatestRow, error) {
+	rows, err := db.Query(ctx, triageLocationsLatest,
+		arg.TenantID,
+		arg.AccountID,
+		arg.Folder,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageLocationsLatestRow{}
+	for rows.Next() {
+		var i TriageLocationsLatestRow
+		if err := rows.Scan(
+			&i.Folder,
+			&i.Key,
+			&i.ReceivedAt,
+			&i.Size,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const triageLocationsPut = `-- name: TriageLocationsPut :exec
 INSERT INTO triage_locations (tenant_id, account_id, folder, key, message_id, flags)
 SELECT $1, $2, $3, r ->> 'key', (r ->> 'message_id')::uuid, ARRAY(SELECT jsonb_array_elements_text(r -> 'flags'))

@@ -258,12 +258,17 @@ CROSS JOIN LATERAL (
         AND ($6::text = '' OR d.category = $6::text)
         AND ($7::text = '' OR d.cohort = $7::text)
         AND ($8::boolean IS NULL OR d.question = $8::boolean)
+        AND (NOT $9::boolean OR EXISTS (
+            SELECT 1 FROM triage_proposals e
+            WHERE e.tenant_id = i.tenant_id AND e.message_id = i.message_id AND e.outcome = 'expired' AND NOT e.outcome_due
+                AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
+        ))
     ORDER BY i.received_at DESC, i.message_id DESC
-    LIMIT $9::bigint
+    LIMIT $10::bigint
 ) m
-WHERE a.tenant_id = $10 AND ($11::text = '' OR a.name = $11::text)
+WHERE a.tenant_id = $11 AND ($12::text = '' OR a.name = $12::text)
 ORDER BY m.received_at DESC, m.message_id DESC
-LIMIT $9::bigint
+LIMIT $10::bigint
 `
 
 type TriageMessageListParams struct {
@@ -275,6 +280,7 @@ type TriageMessageListParams struct {
 	Category string
 	Cohort   string
 	Question *bool
+	Expired  bool
 	Most     int64
 	TenantID uuid.UUID
 	Account  string
@@ -312,6 +318,7 @@ func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMes
 		arg.Category,
 		arg.Cohort,
 		arg.Question,
+		arg.Expired,
 		arg.Most,
 		arg.TenantID,
 		arg.Account,
@@ -622,7 +629,13 @@ const triageStatusList = `-- name: TriageStatusList :many
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,
-    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since
+    s.model_refused_at, w.withheld, w.degraded, w.since::timestamptz AS waiting_since,
+    (SELECT count(1) FROM triage_set_aside t WHERE t.tenant_id = a.tenant_id AND t.account_id = a.account_id)::bigint AS set_aside,
+    (
+        SELECT count(DISTINCT e.message_id) FROM triage_proposals e
+        WHERE e.tenant_id = a.tenant_id AND e.account_id = a.account_id AND e.outcome = 'expired' AND NOT e.outcome_due
+            AND NOT EXISTS (SELECT 1 FROM triage_proposals n WHERE n.tenant_id = e.tenant_id AND n.repeats = e.external_id)
+    )::bigint AS expired
 FROM triage_accounts a
 LEFT JOIN triage_schedules s ON s.tenant_id = a.tenant_id AND s.account_id = a.account_id
 CROSS JOIN LATERAL (
@@ -671,6 +684,8 @@ type TriageStatusListRow struct {
 	Withheld       int64
 	Degraded       int64
 	WaitingSince   time.Time
+	SetAside       int64
+	Expired        int64
 }
 
 // Every account with its schedule and how far its folders were read.
@@ -710,6 +725,8 @@ func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStat
 			&i.Withheld,
 			&i.Degraded,
 			&i.WaitingSince,
+			&i.SetAside,
+			&i.Expired,
 		); err != nil {
 			return nil, err
 		}

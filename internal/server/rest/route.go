@@ -220,6 +220,8 @@ func routes() []route {
 		{Route: access.Route{Pattern: "DELETE /api/v1/triage/accounts/{name}", Operation: "deleteTriageAccount", Roles: admin, Scope: identity.TriageManage}, handle: triage.ForAllTools(triage.DeleteAccount)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/runs", Operation: "listTriageRuns", Roles: readers, Scope: identity.TriageRead}, handle: triage.Runs},
 		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/runs", Operation: "askTriageRun", Roles: people, Scope: identity.TriageManage}, handle: triage.AskRun},
+		{Route: access.Route{Pattern: "GET /api/v1/triage/accounts/{name}/set-aside", Operation: "listTriageSetAside", Roles: readers, Scope: identity.TriageRead}, handle: triage.SetAside},
+		{Route: access.Route{Pattern: "POST /api/v1/triage/accounts/{name}/set-aside", Operation: "retryTriageSetAside", Roles: people, Scope: identity.TriageManage}, handle: triage.RetrySetAside},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/status", Operation: "getTriageStatus", Roles: readers, Scope: identity.TriageRead}, handle: triage.Status},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/messages", Operation: "listTriageMessages", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Messages)},
 		{Route: access.Route{Pattern: "GET /api/v1/triage/messages/{id}", Operation: "getTriageMessage", Roles: people, Scope: identity.MailRead}, handle: triage.ForAllTools(triage.Message)},

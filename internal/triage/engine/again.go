@@ -95,19 +95,20 @@ func (p *pass) again(ctx context.Context, f mailbox.Folder, due []dueMessage) er
 		parts = [][]mailbox.Item{nil}
 	}
 	for i, part := range parts {
-		c := &chunk{pass: p, folder: f, again: again}
+		b := batch{folder: f, items: part, again: again, done: func(c *chunk) {
+			for _, d := range c.decisions {
+				decided[d.Message] = true
+			}
+		}}
 		if i == 0 {
-			c.kept = kept
+			b.kept = kept
 		}
-		err := p.commit(ctx, c, part, nil)
+		err := p.commit(ctx, b)
 		if errors.Is(err, mailbox.ErrNoFolder) {
 			break // its owner removed it, with the messages
 		}
 		if err != nil {
 			return err
-		}
-		for _, d := range c.decisions {
-			decided[d.Message] = true
 		}
 	}
 	return p.write(ctx, func(tx pgx.Tx) error { return decidedAgain(ctx, tx, p.run, ids, decided) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,15 +55,14 @@ func unproven() authenticate.Result {
 // chunk is a set of messages that are decided and committed together.
 type chunk struct {
 	*pass
-	folder  mailbox.Folder
-	mails   []mail
-	skipped int
+	folder mailbox.Folder
+	mails  []mail
+	// skipped are the messages that the account does not give.
+	skipped []asideRow
 
 	// again has the messages that are decided again, by identity; nil in a chunk of
-	// messages that were read for another reason. kept are those of them that need
-	// not be read, since they were read lately.
+	// messages that were read for another reason.
 	again   map[string]dueMessage
-	kept    []mail
 	known   map[string]knownMessage
 	threads *threads
 	senders *senders
@@ -108,28 +106,11 @@ func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	for i := range c.mails {
-		if err := c.take(&c.mails[i]); err != nil {
+		if err := c.contained(func() error { return c.take(&c.mails[i]) }); err != nil {
 			return err
 		}
 	}
 	return c.write(ctx, tx)
-}
-
-const (
-	// maxNamed bounds the messages that one names, and maxIdentifier a Message-ID.
-	maxNamed      = 50
-	maxIdentifier = 500
-	// maxBody bounds what is kept of the text of a message.
-	maxBody = 64 << 10
-)
-
-// identifier returns a Message-ID that can be stored; empty for one that is too
-// long to be one.
-func identifier(id string) string {
-	if len(id) > maxIdentifier {
-		return ""
-	}
-	return plainText(id)
 }
 
 // take adds a message: its location, and if it was never met, the message and
@@ -168,7 +149,7 @@ func (c *chunk) take(m *mail) error {
 // lies in its place by now is none of this chunk's.
 func (c *chunk) takeAgain(m *mail, identity string) error {
 	due, ok := c.again[identity]
-	if !ok {
+	if !ok || slices.ContainsFunc(c.decisions, func(d decisionRow) bool { return d.Message == due.id }) {
 		return nil
 	}
 	m.id = due.id
@@ -206,7 +187,7 @@ func (c *chunk) counts() measure.Counts {
 	}
 	return measure.Counts{
 		Decided: len(c.decisions), Sent: len(c.messages) - len(c.decisions), Known: len(c.mails) - len(c.messages),
-		TooLarge: c.skipped, Proposed: c.proposed,
+		TooLarge: len(c.skipped), Proposed: c.proposed,
 	}
 }
 
@@ -288,55 +269,11 @@ func messageRowOf(m *mail, thread uuid.UUID, outgoing bool) messageRow {
 	row := messageRow{
 		Message: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Header: m.header, Refs: append([]string{}, m.named...),
 		Thread: thread, ThreadSubject: threadSubject(m.message.Subject), Participants: participants(m.message), Outgoing: outgoing,
-		Subject: clip(m.message.Subject, 2000), Body: clip(m.message.Body, maxBody), Received: m.item.Received, Size: m.item.Size,
+		Subject: clip(m.message.Subject, maxSubject), Body: clip(m.message.Body, maxBody), Sent: sentAt(m.message.Date), Received: instantOf(m.item.Received),
+		List: list(m.message), Size: m.item.Size,
 	}
 	if len(m.message.From) > 0 {
-		row.Sender, row.SenderName = address(m.message.From[0]), clip(m.message.From[0].Name, 200)
-	}
-	row.List = list(m.message)
-	// PostgreSQL has no dates after the year 294276; mail has no honest ones before
-	// 1970.
-	if y := m.message.Date.Year(); y > 1969 && y < 10000 {
-		row.Sent = &m.message.Date
+		row.Sender, row.SenderName = address(m.message.From[0]), clip(m.message.From[0].Name, maxName)
 	}
 	return row
-}
-
-// list returns the id of the list that a message came by; empty for none.
-func list(m *message.Message) string {
-	for _, f := range m.Fields {
-		if strings.EqualFold(f.Name, "List-Id") {
-			id := f.Value[strings.LastIndexByte(f.Value, '<')+1:]
-			id, _, _ = strings.Cut(id, ">")
-			return clip(strings.ToLower(strings.TrimSpace(id)), 300)
-		}
-	}
-	return ""
-}
-
-func address(a message.Address) string { return clip(a.Addr, 320) }
-
-// participants returns the addresses of a message, each once.
-func participants(m *message.Message) []string {
-	all := []string{}
-	for _, a := range slices.Concat(m.From, m.To, m.Cc) {
-		if addr := address(a); addr != "" && !slices.Contains(all, addr) && len(all) < maxNamed {
-			all = append(all, addr)
-		}
-	}
-	return all
-}
-
-// clip returns text that PostgreSQL can store, of at most a number of bytes.
-func clip(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
-	}
-	return plainText(text)
-}
-
-// plainText returns a text without the zero bytes and the broken characters that
-// PostgreSQL does not store.
-func plainText(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
 }

@@ -82,7 +82,7 @@ func (p *pass) newer(ctx context.Context, f mailbox.Folder) error {
 			changes.New = p.wanted(changes.New)
 		}
 		for _, chunk := range chunks(changes.New) {
-			if err := p.chunk(ctx, f, chunk, nil); err != nil {
+			if err := p.commit(ctx, batch{folder: f, items: chunk}); err != nil {
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func (p *pass) page(ctx context.Context, folders []mailbox.Folder) (more bool, e
 			if i == len(all)-1 {
 				with = done
 			}
-			if err := p.chunk(ctx, f, chunk, with); err != nil {
+			if err := p.commit(ctx, batch{folder: f, items: chunk, with: with}); err != nil {
 				return false, err
 			}
 		}
@@ -186,6 +186,11 @@ func (p *pass) known(ctx context.Context, folder string) (all []mailbox.Location
 		all, err = knownLocations(ctx, tx, p.run, folder)
 		return err
 	})
+	for at := range p.aside {
+		if at.Folder == folder {
+			all = append(all, at)
+		}
+	}
 	return all, err
 }
 
@@ -200,38 +205,38 @@ func (p *pass) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	})
 }
 
-// chunk reads messages, decides about those that are new, and commits all of it in
-// one transaction, with what with adds.
-func (p *pass) chunk(ctx context.Context, f mailbox.Folder, items []mailbox.Item, with func(pgx.Tx) error) error {
-	return p.commit(ctx, &chunk{pass: p, folder: f}, items, with)
-}
-
-// commit fills a chunk with messages, and commits it.
-func (p *pass) commit(ctx context.Context, c *chunk, items []mailbox.Item, with func(pgx.Tx) error) (err error) {
+// commitOnce commits a batch in one transaction.
+func (p *pass) commitOnce(ctx context.Context, b batch) (err error) {
+	c := &chunk{pass: p, folder: b.folder, again: b.again}
 	began := time.Now()
 	ctx, span := p.engine.cfg.Tracer.Start(ctx, "read mail", trace.WithAttributes(attribute.String("run_id", p.id.String())))
 	defer func() {
 		span.SetAttributes(attribute.Int("read", len(c.mails)), attribute.Int("decided", len(c.decisions)), attribute.Int("proposed", c.proposed))
 		endSpan(span, err)
 	}()
-	if err := c.read(ctx, items, began); err != nil {
+	if err := c.read(ctx, b.items, began); err != nil {
 		return err
 	}
-	c.mails = append(c.mails, c.kept...)
+	c.mails = append(c.mails, b.kept...)
 	err = p.write(ctx, func(tx pgx.Tx) error {
-		if err := c.store(ctx, tx); err != nil || with == nil {
+		if err := c.store(ctx, tx); err != nil || b.with == nil {
 			return err
 		}
-		return with(tx)
+		return b.with(tx)
 	})
-	if err == nil {
-		p.counted = true
-		p.recent.keep(c)
-		p.engine.metrics.Chunk(ctx, c.counts(), time.Since(began))
-		p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
-			slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", c.skipped))
+	if err != nil {
+		return err
 	}
-	return err
+	p.counted = true
+	p.recent.keep(c)
+	p.noteAside(b.folder, c.skipped)
+	p.engine.metrics.Chunk(ctx, c.counts(), time.Since(began))
+	p.log.DebugContext(ctx, "mail read", slog.String("run_id", p.id.String()), slog.Int("read", len(c.mails)),
+		slog.Int("decided", len(c.decisions)), slog.Int("proposed", c.proposed), slog.Int("skipped", len(c.skipped)))
+	if b.done != nil {
+		b.done(c)
+	}
+	return nil
 }
 
 // read reads and parses messages, and checks who sent them.
@@ -243,29 +248,39 @@ func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) e
 		switch {
 		case errors.Is(err, mailbox.ErrGone):
 		case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrUnreadable):
-			c.skipped++
+			c.skipped = append(c.skipped, asideOf(it, stepRead, problem(err)))
 		case err != nil:
 			return err
 		default:
-			c.mails = append(c.mails, newMail(it, raw))
+			return c.contained(func() error {
+				c.mails = append(c.mails, newMail(it, raw))
+				return nil
+			})
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return unread(ctx, err)
 	}
 	for i := range c.mails {
-		m := &c.mails[i]
-		if m.item.Built {
-			m.raw, m.authentication = nil, unproven()
-			continue
+		if err := c.contained(func() error { return c.authenticate(ctx, &c.mails[i], now) }); err != nil {
+			return err
 		}
-		m.authentication = authenticate.Check(ctx, m.raw, m.message, authenticate.Config{
-			TrustedHost: c.account.Connection.TrustedHost, Resolver: c.engine.cfg.Resolver, Now: now,
-		})
-		m.raw = nil
 	}
 	return ctx.Err() // DNS that was not asked to the end gives no result to decide by
+}
+
+// authenticate checks who sent a message, for which its original is needed.
+func (c *chunk) authenticate(ctx context.Context, m *mail, now time.Time) error {
+	if m.item.Built {
+		m.raw, m.authentication = nil, unproven()
+		return nil
+	}
+	m.authentication = authenticate.Check(ctx, m.raw, m.message, authenticate.Config{
+		TrustedHost: c.account.Connection.TrustedHost, Resolver: c.engine.cfg.Resolver, Now: now,
+	})
+	m.raw = nil
+	return nil
 }
 
 // chunks divides items into what is read and committed together.

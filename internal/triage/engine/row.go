@@ -2,10 +2,10 @@ package engine
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
@@ -17,24 +17,24 @@ import (
 // The rows below are passed to the database as JSON, whole sets at once.
 
 type messageRow struct {
-	Message       uuid.UUID  `json:"message_id"`
-	Identity      string     `json:"identity"`
-	Header        string     `json:"header_id"`
-	Refs          []string   `json:"refs"`
-	Thread        uuid.UUID  `json:"thread_id"`
-	ThreadSubject string     `json:"thread_subject"`
-	Participants  []string   `json:"participants"`
-	Outgoing      bool       `json:"outgoing"`
-	Automated     bool       `json:"automated"`
-	Awaits        bool       `json:"awaits"`
-	Sender        string     `json:"sender"`
-	SenderName    string     `json:"sender_name"`
-	List          string     `json:"list"`
-	Subject       string     `json:"subject"`
-	Body          string     `json:"body"`
-	Sent          *time.Time `json:"sent_at"`
-	Received      time.Time  `json:"received_at"`
-	Size          int64      `json:"size"`
+	Message       uuid.UUID `json:"message_id"`
+	Identity      string    `json:"identity"`
+	Header        string    `json:"header_id"`
+	Refs          []string  `json:"refs"`
+	Thread        uuid.UUID `json:"thread_id"`
+	ThreadSubject string    `json:"thread_subject"`
+	Participants  []string  `json:"participants"`
+	Outgoing      bool      `json:"outgoing"`
+	Automated     bool      `json:"automated"`
+	Awaits        bool      `json:"awaits"`
+	Sender        string    `json:"sender"`
+	SenderName    string    `json:"sender_name"`
+	List          string    `json:"list"`
+	Subject       string    `json:"subject"`
+	Body          string    `json:"body"`
+	Sent          *instant  `json:"sent_at"`
+	Received      instant   `json:"received_at"`
+	Size          int64     `json:"size"`
 }
 
 type locationRow struct {
@@ -44,13 +44,13 @@ type locationRow struct {
 }
 
 type senderRow struct {
-	Address  string    `json:"address"`
-	Name     string    `json:"name"`
-	First    time.Time `json:"first_seen"`
-	Last     time.Time `json:"last_seen"`
-	Received int       `json:"received"`
-	Sent     int       `json:"sent"`
-	Replied  int       `json:"replied"`
+	Address  string  `json:"address"`
+	Name     string  `json:"name"`
+	First    instant `json:"first_seen"`
+	Last     instant `json:"last_seen"`
+	Received int     `json:"received"`
+	Sent     int     `json:"sent"`
+	Replied  int     `json:"replied"`
 }
 
 type touchedRow struct {
@@ -89,7 +89,7 @@ type decisionRow struct {
 	Answers    []cascade.Reply     `json:"answers"`
 	Wanted     []cascade.Tier      `json:"wanted"`
 	Withheld   bool                `json:"withheld"`
-	Received   time.Time           `json:"received_at"`
+	Received   instant             `json:"received_at"`
 }
 
 // reason is why a message is decided. There are two more, which SQL alone writes:
@@ -159,11 +159,24 @@ func proposalRowOf(m *mail, p plan.Proposal) (proposalRow, error) {
 	return proposalRow{External: p.ExternalID, Message: m.id, Action: p.Action, Parts: p.Parts, Fields: p.Rows(), Envelope: raw}, err
 }
 
+// asideRow is a message that is set aside.
+type asideRow struct {
+	Key      string  `json:"key"`
+	Received instant `json:"received_at"`
+	Size     int64   `json:"size"`
+	Step     step    `json:"step"`
+	Reason   string  `json:"reason"`
+}
+
+func asideOf(it mailbox.Item, failed step, reason string) asideRow {
+	return asideRow{Key: clip(it.Key, maxKey), Received: instantOf(it.Received), Size: it.Size, Step: failed, Reason: reason}
+}
+
 // rowsOf encodes rows for PostgreSQL, whose jsonb has no zero characters.
 func rowsOf[T any](rows []T) ([]byte, error) {
 	raw, err := json.Marshal(rows)
 	if err != nil {
-		return nil, err
+		return nil, &contentError{err}
 	}
 	out := raw[:0]
 	for i := 0; i < len(raw); i++ {

@@ -40,11 +40,15 @@ type run struct {
 	holder  uuid.UUID
 	log     *slog.Logger
 
-	reader   mailbox.Reader
-	bucket   *quota.Bucket
-	folders  []mailbox.Folder
-	contacts *signal.Contacts
-	model    *classify.Corrected
+	reader mailbox.Reader
+	// aside are the locations of messages that were set aside, and readAgain those
+	// that a person asked for, by folder.
+	aside     map[mailbox.Location]bool
+	readAgain map[string][]mailbox.Item
+	bucket    *quota.Bucket
+	folders   []mailbox.Folder
+	contacts  *signal.Contacts
+	model     *classify.Corrected
 	// corrections is the version of those in model.
 	corrections correctionsVersion
 	// corrected counts the corrections of each sender and list.
@@ -145,6 +149,10 @@ func (r *run) cycle(ctx context.Context) (err error) {
 				return err
 			}
 		}
+		if err := changes.readAside(ctx); err != nil {
+			changes.err = err
+			return err
+		}
 		if err := changes.owner(ctx); err != nil {
 			changes.err = err
 			return err
@@ -184,7 +192,7 @@ func (r *run) start(ctx context.Context) error {
 				return err
 			}
 		}
-		return errors.Join(configured(ctx, tx, r), r.load(ctx, tx))
+		return errors.Join(configured(ctx, tx, r), r.loadAside(ctx, tx), r.load(ctx, tx))
 	})
 	if err != nil || r.reader != nil {
 		return err
@@ -193,6 +201,7 @@ func (r *run) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reader = bounded{reader}
 	all, err := reader.Folders(ctx)
 	r.folders = r.folders[:0]
 	for _, f := range all {

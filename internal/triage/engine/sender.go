@@ -46,10 +46,10 @@ func (s *senders) received(row messageRow, t thread) {
 		counts.Replied = 1
 	}
 	if row.Sender != "" {
-		s.add(row.Sender, row.SenderName, row.Received, counts)
+		s.add(row.Sender, row.SenderName, row.Received.Time, counts)
 	}
 	if row.List != "" {
-		s.add(listAddress(row.List), "", row.Received, senderRow{Received: 1})
+		s.add(listAddress(row.List), "", row.Received.Time, senderRow{Received: 1})
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *senders) received(row messageRow, t thread) {
 func (s *senders) wrote(m *mail, t thread) {
 	for _, a := range slices.Concat(m.message.To, m.message.Cc) {
 		if addr := address(a); addr != "" {
-			s.add(addr, clip(a.Name, 200), m.item.Received, senderRow{Sent: 1})
+			s.add(addr, clip(a.Name, maxName), m.item.Received, senderRow{Sent: 1})
 		}
 	}
 	for _, addr := range t.senders {
@@ -84,6 +84,6 @@ func (s *senders) add(addr, name string, at time.Time, counts senderRow) {
 	if name != "" {
 		row.Name = name
 	}
-	row.First, row.Last = k.FirstSeen, k.LastSeen
+	row.First, row.Last = instantOf(k.FirstSeen), instantOf(k.LastSeen)
 	row.Received, row.Sent, row.Replied = row.Received+counts.Received, row.Sent+counts.Sent, row.Replied+counts.Replied
 }

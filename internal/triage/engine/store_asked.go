@@ -98,12 +98,12 @@ func modelStates(ctx context.Context, tx pgx.Tx, r *run) error {
 	if models := r.engine.cfg.Models; models != nil {
 		states, refused = models.States(), models.Refused()
 	}
-	raw, err := json.Marshal(states)
+	raw, err := rowsOf(states)
 	if err != nil {
 		return err
 	}
 	return dbsqlc.New().TriageScheduleModels(ctx, tx, &dbsqlc.TriageScheduleModelsParams{
-		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Models: raw, Refused: refused.What, RefusedAt: postgres.OrNull(refused.At),
+		TenantID: r.tenant(), AccountID: r.account.ID, Holder: &r.holder, Models: raw, Refused: plainText(refused.What), RefusedAt: postgres.OrNull(refused.At),
 	})
 }
 

@@ -75,7 +75,7 @@ func textTried(ctx context.Context, tx pgx.Tx, r *run, d *dueText) error {
 // endText stores how a text ended. It reports whether it still waited.
 func endText(ctx context.Context, tx pgx.Tx, r *run, d *dueText, w written, external string) (bool, error) {
 	n, err := dbsqlc.New().TriageTextEnd(ctx, tx, &dbsqlc.TriageTextEndParams{
-		TenantID: r.tenant(), TextNo: d.number, Text: w.text, Problem: w.problem, Model: w.model, Prompt: d.kind.Prompt(), ExternalID: external,
+		TenantID: r.tenant(), TextNo: d.number, Text: plainText(w.text), Problem: plainText(w.problem), Model: plainText(w.model), Prompt: d.kind.Prompt(), ExternalID: external,
 	})
 	return n > 0, err
 }

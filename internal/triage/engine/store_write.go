@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -49,9 +50,10 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 		func() error {
 			return q.TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{
 				TenantID: tenant, AccountID: account, RunID: c.id, Kind: string(c.kind), Read: int32(len(c.mails)),
-				Decided: int32(len(c.decisions)), Proposed: int32(c.proposed), Skipped: int32(c.skipped),
+				Decided: int32(len(c.decisions)), Proposed: int32(c.proposed), Skipped: int32(len(c.skipped)),
 			})
 		},
+		func() error { return putAside(ctx, tx, c.run, c.folder, c.skipped) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -148,7 +150,8 @@ func touch(ctx context.Context, tx pgx.Tx, r *run, rows []touchedRow) error {
 func (p *pass) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Changes) error {
 	return p.write(ctx, func(tx pgx.Tx) error {
 		if changes.Reset {
-			return void(ctx, tx, p.run, f.Name)
+			maps.DeleteFunc(p.aside, func(at mailbox.Location, _ bool) bool { return at.Folder == f.Name })
+			return errors.Join(void(ctx, tx, p.run, f.Name), clearAside(ctx, tx, p.run, f.Name, nil, true))
 		}
 		if len(changes.Flagged) > 0 {
 			if err := p.flagged(ctx, tx, f, changes.Flagged); err != nil {
@@ -161,6 +164,9 @@ func (p *pass) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Chan
 		gone := &dbsqlc.TriageLocationsDeleteParams{TenantID: p.tenant(), AccountID: p.account.ID, Folder: f.Name, Keys: make([]string, len(changes.Gone))}
 		for i, l := range changes.Gone {
 			gone.Keys[i] = l.Key
+		}
+		if err := clearAside(ctx, tx, p.run, f.Name, gone.Keys, false); err != nil {
+			return err
 		}
 		ids, err := dbsqlc.New().TriageLocationsDelete(ctx, tx, gone)
 		if err != nil {

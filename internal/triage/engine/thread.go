@@ -74,7 +74,7 @@ func (t *threads) put(r *related, refs []string) {
 func (t *threads) add(m messageRow) {
 	t.put(&related{
 		header: m.Header, subject: m.ThreadSubject, sender: m.Sender, participants: m.Participants, thread: m.Thread,
-		outgoing: m.Outgoing, received: m.Received,
+		outgoing: m.Outgoing, received: m.Received.Time,
 	}, m.Refs)
 }
 
@@ -158,5 +158,3 @@ func (t *threads) now(id uuid.UUID) uuid.UUID {
 		id = next
 	}
 }
-
-func threadSubject(subject string) string { return clip(message.ThreadSubject(subject), 500) }

@@ -32,6 +32,7 @@ func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account st
 				Account: r.Name, Kind: r.Kind, Enabled: r.Enabled, NextRunAt: postgres.UTC(r.NextRunAt), AskedAt: postgres.UTC(r.AskedAt),
 				LastStartedAt: postgres.UTC(r.LastStartedAt), LastEndedAt: postgres.UTC(r.LastEndedAt), LastReadAt: postgres.UTC(r.LastReadAt), LastError: r.LastError,
 				Failures: int(r.Failures), Folders: int(r.Folders), Backfilled: int(r.Backfilled), Quota: left, Models: models,
+				SetAside: int(r.SetAside), Expired: int(r.Expired),
 			},
 			scheduled: r.Scheduled, holder: r.Holder, lastRun: r.LastRunID, lease: r.LeaseUntil,
 		}.at(now), errors.Join(err, modelsErr)
@@ -56,6 +57,30 @@ func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
 // AskRun asks for a run of an account now.
 func AskRun(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
 	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: uuid.UUID(tenant), AccountID: account})
+}
+
+// RetrySetAside has the messages of an account read again that are set aside, and
+// asks for a run.
+func RetrySetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
+	if _, err := dbsqlc.New().TriageSetAsideAgain(ctx, tx, &dbsqlc.TriageSetAsideAgainParams{TenantID: uuid.UUID(tenant), AccountID: account}); err != nil {
+		return err
+	}
+	return AskRun(ctx, tx, tenant, account)
+}
+
+// maxSetAside bounds the messages that SetAside returns.
+const maxSetAside = 500
+
+// SetAside returns the messages of an account that are set aside, the latest
+// attempt first.
+func SetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) ([]wire.TriageSetAside, error) {
+	rows, err := dbsqlc.New().TriageSetAsideList(ctx, tx, &dbsqlc.TriageSetAsideListParams{TenantID: uuid.UUID(tenant), AccountID: account, Most: maxSetAside})
+	return postgres.Map(rows, err, func(r dbsqlc.TriageSetAsideListRow) wire.TriageSetAside {
+		return wire.TriageSetAside{
+			Folder: r.Folder, Key: r.Key, ReceivedAt: r.ReceivedAt.UTC(), Size: r.Size, Step: r.Step, Reason: r.Reason, Attempts: int(r.Attempts),
+			Since: r.Since.UTC(), TriedAt: r.TriedAt.UTC(), Again: r.Again,
+		}
+	})
 }
 
 // Place is a place in a list that is in order of time, newest first. The zero
@@ -84,16 +109,19 @@ type Filter struct {
 	// Sender is an address or a domain, in lower case.
 	Sender   string
 	Question *bool
-	Since    time.Time
-	Before   Place
-	Most     int
+	// Expired selects messages of which a proposal expired without a decision and is
+	// not proposed again.
+	Expired bool
+	Since   time.Time
+	Before  Place
+	Most    int
 }
 
 // Messages returns the messages of a filter, newest first.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
 		TenantID: uuid.UUID(tenant), Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
-		Question: f.Question, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
+		Question: f.Question, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
 	return postgres.Map(rows, err, message)

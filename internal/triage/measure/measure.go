@@ -19,7 +19,7 @@ type Metrics struct {
 
 // Counts is what became of the messages of a chunk, and how many actions were
 // proposed.
-type Counts struct{ Decided, Sent, Known, TooLarge, Proposed int }
+type Counts struct{ Decided, Sent, Known, TooLarge, SetAside, Proposed int }
 
 // Pending is about how many messages models are to be asked: with proposals
 // withheld until then, and decided without.
@@ -77,7 +77,7 @@ func Observe(meter metric.Meter, states func(context.Context) (States, error)) (
 
 // Chunk counts the messages of a chunk, and how long they took.
 func (m *Metrics) Chunk(ctx context.Context, c Counts, took time.Duration) {
-	for outcome, n := range map[string]int{"decided": c.Decided, "sent": c.Sent, "known": c.Known, "too_large": c.TooLarge} {
+	for outcome, n := range map[string]int{"decided": c.Decided, "sent": c.Sent, "known": c.Known, "too_large": c.TooLarge, "set_aside": c.SetAside} {
 		if n > 0 {
 			m.messages.Add(ctx, int64(n), metric.WithAttributes(attribute.String("outcome", outcome)))
 		}

@@ -36,8 +36,29 @@ func statuses(c *request.Call, name string) ([]wire.TriageStatus, error) {
 	})
 }
 
-// POST /api/v1/triage/accounts/{name}/runs asks for a run now.
-func AskRun(c *request.Call) error {
+// AskRun handles POST /api/v1/triage/accounts/{name}/runs.
+func AskRun(c *request.Call) error { return askRun(c, inspect.AskRun) }
+
+// RetrySetAside handles POST /api/v1/triage/accounts/{name}/set-aside.
+func RetrySetAside(c *request.Call) error { return askRun(c, inspect.RetrySetAside) }
+
+// SetAside handles GET /api/v1/triage/accounts/{name}/set-aside.
+func SetAside(c *request.Call) error {
+	all, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.TriageSetAside, error) {
+		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
+		if err != nil {
+			return nil, err
+		}
+		return inspect.SetAside(ctx, tx, c.By.Tenant, a.ID)
+	})
+	if err != nil {
+		return err
+	}
+	return request.Items(c, all)
+}
+
+// askRun answers with the status of an account after it was asked to be read.
+func askRun(c *request.Call, ask func(context.Context, pgx.Tx, envelope.TenantID, uuid.UUID) error) error {
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageStatus, error) {
 		name := c.R.PathValue("name")
 		a, err := account.Get(ctx, tx, c.By.Tenant, name)
@@ -47,7 +68,7 @@ func AskRun(c *request.Call) error {
 		if !a.Enabled {
 			return wire.TriageStatus{}, fault.New(fault.Conflict, "the account %s is disabled; enable it first", name)
 		}
-		if err := inspect.AskRun(ctx, tx, c.By.Tenant, a.ID); err != nil {
+		if err := ask(ctx, tx, c.By.Tenant, a.ID); err != nil {
 			return wire.TriageStatus{}, err
 		}
 		all, err := inspect.Status(ctx, tx, c.By.Tenant, name, time.Now())
@@ -78,7 +99,7 @@ func Messages(c *request.Call) error {
 	}
 	f := inspect.Filter{
 		Account: q.Get("account"), Bucket: q.Get("bucket"), Category: q.Get("category"), Cohort: q.Get("cohort"),
-		Sender: strings.ToLower(q.Get("from")), Since: since,
+		Sender: strings.ToLower(q.Get("from")), Since: since, Expired: q.Get("expired") == "true",
 	}
 	if name := strings.Trim(q.Get("header_id"), "<>"); name != "" {
 		return named(c, name)
