@@ -49,6 +49,9 @@ const usage = `bench measures Countersign against the River library in the same 
   slowtool    submit to the tool's being called, of another tenant and of another
               source, beside thousands of due calls that take 30 s each, against the
               same without them (not among the default runs)
+  waited      approve --wait, without other work and beside 20,000 due calls of the
+              same source in the same bucket that take 300 ms each (not among the
+              default runs)
   mail        messages a second that a core understands, against what go-message
               alone needs to decode them (not among the default runs; needs no
               server)
@@ -140,7 +143,7 @@ func measures() map[string]measure {
 		"burn": measureBurn, "once": measureOnce, "sustained": measureSustained, "submit": measureSubmit,
 		"processes": measureProcesses, "latency": measureLatency, "past": measurePast, "bloat": measureBloat,
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
-		"slowtool": measureSlowTool, "hostile": measureHostile, "sql": measureSQL,
+		"slowtool": measureSlowTool, "waited": measureWaited, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
 		"page": measurePage,
 	}

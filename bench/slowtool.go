@@ -39,7 +39,7 @@ func measureSlowTool(ctx context.Context, s *suite) error {
 		called := make(chan time.Time, 1)
 		quick := toolServer(called)
 		defer quick.Close()
-		slow, running := slowServer()
+		slow, running := slowServer(slowFor)
 		defer slow.Close()
 		other, err := addTenant(ctx, h, "other")
 		if err != nil {
@@ -83,7 +83,7 @@ func besideSlow(ctx context.Context, s *suite, h *environment, in *intake.Intake
 			return err
 		}
 	}
-	if err := submitSlow(ctx, in, h.tenant); err != nil {
+	if _, err := submitSlow(ctx, in, h.tenant, "slow", slowCalls); err != nil {
 		return err
 	}
 	for running.Load() < slowSlots {
@@ -114,33 +114,36 @@ func p99(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name 
 	return took[len(took)*99/100], nil
 }
 
-func submitSlow(ctx context.Context, in *intake.Intake, tenant envelope.TenantID) error {
+// submitSlow submits n calls of the slow tool, named by a prefix.
+func submitSlow(ctx context.Context, in *intake.Intake, tenant envelope.TenantID, name string, n int) ([]envelope.ActionID, error) {
 	const batch = 500
-	for from := 0; from < slowCalls; from += batch {
-		ps := make([]*envelope.Proposal, batch)
+	ids := make([]envelope.ActionID, 0, n)
+	for len(ids) < n {
+		ps := make([]*envelope.Proposal, min(batch, n-len(ids)))
 		for i := range ps {
 			var err error
-			ps[i], err = envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"slow-%d","tool":{"name":"slow","source":"slow"},"args":{}}`, from+i))
+			ps[i], err = envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":"slow","source":"slow"},"args":{}}`, name, len(ids)+i))
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
 		answers, err := in.Accept(ctx, intake.Submitter{Tenant: tenant, Name: "bench"}, ps)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, a := range answers {
 			if a.Err != nil {
-				return a.Err
+				return nil, a.Err
 			}
+			ids = append(ids, a.Action)
 		}
 	}
-	return nil
+	return ids, nil
 }
 
-// slowServer is an MCP server of one tool that takes slowFor, and the number of
+// slowServer is an MCP server of one tool that takes some time, and the number of
 // its calls that are running.
-func slowServer() (*httptest.Server, *atomic.Int64) {
+func slowServer(takes time.Duration) (*httptest.Server, *atomic.Int64) {
 	running := new(atomic.Int64)
 	s := mcp.NewServer(&mcp.Implementation{Name: "slow", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "slow", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -149,7 +152,7 @@ func slowServer() (*httptest.Server, *atomic.Int64) {
 			defer running.Add(-1)
 			select {
 			case <-ctx.Done():
-			case <-time.After(slowFor):
+			case <-time.After(takes):
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}}, nil
 		})

@@ -69,8 +69,8 @@ WITH given AS (
         sqlc.narg(origin)::jsonb, sqlc.narg(workflow_id)::uuid
     FROM proposed p
 )
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
-SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
+SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, @awaited::boolean
 FROM proposed p
 WHERE p.approval_state = 'auto';
 

@@ -28,7 +28,7 @@ type PipelineConfig struct {
 	ID string
 	// Concurrency bounds the calls that are open at once: 100. While slow calls
 	// hold all slots, as many again may be opened for tenants and sources that
-	// have less than their share.
+	// have less than their share, and for awaited actions.
 	Concurrency int
 	// Batch bounds the envelopes of one claim, and of one settling: 500.
 	Batch int

@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,6 +151,22 @@ func (y *fixture) checkPlans(when string) {
 	if len(due) != 1 || due[0].DueIn > 0 {
 		y.t.Fatalf("Look = %+v, want one bucket that is due", due)
 	}
+	y.exec("UPDATE outbox SET awaited = action_id::text < '8'")
+	const passing = 20
+	step("claim awaited", passing, func(ctx context.Context) error {
+		rolledBack := errors.New("rolled back")
+		err := inWorker(func(ctx context.Context, tx pgx.Tx) error {
+			passed, err := outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, AwaitedFrom: due[0].From, Quota: passing}}, time.Minute)
+			if err == nil && len(passed) < passing-2 {
+				err = fmt.Errorf("claimed %d, want %d but for 2 that are due in both orders", len(passed), passing)
+			}
+			return cmp.Or(err, rolledBack)
+		})(ctx)
+		if errors.Is(err, rolledBack) {
+			return nil
+		}
+		return err
+	})
 	var items []outbox.Item
 	step("claim", batch, inWorker(func(ctx context.Context, tx pgx.Tx) (err error) {
 		items, err = outbox.Claim(ctx, tx, []outbox.ClaimRequest{{Bucket: due[0].Bucket, From: due[0].From, Quota: batch}}, time.Minute)

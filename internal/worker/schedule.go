@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -32,7 +33,11 @@ type bucketQueue struct {
 	bucket  int64
 	tenant  envelope.TenantID
 	limited bool
-	from    time.Time
+	// from is where the rows in due order continue, and awaitedFrom where the
+	// awaited ones do; zero if none is due.
+	from, awaitedFrom time.Time
+	// awaitedOnly reports whether no other rows are due.
+	awaitedOnly bool
 }
 
 // update replaces the queues by the buckets that a poll found. Rows that an
@@ -43,7 +48,7 @@ func (b *schedule) update(found []outbox.DueBucket, longest time.Duration) {
 		switch {
 		case d.Paused:
 		case d.DueIn <= 0:
-			b.queues = append(b.queues, bucketQueue{bucket: d.Bucket, tenant: d.Tenant, limited: d.Limited, from: d.From})
+			b.queues = append(b.queues, bucketQueue{bucket: d.Bucket, tenant: d.Tenant, limited: d.Limited, from: d.From, awaitedFrom: d.AwaitedFrom})
 		default:
 			b.idle = min(b.idle, d.DueIn)
 		}
@@ -68,7 +73,10 @@ func (b *schedule) requests(n int) []outbox.ClaimRequest {
 		quota := (shares[l.tenant] + asked[l.tenant] - 1) / asked[l.tenant]
 		shares[l.tenant] -= quota
 		asked[l.tenant]--
-		requests[i] = outbox.ClaimRequest{Bucket: l.bucket, From: l.from, Quota: quota, Limited: l.limited}
+		requests[i] = outbox.ClaimRequest{
+			Bucket: l.bucket, From: l.from, AwaitedFrom: l.awaitedFrom, AwaitedOnly: l.awaitedOnly,
+			Quota: quota, Turn: rand.IntN(outbox.Turns), Limited: l.limited,
+		}
 	}
 	return requests
 }
@@ -94,38 +102,73 @@ func (b *schedule) shares(n int) map[envelope.TenantID]int {
 
 // claimed updates the queues after a claim: a queue that gave less than its
 // quota is empty, or has no permit left; the others continue where the claim
-// ended. Queues that were not asked come first next time, and the next poll
+// ended. Awaited rows and rows in due order each have a part of the quota. Queues that were not asked come first next time, and the next poll
 // begins with the first of them.
 func (b *schedule) claimed(requests []outbox.ClaimRequest, items []outbox.Item) {
-	got := make(map[int64]int, len(requests))
-	last := make(map[int64]time.Time, len(requests))
-	for i := range items {
-		it := &items[i]
-		got[it.Bucket]++
-		if it.Due.After(last[it.Bucket]) {
-			last[it.Bucket] = it.Due
-		}
-	}
-	asked := make(map[int64]int, len(requests))
+	results := make(map[int64]*claimResult, len(requests))
 	for _, w := range requests {
-		asked[w.Bucket] = w.Quota
+		results[w.Bucket] = &claimResult{request: w}
+	}
+	for i := range items {
+		results[items[i].Bucket].add(&items[i])
 	}
 	var waiting, worked []bucketQueue
 	for _, l := range b.queues {
-		quota, ok := asked[l.bucket]
+		r := results[l.bucket]
 		switch {
-		case !ok:
+		case r == nil:
 			waiting = append(waiting, l)
 			continue
 		case len(waiting) == 0:
 			b.lastBucket = l.bucket
 		}
-		if got[l.bucket] >= quota {
-			l.from = last[l.bucket]
+		if r.advance(&l) {
 			worked = append(worked, l)
 		}
 	}
 	b.queues = append(waiting, worked...)
+}
+
+// claimResult is what a bucket gave: rows in due order and awaited ones. Without
+// an awaited row to pass the others, all rows count as in due order.
+type claimResult struct {
+	request                  outbox.ClaimRequest
+	ordered, awaited         int
+	lastOrdered, lastAwaited time.Time
+}
+
+func (r *claimResult) add(it *outbox.Item) {
+	n, last := &r.ordered, &r.lastOrdered
+	if it.Awaited && !r.request.AwaitedFrom.IsZero() {
+		n, last = &r.awaited, &r.lastAwaited
+	}
+	*n++
+	if it.Due.After(*last) {
+		*last = it.Due
+	}
+}
+
+// advance moves a queue to where the claim ended. It reports whether rows may be
+// left: a part of the quota that was not met has none, and a bucket with limits
+// that gave nothing has no permit.
+func (r *claimResult) advance(l *bucketQueue) bool {
+	if r.request.Limited && r.ordered+r.awaited == 0 {
+		return false
+	}
+	ordered, awaited := r.request.Split()
+	switch {
+	case r.ordered < ordered:
+		l.awaitedOnly = true
+	case r.ordered > 0:
+		l.from = r.lastOrdered
+	}
+	switch {
+	case r.awaited < awaited:
+		l.awaitedFrom = time.Time{}
+	case r.awaited > 0:
+		l.awaitedFrom = r.lastAwaited
+	}
+	return !l.awaitedOnly || !l.awaitedFrom.IsZero()
 }
 
 // semaphore bounds the actions that a worker has in flight, from the claim

@@ -93,4 +93,74 @@ func TestScheduleEmptiesEveryQueue(t *testing.T) {
 	})
 }
 
+// TestScheduleKeepsBothOrders plays claims against a bucket with rows that are
+// awaited and rows that are not: every row is claimed once, and while both are due
+// each has its part of what every claim may take.
+func TestScheduleKeepsBothOrders(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		// The awaited rows are due behind the others.
+		depth := [2]int{rapid.IntRange(0, 200).Draw(t, "others"), rapid.IntRange(0, 200).Draw(t, "awaited")}
+		at := func(awaited, row int) time.Time { return due(1 + row + awaited*depth[0]) }
+		var next [2]int
+		var b schedule
+		look := func() {
+			found := outbox.DueBucket{Bucket: 1}
+			if next[1] < depth[1] {
+				found.AwaitedFrom, found.From = at(1, next[1]), at(1, next[1])
+			}
+			if next[0] < depth[0] {
+				found.From = at(0, next[0])
+			}
+			b.update(nil, time.Minute)
+			if next != depth {
+				b.update([]outbox.DueBucket{found}, time.Minute)
+			}
+		}
+
+		for look(); len(b.queues) > 0; {
+			w := b.requests(rapid.IntRange(1, 60).Draw(t, "slots"))[0]
+			ordered, awaited := w.Split()
+			before, both := next, next[0] < depth[0] && next[1] < depth[1]
+			var items []outbox.Item
+			take := func(kind, n int) {
+				for ; n > 0 && next[kind] < depth[kind]; n-- {
+					items = append(items, outbox.Item{Bucket: 1, Due: at(kind, next[kind]), Awaited: kind == 1})
+					next[kind]++
+				}
+			}
+			take(1, awaited)
+			left := depth[0] - next[0]
+			take(0, ordered)
+			take(1, ordered-left) // the due order goes on with what is awaited
+			if both && !w.AwaitedFrom.IsZero() && !w.AwaitedOnly {
+				if tenth := w.Quota / outbox.Turns; next[0]-before[0] < min(tenth, left) || next[1]-before[1] < min(w.Quota-tenth-1, depth[1]-before[1]) {
+					t.Fatalf("of %d, %d in due order and %d awaited were claimed of %d and %d", w.Quota, next[0]-before[0], next[1]-before[1], left, depth[1]-before[1])
+				}
+			}
+			if b.claimed([]outbox.ClaimRequest{w}, items); len(b.queues) == 0 {
+				look()
+			}
+		}
+
+		if next != depth {
+			t.Fatalf("%v rows were claimed of %v", next, depth)
+		}
+	})
+}
+
+// TestScheduleLeavesABucketWithoutPermits has one that gave nothing.
+func TestScheduleLeavesABucketWithoutPermits(t *testing.T) {
+	t.Parallel()
+	var b schedule
+	b.update([]outbox.DueBucket{{Bucket: 1, Limited: true, From: due(1), AwaitedFrom: due(2)}}, time.Minute)
+
+	b.claimed(b.requests(1), nil)
+
+	if len(b.queues) != 0 {
+		t.Errorf("queues = %+v, want none before the next look", b.queues)
+	}
+}
+
 func due(row int) time.Time { return time.Unix(int64(row), 0) }

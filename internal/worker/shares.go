@@ -11,7 +11,8 @@ import (
 
 // A worker whose slots are all held by slow calls opens spare slots, as many as
 // it has slots, for what would otherwise wait behind them: actions of a tenant
-// or a source that has less than its share. Who is alone may use all slots.
+// or a source that has less than its share, and awaited actions, which have a
+// share of their own. Who is alone may use all slots.
 const (
 	// stalledAfter is how long no slot must have been free.
 	stalledAfter = 100 * time.Millisecond
@@ -21,17 +22,26 @@ const (
 	// spareRetry is the pause before spare slots are asked for again that were all
 	// taken.
 	spareRetry = 5 * time.Millisecond
-	// turnWait and turnEvery are when an action of a source that has its share is
+	// turnWait and turnEvery are when an action of a flow that has its share is
 	// due again: after turnWait, each turnEvery after the one before it, so that
-	// the source's backlog does not stand before the others, and a long one is
-	// not claimed over and over.
+	// the flow's backlog does not stand before the others, and a long one is not
+	// claimed over and over.
 	turnWait, turnEvery = time.Second, 2 * time.Millisecond
 )
+
+// flow is what has a share of a tenant's slots: the awaited actions of a source,
+// or its other ones.
+type flow struct {
+	breaker.Source
+	awaited bool
+}
+
+func flowOf(it *outbox.Item) flow { return flow{sourceOf(it), it.Awaited} }
 
 // holding is what a worker knows of a lease that it holds.
 type holding struct {
 	renewed time.Time
-	source  breaker.Source
+	flow    flow
 }
 
 // inFlight are the leases that this worker holds, each from claim to commit.
@@ -41,11 +51,10 @@ type inFlight struct {
 	tenants map[envelope.TenantID]*load
 }
 
-// load is how many actions of a tenant, and of each of its sources, are in
-// flight.
+// load is how many actions of a tenant, and of each of its flows, are in flight.
 type load struct {
-	all     int
-	sources map[string]int
+	all   int
+	flows map[flow]int
 }
 
 func newInFlight() *inFlight {
@@ -56,21 +65,21 @@ func (f *inFlight) add(items []outbox.Item, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range items {
-		f.held[items[i].Lease] = holding{now, sourceOf(&items[i])}
-		f.count(sourceOf(&items[i]), 1)
+		f.held[items[i].Lease] = holding{now, flowOf(&items[i])}
+		f.count(flowOf(&items[i]), 1)
 	}
 }
 
-// count adds to what is in flight of a source. Entries without actions go.
-func (f *inFlight) count(of breaker.Source, n int) {
+// count adds to what is in flight of a flow. Entries without actions go.
+func (f *inFlight) count(of flow, n int) {
 	l := f.tenants[of.Tenant]
 	if l == nil {
-		l = &load{sources: make(map[string]int)}
+		l = &load{flows: make(map[flow]int)}
 		f.tenants[of.Tenant] = l
 	}
 	l.all += n
-	if l.sources[of.ID] += n; l.sources[of.ID] == 0 {
-		delete(l.sources, of.ID)
+	if l.flows[of] += n; l.flows[of] == 0 {
+		delete(l.flows, of)
 	}
 	if l.all == 0 {
 		delete(f.tenants, of.Tenant)
@@ -83,7 +92,7 @@ func (f *inFlight) drop(leases []outbox.Lease) {
 	for _, l := range leases {
 		if h, ok := f.held[l]; ok {
 			delete(f.held, l)
-			f.count(h.source, -1)
+			f.count(h.flow, -1)
 		}
 	}
 }
@@ -106,7 +115,7 @@ func (f *inFlight) since(then, now time.Time) []outbox.Lease {
 
 // withinShare reports for each item of a batch, which is in flight already,
 // whether it may run in a spare slot: its tenant has less than its share of the
-// slots, or its source less than its share of the tenant's.
+// slots, or its flow less than its share of the tenant's.
 func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,18 +124,18 @@ func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
 	ofTenant := make(map[envelope.TenantID]int)
 	for i := range items {
 		tenant := items[i].Tenant
-		ofTenant[tenant] = max(1, share/len(f.tenants[tenant].sources))
+		ofTenant[tenant] = max(1, share/len(f.tenants[tenant].flows))
 	}
 	for i := range items {
-		f.count(sourceOf(&items[i]), -1)
+		f.count(flowOf(&items[i]), -1)
 	}
 	within := make([]bool, len(items))
-	var beyond []breaker.Source
+	var beyond []flow
 	for i := range items {
-		of := sourceOf(&items[i])
+		of := flowOf(&items[i])
 		f.count(of, 1)
 		l := f.tenants[of.Tenant]
-		within[i] = !alone && l.all <= share || l.sources[of.ID] <= ofTenant[of.Tenant]
+		within[i] = !alone && l.all <= share || l.flows[of] <= ofTenant[of.Tenant]
 		if !within[i] {
 			f.count(of, -1)
 			beyond = append(beyond, of)
@@ -138,11 +147,11 @@ func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
 	return within
 }
 
-// turns says when actions are due again whose source has its share of the slots.
-type turns map[breaker.Source]time.Time
+// turns says when actions are due again whose flow has its share of the slots.
+type turns map[flow]time.Time
 
-// next returns how long the next action of a source waits.
-func (t turns) next(of breaker.Source, now time.Time) time.Duration {
+// next returns how long the next action of a flow waits.
+func (t turns) next(of flow, now time.Time) time.Duration {
 	for other, at := range t {
 		if at.Before(now) {
 			delete(t, other)
@@ -169,7 +178,7 @@ func (p *Pipeline) keepShares(c claimedBatch) claimedBatch {
 			continue
 		}
 		it := &c.items[i]
-		p.settle <- settlement{Settlement: outbox.Defer(*it, outbox.WaitsTurn, p.turns.next(sourceOf(it), c.at)), item: it}
+		p.settle <- settlement{Settlement: outbox.Defer(*it, outbox.WaitsTurn, p.turns.next(flowOf(it), c.at)), item: it}
 	}
 	return kept
 }

@@ -38,7 +38,12 @@ func (y *fixture) addSource(tenant envelope.TenantID, id string) {
 // proposeFor proposes a call for a tenant.
 func (y *fixture) proposeFor(tenant envelope.TenantID, source, tool string) envelope.ActionID {
 	y.t.Helper()
-	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: tenant, Name: "agent"}, []*envelope.Proposal{
+	return y.proposeAs(intake.Submitter{Tenant: tenant, Name: "agent"}, source, tool)
+}
+
+func (y *fixture) proposeAs(by intake.Submitter, source, tool string) envelope.ActionID {
+	y.t.Helper()
+	answers, err := y.in.Accept(y.t.Context(), by, []*envelope.Proposal{
 		{Type: envelope.TypeExec, Tool: envelope.Tool{Name: tool, Source: source}, Args: json.RawMessage(`{}`)},
 	})
 	if err != nil || answers[0].Err != nil {
@@ -70,11 +75,13 @@ func TestSlowToolLeavesTheOthersTheirShare(t *testing.T) {
 		<-entered // alone it has all slots
 	}
 
-	// Both are behind the backlog: the one in its bucket, the other in its worker.
+	// All are behind the backlog: two in its bucket, the other in its worker. The
+	// awaited one is of the slow tool's source.
 	y.proposeFor(y.tenant, "beside", toolRead)
+	y.proposeAs(intake.Submitter{Tenant: y.tenant, Name: "agent", Awaited: true}, "fake", toolRead)
 	y.proposeFor(other, "fake", toolRead)
 	p.Poll()
-	y.until("SELECT count(1) = 2 FROM tool_executions WHERE status = 'sent'")
+	y.until("SELECT count(1) = 3 FROM tool_executions WHERE status = 'sent'")
 
 	if n := len(entered); n > 0 {
 		t.Errorf("%d more calls of the slow tool were made in the slots of the others", n)
@@ -82,7 +89,7 @@ func TestSlowToolLeavesTheOthersTheirShare(t *testing.T) {
 	close(gate)
 	y.empty()
 	stop()
-	if n := one[int](y, "SELECT count(1) FROM tool_executions WHERE status = 'sent'"); n != backlog+2 {
-		t.Errorf("%d actions were sent, want all %d", n, backlog+2)
+	if n := one[int](y, "SELECT count(1) FROM tool_executions WHERE status = 'sent'"); n != backlog+3 {
+		t.Errorf("%d actions were sent, want all %d", n, backlog+3)
 	}
 }

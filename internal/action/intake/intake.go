@@ -69,6 +69,10 @@ type Submitter struct {
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
+	// Awaited reports whether the request that makes the proposals stays open until
+	// the actions end: those that may run pass the others of their bucket. Whoever
+	// sets it calls outbox.EndWait for actions that have not ended by then.
+	Awaited bool
 	// Reserved reports whether Countersign itself writes the proposals, perhaps in
 	// the name of somebody else: they may name any employee and session,
 	// automations that begin with ReservedPrefix, and envelopes as only

@@ -20,7 +20,7 @@ import (
 func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, now time.Time, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin,
+		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin, Awaited: by.Awaited,
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),

@@ -38,6 +38,9 @@ type Item struct {
 	Bucket int64
 	// Due is when it was due, by the database's clock.
 	Due time.Time
+	// Awaited reports whether somebody waits for it: a person approved it, or the
+	// request that proposed it was still open.
+	Awaited bool
 	// Attempt counts the attempts before this claim; MaxAttempts bounds them.
 	Attempt, MaxAttempts int
 	// LeasesLost counts the leases that expired.

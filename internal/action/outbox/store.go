@@ -23,6 +23,9 @@ type DueBucket struct {
 	From time.Time
 	// DueIn is how long until it may run; zero or less if it may now.
 	DueIn time.Duration
+	// AwaitedFrom is the next_attempt_at of its first free awaited row; zero if
+	// none is due.
+	AwaitedFrom time.Time
 	// Paused reports whether nothing of the bucket may run until someone resumes it.
 	Paused bool
 }
@@ -34,18 +37,44 @@ func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBuc
 	return postgres.Map(rows, err, func(r dbsqlc.OutboxDueBucketsRow) DueBucket {
 		return DueBucket{
 			Bucket: r.BucketID, Tenant: envelope.TenantID(r.TenantID), Limited: r.Limited,
-			From: r.NextAttemptAt, DueIn: postgres.Seconds(r.WaitSeconds), Paused: r.Paused,
+			From: r.NextAttemptAt, DueIn: postgres.Seconds(r.WaitSeconds), AwaitedFrom: r.AwaitedAt, Paused: r.Paused,
 		}
 	})
 }
 
-// ClaimRequest asks for up to Quota rows of a bucket that were due From or later.
+// ClaimRequest asks for up to Quota rows of a bucket.
 type ClaimRequest struct {
 	Bucket int64
-	From   time.Time
-	Quota  int
+	// From is the lower bound of the rows in due order.
+	From time.Time
+	// AwaitedFrom is the lower bound of the awaited rows, which pass the others;
+	// zero asks for the due order alone.
+	AwaitedFrom time.Time
+	// AwaitedOnly asks for awaited rows alone.
+	AwaitedOnly bool
+	Quota       int
+	// Turn is from 0 to 9: the position of the first row among ten, of which the
+	// last is claimed in due order. A random one keeps the ratio in the long run,
+	// also where every claim has a quota of one.
+	Turn int
 	// Limited is as in DueBucket. A bucket that changed since gives nothing.
 	Limited bool
+}
+
+// Turns is how many rows a bucket gives for each one in due order, while awaited
+// rows are due.
+const Turns = 10
+
+// Split divides the quota between rows in due order and awaited rows.
+func (r ClaimRequest) Split() (ordered, awaited int) {
+	switch {
+	case r.AwaitedFrom.IsZero():
+		return r.Quota, 0
+	case r.AwaitedOnly:
+		return 0, r.Quota
+	}
+	ordered = (r.Turn + r.Quota) / Turns
+	return ordered, r.Quota - ordered
 }
 
 // Claim leases what is due and free, as far as the limits of the buckets go.
@@ -58,14 +87,18 @@ func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.D
 		return nil, err
 	}
 	p := &dbsqlc.OutboxClaimParams{
-		BucketIds:    make([]int64, len(requests)),
-		Lowers:       make([]time.Time, len(requests)),
-		Quotas:       make([]int64, len(requests)),
-		Granted:      make([]bool, len(requests)),
-		LeaseSeconds: lease.Seconds(),
+		BucketIds:     make([]int64, len(requests)),
+		Lowers:        make([]time.Time, len(requests)),
+		Quotas:        make([]int64, len(requests)),
+		AwaitedLowers: make([]time.Time, len(requests)),
+		AwaitedQuotas: make([]int64, len(requests)),
+		Granted:       make([]bool, len(requests)),
+		LeaseSeconds:  lease.Seconds(),
 	}
 	for i, w := range requests {
-		p.BucketIds[i], p.Lowers[i], p.Quotas[i], p.Granted[i] = w.Bucket, w.From, int64(w.Quota), w.Limited
+		ordered, awaited := w.Split()
+		p.BucketIds[i], p.Lowers[i], p.Quotas[i], p.Granted[i] = w.Bucket, w.From, int64(ordered), w.Limited
+		p.AwaitedLowers[i], p.AwaitedQuotas[i] = w.AwaitedFrom, int64(awaited)
 	}
 	rows, err := dbsqlc.New().OutboxClaim(ctx, tx, p)
 	if err != nil {
@@ -83,6 +116,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Lease:            Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
 		Bucket:           r.BucketID,
 		Due:              r.NextAttemptAt,
+		Awaited:          r.Awaited,
 		Attempt:          int(r.Attempt),
 		MaxAttempts:      int(r.MaxAttempts),
 		LeasesLost:       int(r.Lost),
@@ -357,20 +391,30 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 // span is when an attempt ran, by the database's clock.
 type span struct{ from, until time.Time }
 
-// Enqueue schedules actions that may run. Their first attempt is due at once,
-// or at their not_before.
+// Enqueue schedules actions that a person approved, as awaited ones. Their first
+// attempt is due at once, or at their not_before.
 func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) error {
-	return Requeue(ctx, tx, tenant, actions, make([]int32, len(actions)))
+	return enqueue(ctx, tx, tenant, actions, make([]int32, len(actions)), true)
 }
 
 // Requeue schedules actions after so many attempts each. The attempts that
 // are allowed are counted from there. The error is fault.Conflict if an action
 // is scheduled already.
 func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32) error {
+	return enqueue(ctx, tx, tenant, actions, attempts, false)
+}
+
+func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32, awaited bool) error {
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
-		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions), Attempts: attempts,
+		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions), Attempts: attempts, Awaited: awaited,
 	})
 	return violations.Fault(err)
+}
+
+// EndWait returns an action to the due order whose caller stopped waiting before
+// it ended. An action that a person approved stays awaited.
+func EndWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) error {
+	return dbsqlc.New().OutboxEndWait(ctx, tx, &dbsqlc.OutboxEndWaitParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
 }
 
 // withdraw ends an action that is scheduled, or that waits for approval. An

@@ -15,49 +15,49 @@ import (
 const actionInsertMany = `-- name: ActionInsertMany :exec
 WITH given AS (
     SELECT
-        unnest($2::uuid[]) AS action_id,
-        unnest($3::text[]) AS external_id,
-        unnest($4::bytea[]) AS content_digest,
-        unnest($5::jsonb[]) AS args,
-        unnest($6::uuid[]) AS employee_id,
-        unnest($7::text[]) AS automation_id,
-        unnest($8::text[]) AS session_id,
-        unnest($9::text[]) AS source_id,
-        unnest($10::text[]) AS tool_name,
-        unnest($11::text[]) AS composio_app,
-        unnest($12::text[]) AS risk,
-        unnest($13::text[]) AS effect,
-        unnest($14::uuid[]) AS decision_id,
-        unnest($15::bytea[]) AS tool_digest,
-        unnest($16::text[]) AS approval_state,
-        unnest($17::bigint[]) AS bucket_id,
-        unnest($18::text[]) AS rate_bucket,
-        unnest($19::timestamptz[]) AS not_before,
-        unnest($20::timestamptz[]) AS must_run_before,
-        unnest($21::integer[]) AS max_attempts,
-        unnest($22::boolean[]) AS urgent,
-        unnest($23::timestamptz[]) AS approval_expires_at
+        unnest($3::uuid[]) AS action_id,
+        unnest($4::text[]) AS external_id,
+        unnest($5::bytea[]) AS content_digest,
+        unnest($6::jsonb[]) AS args,
+        unnest($7::uuid[]) AS employee_id,
+        unnest($8::text[]) AS automation_id,
+        unnest($9::text[]) AS session_id,
+        unnest($10::text[]) AS source_id,
+        unnest($11::text[]) AS tool_name,
+        unnest($12::text[]) AS composio_app,
+        unnest($13::text[]) AS risk,
+        unnest($14::text[]) AS effect,
+        unnest($15::uuid[]) AS decision_id,
+        unnest($16::bytea[]) AS tool_digest,
+        unnest($17::text[]) AS approval_state,
+        unnest($18::bigint[]) AS bucket_id,
+        unnest($19::text[]) AS rate_bucket,
+        unnest($20::timestamptz[]) AS not_before,
+        unnest($21::timestamptz[]) AS must_run_before,
+        unnest($22::integer[]) AS max_attempts,
+        unnest($23::boolean[]) AS urgent,
+        unnest($24::timestamptz[]) AS approval_expires_at
 ), proposed AS (
     SELECT
         g.action_id, g.external_id, g.content_digest, g.args,
-        coalesce(g.employee_id, ($6::uuid[])[1]) AS employee_id,
-        coalesce(g.automation_id, ($7::text[])[1]) AS automation_id,
-        coalesce(g.session_id, ($8::text[])[1]) AS session_id,
-        coalesce(g.source_id, ($9::text[])[1]) AS source_id,
-        coalesce(g.tool_name, ($10::text[])[1]) AS tool_name,
-        coalesce(g.composio_app, ($11::text[])[1]) AS composio_app,
-        coalesce(g.risk, ($12::text[])[1]) AS risk,
-        coalesce(g.effect, ($13::text[])[1]) AS effect,
-        coalesce(g.decision_id, ($14::uuid[])[1]) AS decision_id,
-        coalesce(g.tool_digest, ($15::bytea[])[1]) AS tool_digest,
-        coalesce(g.approval_state, ($16::text[])[1]) AS approval_state,
-        coalesce(g.bucket_id, ($17::bigint[])[1]) AS bucket_id,
-        coalesce(g.rate_bucket, ($18::text[])[1]) AS rate_bucket,
-        coalesce(g.not_before, ($19::timestamptz[])[1]) AS not_before,
-        coalesce(g.must_run_before, ($20::timestamptz[])[1]) AS must_run_before,
-        coalesce(g.max_attempts, ($21::integer[])[1]) AS max_attempts,
-        coalesce(g.urgent, ($22::boolean[])[1]) AS urgent,
-        coalesce(g.approval_expires_at, ($23::timestamptz[])[1]) AS approval_expires_at
+        coalesce(g.employee_id, ($7::uuid[])[1]) AS employee_id,
+        coalesce(g.automation_id, ($8::text[])[1]) AS automation_id,
+        coalesce(g.session_id, ($9::text[])[1]) AS session_id,
+        coalesce(g.source_id, ($10::text[])[1]) AS source_id,
+        coalesce(g.tool_name, ($11::text[])[1]) AS tool_name,
+        coalesce(g.composio_app, ($12::text[])[1]) AS composio_app,
+        coalesce(g.risk, ($13::text[])[1]) AS risk,
+        coalesce(g.effect, ($14::text[])[1]) AS effect,
+        coalesce(g.decision_id, ($15::uuid[])[1]) AS decision_id,
+        coalesce(g.tool_digest, ($16::bytea[])[1]) AS tool_digest,
+        coalesce(g.approval_state, ($17::text[])[1]) AS approval_state,
+        coalesce(g.bucket_id, ($18::bigint[])[1]) AS bucket_id,
+        coalesce(g.rate_bucket, ($19::text[])[1]) AS rate_bucket,
+        coalesce(g.not_before, ($20::timestamptz[])[1]) AS not_before,
+        coalesce(g.must_run_before, ($21::timestamptz[])[1]) AS must_run_before,
+        coalesce(g.max_attempts, ($22::integer[])[1]) AS max_attempts,
+        coalesce(g.urgent, ($23::boolean[])[1]) AS urgent,
+        coalesce(g.approval_expires_at, ($24::timestamptz[])[1]) AS approval_expires_at
     FROM given g
 ), inserted_actions AS (
     INSERT INTO actions (
@@ -66,24 +66,25 @@ WITH given AS (
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $24::uuid, $25::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $26, p.tool_digest,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), $25::uuid, $26::uuid,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $27, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($27::text, ''), p.urgent,
-        $28::jsonb, $29::uuid
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($28::text, ''), p.urgent,
+        $29::jsonb, $30::uuid
     FROM proposed p
 )
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts)
-SELECT $1, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
+SELECT $1, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, $2::boolean
 FROM proposed p
 WHERE p.approval_state = 'auto'
 `
 
 type ActionInsertManyParams struct {
 	TenantID        uuid.UUID
+	Awaited         bool
 	ActionIds       []uuid.UUID
 	ExternalIds     []string
 	ContentDigests  [][]byte
@@ -124,6 +125,7 @@ type ActionInsertManyParams struct {
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
 		arg.TenantID,
+		arg.Awaited,
 		arg.ActionIds,
 		arg.ExternalIds,
 		arg.ContentDigests,

@@ -154,14 +154,32 @@ WITH requests AS (
         unnest($1::bigint[]) AS bucket_id,
         unnest($2::timestamptz[]) AS lower,
         unnest($3::bigint[]) AS quota,
-        unnest($4::boolean[]) AS granted
+        unnest($4::timestamptz[]) AS awaited_lower,
+        unnest($5::bigint[]) AS awaited_quota,
+        unnest($6::boolean[]) AS granted
 ), open_buckets AS MATERIALIZED (
-    SELECT k.bucket_id, k.lower, k.quota, b.concurrency IS NOT NULL AS held
+    SELECT k.bucket_id, k.lower, k.quota, k.awaited_lower, k.awaited_quota, b.concurrency IS NOT NULL AS held
     FROM requests k
     JOIN buckets b ON b.bucket_id = k.bucket_id
     WHERE b.limited = k.granted
         AND (k.granted OR b.opens_at IS NULL OR b.opens_at <= now())
         AND NOT bucket_paused(b.tenant_id, b.name)
+), awaited_rows AS MATERIALIZED (
+    SELECT due.tenant_id, due.action_id, w.held
+    FROM open_buckets w
+    CROSS JOIN LATERAL (
+        SELECT o.tenant_id, o.action_id
+        FROM outbox o
+        WHERE o.bucket_id = w.bucket_id
+            AND o.awaited
+            AND o.next_attempt_at >= w.awaited_lower
+            AND o.next_attempt_at <= now()
+            AND (o.lease_until IS NULL OR o.lease_until < now())
+        ORDER BY o.next_attempt_at
+        LIMIT w.awaited_quota
+        FOR UPDATE OF o SKIP LOCKED
+    ) due
+    WHERE w.awaited_quota > 0
 ), due_rows AS MATERIALIZED (
     SELECT due.tenant_id, due.action_id, w.held
     FROM open_buckets w
@@ -178,16 +196,20 @@ WITH requests AS (
     ) due
 ), claimed AS (
     UPDATE outbox o
-    SET lease_until = now() + make_interval(secs => $5::float8),
+    SET lease_until = now() + make_interval(secs => $7::float8),
         fence = o.fence + 1,
         lost = o.lost + (o.lease_until IS NOT NULL)::integer,
         held = p.held
-    FROM due_rows p
+    FROM (
+        SELECT r.tenant_id, r.action_id, r.held FROM awaited_rows r
+        UNION ALL
+        SELECT r.tenant_id, r.action_id, r.held FROM due_rows r
+    ) p
     WHERE o.tenant_id = p.tenant_id AND o.action_id = p.action_id
-    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
+    RETURNING o.tenant_id, o.action_id, o.bucket_id, o.next_attempt_at, o.awaited, o.fence, o.attempt, o.max_attempts, o.lost, o.unsure, o.status, o.held
 )
 SELECT
-    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
+    c.tenant_id, c.action_id, c.bucket_id, c.next_attempt_at, c.awaited, c.fence, c.attempt, c.max_attempts, c.lost, c.unsure, c.status, c.held,
     a.source_id, a.tool_name, a.args, a.effect, a.risk, a.approval_state, a.employee_id, a.automation_id, a.session_id, a.person,
     a.config_version, a.tool_digest, a.traceparent, a.must_run_before, a.urgent, a.created_at, a.approval_digest,
     now()::timestamptz AS claimed_at,
@@ -198,11 +220,13 @@ JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
 `
 
 type OutboxClaimParams struct {
-	BucketIds    []int64
-	Lowers       []time.Time
-	Quotas       []int64
-	Granted      []bool
-	LeaseSeconds float64
+	BucketIds     []int64
+	Lowers        []time.Time
+	Quotas        []int64
+	AwaitedLowers []time.Time
+	AwaitedQuotas []int64
+	Granted       []bool
+	LeaseSeconds  float64
 }
 
 type OutboxClaimRow struct {
@@ -210,6 +234,7 @@ type OutboxClaimRow struct {
 	ActionID       uuid.UUID
 	BucketID       int64
 	NextAttemptAt  time.Time
+	Awaited        bool
 	Fence          int64
 	Attempt        int32
 	MaxAttempts    int32
@@ -239,10 +264,11 @@ type OutboxClaimRow struct {
 	AgeSeconds     float64
 }
 
-// Leases up to a quota of due rows per bucket and reads what the call needs.
-// FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for each
-// other; a later claim finds the skipped rows. The lower bound is where the
-// last claim of this bucket ended: it keeps the scan off the dead index entries
+// Leases up to a quota of due rows per bucket and reads what the call needs: the
+// first rows in due order and the first awaited ones. A row among both is claimed
+// once. FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for
+// each other; a later claim finds the skipped rows. The lower bounds are where the
+// last claim of this bucket ended: they keep the scan off the dead index entries
 // of settled rows. A bucket that is closed or paused by now returns no rows; a
 // bucket with limits returns only what BucketGrant granted under its lock, so
 // that a limit which was set a moment ago holds.
@@ -251,6 +277,8 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 		arg.BucketIds,
 		arg.Lowers,
 		arg.Quotas,
+		arg.AwaitedLowers,
+		arg.AwaitedQuotas,
 		arg.Granted,
 		arg.LeaseSeconds,
 	)
@@ -266,6 +294,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimPara
 			&i.ActionID,
 			&i.BucketID,
 			&i.NextAttemptAt,
+			&i.Awaited,
 			&i.Fence,
 			&i.Attempt,
 			&i.MaxAttempts,
@@ -318,7 +347,14 @@ SELECT
     b.limited,
     bucket_paused(b.tenant_id, b.name)::boolean AS paused,
     f.next_attempt_at,
-    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds
+    extract(epoch FROM greatest(f.next_attempt_at, b.opens_at) - now())::float8 AS wait_seconds,
+    coalesce((
+        SELECT o.next_attempt_at
+        FROM outbox o
+        WHERE o.bucket_id = r.bucket_id AND o.awaited AND o.next_attempt_at <= now() AND (o.lease_until IS NULL OR o.lease_until < now())
+        ORDER BY o.next_attempt_at
+        LIMIT 1
+    ), '0001-01-01 00:00:00+00')::timestamptz AS awaited_at
 FROM bucket_ids r
 JOIN buckets b ON b.bucket_id = r.bucket_id
 CROSS JOIN LATERAL (
@@ -343,13 +379,14 @@ type OutboxDueBucketsRow struct {
 	Paused        bool
 	NextAttemptAt time.Time
 	WaitSeconds   float64
+	AwaitedAt     time.Time
 }
 
-// Returns the first unleased row of each bucket and when it is due. The
-// recursive scan reads one index entry per bucket with work, however long the
-// backlog. Leased rows at the head are passed over; there are at most as many
-// as all workers hold. A bucket that is closed, or has no permit, is due when
-// it opens.
+// Returns the first unleased row of each bucket and when it is due, and the due
+// time of its first unleased awaited row, if it is due. The recursive scan reads
+// one index entry per bucket with work, however long the backlog. Leased rows at
+// the head are passed over; there are at most as many as all workers hold. A
+// bucket that is closed, or has no permit, is due when it opens.
 func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
 	rows, err := db.Query(ctx, outboxDueBuckets, arg.Most, arg.After)
 	if err != nil {
@@ -366,6 +403,7 @@ func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueB
 			&i.Paused,
 			&i.NextAttemptAt,
 			&i.WaitSeconds,
+			&i.AwaitedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -377,22 +415,44 @@ func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueB
 	return items, nil
 }
 
+const outboxEndWait = `-- name: OutboxEndWait :exec
+UPDATE outbox o
+SET awaited = false
+FROM actions a
+WHERE o.tenant_id = $1 AND o.action_id = $2 AND o.awaited
+    AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.approval_state = 'auto'
+`
+
+type OutboxEndWaitParams struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+}
+
+// Returns an action to the due order whose caller does not wait any more. One
+// that a person approved stays awaited.
+func (q *Queries) OutboxEndWait(ctx context.Context, db DBTX, arg *OutboxEndWaitParams) error {
+	_, err := db.Exec(ctx, outboxEndWait, arg.TenantID, arg.ActionID)
+	return err
+}
+
 const outboxEnqueue = `-- name: OutboxEnqueue :execrows
-INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts)
+INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
     greatest(now(), a.not_before),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     q.attempt,
-    q.attempt + a.max_attempts
+    q.attempt + a.max_attempts,
+    $1::boolean
 FROM (
-    SELECT unnest($1::uuid[]) AS action_id, unnest($2::integer[]) AS attempt
+    SELECT unnest($2::uuid[]) AS action_id, unnest($3::integer[]) AS attempt
 ) q
-JOIN actions a ON a.tenant_id = $3 AND a.action_id = q.action_id
+JOIN actions a ON a.tenant_id = $4 AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING
 `
 
 type OutboxEnqueueParams struct {
+	Awaited   bool
 	ActionIds []uuid.UUID
 	Attempts  []int32
 	TenantID  uuid.UUID
@@ -402,7 +462,12 @@ type OutboxEnqueueParams struct {
 // they are. The fence begins above every earlier fence of the action (a claim
 // takes longer than a microsecond), so that an old lease settles nothing.
 func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueueParams) (int64, error) {
-	result, err := db.Exec(ctx, outboxEnqueue, arg.ActionIds, arg.Attempts, arg.TenantID)
+	result, err := db.Exec(ctx, outboxEnqueue,
+		arg.Awaited,
+		arg.ActionIds,
+		arg.Attempts,
+		arg.TenantID,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
 	by := intake.Submitter{
 		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
-		Names: ts.by.MayName(),
+		Names: ts.by.MayName(), Awaited: ts.cfg.Wait > 0,
 	}
 	if from := ts.requestContext(req.Extra); from != nil {
 		by.Origin = request.MCPOrigin(from)
@@ -162,6 +162,9 @@ func protocolError(code int64, text string) error { return &jsonrpc.Error{Code: 
 // answers with its state.
 func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, joined bool) (*sdk.CallToolResult, error) {
 	v, err := ts.await(ctx, id, wait, ts.progressFunc(req, wait))
+	if req.Params.Name != toolWait && !joined && !envelope.Ended(v.Envelope.Result.Status) {
+		ts.EndWait(ctx, ts.by.Tenant, id)
+	}
 	if errors.Is(err, fault.Limited) && req.Params.Name != toolWait {
 		err = nil // the action is accepted, and is answered as it stands
 	}

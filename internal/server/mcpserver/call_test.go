@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/source"
@@ -520,5 +522,24 @@ func TestCallInQuietHoursIsAnsweredAtOnce(t *testing.T) {
 	}
 	if took := time.Since(began); took > waitLimit/2 {
 		t.Errorf("the call was open for %v, although it cannot end in time", took)
+	}
+}
+
+// TestCallIsAwaitedWhileItIsOpen has a tool that takes longer than the call waits.
+func TestCallIsAwaitedWhileItIsOpen(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
+	outboxtest.RecordAwaited(t, f.db)
+	ended := make(chan struct{})
+	defer close(ended)
+	f.src.On("read", func(context.Context, source.Call) sourcetest.Step {
+		<-ended
+		return sourcetest.Done("")
+	})
+
+	f.connect(f.agent, withSessions).call(nameRead, object{}).wants(t, "executing", false)
+
+	if diff := cmp.Diff([]bool{true, false}, outboxtest.AwaitedSince(t, f.db)); diff != "" {
+		t.Errorf("awaited, at the proposal and after the answer (-want +got):\n%s", diff)
 	}
 }

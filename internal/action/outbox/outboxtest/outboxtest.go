@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -277,4 +278,34 @@ func (fx Fixture) EndAsDeadLetters(n int, reason outbox.Reason) []envelope.Actio
 		fx.Settle(s)
 	}
 	return ActionsOf(items)
+}
+
+// RecordAwaited has every insertion of an outbox row, and every change of its
+// awaited, recorded for AwaitedSince.
+func RecordAwaited(t testing.TB, db *pgxpool.Pool) {
+	t.Helper()
+	for _, statement := range []string{
+		"CREATE TABLE awaited_log (place serial, awaited boolean)",
+		`CREATE FUNCTION log_awaited() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+			AS $$ BEGIN INSERT INTO awaited_log (awaited) VALUES (NEW.awaited); RETURN NULL; END $$`,
+		"CREATE TRIGGER log_awaited AFTER INSERT OR UPDATE OF awaited ON outbox FOR EACH ROW EXECUTE FUNCTION log_awaited()",
+	} {
+		if _, err := db.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// AwaitedSince returns what was recorded since the call before.
+func AwaitedSince(t testing.TB, db *pgxpool.Pool) []bool {
+	t.Helper()
+	rows, err := db.Query(t.Context(), "WITH deleted AS (DELETE FROM awaited_log RETURNING place, awaited) SELECT awaited FROM deleted ORDER BY place")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -67,6 +67,11 @@ func Invoke(c *request.Call, in invokeBody) error {
 	if err != nil {
 		return err
 	}
+	c.WaitFor = request.DefaultWait
+	if in.Wait != nil {
+		c.WaitFor = time.Duration(*in.Wait)
+	}
+	by.Awaited = c.WaitFor > 0
 	answers, err := accept(c, by, p)
 	if err == nil {
 		err = answers[0].Err
@@ -74,7 +79,7 @@ func Invoke(c *request.Call, in invokeBody) error {
 	if err != nil {
 		return asCallError(err)
 	}
-	view, err := awaitOutcome(c, answers[0], in.Wait)
+	view, err := awaitOutcome(c, answers[0], in.Wait != nil)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		return errOtherSession
 	}
@@ -166,16 +171,13 @@ func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 // awaitOutcome returns an action when it has ended, or when the caller has
 // waited long enough. Unless told how long to wait, the caller does not wait
 // for a person.
-func awaitOutcome(c *request.Call, a intake.Answer, wait *envelope.Duration) (outbox.View, error) {
-	c.WaitFor = request.DefaultWait
-	if wait != nil {
-		c.WaitFor = time.Duration(*wait)
-		return await(c, a.Action)
+func awaitOutcome(c *request.Call, a intake.Answer, told bool) (outbox.View, error) {
+	if !told {
+		if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {
+			return v, err
+		}
 	}
-	if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {
-		return v, err
-	}
-	return await(c, a.Action)
+	return awaitProposed(c, a.Action, a.Known)
 }
 
 // asCallError turns an error about an envelope into one about a call: an

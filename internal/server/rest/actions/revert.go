@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -22,16 +23,18 @@ import (
 const cursorRevert = "revert"
 
 // revert reverts actions in the name of the caller.
-func revert(c *request.Call, dryRun bool, ids ...envelope.ActionID) ([]reversal.Answer, error) {
+func revert(c *request.Call, by intake.Submitter, dryRun bool, ids ...envelope.ActionID) ([]reversal.Answer, error) {
 	return reversal.New(c.DB, c.Catalog, c.Intake).Revert(c.R.Context(), reversal.Request{
-		By: c.Submitter(), Actions: ids, DryRun: dryRun, Sees: func(session string) bool { return access.SeesSession(c.By, session) },
+		By: by, Actions: ids, DryRun: dryRun, Sees: func(session string) bool { return access.SeesSession(c.By, session) },
 	})
 }
 
 // POST /api/v1/actions/{id}/revert proposes the reversal of a completed action:
 // 201 if it is new, 200 if it is known.
 func Revert(c *request.Call, id envelope.ActionID) error {
-	answers, err := revert(c, false, id)
+	by := c.Submitter()
+	by.Awaited = c.WaitFor > 0
+	answers, err := revert(c, by, false, id)
 	if err != nil {
 		return err
 	}
@@ -39,7 +42,7 @@ func Revert(c *request.Call, id envelope.ActionID) error {
 	if a.Err != nil {
 		return a.Err
 	}
-	view, err := await(c, a.Action)
+	view, err := awaitProposed(c, a.Action, a.Known)
 	if a.Known && errors.Is(err, fault.NotFound) {
 		return fault.At("/reverted_by", "other_session", fault.Conflict, "its reversal %s was proposed outside of your session", a.Action)
 	}
@@ -69,7 +72,7 @@ func RevertMany(c *request.Call, body wire.RevertRequest) error {
 		}
 		ids, result.NextCursor = page.Items, page.NextCursor
 	}
-	answers, err := revert(c, body.DryRun, ids...)
+	answers, err := revert(c, c.Submitter(), body.DryRun, ids...)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func Submit(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	by.Awaited = c.WaitFor > 0
 	answers, err := accept(c, by, p)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func Submit(c *request.Call) error {
 	if answers[0].Err != nil {
 		return answers[0].Err
 	}
-	view, err := await(c, answers[0].Action)
+	view, err := awaitProposed(c, answers[0].Action, answers[0].Known)
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		return errOtherSession
 	}

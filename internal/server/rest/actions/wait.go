@@ -37,6 +37,16 @@ func await(c *request.Call, id envelope.ActionID) (outbox.View, error) {
 	return v, err
 }
 
+// awaitProposed is await for the action that this request proposed, whose
+// proposals must be Awaited if the caller wants to wait.
+func awaitProposed(c *request.Call, id envelope.ActionID, known bool) (outbox.View, error) {
+	v, err := await(c, id)
+	if c.WaitFor > 0 && !known && !envelope.Ended(v.Envelope.Result.Status) {
+		c.EndWait(c.R.Context(), c.By.Tenant, id)
+	}
+	return v, err
+}
+
 // read reads an action that the caller may see.
 func read(c *request.Call, id envelope.ActionID) (outbox.View, error) {
 	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.View, error) {

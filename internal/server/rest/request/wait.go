@@ -2,11 +2,15 @@ package request
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
 // DefaultWait is how long a request that waits for an action's end waits unless
@@ -44,6 +48,18 @@ func (c *Call) OpenWait() (closed func(), err error) {
 		return nil, nil
 	}
 	return closed, err
+}
+
+// EndWait returns an action to the due order whose proposing request does not
+// wait for it any more, also if the client left. An action for which this fails
+// stays awaited.
+func (b *Backend) EndWait(ctx context.Context, tenant envelope.TenantID, id envelope.ActionID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WorkTimeout)
+	defer cancel()
+	err := inTx(ctx, b, tenant, func(ctx context.Context, tx pgx.Tx) error { return outbox.EndWait(ctx, tx, tenant, id) })
+	if err != nil {
+		b.Log.WarnContext(ctx, "action stays awaited", slog.String("action_id", id.String()), slog.Any("error", err))
+	}
 }
 
 // Wait is how Await waits.
