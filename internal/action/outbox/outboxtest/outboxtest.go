@@ -285,8 +285,8 @@ func (fx Fixture) EndAsDeadLetters(n int, reason outbox.Reason) []envelope.Actio
 func RecordAwaited(t testing.TB, db *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{
-		"CREATE TABLE awaited_log (place serial, awaited boolean)",
-		`CREATE FUNCTION log_awaited() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
+		"CREATE TABLE countersign_data.awaited_log (place serial, awaited boolean)",
+		`CREATE FUNCTION countersign_data.log_awaited() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT
 			AS $$ BEGIN INSERT INTO awaited_log (awaited) VALUES (NEW.awaited); RETURN NULL; END $$`,
 		"CREATE TRIGGER log_awaited AFTER INSERT OR UPDATE OF awaited ON outbox FOR EACH ROW EXECUTE FUNCTION log_awaited()",
 	} {
