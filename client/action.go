@@ -208,6 +208,14 @@ func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in wire.Appr
 	return a, err
 }
 
+// PreviewAlways returns the grant that approving an action with always would make,
+// and the past calls that it would have let through.
+func (c *Client) PreviewAlways(ctx context.Context, id envelope.ActionID, etag string, in wire.Always) (wire.GrantPreview, error) {
+	var g wire.GrantPreview
+	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/always", header: ifMatch(etag), in: in}, &g)
+	return g, err
+}
+
 // Deny denies an action that waits for a decision. The agent receives the
 // note.
 func (c *Client) Deny(ctx context.Context, id envelope.ActionID, in wire.Denial) (wire.Action, error) {

@@ -69,6 +69,14 @@ func (c *Client) MakeGrant(ctx context.Context, g wire.GrantInput) (uuid.UUID, e
 	return made.ID, err
 }
 
+// PreviewGrant returns the grant that MakeGrant would make, and the past calls that
+// it would have let through.
+func (c *Client) PreviewGrant(ctx context.Context, in wire.GrantInput) (wire.GrantPreview, error) {
+	var g wire.GrantPreview
+	_, err := c.do(ctx, request{method: http.MethodPost, path: grantsPath, query: given("dry_run", flag(true)), in: in}, &g)
+	return g, err
+}
+
 // RevokeGrant ends a grant; what it let through and is not sent yet waits again.
 func (c *Client) RevokeGrant(ctx context.Context, id uuid.UUID) error {
 	return c.tell(ctx, http.MethodDelete, grantsPath+"/"+id.String(), nil, nil)

@@ -22,14 +22,17 @@ type Approval struct {
 	Always *Always `json:"always,omitempty"`
 }
 
-// Always approves actions similar to one, for a limited time.
+// Always lets calls with the arguments of an action through, for a limited time.
 type Always struct {
 	// ExpiresIn is for how long; zero leaves it to the server.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	// Scope is session, employee, automation or tenant; empty is session.
 	Scope string `json:"scope,omitzero"`
-	// Pins are JSON Pointers to the arguments that must be the same; the empty
-	// pointer is all of them.
+	// Loose are JSON Pointers to the arguments that may differ or be absent; all
+	// others must be the same. The empty pointer is all of them.
+	Loose []string `json:"loose,omitempty"`
+	// Pins, in place of Loose, are pointers to the arguments that must be the same:
+	// all others that the action has may differ.
 	Pins []string `json:"pins,omitempty"`
 }
 

@@ -51,8 +51,12 @@ type GrantInput struct {
 	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
 	Session    string              `json:"session_id,omitzero"`
 	Automation string              `json:"automation_id,omitzero"`
-	// Pins are values that must be in the arguments, by JSON Pointer.
+	// Pins are the arguments of the calls, by JSON Pointer. Others must be absent,
+	// unless they are Loose.
 	Pins map[string]json.RawMessage `json:"pins,omitempty"`
+	// Loose are JSON Pointers to the arguments that may differ or be absent; the
+	// empty pointer is all without a pin.
+	Loose []string `json:"loose,omitempty"`
 	// ExpiresIn is for how long; zero leaves it to the server.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	Reason    string            `json:"reason,omitzero"`
@@ -60,14 +64,18 @@ type GrantInput struct {
 
 // Grant lets calls of one tool through that a person would have to approve.
 type Grant struct {
-	ID         uuid.UUID                  `json:"grant_id"`
-	Tool       string                     `json:"tool"`
-	Digest     []byte                     `json:"digest"`
-	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
-	Session    string                     `json:"session_id,omitzero"`
-	Automation string                     `json:"automation_id,omitzero"`
-	Pins       map[string]json.RawMessage `json:"pins"`
-	Reason     string                     `json:"reason"`
+	ID         uuid.UUID           `json:"grant_id"`
+	Tool       string              `json:"tool"`
+	Digest     []byte              `json:"digest"`
+	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
+	Session    string              `json:"session_id,omitzero"`
+	Automation string              `json:"automation_id,omitzero"`
+	// Pins and Loose are the arguments that it holds: the empty pointer with the
+	// arguments as a whole, without the loose ones. With the empty pointer loose, it
+	// holds its pins and nothing else.
+	Pins   map[string]json.RawMessage `json:"pins"`
+	Loose  []string                   `json:"loose"`
+	Reason string                     `json:"reason"`
 	// From is the action whose approval made the grant; zero for none.
 	From      envelope.ActionID `json:"from_action,omitzero"`
 	CreatedAt time.Time         `json:"created_at"`
@@ -76,6 +84,38 @@ type Grant struct {
 	RevokedAt *time.Time        `json:"revoked_at,omitzero"`
 	RevokedBy envelope.Actor    `json:"revoked_by,omitzero"`
 	Version   int64             `json:"version"`
+}
+
+// GrantPreview is a grant that would be made, and the past calls that it would
+// have let through.
+type GrantPreview struct {
+	Tool       string                     `json:"tool"`
+	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
+	Session    string                     `json:"session_id,omitzero"`
+	Automation string                     `json:"automation_id,omitzero"`
+	Pins       map[string]json.RawMessage `json:"pins"`
+	Loose      []string                   `json:"loose"`
+	ExpiresIn  envelope.Duration          `json:"expires_in"`
+	// Since is the start of the range. Examined is how many past actions were gone
+	// through, and Complete reports whether these were all of the range; Compared is
+	// how many were calls of the tool, and Count how many of them would have passed.
+	Since    time.Time `json:"since"`
+	Examined int       `json:"examined"`
+	Complete bool      `json:"complete"`
+	Compared int       `json:"compared"`
+	Count    int       `json:"count"`
+	// Calls are the latest of these.
+	Calls []PastCall `json:"calls"`
+}
+
+// PastCall is a call that was proposed before.
+type PastCall struct {
+	ActionID   envelope.ActionID `json:"action_id"`
+	ProposedAt time.Time         `json:"proposed_at"`
+	Args       json.RawMessage   `json:"args"`
+	// ArgsPreview is the beginning of long arguments; Args is {} then.
+	ArgsPreview string `json:"args_preview,omitzero"`
+	ArgsCut     bool   `json:"args_cut,omitzero"`
 }
 
 // SessionMode is what one session may do with the tools that a key covers.

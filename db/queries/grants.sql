@@ -4,10 +4,10 @@ SELECT count(1) FROM grants g
 WHERE g.tenant_id = @tenant_id AND g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now();
 
 -- name: GrantInsert :exec
-INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, reason, from_action,
+INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, loose, reason, from_action,
     created_by, person, expires_at)
 VALUES (@tenant_id, @grant_id, @source_id, @tool_name, @tool_digest, sqlc.narg(employee_id), nullif(@session_id::text, ''),
-    nullif(@automation_id::text, ''), @pins, @reason, sqlc.narg(from_action), @created_by, sqlc.narg(person), now() + make_interval(secs => @seconds::float8));
+    nullif(@automation_id::text, ''), @pins, @loose, @reason, sqlc.narg(from_action), @created_by, sqlc.narg(person), now() + make_interval(secs => @seconds::float8));
 
 -- name: GrantExpire :execrows
 -- Records which grants of any tenant have expired, which increments the tenant's
@@ -23,7 +23,7 @@ WHERE (g.tenant_id, g.grant_id) IN (
 
 -- name: GrantList :many
 -- Grants that are neither revoked nor expired; with ended all grants.
-SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
+SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.loose, g.reason, g.from_action,
     g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = @tenant_id

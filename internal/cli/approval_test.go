@@ -127,6 +127,13 @@ func approvesForever(d *fixture) {
 	d.want(d.operator("approve", id, "--always=1h", "--scope", "session", "--pin", "/title", "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Again","body":"b"}`, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("submit", "--tool", "notes:notes.create", "--args", `{"title":"Other","body":"b"}`), command.ExitOK, "A person must decide")
+
+	id = d.propose("Exactly")
+	waits := d.propose("Exactly")
+	d.want(d.operator("approve", id, "--always", "--preview"), command.ExitOK, "exactly {", "Exactly", "1 of ", "would have passed", waits)
+	d.want(d.operator("approve", id, "--always", "--loose", "/title", "--preview"), command.ExitOK, "any /title")
+	d.want(d.operator("approve", id, "--always", "--loose", "/cc", "--preview"), command.ExitUsage, "/cc")
+	d.want(d.operator("get", id), command.ExitOK, "pending")
 }
 
 func needsTwoPeople(d *fixture) {
@@ -150,7 +157,7 @@ func needsTwoPeople(d *fixture) {
 func refusesDecisions(d *fixture) {
 	const id = "019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b"
 	for _, args := range [][]string{
-		{"approve", id, id, "--set", "a=1"}, {"approve", id, "--pin", "/a"}, {"approve", id, "--always=soon"}, {"approve", id, "--always", "--scope", "world"},
+		{"approve", id, id, "--set", "a=1"}, {"approve", id, "--pin", "/a"}, {"approve", id, "--loose", "/a"}, {"approve", id, "--preview"}, {"approve", id, id, "--always", "--preview"}, {"approve", id, "--always=soon"}, {"approve", id, "--always", "--scope", "world"},
 		{"inbox", "x"}, {"inbox", "--limit", "0"}, {"inbox", "--kind", "mail"}, {"inbox", "--order", "size"}, {"edit"}, {"edit", id, id}, {"edit", "x", "--set", "a=1"},
 		{"review", "set"}, {"review", "set", "*", "--risk", "danger"}, {"review", "set", "*", "--wait", "long"}, {"review", "delete"}, {"review", "delete", "*", "--risk", "x"},
 	} {

@@ -84,7 +84,8 @@ func setsRules(d *fixture) {
 func makesGrants(d *fixture) {
 	s := d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--session-id", "s-1", "--pin", "/title=Plain text", "--pin", "/body=\"x\"", "--expires-in", "1h", "--reason", "today"), command.ExitOK, "made grant ")
 	id := strings.TrimSpace(strings.TrimPrefix(s.out, "made grant "))
-	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `/body="x" /title="Plain text"`, "today")
+	d.want(d.operator("policy", "grant", "list"), command.ExitOK, id, "session s-1", `exactly {"body":"x","title":"Plain text"}`, "today")
+	d.want(d.admin("policy", "grant", "make", "notes:notes.create", "--loose", "all", "--preview"), command.ExitOK, "any arguments", "would have passed")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitOK, "revoked grant")
 	d.want(d.operator("policy", "grant", "revoke", id), command.ExitFailed, "no grant")
 	d.want(d.operator("policy", "grant", "list"), command.ExitOK, "There are none.")

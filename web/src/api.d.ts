@@ -283,13 +283,34 @@ export interface paths {
          *
          *     `If-Match` takes the action's `ETag` as you saw it. If the action has another by now, that is 412; if the action
          *     was edited after it was proposed, a request without `If-Match` is 428. `args` are sent in place of the ones that were
-         *     proposed. `always` also lets through, from now on and for a while, what is like this action; where several people
-         *     must agree that is 409.
+         *     proposed. `always` also lets through, from now on and for a while, further calls with the same arguments but for the
+         *     loose ones; where several people must agree that is 409.
          *
          *     Of decisions that race one wins; the others are 409. 410 says that the time to decide is over, 403 that it is the
          *     decider's own proposal.
          */
         post: operations["approveAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/actions/{id}/always": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show the grant that approving with `always` would make
+         * @description Answers with the grant, and with the past calls that it would have let through, as policy, tools and tokens are now. Nothing is
+         *     approved, made or changed. What refuses the approval or the grant refuses this as well.
+         */
+        post: operations["previewAlways"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1481,6 +1502,9 @@ export interface paths {
          * @description While the grant holds, calls that it covers run where they would wait for a person. It never lets through what is denied,
          *     and not what the agent asked a person to look at, a tool whose definition has changed, or what more than one person
          *     must approve.
+         *
+         *     It covers calls with the arguments of `pins` and no others, unless some are `loose`: without either, calls without arguments.
+         *     With `dry_run` nothing is made.
          */
         post: operations["makeGrant"];
         delete?: never;
@@ -2951,7 +2975,7 @@ export interface components {
         DecisionIDs: components["schemas"]["UUID"][];
         /** @description The ETag, without quotes, of the version of what people edit or decide. */
         EntityTag: string;
-        /** @description Lets what is like an action through without a person, by a grant. */
+        /** @description Lets further calls of the same tool through without a person, by a grant. They must have exactly the arguments of this action, unless some are loose. */
         Always: {
             /** @description For how long; 8h unless told otherwise, at most 90d. */
             expires_in?: components["schemas"]["Duration"];
@@ -2960,7 +2984,11 @@ export interface components {
              * @enum {string}
              */
             scope?: "session" | "employee" | "automation_id" | "tenant";
-            /** @description JSON Pointers into the arguments of what must be the same, or `all` of them; nothing unless told otherwise. */
+            loose?: components["schemas"]["Loose"];
+            /**
+             * @description In place of `loose`: JSON Pointers to the arguments that are held, or `all` of them. All others that the action has are loose.
+             *     An argument that the action lacks stays absent, and a list is held whole.
+             */
             pins?: "all" | string[];
         };
         DecidedItem: {
@@ -4042,6 +4070,49 @@ export interface components {
         Pins: {
             [key: string]: unknown;
         };
+        /**
+         * @description JSON Pointers to the arguments that may have any value, or be absent: members of the arguments, or of objects in them. All
+         *     others are held as they are: what is absent stays absent, and lists are held whole. The empty pointer is all that no pin names.
+         */
+        Loose: string[];
+        /** @description The grant that a request would make, and the past calls that a person had to decide about and that it would have let through. */
+        GrantPreview: {
+            tool: string;
+            /** Format: uuid */
+            employee_id?: string;
+            session_id?: string;
+            automation_id?: string;
+            pins: components["schemas"]["Pins"];
+            loose: components["schemas"]["Loose"];
+            expires_in: components["schemas"]["Duration"];
+            /**
+             * Format: date-time
+             * @description The calls are those proposed since then.
+             */
+            since: string;
+            /** @description How many past actions were gone through, the latest first. */
+            examined: number;
+            /** @description Whether these were all actions since then. */
+            complete: boolean;
+            /** @description How many of them were calls of the tool. */
+            compared: number;
+            /** @description How many of these the grant would have let through, without the action itself. */
+            count: number;
+            /** @description The latest of these, at most 20. */
+            calls: {
+                action_id: components["schemas"]["UUID"];
+                /** Format: date-time */
+                proposed_at: string;
+                /** @description As they were proposed; {} where `args_cut`. */
+                args: {
+                    [key: string]: unknown;
+                };
+                /** @description The beginning of the arguments' JSON text, where `args_cut`. */
+                args_preview?: string;
+                /** @description The arguments are longer than 2,048 bytes. */
+                args_cut?: boolean;
+            }[];
+        };
         Grant: {
             grant_id: components["schemas"]["UUID"];
             tool: string;
@@ -4051,6 +4122,7 @@ export interface components {
             session_id?: string;
             automation_id?: string;
             pins: components["schemas"]["Pins"];
+            loose?: components["schemas"]["Loose"];
             reason: string;
             /**
              * Format: uuid
@@ -5589,6 +5661,15 @@ export interface components {
                 };
             };
         };
+        /** @description The grant that would be made, and what it would have let through. Nothing was made. */
+        GrantPreviewResponse: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GrantPreview"];
+            };
+        };
         /** @description What is wrong. */
         ProblemResponse: {
             headers: {
@@ -6418,8 +6499,8 @@ export interface operations {
                  *       "always": {
                  *         "expires_in": "8h",
                  *         "scope": "session",
-                 *         "pins": [
-                 *           "/to"
+                 *         "loose": [
+                 *           "/subject"
                  *         ]
                  *       }
                  *     }
@@ -6447,6 +6528,48 @@ export interface operations {
                     "application/json": components["schemas"]["Action"];
                 };
             };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            410: components["responses"]["Gone"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            428: components["responses"]["PreconditionRequired"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    previewAlways: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that the change is based on; another version is 412. Lists have it as `etag`, without the quotes. */
+                "If-Match"?: components["parameters"]["ifMatch"];
+            };
+            path: {
+                id: components["parameters"]["resourceID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expires_in": "8h",
+                 *       "scope": "session",
+                 *       "loose": [
+                 *         "/subject"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["Always"];
+            };
+        };
+        responses: {
+            200: components["responses"]["GrantPreviewResponse"];
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Denied"];
@@ -9399,7 +9522,10 @@ export interface operations {
     };
     makeGrant: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true to say what would change, and change nothing. */
+                dry_run?: components["parameters"]["onlyDryRun"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -9413,6 +9539,9 @@ export interface operations {
                  *       "pins": {
                  *         "/currency": "EUR"
                  *       },
+                 *       "loose": [
+                 *         "/amount"
+                 *       ],
                  *       "expires_in": "1h",
                  *       "reason": "The refunds of today"
                  *     }
@@ -9426,6 +9555,7 @@ export interface operations {
                     session_id?: components["schemas"]["Name"];
                     automation_id?: components["schemas"]["Name"];
                     pins?: components["schemas"]["Pins"];
+                    loose?: components["schemas"]["Loose"];
                     /** @description How long it holds; 8h if left out, at most 90d. */
                     expires_in?: components["schemas"]["Duration"];
                     reason?: string;
@@ -9433,6 +9563,7 @@ export interface operations {
             };
         };
         responses: {
+            200: components["responses"]["GrantPreviewResponse"];
             /** @description Made. */
             201: {
                 headers: {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -37,31 +38,76 @@ type Always struct {
 	For time.Duration
 	// Scope is whose; empty is ScopeSession.
 	Scope Scope
-	// Pins are JSON Pointers into the arguments of what must be the same in
-	// further envelopes. The empty pointer is the arguments as a whole.
+	// Loose are JSON Pointers to the arguments that may differ in further
+	// envelopes, or be absent; all others are as in this one. The empty pointer is
+	// all of them.
+	Loose []string
+	// Pins, if not nil, are the pointers of what must be the same, in place of
+	// Loose: what the envelope has beside them is loose.
 	Pins []string
+}
+
+// PreviewAlways returns the grant that Approve would make with a, without making
+// it or approving anything. Its errors are those of Approve.
+func (d *Service) PreviewAlways(ctx context.Context, by Decider, action envelope.ActionID, ifMatch string, a Always) (settings.Grant, error) {
+	var g settings.Grant
+	err := d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
+		s, err := d.open(ctx, tx, by, action)
+		if err == nil {
+			err = s.decideAll(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		vote, err := s.countVote(requestedVote{action, ifMatch, (*decisionTx).findSeen})
+		if err != nil {
+			return err
+		}
+		g, err = s.alwaysGrant(vote.item, a, "")
+		return err
+	})
+	return g, err
+}
+
+// alwaysGrant returns the grant of an approval.
+func (s *decisionTx) alwaysGrant(m *item, a Always, note string) (settings.Grant, error) {
+	g := settings.Grant{
+		Tool: m.tool, Digest: m.toolDigest, For: cmp.Or(a.For, settings.DefaultGrant), Reason: note, By: s.by.actor(), Person: s.by.person(), From: m.action,
+	}
+	if m.needed > 1 {
+		return g, fault.New(fault.Conflict, "an action that needs %d approvals cannot be covered by a grant from one person", m.needed)
+	}
+	if err := m.checkDefinition(); err != nil {
+		return g, err
+	}
+	g.Digest = m.Tool.Binding
+	if err := a.scope(&g, m); err != nil {
+		return g, err
+	}
+	var err error
+	if a.Pins != nil {
+		if len(a.Loose) > 0 {
+			return g, fault.New(fault.Invalid, "pins and loose exclude each other; send loose")
+		}
+		a.Loose, err = policy.LooseBut(m.Args, a.Pins...)
+	}
+	if err == nil {
+		g.Pins, g.Loose, err = policy.Exactly(m.Args, a.Loose...)
+	}
+	if err == nil {
+		err = g.Check()
+	}
+	if err == nil && g.Wide() && !s.by.PolicyWrite {
+		err = fault.Coded(wire.CodeLoosens, fault.Denied, "a grant for more than one session, or with every argument loose, needs the right to change policy (policy:write); hold an argument, or ask an administrator")
+	}
+	return g, err
 }
 
 // always makes the grant of an approval.
 func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string) (uuid.UUID, error) {
-	if m.needed > 1 {
-		return uuid.Nil, fault.New(fault.Conflict, "what needs %d people cannot be let through beforehand by one", m.needed)
-	}
-	if err := m.checkDefinition(); err != nil {
-		return uuid.Nil, err
-	}
-	g := settings.Grant{
-		Tool: m.tool, Digest: m.Tool.Binding, For: a.For, Reason: note, By: s.by.actor(), Person: s.by.person(), From: m.action,
-	}
-	if err := a.scope(&g, m); err != nil {
-		return uuid.Nil, err
-	}
-	pins, err := policy.PinsOf(m.Args, a.Pins...)
+	g, err := s.alwaysGrant(m, a, note)
 	if err != nil {
 		return uuid.Nil, err
-	}
-	if g.Pins = pins; g.Wide() && !s.by.PolicyWrite {
-		return uuid.Nil, fault.Coded(wire.CodeLoosens, fault.Denied, "a grant that is not for one session, or pins no argument, needs the right to change policy (policy:write); pin what must be the same, such as /to, or ask an administrator")
 	}
 	id, err := settings.PutGrant(ctx, s.tx, s.by.Tenant, g)
 	if err != nil {
@@ -69,7 +115,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	}
 	return id, audit.Write(ctx, s.tx, audit.Event{Tenant: s.by.Tenant, Kind: audit.Configured, Actor: s.by.actor(), Items: []audit.Item{{
 		Subject: "grant " + id.String() + " of " + m.tool.String() + " made", Note: note,
-		Detail: map[string]any{"from_action": m.action, "scope": a.Scope, "pins": a.Pins, "for": cmp.Or(a.For, settings.DefaultGrant).String()},
+		Detail: map[string]any{"from_action": m.action, "scope": cmp.Or(a.Scope, ScopeSession), "loose": g.Loose, "for": g.For.String()},
 	}}})
 }
 

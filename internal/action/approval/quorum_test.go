@@ -277,10 +277,16 @@ func TestAlwaysLetsFurtherOnesThrough(t *testing.T) {
 		like, unlike  *envelope.Proposal
 		detail, owner string
 	}{
-		"of the session": {approval.Always{}, message(`{"to":"bo@example.org"}`), with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
+		"of the session":               {approval.Always{}, message(typo), with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
+		"by default, a longer list":    {approval.Always{}, message(typo), message(`{"to":"anna@example.org","tags":["a","b","c"]}`), "s1", "session_id"},
+		"by default, another argument": {approval.Always{}, message(typo), message(`{"to":"anna@example.org","tags":["a","b"],"copies":1}`), "s1", "session_id"},
 		"of the automation": {approval.Always{Scope: approval.ScopeAutomation}, with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
 			with(message(typo), func(p *envelope.Proposal) { p.AutomationID = "" }), "nightly", "automation_id"},
-		"with one argument pinned": {approval.Always{Pins: []string{"/to"}}, message(`{"to":"anna@example.org","copies":1}`), message(`{"to":"bo@example.org"}`), "s1", "session_id"},
+		"with one argument loose":    {approval.Always{Loose: []string{"/tags"}}, message(`{"to":"anna@example.org"}`), message(`{"to":"anna@example.org","copies":1}`), "s1", "session_id"},
+		"with every argument loose":  {approval.Always{Loose: []string{""}}, message(`{"to":"bo@example.org","copies":1}`), with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }), "s1", "session_id"},
+		"with one argument pinned":   {approval.Always{Pins: []string{"/to"}}, message(`{"to":"anna@example.org"}`), message(`{"to":"bo@example.org"}`), "s1", "session_id"},
+		"with a pin, and more given": {approval.Always{Pins: []string{"/to"}}, message(`{"to":"anna@example.org","tags":[]}`), message(`{"to":"anna@example.org","copies":1}`), "s1", "session_id"},
+		"with a pin into a list":     {approval.Always{Pins: []string{"/to", "/tags/0"}}, message(typo), message(`{"to":"anna@example.org","tags":["a","c"]}`), "s1", "session_id"},
 		"with all arguments pinned": {approval.Always{Scope: approval.ScopeTenant, Pins: []string{""}}, with(message(typo), func(p *envelope.Proposal) { p.SessionID = "s2" }),
 			message(`{"to":"anna@example.org","tags":["a","b"],"copies":1}`), "", "session_id"},
 	} {
@@ -323,11 +329,14 @@ func TestAlwaysThatCannotBe(t *testing.T) {
 		always approval.Always
 		want   fault.Kind
 	}{
-		"where two must agree":   {func(o fixture) { o.review(2) }, approval.Always{}, fault.Conflict},
-		"of no employee":         {func(fixture) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
-		"of no scope":            {func(fixture) {}, approval.Always{Scope: "world"}, fault.Invalid},
-		"with a pin on nothing":  {func(fixture) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
-		"for longer than may be": {func(fixture) {}, approval.Always{For: settings.MaxGrant + 1}, fault.Invalid},
+		"where two must agree":     {func(o fixture) { o.review(2) }, approval.Always{}, fault.Conflict},
+		"of no employee":           {func(fixture) {}, approval.Always{Scope: approval.ScopeEmployee}, fault.Invalid},
+		"of no scope":              {func(fixture) {}, approval.Always{Scope: "world"}, fault.Invalid},
+		"loose, and nothing there": {func(fixture) {}, approval.Always{Loose: []string{"/cc"}}, fault.Invalid},
+		"loose inside of a list":   {func(fixture) {}, approval.Always{Loose: []string{"/tags/0"}}, fault.Invalid},
+		"loose and pinned":         {func(fixture) {}, approval.Always{Loose: []string{"/to"}, Pins: []string{"/to"}}, fault.Invalid},
+		"with a pin on nothing":    {func(fixture) {}, approval.Always{Pins: []string{"/cc"}}, fault.Invalid},
+		"for longer than may be":   {func(fixture) {}, approval.Always{For: settings.MaxGrant + 1}, fault.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

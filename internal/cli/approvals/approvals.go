@@ -30,8 +30,10 @@ type decision struct {
 	wire.Approval
 	sets  []string
 	grant wire.Always
-	yes   bool
-	wait  time.Duration
+	// preview shows the grant and decides nothing.
+	preview bool
+	yes     bool
+	wait    time.Duration
 }
 
 // changes reports whether the flags change arguments.
@@ -39,7 +41,22 @@ func (f *decision) changes() bool { return len(f.Args) > 0 || len(f.sets) > 0 }
 
 // onlyOne reports whether the flags are about one action.
 func (f *decision) onlyOne() bool {
-	return f.ETag != "" || f.changes() || f.grant.ExpiresIn > 0 || f.grant.Scope != "" || len(f.grant.Pins) > 0
+	return f.ETag != "" || f.changes() || f.grant.ExpiresIn > 0 || f.loosens()
+}
+
+// loosens reports whether the flags shape a grant.
+func (f *decision) loosens() bool {
+	return f.preview || f.grant.Scope != "" || len(f.grant.Pins) > 0 || len(f.grant.Loose) > 0
+}
+
+// always returns the grant to ask for; nil for none.
+func (f *decision) always() *wire.Always {
+	if f.grant.ExpiresIn == 0 {
+		return nil
+	}
+	always := f.grant
+	always.Loose, always.Pins = command.LooseFlags(f.grant.Loose), command.LooseFlags(f.grant.Pins)
+	return &always
 }
 
 func (f *decision) changeFlags(a *command.App, cmd *cobra.Command) {
@@ -59,8 +76,10 @@ func Approve(a *command.App) *cobra.Command {
 		switch {
 		case f.onlyOne() && len(args) > 1:
 			return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
-		case f.grant.ExpiresIn == 0 && (f.grant.Scope != "" || len(f.grant.Pins) > 0):
-			return command.Misuse("--scope and --pin need --always")
+		case f.grant.ExpiresIn == 0 && f.loosens():
+			return command.Misuse("--scope, --loose, --pin and --preview need --always")
+		case f.preview:
+			return f.showGrant(ctx, a, c, args[0])
 		case len(args) > 1 && f.wait == 0:
 			return decideMany(ctx, a, args, f.Note, c.ApproveMany)
 		}
@@ -75,11 +94,13 @@ func Approve(a *command.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Note, "note", "", "why, for the record and for the agent")
 	f.changeFlags(a, cmd)
-	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also let similar actions through, for this `time`")
+	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also let calls with the same arguments through, for this `time`")
 	flags.Lookup("always").NoOptDefVal = "8h"
 	command.EnumFlag(cmd, &f.grant.Scope, "scope", "with --always: whose: `session`, employee, automation or tenant (everybody)",
 		"session", "employee", "automation", "tenant")
-	flags.StringArrayVar(&f.grant.Pins, "pin", nil, "with --always: a `pointer` to what must be the same, or all (may be given again)")
+	flags.StringArrayVar(&f.grant.Loose, "loose", nil, "with --always: `pointer` to an argument that may differ, or all (may be given again)")
+	flags.StringArrayVar(&f.grant.Pins, "pin", nil, "with --always, in place of --loose: `pointer` to an argument that must be the same, or all; the others that it has may differ")
+	flags.BoolVar(&f.preview, "preview", false, "with --always: show the grant and the past calls that it would have let through, and approve nothing")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	command.WaitFlag(cmd, &f.wait, "answer when each has ended, or after this `duration`")
 	return cmd
@@ -89,14 +110,7 @@ func Approve(a *command.App) *cobra.Command {
 // the action that it shows, and binds the approval to that.
 func (f *decision) approval(ctx context.Context, a *command.App, c *client.Client, id envelope.ActionID) (wire.Approval, error) {
 	in := f.Approval
-	if f.grant.ExpiresIn > 0 {
-		always := f.grant
-		always.Pins = nil
-		for _, pin := range f.grant.Pins {
-			always.Pins = append(always.Pins, strings.TrimPrefix(pin, "all"))
-		}
-		in.Always = &always
-	}
+	in.Always = f.always()
 	asks := f.asks(a)
 	if in.ETag != "" && !f.changes() {
 		return in, nil
@@ -116,7 +130,15 @@ func (f *decision) approval(ctx context.Context, a *command.App, c *client.Clien
 	}
 	if asks && d != nil && d.At == nil {
 		action.Envelope.Args = in.Args
-		if err := confirm(a, action); err != nil {
+		var grant *wire.GrantPreview
+		if in.Always != nil && !f.changes() {
+			g, err := c.PreviewAlways(ctx, id, in.ETag, *in.Always)
+			if err != nil {
+				return in, err
+			}
+			grant = &g
+		}
+		if err := confirm(a, action, grant); err != nil {
 			return in, err
 		}
 	}
@@ -163,10 +185,37 @@ func (f *decision) asks(a *command.App) bool {
 // errNotConfirmed means that a person answered otherwise than yes.
 var errNotConfirmed = errors.New("not approved")
 
-// confirm shows an action and asks whether to approve it.
-func confirm(a *command.App, action wire.Action) error {
+// showGrant shows the grant of an approval that is not made.
+func (f *decision) showGrant(ctx context.Context, a *command.App, c *client.Client, text string) error {
+	ids, err := command.IDs([]string{text})
+	if err != nil {
+		return err
+	}
+	action, err := c.Action(ctx, ids[0])
+	if err != nil {
+		return err
+	}
+	etag := f.ETag
+	if d := action.Decision; etag == "" && d != nil {
+		etag = d.ETag
+	}
+	g, err := c.PreviewAlways(ctx, ids[0], etag, *f.always())
+	if err != nil {
+		return err
+	}
+	return command.ShowGrant(a, g)
+}
+
+// confirm shows an action, and a grant for it, and asks whether to approve it.
+func confirm(a *command.App, action wire.Action, grant *wire.GrantPreview) error {
 	if err := actions.ShowDetail(a, action, nil); err != nil {
 		return err
+	}
+	if grant != nil {
+		fmt.Fprintln(a.Out)
+		if err := command.ShowGrant(a, *grant); err != nil {
+			return err
+		}
 	}
 	fmt.Fprint(a.Err, "Approve this? [y/N] ")
 	answer, _ := bufio.NewReader(a.In).ReadString('\n')

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,15 +61,6 @@ func showExplanation(a *command.App, e wire.Explanation) error {
 		return err
 	}
 	return a.Print("\n%s: %s, because of %s\n", command.Line(e.Tool), e.Mode, command.Line(policy.SourceText(e.Source)))
-}
-
-// pinsText says what must be in the arguments.
-func pinsText(pins map[string]json.RawMessage) string {
-	var parts []string
-	for _, at := range slices.Sorted(maps.Keys(pins)) {
-		parts = append(parts, at+"="+string(pins[at]))
-	}
-	return cmp.Or(strings.Join(parts, " "), "any arguments")
 }
 
 // danger shows or sets what follows from the risk danger.
@@ -257,13 +246,13 @@ func grants(a *command.App) *cobra.Command {
 func grantList(a *command.App) *cobra.Command {
 	var ended bool
 	view := command.View[wire.Grant]{
-		Empty: "There are none.", Head: []string{"GRANT", "TOOL", "FOR", "PINS", "UNTIL", "MADE BY", "REASON"},
+		Empty: "There are none.", Head: []string{"GRANT", "TOOL", "FOR", "ARGUMENTS", "UNTIL", "MADE BY", "REASON"},
 		Row: func(g wire.Grant) []string {
 			until := command.Local(&g.ExpiresAt)
 			if g.RevokedAt != nil {
 				until = "revoked by " + g.RevokedBy.Brief()
 			}
-			return []string{g.ID.String(), g.Tool, grantScope(g), pinsText(g.Pins), until, g.CreatedBy.Brief(), g.Reason}
+			return []string{g.ID.String(), g.Tool, grantScope(g), command.Held(g.Pins, g.Loose), until, g.CreatedBy.Brief(), g.Reason}
 		},
 	}
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
@@ -290,17 +279,27 @@ func grantScope(g wire.Grant) string {
 
 func grantMake(a *command.App) *cobra.Command {
 	var g wire.GrantInput
-	var pins []string
+	var pins, loose []string
+	var preview bool
 	cmd := command.New(a, "make SOURCE:TOOL", command.Arguments(1, 1, "a tool, as source:name"), func(ctx context.Context, c *client.Client, args []string) (err error) {
 		if g.Pins, err = readPins(pins); err != nil {
 			return err
 		}
-		g.Tool = args[0]
+		g.Tool, g.Loose = args[0], command.LooseFlags(loose)
+		if preview {
+			shown, err := c.PreviewGrant(ctx, g)
+			if err != nil {
+				return err
+			}
+			return command.ShowGrant(a, shown)
+		}
 		id, err := c.MakeGrant(ctx, g)
 		return a.Done(err, "made grant %s", id)
 	})
 	command.ScopeFlags(cmd, &g.Session, &g.Employee, &g.Automation, "only")
-	cmd.Flags().StringArrayVar(&pins, "pin", nil, "only with this `pointer=value` in the arguments (may be given again)")
+	cmd.Flags().StringArrayVar(&pins, "pin", nil, "with this `pointer=value` in the arguments, and no others but the loose ones (may be given again)")
+	cmd.Flags().StringArrayVar(&loose, "loose", nil, "`pointer` to an argument that may have any value, or all that no --pin names (may be given again)")
+	cmd.Flags().BoolVar(&preview, "preview", false, "show the past calls that the grant would have let through, and make nothing")
 	command.LifetimeFlag(cmd, &g.ExpiresIn, "expires-in", "for this `time`, at most 90d (default 8h)")
 	cmd.Flags().StringVar(&g.Reason, "reason", "", "a `reason`")
 	return cmd

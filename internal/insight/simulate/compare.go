@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
@@ -15,7 +16,31 @@ import (
 // the report ends there, and Next is where the rest begins. It needs no
 // transaction.
 func (p *Page) Compare(change settings.Document, enough func() bool) Report {
-	changed := p.Snapshot.With(change)
+	return p.compare(p.Snapshot.With(change), enough)
+}
+
+// Granted finds the envelopes of the page that a person had to decide about and
+// that a grant would let through.
+func (p *Page) Granted(g settings.Grant, now time.Time, enough func() bool) (Passed, error) {
+	changed, err := p.Snapshot.WithGrant(g, now)
+	if err != nil {
+		return Passed{}, err
+	}
+	r := p.compare(changed, enough)
+	passed := Passed{Examined: r.Examined, Compared: r.Compared, Complete: r.Next == nil}
+	through := make(map[envelope.ActionID]bool)
+	for _, d := range r.Differences {
+		through[d.Action] = d.Action != g.From && d.Now.Mode == envelope.ModeRequireApproval && d.Changed.Mode == envelope.ModeAllow
+	}
+	for _, e := range p.past {
+		if through[e.action] {
+			passed.Calls = append(passed.Calls, Call{e.action, e.at, e.proposed.Args})
+		}
+	}
+	return passed, nil
+}
+
+func (p *Page) compare(changed *settings.Settings, enough func() bool) Report {
 	r := Report{Next: p.next, SimulationPage: wire.SimulationPage{
 		Version: p.Snapshot.Version, Examined: p.examined, Counts: []wire.SimulationCount{}, Differences: []wire.SimulationDifference{},
 	}}

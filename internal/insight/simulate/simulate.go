@@ -6,6 +6,7 @@
 package simulate
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -72,4 +73,21 @@ type Report struct {
 
 	// Next is the envelope below which there is more; nil at the end.
 	Next *envelope.ActionID `json:"-"`
+}
+
+// Passed are the past envelopes of a page that a grant would have let through,
+// the latest first.
+type Passed struct {
+	// Examined is how many envelopes were read, and Compared how many of them were
+	// of the tool. Complete reports whether that was the whole range.
+	Examined, Compared int
+	Complete           bool
+	Calls              []Call
+}
+
+// Call is a past envelope with the arguments that were proposed.
+type Call struct {
+	Action envelope.ActionID
+	At     time.Time
+	Args   json.RawMessage
 }

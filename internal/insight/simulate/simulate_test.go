@@ -61,6 +61,43 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 	}
 }
 
+// TestAGrantIsTried finds the calls that a person had to decide about and that the
+// grant would let through, without the one that it comes from.
+func TestAGrantIsTried(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, dbtest.Tx(t))
+	s.mode("shop:*", asks)
+	from := s.propose(s.by(), call("refund", `{"amount":10,"to":"a"}`))[0]
+	same := s.propose(s.by(), call("refund", `{"to":"a","amount":10.0}`))[0]
+	other := s.propose(s.by(), call("refund", `{"to":"b","amount":10}`))[0]
+	s.propose(s.by(), call("refund", `{"amount":10,"to":"a","cc":"b"}`), call("mail", `{"amount":10,"to":"a"}`))
+	page := s.read(lately())
+	tool, _ := page.Snapshot.Tool(policy.Key{Source: "shop", Action: "refund"})
+	for name, tt := range map[string]struct {
+		loose []string
+		want  []envelope.ActionID
+	}{
+		"by default":     {nil, []envelope.ActionID{same}},
+		"with one loose": {[]string{"/to"}, []envelope.ActionID{other, same}},
+	} {
+		g := settings.Grant{Tool: tool.Key, Digest: tool.Binding, From: from}
+		var err error
+		if g.Pins, g.Loose, err = policy.Exactly([]byte(`{"amount":10,"to":"a"}`), tt.loose...); err != nil {
+			t.Fatal(err)
+		}
+
+		got, err := page.Granted(g, time.Now(), never)
+
+		var ids []envelope.ActionID
+		for _, c := range got.Calls {
+			ids = append(ids, c.Action)
+		}
+		if diff := cmp.Diff(tt.want, ids); err != nil || diff != "" || got.Compared != 5 || !got.Complete {
+			t.Errorf("%s: Granted = %+v, %v (-want +got):\n%s", name, got, err, diff)
+		}
+	}
+}
+
 func TestARiskIsTried(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))

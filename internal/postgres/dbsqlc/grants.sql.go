@@ -47,10 +47,10 @@ func (q *Queries) GrantExpire(ctx context.Context, db DBTX, most int32) (int64, 
 }
 
 const grantInsert = `-- name: GrantInsert :exec
-INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, reason, from_action,
+INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, employee_id, session_id, automation_id, pins, loose, reason, from_action,
     created_by, person, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, nullif($7::text, ''),
-    nullif($8::text, ''), $9, $10, $11, $12, $13, now() + make_interval(secs => $14::float8))
+    nullif($8::text, ''), $9, $10, $11, $12, $13, $14, now() + make_interval(secs => $15::float8))
 `
 
 type GrantInsertParams struct {
@@ -63,6 +63,7 @@ type GrantInsertParams struct {
 	SessionID    string
 	AutomationID string
 	Pins         []byte
+	Loose        []string
 	Reason       string
 	FromAction   *uuid.UUID
 	CreatedBy    string
@@ -81,6 +82,7 @@ func (q *Queries) GrantInsert(ctx context.Context, db DBTX, arg *GrantInsertPara
 		arg.SessionID,
 		arg.AutomationID,
 		arg.Pins,
+		arg.Loose,
 		arg.Reason,
 		arg.FromAction,
 		arg.CreatedBy,
@@ -91,7 +93,7 @@ func (q *Queries) GrantInsert(ctx context.Context, db DBTX, arg *GrantInsertPara
 }
 
 const grantList = `-- name: GrantList :many
-SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.reason, g.from_action,
+SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.loose, g.reason, g.from_action,
     g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = $1
@@ -117,6 +119,7 @@ type GrantListRow struct {
 	SessionID    *string
 	AutomationID *string
 	Pins         []byte
+	Loose        []string
 	Reason       string
 	FromAction   *uuid.UUID
 	CreatedAt    time.Time
@@ -152,6 +155,7 @@ func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) 
 			&i.SessionID,
 			&i.AutomationID,
 			&i.Pins,
+			&i.Loose,
 			&i.Reason,
 			&i.FromAction,
 			&i.CreatedAt,

@@ -239,6 +239,94 @@ func TestAlwaysOverHTTP(t *testing.T) {
 	}
 }
 
+// TestAlwaysIsThisCallAlone: whatever form the request has, nothing passes that was
+// not in the call or named as loose.
+func TestAlwaysIsThisCallAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("exactly")
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "require_approval"}).wants(t, 200)
+	call := object{"to": []any{"ana"}, "n": 1, "o": object{"a": 1, "b": 2}}
+	others := []object{
+		{"to": []any{"ana", "bo"}, "n": 1, "o": object{"a": 1, "b": 2}},
+		{"to": []any{"ana"}, "n": 1, "o": object{"a": 1, "b": 2}, "cc": "bo"},
+		{"to": []any{"ana"}, "n": 99999, "o": object{"a": 1, "b": 2}},
+		{"to": []any{"ana"}, "n": 1, "o": object{"a": 1, "b": 2, "c": 3}},
+		{"to": []any{"ana"}, "n": 1},
+	}
+	for name, tt := range map[string]struct {
+		always object
+		passes int // the one of others that passes, or -1
+	}{
+		"by default":          {object{}, -1},
+		"with pins of leaves": {object{"pins": []string{"/to/0", "/n", "/o/a", "/o/b"}}, -1},
+		"with n loose":        {object{"loose": []string{"/n"}}, 2},
+		"with o/a loose":      {object{"loose": []string{"/o/a"}}, -1},
+	} {
+		agent := f.holder(identity.Grant{Name: "agent " + name, Role: identity.RoleAgent, Session: "s " + name})
+		id := agent.send("POST", "/api/v1/actions", proposal("danger", call)).wants(t, 201).action(t).Envelope.ActionID
+		preview := struct {
+			Count, Compared int
+			Complete        bool
+			Calls           []struct{ ActionID string }
+			Loose           []string
+		}{}
+		waits := agent.send("POST", "/api/v1/actions", proposal("danger", call)).wants(t, 201).action(t)
+		f.operator.send("POST", path(id, "/always"), tt.always).wants(t, 200).into(t, &preview)
+		if preview.Count != 1 || len(preview.Calls) != 1 || !preview.Complete || preview.Compared < 2 {
+			t.Errorf("%s: the preview is %+v, want the call that waits", name, preview)
+		}
+		if got := f.operator.pendingAction(id); got.Phase != "pending" || waits.Phase != "pending" {
+			t.Errorf("%s: a preview left it %s", name, got.Phase)
+		}
+		f.operator.send("POST", path(id, "/approve"), object{"always": tt.always}).wants(t, 200)
+		if phase := agent.phase("danger", call); phase != "approved" {
+			t.Errorf("%s: the call itself is %s, want approved", name, phase)
+		}
+		for i, other := range others {
+			if phase := agent.phase("danger", other); (phase == "approved") != (i == tt.passes) {
+				t.Errorf("%s: %v is %s", name, other, phase)
+			}
+		}
+	}
+}
+
+// TestPreviewsOfGrantsAreRefusedAsGrantsAre has the same answer for both.
+func TestPreviewsOfGrantsAreRefusedAsGrantsAre(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("previews")
+	id := f.mail(object{"to": "ana"})
+	own := f.operator.propose("write")
+	for name, tt := range map[string]struct {
+		id   string
+		body object
+		want int
+	}{
+		"a wide one":     {id, object{"loose": []string{""}}, 403},
+		"for everybody":  {id, object{"scope": "tenant"}, 403},
+		"nothing there":  {id, object{"loose": []string{"/cc"}}, 400},
+		"of their own":   {own, object{}, 403},
+		"for long":       {id, object{"expires_in": "91d"}, 400},
+		"loose and pins": {id, object{"loose": []string{"/to"}, "pins": "all"}, 400},
+	} {
+		shown := f.operator.send("POST", path(tt.id, "/always"), tt.body)
+		made := f.operator.send("POST", path(tt.id, "/approve"), object{"always": tt.body})
+		if shown.status != tt.want || made.status != tt.want {
+			t.Errorf("%s: the preview is %d %s, and approving %d, want %d", name, shown.status, shown.body, made.status, tt.want)
+		}
+	}
+	decides := f.holder(identity.Grant{Name: "decides", Role: identity.RoleOperator, Scopes: []identity.Scope{identity.ApprovalsDecide}})
+	f.mail(object{"to": "ana"})
+	var preview struct {
+		Count int
+		Calls []any
+	}
+	decides.send("POST", path(id, "/always"), object{}).wants(t, 200).into(t, &preview)
+	if preview.Count != 1 || len(preview.Calls) != 0 {
+		t.Errorf("somebody who may not read actions sees %+v", preview)
+	}
+	f.agent.send("POST", path(id, "/always"), object{}).wants(t, 403)
+}
+
 // TestAPersonIsOneWhateverTokens: who holds several proposes, votes and edits
 // as one.
 func TestAPersonIsOneWhateverTokens(t *testing.T) {

@@ -25,7 +25,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		"revokeToken": true, "createOperator": true, "putOperator": true, "putProvider": true, "deleteProvider": true,
 		"openSession": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true,
 		// Neither reads nor changes of policy.
-		"explainPolicy": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
+		"explainPolicy": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
 	}
 	text, err := os.ReadFile("../../../docs/authority.md")
 	if err != nil {

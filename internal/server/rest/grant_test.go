@@ -12,7 +12,13 @@ import (
 // write proposes the tool that asks a person, and returns the phase.
 func (c *client) write(args object, fields ...object) string {
 	c.t.Helper()
-	p := proposal("write", args)
+	return c.phase("write", args, fields...)
+}
+
+// phase proposes a tool and returns the phase.
+func (c *client) phase(tool string, args object, fields ...object) string {
+	c.t.Helper()
+	p := proposal(tool, args)
 	for _, more := range fields {
 		for k, v := range more {
 			p[k] = v
@@ -52,11 +58,11 @@ func TestWideGrantsNeedPolicyWrite(t *testing.T) {
 	id := f.mail(object{"to": "a"})
 
 	for name, always := range map[string]object{
-		"without pins":             {},
-		"with an empty list":       {"pins": []string{}},
-		"for everybody":            {"scope": "tenant", "pins": "all"},
-		"everybody, without pins":  {"scope": "tenant"},
-		"for an hour, but no pins": {"expires_in": "1h"},
+		"with everything loose":   {"loose": []string{""}},
+		"with all members loose":  {"loose": []string{"/to"}},
+		"with an empty list":      {"pins": []string{}},
+		"for everybody":           {"scope": "tenant", "pins": "all"},
+		"everybody, without pins": {"scope": "tenant"},
 	} {
 		for who, c := range map[string]*client{"an operator": f.operator, "a narrowed admin": narrow} {
 			if got := c.send("POST", path(id, "/approve"), object{"always": always}); got.status != 403 {
@@ -69,6 +75,45 @@ func TestWideGrantsNeedPolicyWrite(t *testing.T) {
 	}
 	f.operator.send("POST", path(id, "/approve"), object{"always": object{"pins": []string{"/to"}}}).wants(t, 200)
 	f.admin.send("POST", path(f.mail(object{"to": "b"}), "/approve"), object{"always": object{"scope": "tenant"}}).wants(t, 200)
+}
+
+// A grant without an action is for the arguments that it names and no others.
+func TestGrantsByHandAreStrict(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("by-hand")
+	make := func(body object) answer {
+		body["tool"] = "mail:danger"
+		return f.admin.send("POST", "/api/v1/policy/grants", body)
+	}
+	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "require_approval"}).wants(t, 200)
+	var preview struct {
+		Loose []string
+		Pins  map[string]any
+	}
+	f.admin.send("POST", "/api/v1/policy/grants?dry_run=true", object{"tool": "mail:danger", "pins": object{"/to": "a"}}).wants(t, 200).into(t, &preview)
+	if phase := f.agent.phase("danger", object{"to": "a"}); phase != "pending" || len(preview.Loose) != 0 || len(preview.Pins) != 1 {
+		t.Errorf("after a dry run %+v the call is %s", preview, phase)
+	}
+	make(object{}).wants(t, 201)
+	make(object{"pins": object{"/to": "a", "/o/x": 1}}).wants(t, 201)
+	make(object{"pins": object{"/to": "b"}, "loose": []string{"/n"}}).wants(t, 201)
+	make(object{"pins": object{"/to/0": "b"}}).wants(t, 400)
+	for _, tt := range []struct {
+		args object
+		want string
+	}{
+		{object{}, "approved"}, {object{"n": 1}, "pending"}, {object{"to": "a"}, "pending"}, {object{"to": "a", "o": object{"x": 1}}, "approved"},
+		{object{"to": "a", "o": object{"x": 1, "y": 1}}, "pending"}, {object{"to": "b"}, "approved"}, {object{"to": "b", "n": 99999}, "approved"},
+		{object{"to": "b", "cc": "a"}, "pending"},
+	} {
+		if phase := f.agent.phase("danger", tt.args); phase != tt.want {
+			t.Errorf("%v is %s, want %s", tt.args, phase, tt.want)
+		}
+	}
+	make(object{"loose": []string{""}}).wants(t, 201)
+	if phase := f.agent.phase("danger", object{"anything": 1}); phase != "approved" {
+		t.Errorf("with everything loose it is %s", phase)
+	}
 }
 
 // A token with tokens:manage alone does not come into a session for which somebody

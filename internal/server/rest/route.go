@@ -69,6 +69,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/history", Operation: "listHistory", Roles: all, Scope: identity.ActionsRead}, handle: request.WithAction(actions.History)},
 		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/forecast", Operation: "getForecast", Roles: readers, Scope: identity.ActionsRead}, handle: request.WithAction(actions.Forecast)},
 		{Route: access.Route{Pattern: "GET /api/v1/actions/{id}/wait", Operation: "waitForAction", Roles: all, Scope: identity.ActionsRead}, wait: request.DefaultWait, handle: request.WithAction(actions.Show)},
+		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/always", Operation: "previewAlways", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBodyAndAction(approvals.PreviewAlways)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/approve", Operation: "approveAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBodyAndAction(approvals.Approve)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/deny", Operation: "denyAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBodyAndAction(approvals.Deny)},
 		{Route: access.Route{Pattern: "POST /api/v1/actions/{id}/edit", Operation: "editAction", Roles: people, Scope: identity.ApprovalsDecide}, maxBody: one, handle: request.WithBodyAndAction(approvals.Edit)},

@@ -130,6 +130,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"summarizeDeadLetters":    {"GET", deadLettersPath + "/summary?reason=refused&tool=*:read&source=mail&code=http_400&since=2026-01-02T03:04:05Z", nil, 200},
 		"listHistory":             {"GET", path(dead[0], "/history"), nil, 200},
 		"waitForAction":           {"GET", path(waiting, "/wait?wait=1ms"), nil, 200},
+		"previewAlways":           {"POST", path(waiting, "/always"), object{"loose": []string{}}, 200},
 		"approveAction":           {"POST", path(waiting, "/approve"), object{"note": "fine"}, 200},
 		"denyAction":              {"POST", path(free, "/deny"), nil, 200},
 		"undoAction":              {"POST", path(undoable, "/undo"), nil, 200},

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,9 +18,13 @@ const (
 	MaxPinBytes = 64 << 10
 )
 
-// Pins are paths in arguments with the values that must be there. The zero
-// value has none, and holds for all arguments.
-type Pins struct{ all []pin }
+// Pins are paths in arguments with the values that must be there, and the loose
+// members that are left out of the comparison. The zero value holds for all
+// arguments.
+type Pins struct {
+	all   []pin
+	loose []jsonref.Pointer
+}
 
 type pin struct {
 	path  jsonref.Pointer
@@ -29,13 +32,21 @@ type pin struct {
 }
 
 // ParsePins reads JSON Pointers (RFC 6901) into the arguments, each with its
-// value; the empty pointer pins the whole of them. What is no pointer, no
-// value, or too much, is fault.Invalid.
-func ParsePins(values map[string]json.RawMessage) (Pins, error) {
+// value, and the loose pointers beside them, as Exactly and Only return them. An
+// invalid pointer or value, or too many, is fault.Invalid. So are pins that leave
+// arguments open without a loose pointer that names them.
+func ParsePins(values map[string]json.RawMessage, loose []string) (Pins, error) {
 	if len(values) > MaxPins {
 		return Pins{}, fault.New(fault.Invalid, "at most %d arguments can be pinned; pin the whole of them with the empty pointer", MaxPins)
 	}
-	pins, size := Pins{all: make([]pin, 0, len(values))}, 0
+	paths, err := parseLoose(loose)
+	if err != nil {
+		return Pins{}, err
+	}
+	if _, whole := values[Everything]; !whole && !slices.Equal(loose, []string{Everything}) {
+		return Pins{}, fault.New(fault.Invalid, "a grant holds the arguments as a whole, unless its loose arguments are all others (the empty pointer)")
+	}
+	pins, size := Pins{all: make([]pin, 0, len(values)), loose: paths}, 0
 	for pointer, raw := range values {
 		path, err := parsePin(pointer)
 		if err != nil {
@@ -46,44 +57,21 @@ func ParsePins(values map[string]json.RawMessage) (Pins, error) {
 			return Pins{}, fault.New(fault.Invalid, "the value of a pin cannot be read")
 		}
 		if size += len(pointer) + len(canonical); size > MaxPinBytes {
-			return Pins{}, fault.New(fault.Invalid, "pins have at most %d bytes", MaxPinBytes)
+			return Pins{}, fault.New(fault.Invalid, "held arguments have at most %d bytes; loosen the longest", MaxPinBytes)
 		}
 		pins.all = append(pins.all, pin{path, value})
 	}
 	return pins, nil
 }
 
-// PinsOf returns the pins that hold arguments to the values that they have at
-// the given pointers. A pointer to what is not there is fault.Invalid.
-func PinsOf(args json.RawMessage, pointers ...string) (map[string]json.RawMessage, error) {
-	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
-	if err != nil {
-		return nil, fmt.Errorf("pin: %w", err)
-	}
-	pins := make(map[string]json.RawMessage, len(pointers))
-	for _, pointer := range pointers {
-		path, err := parsePin(pointer)
-		if err != nil {
-			return nil, err
-		}
-		value, ok := path.Find(doc)
-		if !ok {
-			return nil, fault.New(fault.Invalid, "the arguments have nothing at %q, which is to be pinned", pointer)
-		}
-		raw, err := json.Marshal(value)
-		if err == nil {
-			raw, err = envelope.Canonical(raw)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("pin: %w", err)
-		}
-		pins[pointer] = raw
-	}
-	return pins, nil
+// Empty reports whether no value is held: all arguments are loose.
+func (p Pins) Empty() bool {
+	return !slices.ContainsFunc(p.all, func(pin pin) bool { return len(p.loose) == 0 || !leafless(pin.value) })
 }
 
-// Hold reports whether arguments have every pinned value at its path. Values
-// are compared by what they mean: 1 is 1.0, and is not "1".
+// Hold reports whether arguments have every pinned value at its path, the loose
+// members left out. Values are compared by what they mean: 1 is 1.0, and is not
+// "1".
 func (p Pins) Hold(args json.RawMessage) bool {
 	if len(p.all) == 0 {
 		return true
@@ -93,6 +81,7 @@ func (p Pins) Hold(args json.RawMessage) bool {
 	if err != nil {
 		return false
 	}
+	strip(doc, p.loose)
 	for _, pin := range p.all {
 		if value, ok := pin.path.Find(doc); !ok || !reflect.DeepEqual(value, pin.value) {
 			return false

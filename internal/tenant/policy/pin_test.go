@@ -51,7 +51,11 @@ func TestPins(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.pins), &values); err != nil {
 			t.Fatal(err)
 		}
-		pins, err := policy.ParsePins(values)
+		var loose []string
+		if _, whole := values[policy.Everything]; !whole {
+			loose = []string{policy.Everything}
+		}
+		pins, err := policy.ParsePins(values, loose)
 		if err != nil {
 			t.Errorf("ParsePins(%s) = %v", tt.pins, err)
 			continue
@@ -78,25 +82,140 @@ func TestPinsThatAreRefused(t *testing.T) {
 		"too many":    many,
 		"too large":   {"/a": json.RawMessage(`"` + strings.Repeat("x", policy.MaxPinBytes) + `"`)},
 	} {
-		if _, err := policy.ParsePins(values); !errors.Is(err, fault.Invalid) {
+		if _, err := policy.ParsePins(values, []string{policy.Everything}); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%s: ParsePins = %v, want fault.Invalid", name, err)
 		}
 	}
 }
 
-func TestPinsOf(t *testing.T) {
+// TestPinsAreStrictUnlessLoose: pins that leave arguments open say so.
+func TestPinsAreStrictUnlessLoose(t *testing.T) {
 	t.Parallel()
-	args := json.RawMessage(`{"to": ["a", "b"], "n": 1.0}`)
-
-	got, err := policy.PinsOf(args, "/to/1", "/n", "")
-
-	want := map[string]json.RawMessage{"/to/1": json.RawMessage(`"b"`), "/n": json.RawMessage("1"), "": json.RawMessage(`{"n":1,"to":["a","b"]}`)}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("PinsOf = %v (-want +got):\n%s", err, diff)
+	for _, values := range []map[string]json.RawMessage{nil, {"/to": json.RawMessage(`"a"`)}} {
+		for _, loose := range [][]string{nil, {"/cc"}, {"", "/cc"}} {
+			if _, err := policy.ParsePins(values, loose); !errors.Is(err, fault.Invalid) {
+				t.Errorf("ParsePins(%s, %q) = %v, want fault.Invalid", values, loose, err)
+			}
+		}
 	}
-	for _, pointer := range []string{"/cc", "to", "/to/2", "/n/0"} {
-		if _, err := policy.PinsOf(args, pointer); !errors.Is(err, fault.Invalid) {
-			t.Errorf("PinsOf(%s) = %v, want fault.Invalid", pointer, err)
+}
+
+func TestExactly(t *testing.T) {
+	t.Parallel()
+	const args = `{"to": ["a", "b"], "n": 1.0, "o": {"x": 1, "y": {"z": null}}}`
+	for _, tt := range []struct {
+		loose     []string
+		holds     []string
+		holdsNot  []string
+		emptyPins bool
+	}{
+		{nil, []string{args, `{"n":1,"o":{"y":{"z":null},"x":1.0},"to":["a","b"]}`},
+			[]string{`{}`, ``, `null`, `[]`, `{"n":1}`, `{"to":["a","b"],"n":1,"o":{"x":1,"y":{"z":null}},"cc":"c"}`,
+				`{"to":["a"],"n":1,"o":{"x":1,"y":{"z":null}}}`, `{"to":["a","b","c"],"n":1,"o":{"x":1,"y":{"z":null}}}`,
+				`{"to":["a","b"],"n":1,"o":{"x":1,"y":{}}}`, `{"to":["a","b"],"n":1,"o":{"x":1,"y":{"z":null,"w":null}}}`}, false},
+		{[]string{"/o/x"}, []string{args, `{"to":["a","b"],"n":1,"o":{"x":[9],"y":{"z":null}}}`, `{"to":["a","b"],"n":1,"o":{"y":{"z":null}}}`},
+			[]string{`{"to":["a","b"],"n":1,"o":{"x":1,"w":1,"y":{"z":null}}}`, `{"to":["a","b"],"n":1,"o":[]}`, `{"to":["a","b"],"n":1}`}, false},
+		{[]string{"/to", "/o"}, []string{args, `{"n":1}`, `{"n":1,"o":7,"to":{"0":"x"}}`}, []string{`{"n":2}`, `{"n":1,"cc":1}`, `{}`}, false},
+		{[]string{"/to", "/o", "/n"}, []string{args, `{}`}, []string{`{"cc":1}`}, true},
+		{[]string{""}, []string{args, `{}`, `{"cc":1}`}, nil, true},
+	} {
+		values, loose, err := policy.Exactly(json.RawMessage(args), tt.loose...)
+		if err != nil {
+			t.Fatalf("Exactly(%q) = %v", tt.loose, err)
+		}
+		pins, err := policy.ParsePins(values, loose)
+		if err != nil || pins.Empty() != tt.emptyPins {
+			t.Fatalf("ParsePins(%s, %q) is empty: %t, %v", values, loose, pins.Empty(), err)
+		}
+		for _, other := range tt.holds {
+			if !pins.Hold(json.RawMessage(other)) {
+				t.Errorf("loose %q: %s is not let through", tt.loose, other)
+			}
+		}
+		for _, other := range tt.holdsNot {
+			if pins.Hold(json.RawMessage(other)) {
+				t.Errorf("loose %q: %s is let through", tt.loose, other)
+			}
+		}
+	}
+	for _, loose := range []string{"/cc", "to", "/to/0", "/to/2", "/n/0", "/o/y/w"} {
+		if _, _, err := policy.Exactly(json.RawMessage(args), loose); !errors.Is(err, fault.Invalid) {
+			t.Errorf("Exactly(%q) = %v, want fault.Invalid", loose, err)
+		}
+	}
+}
+
+func TestLooseBut(t *testing.T) {
+	t.Parallel()
+	args := json.RawMessage(`{"to": ["a", "b"], "n": 1, "o": {"x": 1, "y": {"z": null, "w": 2}}}`)
+	for _, tt := range []struct{ pins, want []string }{
+		{[]string{""}, nil},
+		{nil, []string{"/n", "/o", "/to"}},
+		{[]string{"/to"}, []string{"/n", "/o"}},
+		{[]string{"/to/0", "/n"}, []string{"/o"}},
+		{[]string{"/o/y/z"}, []string{"/n", "/o/x", "/o/y/w", "/to"}},
+		{[]string{"/o/y", "/o/y/z"}, []string{"/n", "/o/x", "/to"}},
+	} {
+		got, err := policy.LooseBut(args, tt.pins...)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("LooseBut(%q) = %v (-want +got):\n%s", tt.pins, err, diff)
+		}
+	}
+	for _, pin := range []string{"/cc", "to", "/to/2", "/n/0"} {
+		if _, err := policy.LooseBut(args, pin); !errors.Is(err, fault.Invalid) {
+			t.Errorf("LooseBut(%s) = %v, want fault.Invalid", pin, err)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pins     string
+		loose    []string
+		holds    []string
+		holdsNot []string
+	}{
+		{`{}`, nil, []string{`{}`, ``}, []string{`{"a":1}`}},
+		{`{"/a":1,"/o/b":[2]}`, nil, []string{`{"a":1,"o":{"b":[2]}}`}, []string{`{"a":1}`, `{"a":1,"o":{"b":[2],"c":1}}`, `{"a":1,"o":{"b":[2]},"c":1}`}},
+		{`{"/a":1}`, []string{"/c", "/o/d"}, []string{`{"a":1}`, `{"a":1,"c":2}`}, []string{`{"a":1,"o":{}}`, `{"c":2}`, `{"a":1,"d":2}`}},
+		{`{"":{"a":1}}`, []string{"/a"}, []string{`{"a":7}`, `{}`}, []string{`{"b":1}`}},
+		{`{"/a":1}`, []string{""}, []string{`{"a":1}`, `{"a":1,"c":2}`}, []string{`{"a":2}`, `{"c":2}`}},
+		{`{}`, []string{""}, []string{`{"a":1}`, `{}`}, nil},
+		{`{"/a":1}`, []string{"", "/c"}, []string{`{"a":1,"d":2}`}, []string{`{"a":2}`}},
+	} {
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(tt.pins), &values); err != nil {
+			t.Fatal(err)
+		}
+		held, loose, err := policy.Only(values, tt.loose...)
+		if err != nil {
+			t.Fatalf("Only(%s, %q) = %v", tt.pins, tt.loose, err)
+		}
+		pins, err := policy.ParsePins(held, loose)
+		if err != nil {
+			t.Fatalf("ParsePins(%s, %q) = %v", held, loose, err)
+		}
+		for _, other := range tt.holds {
+			if !pins.Hold(json.RawMessage(other)) {
+				t.Errorf("%s, loose %q: %s is not let through", tt.pins, tt.loose, other)
+			}
+		}
+		for _, other := range tt.holdsNot {
+			if pins.Hold(json.RawMessage(other)) {
+				t.Errorf("%s, loose %q: %s is let through", tt.pins, tt.loose, other)
+			}
+		}
+	}
+	for pins, loose := range map[string]string{
+		`{"/to/0":"a"}`: "/x", `{"/a":1,"/a/b":2}`: "/x", `{"":{"a":1},"/b":2}`: "/x", `{"":[1]}`: "/x", `{"":{}}`: "", `{"to":1}`: "/x", `{"/a":1}`: "x", `{"/a":[1]}`: "/a/0",
+	} {
+		var values map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(pins), &values); err != nil {
+			t.Fatal(err)
+		}
+		if held, _, err := policy.Only(values, loose); !errors.Is(err, fault.Invalid) {
+			t.Errorf("Only(%s, %q) = %s, %v, want fault.Invalid", pins, loose, held, err)
 		}
 	}
 }

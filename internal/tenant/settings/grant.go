@@ -39,8 +39,10 @@ type Grant struct {
 	Session    string              `json:"session_id,omitzero"`
 	Automation string              `json:"automation_id,omitzero"`
 	// Pins are JSON Pointers into the arguments with the values that must be
-	// there; see policy.PinsOf. No pins allow any arguments.
+	// there, and Loose the pointers to members that may differ or be absent, as
+	// policy.Exactly returns them.
 	Pins   map[string]json.RawMessage `json:"pins"`
+	Loose  []string                   `json:"loose"`
 	Reason string                     `json:"reason"`
 	// From is the action whose approval made it; zero for none.
 	From envelope.ActionID `json:"from_action,omitzero"`
@@ -60,8 +62,8 @@ type Grant struct {
 	Version   int64          `json:"version"`
 }
 
-// check returns why a grant cannot be made.
-func (g Grant) check() error {
+// Check returns why a grant cannot be made.
+func (g Grant) Check() error {
 	if _, err := policy.ParseKey(g.Tool.String()); err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (g Grant) check() error {
 	if len([]rune(g.Reason)) > maxReason {
 		return fault.New(fault.Invalid, "a reason has at most %d characters", maxReason)
 	}
-	_, err := policy.ParsePins(g.Pins)
+	_, err := policy.ParsePins(g.Pins, g.Loose)
 	return err
 }
 
@@ -83,8 +85,11 @@ const maxReason = 500
 
 // Wide reports whether the grant lets more through than what a person approves
 // where they may make it: similar calls of one session, with some argument
-// pinned.
-func (g Grant) Wide() bool { return g.Session == "" || len(g.Pins) == 0 }
+// held.
+func (g Grant) Wide() bool {
+	pins, err := policy.ParsePins(g.Pins, g.Loose)
+	return err != nil || g.Session == "" || pins.Empty()
+}
 
 // liveGrant is a grant, ready to be held against proposals.
 type liveGrant struct {
@@ -97,7 +102,7 @@ type liveGrant struct {
 func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
 	var compiled map[policy.Key][]liveGrant
 	for _, g := range grants {
-		pins, err := policy.ParsePins(g.Pins)
+		pins, err := policy.ParsePins(g.Pins, g.Loose)
 		if err != nil {
 			continue
 		}

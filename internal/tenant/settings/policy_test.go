@@ -218,7 +218,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	employee := envelope.EmployeeID(uuid.New())
 	id := s.grant(settings.Grant{
 		Tool: s.act().Key, Digest: s.act().Binding, Employee: employee, Session: "s-1", Automation: "nightly",
-		Pins: map[string]json.RawMessage{"/to": json.RawMessage(`"a"`), "/n": json.RawMessage("1.0")}, Reason: "r", For: time.Hour, By: "ada",
+		Pins: map[string]json.RawMessage{"": json.RawMessage(`{"to":"a","n":1.0}`)}, Loose: []string{"/more"}, Reason: "r", For: time.Hour, By: "ada",
 	})
 	now := s.now()
 	with := func(fn func(p *settings.Proposal)) settings.Proposal {
@@ -241,6 +241,8 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		"another automation":       {with(func(p *settings.Proposal) { p.Automation = "weekly" }), false},
 		"another value":            {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1,"to":"b"}`) }), false},
 		"another type":             {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":"1","to":"a"}`) }), false},
+		"a loose argument missing": {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1,"to":"a"}`) }), true},
+		"one argument more":        {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1,"to":"a","cc":null}`) }), false},
 		"a missing argument":       {with(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"n":1}`) }), false},
 		"no arguments":             {with(func(p *settings.Proposal) { p.Args = nil }), false},
 		"arguments nobody knows":   {with(func(p *settings.Proposal) { p.AnyArgs = true }), false},
@@ -278,10 +280,34 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	}
 }
 
+// TestGrantsOfEarlierVersionsKeepTheirMeaning: they hold their pins alone, and show
+// that all else is loose.
+func TestGrantsOfEarlierVersionsKeepTheirMeaning(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.Exec(`INSERT INTO grants (tenant_id, grant_id, source_id, tool_name, tool_digest, pins, expires_at)
+		VALUES ($1, gen_random_uuid(), 'src', 'act', $2, '{"/to/0": "a"}', now() + interval '1 hour')`, s.Tenant.String(), s.act().Binding)
+	for args, want := range map[string]envelope.Mode{
+		`{"to":["a","b"],"cc":1}`: envelope.ModeAllow, `{"to":["b"]}`: envelope.ModeRequireApproval,
+	} {
+		if d := s.snapshot().Decide(s.act(), settings.Proposal{Args: json.RawMessage(args), Now: s.now()}); d.Mode != want {
+			t.Errorf("%s: Decide = %s, want %s", args, d.Mode, want)
+		}
+	}
+	var all []settings.Grant
+	s.Must(func(ctx context.Context, tx pgx.Tx) (err error) {
+		all, err = settings.Grants(ctx, tx, s.Tenant, settings.GrantFilter{Most: 10})
+		return err
+	})
+	if len(all) != 1 || !slices.Equal(all[0].Loose, []string{policy.Everything}) {
+		t.Errorf("grants = %+v, want everything else loose", all)
+	}
+}
+
 func TestGrantsNeedAsManyPeopleAsReviewsSay(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding})
+	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Loose: []string{policy.Everything}})
 	p := settings.Proposal{Risk: envelope.RiskMedium, Now: s.now()}
 	before := s.snapshot().Decide(s.act(), p)
 	s.Must(func(ctx context.Context, tx pgx.Tx) error {
@@ -299,7 +325,7 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	from := envelope.NewActionID()
-	id := s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Pins: map[string]json.RawMessage{"/n": json.RawMessage("1")}, From: from, By: "ada"})
+	id := s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Pins: map[string]json.RawMessage{"": json.RawMessage(`{"n": 1}`)}, Loose: []string{"/m"}, From: from, By: "ada"})
 	list := func(ended bool) []settings.Grant {
 		t.Helper()
 		var all []settings.Grant
@@ -343,15 +369,16 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 func TestGrantsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
-	good := settings.Grant{Tool: s.act().Key, Digest: s.act().Binding}
+	good := settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Loose: []string{policy.Everything}}
 	for name, change := range map[string]func(g *settings.Grant){
-		"several tools": func(g *settings.Grant) { g.Tool.Action = "*" },
-		"no digest":     func(g *settings.Grant) { g.Digest = nil },
-		"no time":       func(g *settings.Grant) { g.For = time.Millisecond },
-		"a past":        func(g *settings.Grant) { g.For = -time.Hour },
-		"too long":      func(g *settings.Grant) { g.For = settings.MaxGrant + time.Second },
-		"a pin":         func(g *settings.Grant) { g.Pins = map[string]json.RawMessage{"to": json.RawMessage("1")} },
-		"a reason":      func(g *settings.Grant) { g.Reason = strings.Repeat("x", 501) },
+		"several tools":   func(g *settings.Grant) { g.Tool.Action = "*" },
+		"no digest":       func(g *settings.Grant) { g.Digest = nil },
+		"no time":         func(g *settings.Grant) { g.For = time.Millisecond },
+		"a past":          func(g *settings.Grant) { g.For = -time.Hour },
+		"too long":        func(g *settings.Grant) { g.For = settings.MaxGrant + time.Second },
+		"a pin":           func(g *settings.Grant) { g.Pins = map[string]json.RawMessage{"to": json.RawMessage("1")} },
+		"open by silence": func(g *settings.Grant) { g.Loose = nil },
+		"a reason":        func(g *settings.Grant) { g.Reason = strings.Repeat("x", 501) },
 	} {
 		g := good
 		change(&g)
@@ -423,7 +450,7 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	s.session("s-1", "*", envelope.ModeDeny, time.Hour)
 	s.session("s-2", "*", envelope.ModeDeny, time.Hour)
 	s.session("s-3", "*", envelope.ModeDeny, 3*time.Hour)
-	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, For: time.Hour})
+	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Loose: []string{policy.Everything}, For: time.Hour})
 	if before := s.snapshot().Version; s.expire(10) != 0 || s.snapshot().Version != before {
 		t.Error("upkeep found something that has expired before anything has")
 	}

@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -180,6 +182,25 @@ func (s *Settings) With(change Document) *Settings {
 		changed.reviews = compileReviews(reviews)
 	}
 	return &changed
+}
+
+// WithGrant returns settings in which a grant holds from now on, beside those that
+// do.
+func (s *Settings) WithGrant(g Grant, now time.Time) (*Settings, error) {
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	g.CreatedAt, g.ExpiresAt = now, now.Add(cmp.Or(g.For, DefaultGrant))
+	changed := *s
+	changed.decider = policy.NewDecider()
+	changed.layers.grants = maps.Clone(s.layers.grants)
+	for tool, live := range compileGrants([]Grant{g}) {
+		if changed.layers.grants == nil {
+			changed.layers.grants = make(map[policy.Key][]liveGrant)
+		}
+		changed.layers.grants[tool] = append(live, s.layers.grants[tool]...)
+	}
+	return &changed, nil
 }
 
 // checkMode checks the mode for a pattern. The error is fault.Invalid.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -164,7 +165,7 @@ func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patte
 // PutGrant stores a grant and returns its id. A tenant that has MaxGrants live
 // ones gets fault.Conflict.
 func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) (uuid.UUID, error) {
-	if err := g.check(); err != nil {
+	if err := g.Check(); err != nil {
 		return uuid.Nil, err
 	}
 	q := dbsqlc.New()
@@ -185,7 +186,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	}
 	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, &dbsqlc.GrantInsertParams{
 		TenantID: uuid.UUID(tenant), GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
-		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Reason: g.Reason,
+		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Loose: append([]string{}, g.Loose...), Reason: g.Reason,
 		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: string(g.By), Person: postgres.OrNull(g.Person), Seconds: g.For.Seconds(),
 	}))
 }
@@ -218,10 +219,15 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
 			Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
 			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: envelope.Actor(r.CreatedBy), Person: postgres.OrZero(r.Person), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
-			RevokedAt: r.RevokedAt, RevokedBy: envelope.Actor(postgres.OrZero(r.RevokedBy)), Version: r.Version,
+			RevokedAt: r.RevokedAt, RevokedBy: envelope.Actor(postgres.OrZero(r.RevokedBy)), Version: r.Version, Loose: r.Loose,
 		}
-		if err := json.Unmarshal(r.Pins, &g.Pins); err != nil {
+		var pins bytes.Buffer // jsonb has spaces
+		if err := cmp.Or(json.Compact(&pins, r.Pins), json.Unmarshal(pins.Bytes(), &g.Pins)); err != nil {
 			return g, fmt.Errorf("pins of grant %s: %w", r.GrantID, err)
+		}
+		// A grant of an earlier version holds its pins alone.
+		if _, whole := g.Pins[policy.Everything]; !whole {
+			g.Loose = []string{policy.Everything}
 		}
 		return g, nil
 	})

@@ -24,11 +24,16 @@ func decider(c *request.Call) approval.Decider {
 	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
 }
 
-// alwaysBody asks for a grant for similar actions.
+// alwaysBody asks for a grant.
 type alwaysBody struct {
 	ExpiresIn envelope.Duration `json:"expires_in"`
 	Scope     approval.Scope    `json:"scope"`
+	Loose     []string          `json:"loose"`
 	Pins      pins              `json:"pins"`
+}
+
+func (b *alwaysBody) always() approval.Always {
+	return approval.Always{For: time.Duration(b.ExpiresIn), Scope: b.Scope, Loose: b.Loose, Pins: b.Pins}
 }
 
 // pins are JSON Pointers, or "all" for the arguments as a whole.
@@ -55,7 +60,7 @@ type approveBody struct {
 func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	a := approval.Approval{Note: body.Note, IfMatch: c.IfMatch(), Args: body.Args}
 	if w := body.Always; w != nil {
-		a.Always = &approval.Always{For: time.Duration(w.ExpiresIn), Scope: w.Scope, Pins: w.Pins}
+		a.Always = new(w.always())
 	}
 	done, err := c.Approval.Approve(c.R.Context(), decider(c), id, a)
 	if err != nil {
@@ -68,6 +73,16 @@ func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 		c.WaitFor = 0 // nothing happens before somebody else agrees
 	}
 	return actions.Show(c, id)
+}
+
+// PreviewAlways handles POST /api/v1/actions/{id}/always: the grant that an
+// approval would make.
+func PreviewAlways(c *request.Call, body alwaysBody, id envelope.ActionID) error {
+	g, err := c.Approval.PreviewAlways(c.R.Context(), decider(c), id, c.IfMatch(), body.always())
+	if err != nil {
+		return err
+	}
+	return actions.ShowGrant(c, g)
 }
 
 // POST /api/v1/actions/{id}/deny denies an action.

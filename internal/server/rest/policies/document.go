@@ -11,7 +11,7 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
-	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -39,10 +39,6 @@ func CheckDocument(text []byte) error {
 	return request.CheckDocument[settings.Document]("putPolicy", text)
 }
 
-// simulateTimeout is when a page of a simulation answers with what it has,
-// since expressions may be costly and a request has a deadline.
-const simulateTimeout = 5 * time.Second
-
 // POST /api/v1/policy/simulate tries a policy on past actions, which it reads in
 // a read-only transaction. Deciding about them is long work.
 func Simulate(c *request.Call) error {
@@ -50,22 +46,18 @@ func Simulate(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.R.Context()
-	var page *simulate.Page
-	err = postgres.InTx(ctx, c.DB, postgres.API(c.By.Tenant).ReadOnly(), func(tx pgx.Tx) error {
-		page, err = simulate.Read(ctx, tx, c.Catalog, c.By.Tenant, req)
-		return err
-	})
+	page, err := actions.ReadPast(c, req)
 	if err != nil {
 		return err
 	}
+	ctx := c.R.Context()
 	var report simulate.Report
 	err = slot.InTurns(ctx, func(next func() error) error {
 		if err := request.Below("/policy", page.Snapshot.CheckDocument(doc)); err != nil {
 			return err
 		}
 		begun := time.Now()
-		report = page.Compare(doc, func() bool { return time.Since(begun) > simulateTimeout || next() != nil })
+		report = page.Compare(doc, func() bool { return time.Since(begun) > actions.SimulateTimeout || next() != nil })
 		return ctx.Err()
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -32,6 +34,9 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 90*request.Day); body.ExpiresIn != 0 && err != nil {
 		return err
 	}
+	if c.Query.Get("dry_run") == "true" {
+		return previewGrant(c, body)
+	}
 	var id uuid.UUID
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
@@ -48,7 +53,7 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 		// Values of arguments are payload: the event names only their pointers.
 		c.Detail = map[string]any{
 			"grant_id": id, "tool": body.Tool, "employee_id": request.NilIfZero(body.Employee), "session_id": request.NilIfZero(body.Session),
-			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "expires_in": request.NilIfZero(body.ExpiresIn),
+			"automation_id": request.NilIfZero(body.Automation), "pins": slices.Sorted(maps.Keys(body.Pins)), "loose": g.Loose, "expires_in": request.NilIfZero(body.ExpiresIn),
 		}
 		return c.RecordChange(ctx, tx, "grant for "+body.Tool+" made")
 	})
@@ -59,6 +64,24 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 	return c.JSON(http.StatusCreated, struct {
 		ID uuid.UUID `json:"grant_id"`
 	}{id})
+}
+
+// previewGrant shows the grant of a dry run.
+func previewGrant(c *request.Call, body wire.GrantInput) error {
+	g, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (settings.Grant, error) {
+		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
+		if err != nil {
+			return settings.Grant{}, err
+		}
+		return grantFrom(body, snap, c.By)
+	})
+	if err == nil && c.By.Tools != nil && !policy.Covers(c.By.Tools, g.Tool) {
+		err = fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", g.Tool)
+	}
+	if err != nil {
+		return err
+	}
+	return actions.ShowGrant(c, g)
 }
 
 // grantFrom returns the grant to store. Without a digest it is for the current
@@ -75,10 +98,14 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 	if len(in.Digest) > 0 && !tool.Lists(in.Digest) {
 		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
 	}
-	return settings.Grant{
-		Tool: key, Digest: tool.Binding, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Pins: in.Pins, Reason: in.Reason,
-		For: time.Duration(in.ExpiresIn), By: by.Actor(), Person: by.Person(),
-	}, nil
+	g := settings.Grant{
+		Tool: key, Digest: tool.Binding, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Reason: in.Reason,
+		For: cmp.Or(time.Duration(in.ExpiresIn), settings.DefaultGrant), By: by.Actor(), Person: by.Person(),
+	}
+	if g.Pins, g.Loose, err = policy.Only(in.Pins, in.Loose...); err != nil {
+		return settings.Grant{}, err
+	}
+	return g, g.Check()
 }
 
 // DELETE /api/v1/policy/grants/{id} revokes a grant.
