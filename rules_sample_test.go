@@ -69,6 +69,10 @@ func violations() map[string][]sample {
 			one("internal/action/outbox/helpers.go", "package outbox\n", `"helpers" does not say`),
 			one("internal/utils/text_test.go", "package utils\n", `"utils" does not say`),
 		},
+		"servers have deadlines": {
+			one("internal/dev/serve.go", "package dev\nvar s = &http.Server{Addr: \"x\"}\n", "serve.go:2: the server has no ReadTimeout"),
+			one("cmd/api/main.go", "package main\nfunc f() { _ = http.ListenAndServe(\"x\", nil) }\n", "main.go:2: http.ListenAndServe has no deadlines"),
+		},
 		"no init": {one("internal/action/preflight/gate.go", "package preflight\nfunc init() {}\n", "gate.go:2")},
 		"no mutable package variables": {
 			one("internal/action/preflight/gate.go", "package preflight\nvar n int\nfunc f() { n++ }\n", "gate.go:3: package variable n is changed"),

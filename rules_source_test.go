@@ -55,6 +55,35 @@ func descriptiveNames(h repo) []string {
 	return broken
 }
 
+// serversHaveDeadlines wants of every HTTP server that a request has to arrive
+// within a time. Without one, net/http waits for a body for ever.
+func serversHaveDeadlines(h repo) []string {
+	var broken []string
+	for _, f := range h.files {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.tree, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.CompositeLit:
+				bounded := slices.ContainsFunc(node.Elts, func(e ast.Expr) bool {
+					field, ok := e.(*ast.KeyValueExpr)
+					return ok && types.ExprString(field.Key) == "ReadTimeout"
+				})
+				if node.Type != nil && types.ExprString(node.Type) == "http.Server" && !bounded {
+					broken = append(broken, h.at(node.Pos(), "the server has no ReadTimeout; serve with internal/listen, or set it"))
+				}
+			case *ast.CallExpr:
+				if name := types.ExprString(node.Fun); name == "http.Serve" || name == "http.ListenAndServe" {
+					broken = append(broken, h.at(node.Pos(), "%s has no deadlines; serve with internal/listen", name))
+				}
+			}
+			return true
+		})
+	}
+	return broken
+}
+
 func noInit(h repo) []string {
 	var broken []string
 	for _, f := range h.files {

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/server/listen"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source/connect"
@@ -97,7 +97,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 		return err
 	}
 	defer waker.Close()
-	cache, db := settings.NewCache(), postgres.Share(pool)
+	cache, db := settings.NewCache(), postgres.Share(pool, cfg.DBWait)
 	proposals := intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})
 	page, err := web.New()
 	if err != nil {
@@ -106,7 +106,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
+	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
 	defer front.Close()
 	server.Mount("/mcp", front)
-	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Handler: server, Linger: cfg.Linger, Log: tel.Log, End: func() {
+	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Handler: server, Limits: cfg.Limits, Refused: tel.Metrics.RefusedConnection, Linger: cfg.Linger, Log: tel.Log, End: func() {
 		front.Close()
 		server.Close()
 	}})

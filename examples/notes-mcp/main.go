@@ -68,7 +68,7 @@ func serve(ctx context.Context, server *mcp.Server, addr string, stdout io.Write
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	fmt.Fprintf(stdout, "listening on http://%s/mcp\n", listener.Addr())
 
 	closed := make(chan error, 1)

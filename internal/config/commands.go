@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
@@ -72,9 +73,12 @@ type API struct {
 	MCPWait      time.Duration
 	// TokenStreams and TokenWaits bound what one token has open at once.
 	TokenStreams, TokenWaits int
-	TrustedProxies           []netip.Prefix
 	// IssuerNetworks may have issuers of logins, besides the public internet.
 	IssuerNetworks []netip.Prefix
+	// Limits bound connections and what they may take.
+	Limits listen.Limits
+	// DBWait bounds how long a request waits for a connection to the database.
+	DBWait time.Duration
 	// Linger is for how long requests are answered after SIGTERM.
 	Linger time.Duration
 }
@@ -114,8 +118,20 @@ func (c *API) variables() []variable {
 			about: "event streams and exports that one token has open at once in this process, 1 to 100000; a tenant has five times as many"},
 		{name: prefix + "TOKEN_WAITS", standard: "200", parse: number(&c.TokenWaits, 1, 100_000),
 			about: "requests and calls of one token that wait for an action to end at once, 1 to 100000; a tenant has five times as many"},
-		{name: prefix + "TRUSTED_PROXIES", parse: networks(&c.TrustedProxies),
-			about: "addresses and networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed"},
+		{name: prefix + "TRUSTED_PROXIES", parse: networks(&c.Limits.TrustedProxies),
+			about: "addresses and networks of the proxies in front, such as 10.0.0.0/8, whose X-Forwarded-For is believed; their connections count for the clients that it names"},
+		{name: prefix + "READ_TIMEOUT", standard: "30s", parse: duration(&c.Limits.Read, time.Second, 10*time.Minute),
+			about: "how long a request may take to arrive with its body, 1s to 10m"},
+		{name: prefix + "WRITE_TIMEOUT", standard: "15s", parse: duration(&c.Limits.Write, time.Second, 10*time.Minute),
+			about: "how long an answer, or a piece of a stream, may take to be sent, 1s to 10m"},
+		{name: prefix + "CONNECTIONS", standard: "5000", parse: number(&c.Limits.Connections, 10, 1_000_000),
+			about: "connections that are open at once in this process, 10 to 1000000"},
+		{name: prefix + "ADDRESS_CONNECTIONS", standard: "200", parse: number(&c.Limits.AddressConnections, 1, 1_000_000),
+			about: "connections of one address (of IPv6, one /64 network) that are open at once without a login, 1 to 1000000"},
+		{name: prefix + "TOKEN_CONNECTIONS", standard: "400", parse: number(&c.Limits.CallerConnections, 1, 1_000_000),
+			about: "connections of one token or login that are open at once, 1 to 1000000; a tenant has five times as many"},
+		{name: prefix + "DB_WAIT", standard: "5s", parse: duration(&c.DBWait, 10*time.Millisecond, time.Minute),
+			about: "how long a request waits for a connection to the database before it is answered with 503, 10ms to 1m"},
 		{name: prefix + "ISSUER_NETWORKS", parse: networks(&c.IssuerNetworks),
 			about: "addresses and networks, such as 10.1.0.0/16, where issuers of logins may be besides the public internet"},
 		{name: prefix + "LINGER", standard: "5s", parse: duration(&c.Linger, 0, 5*time.Minute),

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 
-	got := []any{api.Listen, api.MaxConns, api.ApprovalWait, api.MCPWait, api.LogLevel, api.SecretKey, len(api.TrustedProxies)}
+	got := []any{api.Listen, api.MaxConns, api.ApprovalWait, api.MCPWait, api.LogLevel, api.SecretKey, len(api.Limits.TrustedProxies)}
 	want := []any{"127.0.0.1:8080", int32(10), 5 * time.Minute, 45 * time.Second, slog.LevelInfo, "", 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("API (-want +got):\n%s", diff)
@@ -61,6 +61,7 @@ func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
 	}{
 		"api": {&config.API{}, []string{
 			"COUNTERSIGN_LISTEN=hunter2", "COUNTERSIGN_PUBLIC_URL=http://hunter2.example", "COUNTERSIGN_APPROVAL_WAIT=0s", "COUNTERSIGN_MCP_WAIT=6m", "COUNTERSIGN_TOKEN_STREAMS=0", "COUNTERSIGN_TOKEN_WAITS=x", "COUNTERSIGN_TRUSTED_PROXIES=hunter2",
+			"COUNTERSIGN_READ_TIMEOUT=0s", "COUNTERSIGN_WRITE_TIMEOUT=1h", "COUNTERSIGN_CONNECTIONS=9", "COUNTERSIGN_ADDRESS_CONNECTIONS=0", "COUNTERSIGN_TOKEN_CONNECTIONS=x", "COUNTERSIGN_DB_WAIT=0s",
 		}},
 		"worker": {&config.Worker{}, []string{
 			"COUNTERSIGN_CONCURRENCY=hunter2", "COUNTERSIGN_BATCH=0", "COUNTERSIGN_LEASE=1s", "COUNTERSIGN_GRACE=2h",

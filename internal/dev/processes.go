@@ -2,9 +2,7 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/link"
+	"github.com/countersign-dev/countersign/internal/listen"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
@@ -85,14 +85,15 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 // startAPI serves on the listener until the environment closes.
 func (e *Environment) startAPI(context.Context) (string, error) {
 	log := e.cfg.Log
-	proposals := intake.New(e.pool, e.cache, intake.Config{Wake: e.wake})
+	db := postgres.Share(e.pool, 0)
+	proposals := intake.New(db, e.cache, intake.Config{Wake: e.wake})
 	page, err := web.New()
 	if err != nil {
 		return "", err
 	}
 	server, err := rest.New(rest.Core{
-		DB: e.pool, Catalog: e.cache, Intake: proposals,
-		Approval: approval.New(e.pool, e.cache, approval.Config{Wake: e.wake}),
+		DB: db, Catalog: e.cache, Intake: proposals,
+		Approval: approval.New(db, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
 		Vault: e.vault, MailCipher: e.mails, PublicURL: e.url, IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
@@ -101,25 +102,21 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 	}
 	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: e.cfg.Version})
 	server.Mount("/mcp", front)
-	listening := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	serving, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { // the environment's Close waits for it
 		defer close(ended)
-		if err := listening.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
+		err := listen.Serve(serving, e.listener, listen.Config{Handler: server, Refused: e.watched.Metrics.RefusedConnection, Drain: grace, Log: log, End: func() {
+			front.Close()
+			server.Close()
+		}})
+		if serving.Err() == nil {
 			e.failed <- fmt.Errorf("the API ended: %w", err)
 		}
 	}()
-	e.onClose(func(ctx context.Context) error {
-		front.Close()
-		server.Close()
-		ctx, cancel := context.WithTimeout(ctx, grace)
-		defer cancel()
-		err := listening.Shutdown(ctx)
-		if err != nil {
-			err = listening.Close()
-		}
+	e.onStop(func() {
+		stop()
 		<-ended
-		return err
 	})
 	return e.url, nil
 }

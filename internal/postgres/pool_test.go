@@ -4,14 +4,48 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
+
+// Nobody waits long for a connection, whether tenants have them all or others
+// have.
+func TestAnExhaustedPoolIsBusy(t *testing.T) {
+	t.Parallel()
+	pool, err := postgres.Open(t.Context(), postgres.Config{URL: dbtest.URL(t), MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := pool.Ping(t.Context()); err != nil { // the connection is made before anybody waits for it
+		t.Fatal(err)
+	}
+	db := postgres.Share(pool, 300*time.Millisecond)
+	as := postgres.API(envelope.TenantID(uuid.New()))
+
+	for name, held := range map[string]postgres.Begins{"tenants": db, "others": pool} {
+		err := postgres.InTx(t.Context(), held, as, func(pgx.Tx) error {
+			err := postgres.InTx(t.Context(), db, as, func(pgx.Tx) error { return nil })
+			if busy, ok := errors.AsType[*fault.Error](err); !ok || busy.Kind != fault.Busy || busy.After <= 0 {
+				t.Errorf("InTx while %s hold the connection = %v, want fault.Busy with a wait", name, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("InTx = %v", err)
+		}
+	}
+	if err := postgres.InTx(t.Context(), db, as, func(pgx.Tx) error { return nil }); err != nil {
+		t.Errorf("InTx on a free connection = %v", err)
+	}
+}
 
 // A transaction of a shared pool takes a connection as its tenant's, waits no
 // longer than its context, and gives it back however it ends.
@@ -22,7 +56,7 @@ func TestConnectionsAreSharedByTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	db := postgres.Share(pool)
+	db := postgres.Share(pool, 0)
 	one, two := postgres.API(envelope.TenantID(uuid.New())), postgres.API(envelope.TenantID(uuid.New()))
 	boom := errors.New("boom")
 	nothing := func(pgx.Tx) error { return nil }

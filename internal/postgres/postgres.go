@@ -109,16 +109,11 @@ func InTxReturning[T any](ctx context.Context, db Begins, as Scope, fn func(tx p
 }
 
 func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) error {
-	if shared, ok := db.(*Shared); ok {
-		if err := shared.connections.Take(ctx, as.tenant); err != nil {
-			return err
-		}
-		defer shared.connections.Give(as.tenant)
-	}
-	tx, err := db.BeginTx(ctx, pgx.TxOptions{BeginQuery: as.begin()})
+	tx, end, err := begin(ctx, db, as)
 	if err != nil {
 		return err
 	}
+	defer end()
 	done := false
 	defer func() {
 		if !done {
@@ -133,6 +128,16 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 	}
 	done = true
 	return tx.Commit(ctx)
+}
+
+// begin begins a transaction; end gives its connection back when it is over.
+func begin(ctx context.Context, db Begins, as Scope) (tx pgx.Tx, end func(), err error) {
+	opts := pgx.TxOptions{BeginQuery: as.begin()}
+	if shared, ok := db.(*Shared); ok {
+		return shared.begin(ctx, as.tenant, opts)
+	}
+	tx, err = db.BeginTx(ctx, opts)
+	return tx, func() {}, err
 }
 
 func rerunnable(err error) bool {

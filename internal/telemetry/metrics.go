@@ -34,6 +34,7 @@ type Metrics struct {
 	breakers metric.Int64Counter
 	skipped  metric.Int64Counter
 	requests metric.Float64Histogram
+	refused  metric.Int64Counter
 
 	outcome cache[outcomeKey, Counter]
 	call    cache[string, Histogram]
@@ -78,6 +79,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.breakers = counter("countersign.breaker.changes", "{change}", "Changes of a source's circuit breaker, by the new state.")
 	m.skipped = counter("countersign.source.skipped_lines", "{line}", "Lines of the output of sources' programs that were no messages.")
 	m.requests = histogram("countersign.http.server.request.duration", "s", "Time that a request to the API took.", seconds)
+	m.refused = counter("countersign.connections.refused", "{connection}", "Connections, or requests through proxies, that a bound on connections refused.")
 
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
@@ -94,6 +96,9 @@ func (m *Metrics) addZeros() {
 	ctx := context.Background()
 	m.FenceLost.Add(ctx, 0)
 	m.skipped.Add(ctx, 0)
+	for _, bound := range []string{"all", "address", "caller", "tenant"} {
+		m.refused.Add(ctx, 0, attributes(attribute.String("bound", bound)))
+	}
 	for _, kind := range []string{"sent", "conflict", "failed", "skipped", "pending", "unknown"} {
 		m.outcomes.Add(ctx, 0, attributes(attribute.String("kind", kind)))
 	}
@@ -141,6 +146,12 @@ func (m *Metrics) Breaker(source, state string) Counter {
 // message.
 func (m *Metrics) SkippedLine(source string) {
 	m.skipped.Add(context.Background(), 1, attributes(attribute.String("source", source)))
+}
+
+// RefusedConnection counts a connection, or a request through a proxy, that a
+// bound refused.
+func (m *Metrics) RefusedConnection(bound string) {
+	m.refused.Add(context.Background(), 1, attributes(attribute.String("bound", bound)))
 }
 
 // Request measures requests to the API, in seconds. The route is the pattern

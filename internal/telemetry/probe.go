@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/listen"
 )
 
 // readyWithin bounds how long a readiness probe may take.
 const readyWithin = 2 * time.Second
+
+// maxProbes bounds the open connections of those who ask for probes and metrics.
+const maxProbes = 200
 
 // RunWithProbes runs a process while /metrics, /healthz and /readyz are served
 // on an address; an empty address serves nothing. Probes are answered until run
@@ -27,17 +31,21 @@ func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, ru
 	if err != nil {
 		return fmt.Errorf("listen for probes: %w", err)
 	}
-	web := &http.Server{Handler: t.probes(ready), ReadHeaderTimeout: 10 * time.Second}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan struct{})
 	go func() { // RunWithProbes waits for it below
 		defer close(served)
-		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		err := listen.Serve(serving, listener, listen.Config{
+			Handler: t.probes(ready), Limits: listen.Limits{Connections: maxProbes, AddressConnections: maxProbes / 2},
+			Drain: time.Second, Log: t.Log,
+		})
+		if err != nil && serving.Err() == nil {
 			t.Log.Error("probes no longer answered", slog.Any("error", err))
 		}
 	}()
 	t.Log.InfoContext(ctx, "probes answered", slog.String("address", listener.Addr().String()))
 	err = run(ctx)
-	err = errors.Join(err, web.Close())
+	stop()
 	<-served
 	return err
 }

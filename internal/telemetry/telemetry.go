@@ -167,9 +167,16 @@ func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(scope) }
 // Meter returns the meter for instruments of other packages.
 func (t *Telemetry) Meter() metric.Meter { return t.meter }
 
+const (
+	// scrapeWithin bounds how long the metrics may take to be gathered, and
+	// maxScrapes how many requests gather them at once.
+	scrapeWithin = 20 * time.Second
+	maxScrapes   = 10
+)
+
 // Handler serves the metrics in the format of Prometheus.
 func (t *Telemetry) Handler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry})
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, Timeout: scrapeWithin, MaxRequestsInFlight: maxScrapes})
 }
 
 // flushWithin bounds how long Flush may take.

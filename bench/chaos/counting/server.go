@@ -80,7 +80,7 @@ func Serve(ctx context.Context, cfg Config, stdout io.Writer) error {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.rejectSome(s.injectFaults(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))))
 	mux.HandleFunc("PUT /fault", s.setFault)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
 		return fmt.Errorf("print address: %w", err)
 	}

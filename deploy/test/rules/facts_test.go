@@ -74,7 +74,7 @@ func facts(t *testing.T) rules.Facts {
 	}
 	flush := constant(t, "internal/telemetry/telemetry.go", "flushWithin")
 	known.Stops = map[string]time.Duration{
-		"api": constant(t, "internal/server/listen/listen.go", "drainFor") + flush,
+		"api": constant(t, "internal/listen/listen.go", "drainFor") + flush,
 		// What was cut off is settled in a transaction, and River is stopped, which
 		// has as long; see Fleet.Run.
 		"worker": 2*constant(t, "internal/worker/pipeline.go", "txTimeout") + flush,

@@ -94,7 +94,7 @@ func Begin(ctx context.Context, cfg Config) (Session, error) {
 	random := oauth2.GenerateVerifier // 256 bits in base64url
 	state, nonce, verifier := random(), random(), random()
 	back := &callback{state: state, issuer: cfg.Issuer, came: make(chan answer, 1)}
-	web := &http.Server{Handler: back, ReadHeaderTimeout: answerFor}
+	web := &http.Server{Handler: back, ReadHeaderTimeout: answerFor, ReadTimeout: answerFor, WriteTimeout: answerFor}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(at) }() // Begin waits for it
 	defer func() {

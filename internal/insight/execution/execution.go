@@ -5,7 +5,6 @@
 package execution
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
@@ -149,42 +149,14 @@ const (
 // MaxAgentBytes bounds wire.Origin.UserAgent.
 const MaxAgentBytes = 200
 
-// OriginOf returns the origin of a request. The header X-Forwarded-For counts
-// as far as trusted proxies wrote it: the client is its last address that is not
-// that of a trusted proxy.
+// OriginOf returns the origin of a request, whose client is that of
+// listen.ClientOf.
 func OriginOf(r *http.Request, via Via, requestID string, trusted []netip.Prefix) wire.Origin {
-	return wire.Origin{IP: clientOf(r, trusted), UserAgent: printable(r.UserAgent()), Via: string(via), RequestID: requestID}
-}
-
-// clientOf returns the client's address; "" if there is none, as in a test.
-func clientOf(r *http.Request, trusted []netip.Prefix) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
+	of := wire.Origin{UserAgent: printable(r.UserAgent()), Via: string(via), RequestID: requestID}
+	if client := listen.ClientOf(r, trusted); client.IsValid() {
+		of.IP = client.String()
 	}
-	client, err := netip.ParseAddr(host)
-	if err != nil {
-		return ""
-	}
-	client = client.Unmap().WithZone("")
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && within(client, trusted); i-- {
-		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break // a proxy that writes anything else says nothing
-		}
-		client = next.Unmap().WithZone("")
-	}
-	return client.String()
-}
-
-func within(addr netip.Addr, prefixes []netip.Prefix) bool {
-	for _, p := range prefixes {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return of
 }
 
 // printable returns the printable characters of a text, truncated to a length.

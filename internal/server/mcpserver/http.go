@@ -71,8 +71,15 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, by, err := srv.authenticate(r)
 	var body []byte
 	if err == nil {
-		request.SetCaller(r.Context(), by)
+		err = request.SetCaller(r.Context(), by)
+	}
+	if err == nil {
 		body, err = request.ReadAll(w, r, maxBody)
+	}
+	if answers(r) {
+		ctx, cancel := context.WithTimeout(r.Context(), request.WorkTimeout+MaxWait)
+		defer cancel()
+		r = r.WithContext(ctx)
 	}
 	if err == nil && len(body) > 0 {
 		r = r.WithContext(slot.For(r.Context(), by.Tenant.String()))
@@ -93,7 +100,12 @@ func (srv *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ts, ok := r.Context().Value(tokenServerKey{}).(*tokenServer); ok && !ts.checkParams(w, r, body) {
 		return
 	}
-	srv.handler(r, by).ServeHTTP(deadlineWriter{w}, r)
+	srv.handler(r, by).ServeHTTP(w, r)
+}
+
+// answers reports whether a request ends with an answer, unlike a stream.
+func answers(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod
 }
 
 // checkMessage checks a message as every body is checked. What is wrong within
@@ -173,8 +185,7 @@ func (srv *Server) track(answer http.Header, r *http.Request, token string, by i
 		ts = newTokenServer(srv, by)
 		srv.servers[by.Token] = ts
 	}
-	answers := r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod
-	streamClosed := func() {}
+	answers, streamClosed := answers(r), func() {}
 	if !answers && r.Method != http.MethodDelete {
 		if streamClosed, err = srv.Streams.Open(by); err != nil {
 			return r, nil, err
@@ -220,28 +231,4 @@ func (srv *Server) requestContext(extra *sdk.RequestExtra) context.Context {
 		return o.ctx
 	}
 	return nil
-}
-
-// deadlineWriter sets a deadline for every piece of an answer, so that a client
-// that does not read is disconnected.
-type deadlineWriter struct{ http.ResponseWriter }
-
-// Unwrap lets http.ResponseController find the connection.
-func (w deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Write writes a piece.
-func (w deadlineWriter) Write(b []byte) (int, error) {
-	w.setDeadline()
-	return w.ResponseWriter.Write(b)
-}
-
-// FlushError sends what was buffered.
-func (w deadlineWriter) FlushError() error {
-	w.setDeadline()
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// setDeadline ignores the error, which the recorder of a test returns.
-func (w deadlineWriter) setDeadline() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(request.WriteTimeout))
 }

@@ -23,31 +23,20 @@ import (
 // validRequestID matches the request ids that are taken over from callers.
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// responseRecorder stores the status and size of an answer, and bounds how long
-// sending it may take.
+// responseRecorder stores the status and size of an answer.
 type responseRecorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-// newRecorder begins an answer. It clears the write deadline that the
-// connection may still have from the answer before; the recorder of a test has
-// no deadlines.
-func newRecorder(w http.ResponseWriter) *responseRecorder {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	return &responseRecorder{ResponseWriter: w}
-}
-
 // Unwrap lets http.ResponseController find the connection.
 func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader stores the first status and sets the deadline for sending the
-// answer.
+// WriteHeader stores the first status.
 func (w *responseRecorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(request.WriteTimeout))
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -73,7 +62,7 @@ func (s *Server) observe(next http.Handler, w http.ResponseWriter, r *http.Reque
 	ctx, span := s.cfg.Tracer.Start(request.WithMeta(ctx, m), "http request", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
 	r = r.WithContext(ctx)
-	rec := newRecorder(w)
+	rec := &responseRecorder{ResponseWriter: w}
 	setCommonHeaders(rec.Header(), m.ID)
 
 	s.recoverPanics(next, rec, r)

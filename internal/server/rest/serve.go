@@ -30,7 +30,9 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 		if c.By, err = c.Authenticate(); err != nil {
 			return err
 		}
-		request.SetCaller(r.Context(), c.By)
+		if err = request.SetCaller(r.Context(), c.By); err != nil {
+			return err
+		}
 		r = r.WithContext(slot.For(r.Context(), c.By.Tenant.String()))
 		c.R = r
 		if err = rt.Admit(c.By); err != nil {

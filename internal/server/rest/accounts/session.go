@@ -78,7 +78,7 @@ func keepSession(c *request.Call, made identity.OpenedSession, old string) error
 		}
 	}
 	c.By = made.Principal
-	request.SetCaller(c.R.Context(), c.By)
+	_ = request.SetCaller(c.R.Context(), c.By) // over a bound, the next request is refused
 	c.Browser.SetSession(c.W, c.R, made.Secret.Text())
 	return nil
 }

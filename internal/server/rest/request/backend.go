@@ -20,14 +20,12 @@ import (
 )
 
 const (
-	// WriteTimeout bounds how long an answer, or one piece of a stream, may
-	// take to be sent.
-	WriteTimeout = 15 * time.Second
 	// WorkTimeout bounds a request, not counting the time that it asked to
 	// wait.
 	WorkTimeout = 30 * time.Second
-	// readTimeout bounds how long a body may take to arrive.
-	readTimeout = 30 * time.Second
+	// firstRead is as many bytes of a body as memory is taken for before any of
+	// them has arrived.
+	firstRead = 64 << 10
 )
 
 // Backend is what handlers call.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -101,21 +102,23 @@ func (c *Call) ReadBody(op *openapi.Operation, limit int64, ownParser bool) erro
 	return op.CheckBody(c.R.Context(), body)
 }
 
-// ReadAll reads a body of at most limit bytes before a deadline. The error is
-// an *http.MaxBytesError or fault.Invalid.
+// ReadAll reads a body of at most limit bytes. The server has set the deadline
+// for reading. The error is an *http.MaxBytesError or fault.Invalid.
 func ReadAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	// The deadline is cleared afterwards, because net/http takes a connection
-	// whose deadline passes for one that was closed. The recorder of a test has
-	// no deadlines.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
 	var text bytes.Buffer
-	if r.ContentLength > 0 {
-		text.Grow(int(min(r.ContentLength, limit)) + bytes.MinRead) // io.ReadAll would copy it again and again
+	from := http.MaxBytesReader(w, r.Body, limit)
+	text.Grow(int(min(max(r.ContentLength, 0), limit, firstRead)) + bytes.MinRead)
+	_, err := io.CopyN(&text, from, firstRead)
+	if err == nil {
+		if left := min(r.ContentLength, limit) - firstRead; left > 0 {
+			text.Grow(int(left) + bytes.MinRead) // growing step by step copies it again and again
+		}
+		_, err = text.ReadFrom(from)
 	}
-	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	if err == io.EOF {
+		err = nil
+	}
 	body := text.Bytes()
-	_ = control.SetReadDeadline(time.Time{})
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
 		err = fault.Wrap(err, fault.Invalid, "the body could not be read")
 	}

@@ -3,20 +3,15 @@ package request
 import (
 	"log/slog"
 	"net/http"
-	"time"
 )
 
-// WritePiece writes and flushes a piece of a long answer, with a deadline of
-// its own, so that a client that does not read is disconnected.
+// WritePiece writes and flushes a piece of a long answer. The server gives each
+// piece a deadline of its own.
 func (c *Call) WritePiece(piece []byte) error {
-	control := http.NewResponseController(c.W)
-	if err := control.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
-		return err
-	}
 	if _, err := c.W.Write(piece); err != nil {
 		return err
 	}
-	return control.Flush()
+	return http.NewResponseController(c.W).Flush()
 }
 
 // EndExport ends an export whose answer has begun. The client sees from the

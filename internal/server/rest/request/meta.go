@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/countersign-dev/countersign/internal/insight/execution"
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -38,8 +39,13 @@ func metaOf(ctx context.Context) *Meta {
 // ID returns the id of the request of a context.
 func ID(ctx context.Context) string { return metaOf(ctx).ID }
 
-// SetCaller stores who sent the request of a context, for its log line.
-func SetCaller(ctx context.Context, by identity.Principal) { metaOf(ctx).By = by }
+// SetCaller stores the caller of a context's request for its log line, and counts
+// the connection as one of the caller. The error is fault.Busy if the caller or
+// its tenant has too many.
+func SetCaller(ctx context.Context, by identity.Principal) error {
+	metaOf(ctx).By = by
+	return listen.SetCaller(ctx, by.Token.String(), by.Tenant.String())
+}
 
 // Origin returns where the request of a context comes from, in the form in
 // which an action stores it; nil without a request. Browsers mark the requests

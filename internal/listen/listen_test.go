@@ -7,56 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-dev/countersign/internal/server/listen"
+	"github.com/countersign-dev/countersign/internal/listen"
 )
 
 const linger = 5 * time.Second
-
-// memory is a listener whose connections are in memory, so that time is that of
-// synctest.
-type memory struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newMemory() *memory {
-	return &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error {
-	m.once.Do(func() { close(m.closed) })
-	return nil
-}
-
-func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
-
-// errRefused is the error of a client whose connection nobody accepts.
-var errRefused = errors.New("connection refused")
-
-func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case m.conns <- far:
-		return near, nil
-	case <-m.closed:
-		return nil, errRefused
-	}
-}
 
 // fixture is a server that is asked to stop with stop, and its client.
 type fixture struct {
@@ -78,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	mux.HandleFunc("/slow", func(http.ResponseWriter, *http.Request) { <-f.release })
 	mux.HandleFunc("/stream", func(http.ResponseWriter, *http.Request) { <-f.streams })
 	listener, start := newMemory(), time.Now()
-	f.client = &http.Client{Transport: &http.Transport{DialContext: listener.dial}}
+	f.client = &http.Client{Transport: &http.Transport{DialContext: listener.from("192.0.2.1")}}
 	t.Cleanup(f.client.CloseIdleConnections)
 	go func() { // every test receives from ended
 		f.ended <- listen.Serve(ctx, listener, listen.Config{Handler: mux, Linger: linger, Log: slog.New(slog.DiscardHandler), End: func() {
