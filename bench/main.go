@@ -69,10 +69,12 @@ const usage = `bench measures Countersign against the River library in the same 
               500 others; the processor time of triage for models (not among the
               default runs; the model server is a fake)
   hostile     what one tenant notices of another that attacks the API with
-              -bodies generated bodies and those that are known to be costly, in
-              -rounds of a quiet time and an attack; it fails if the p99 is, in the
-              median, more than twice its quiet value, or if the API has 512 MB or
-              more (not among the default runs; Linux only)
+              -bodies generated bodies, those that are known to be costly, and
+              -silent connections on which it sends or reads little, in -rounds of a
+              quiet time and an attack; it fails if the p99 is, in the median, more
+              than twice its quiet value, if the API has 512 MB or more, or if the
+              attacker has more connections open than it may (not among the default
+              runs; Linux only)
   page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
               that have ended: its sizes, when the inbox is painted, from a key to
               what comes of it with a processor four times slower, and what many
@@ -92,6 +94,7 @@ type options struct {
 	past    int
 	crowd   int
 	bodies  int
+	silent  int
 	rate    int
 	rules   bool
 	url     string
@@ -162,8 +165,9 @@ func parse(args []string) (options, error) {
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
-	fs.IntVar(&o.bodies, "bodies", 10_000, "generated bodies of the run hostile")
-	fs.IntVar(&o.rate, "rate", 100, "requests a second that the attacker of the run hostile begins, at most")
+	fs.IntVar(&o.bodies, "bodies", 10_000, "generated bodies of the run hostile; 0 sends none")
+	fs.IntVar(&o.silent, "silent", 1000, "connections that the attacker of the run hostile keeps open and sends or reads little on")
+	fs.IntVar(&o.rate, "rate", 100, "requests, and silent connections, a second that the attacker of the run hostile begins, at most")
 	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
 	fs.StringVar(&o.results, "results", "results.jsonl", "where the lines of JSON go")

@@ -1,15 +1,18 @@
 // Package hostile measures what one tenant notices of another one that attacks
-// the API: with bodies that are costly to read, and with arguments and schemas
-// that are costly to check. The API is a process of its own.
+// the API: with bodies that are costly to read, with arguments and schemas that
+// are costly to check, and with connections on which little is sent or nothing is
+// read. The API is a process of its own.
 package hostile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign-dev/countersign/bench/process"
@@ -23,12 +26,16 @@ type Config struct {
 	// with it.
 	Rounds int
 	// Bodies is how many generated bodies are sent in all rounds, besides the
-	// known ones, each of which is sent once a round.
+	// known ones, each of which is sent once a round. Zero sends neither.
 	Bodies int
-	// Quiet is how long the other tenant works before each attack.
+	// Silent is how many silent connections the attacker keeps open.
+	Silent int
+	// Quiet is how long the other tenant works before each attack, and at least how
+	// long each attack lasts.
 	Quiet time.Duration
 	// Attackers is how many requests of the attacker are open at once, and Rate
-	// how many it begins a second, both at most.
+	// how many of them, and of its silent connections, it begins a second, all at
+	// most.
 	Attackers, Rate int
 }
 
@@ -48,6 +55,10 @@ type Result struct {
 	// Sent counts the attacker's requests by the status of their answers; 0 is
 	// none.
 	Sent map[int]int
+	// Opened counts the silent connections by kind, and Ended those that the API
+	// ended by its answer. Held is the most that it had open at once.
+	Opened, Ended map[string]int
+	Held          int
 	// Took is how long the attacks took.
 	Took time.Duration
 	// PeakBytes is the most memory that the API's process had.
@@ -67,7 +78,8 @@ type Slow struct {
 }
 
 // Goals: in the median of the rounds, the other tenant's p99 may be at most
-// MaxRatio times its quiet value, and the API's memory must be below MaxBytes.
+// MaxRatio times its quiet value, the API's memory must be below MaxBytes, and the
+// attacker's connections within the bounds.
 const (
 	MaxRatio = 2.0
 	MaxBytes = 512 << 20
@@ -95,6 +107,9 @@ func (r Result) Check() error {
 	if r.PeakBytes >= MaxBytes {
 		missed = append(missed, fmt.Sprintf("the API had %d MB, not less than %d", r.PeakBytes>>20, MaxBytes>>20))
 	}
+	if r.Held > maxConnections {
+		missed = append(missed, fmt.Sprintf("the attacker had %d connections open, more than %d", r.Held, maxConnections))
+	}
 	if r.Failed > 0 {
 		missed = append(missed, fmt.Sprintf("%d requests of the other tenant failed", r.Failed))
 	}
@@ -115,7 +130,7 @@ func Run(ctx context.Context, cfg Config) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	api, err := process.StartAPI(ctx, dir, cfg.URL)
+	api, err := process.StartAPI(ctx, dir, cfg.URL, limits()...)
 	if err != nil {
 		return r, err
 	}
@@ -124,20 +139,20 @@ func Run(ctx context.Context, cfg Config) (r Result, err error) {
 	if err := neighbour.work(ctx, cfg.Quiet/4, nil); err != nil { // caches and connections
 		return r, err
 	}
-	a := newAttack(api.Base, tenants, cfg)
+	a, s := newAttack(api.Base, tenants, cfg), newSilence(api.Base, tenants.attacker)
 	r.Beside = make(map[string]int)
 	for range cfg.Rounds {
-		if err := r.round(ctx, cfg, neighbour, a); err != nil {
+		if err := r.round(ctx, cfg, neighbour, a, s); err != nil {
 			return r, err
 		}
 	}
-	r.Sent, r.Slowest = a.sent, a.slowest
+	r.Sent, r.Slowest, r.Opened, r.Ended = a.sent, a.slowest, s.opened, s.ended
 	r.PeakBytes, err = peak(api.Child.PID())
 	return r, err
 }
 
 // round measures one round.
-func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *attack) error {
+func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *attack, s *silence) error {
 	neighbour.reset()
 	if err := neighbour.work(ctx, cfg.Quiet, nil); err != nil {
 		return err
@@ -147,12 +162,29 @@ func (r *Result) round(ctx context.Context, cfg Config, neighbour *worker, a *at
 	neighbour.reset()
 	a.log = nil
 	began, over := time.Now(), make(chan struct{})
+	attacking, stop := context.WithCancel(ctx)
+	var held int
+	var watched error
+	var attackers sync.WaitGroup
+	attackers.Go(func() { s.run(attacking, cfg.Silent, cfg.Rate) })
+	attackers.Go(func() { held, watched = s.watch(attacking) })
 	go func() { // waited for below
 		defer close(over)
-		a.run(ctx, cfg.Bodies/cfg.Rounds)
+		least := time.NewTimer(cfg.Quiet)
+		defer least.Stop()
+		if cfg.Bodies > 0 {
+			a.run(ctx, cfg.Bodies/cfg.Rounds)
+		}
+		select {
+		case <-least.C:
+		case <-ctx.Done():
+		}
 	}()
 	err := neighbour.work(ctx, 0, over)
 	<-over
+	stop()
+	attackers.Wait()
+	r.Held, err = max(r.Held, held), errors.Join(err, watched)
 	r.Took += time.Since(began)
 	one.P50, one.P99 = neighbour.quantiles()
 	r.Rounds = append(r.Rounds, one)

@@ -19,9 +19,9 @@ type API struct {
 	Base string
 }
 
-// StartAPI builds the command api in a folder, starts it on a database and waits
-// until it is ready.
-func StartAPI(ctx context.Context, dir, url string) (*API, error) {
+// StartAPI builds the command api in a folder, starts it on a database with more
+// environment and waits until it is ready.
+func StartAPI(ctx context.Context, dir, url string, env ...string) (*API, error) {
 	program := filepath.Join(dir, "api")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/countersign-dev/countersign/cmd/api")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -33,7 +33,8 @@ func StartAPI(ctx context.Context, dir, url string) (*API, error) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	child, err := Start(program, []string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LINGER=0s", "COUNTERSIGN_LOG_LEVEL=error"}, nil, os.Stderr)
+	env = append([]string{"DATABASE_URL=" + url, "COUNTERSIGN_LISTEN=" + address, "COUNTERSIGN_LINGER=0s", "COUNTERSIGN_LOG_LEVEL=error"}, env...)
+	child, err := Start(program, env, nil, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
