@@ -395,7 +395,10 @@ type TriageSkip struct {
 
 // TriageProposal is what was proposed about a message, and what became of it.
 type TriageProposal struct {
-	ExternalID string    `json:"external_id"`
+	ExternalID string `json:"external_id"`
+	// Repeats is the name of the proposal that expired without a decision, which this
+	// one repeats.
+	Repeats    string    `json:"repeats,omitempty"`
 	Action     string    `json:"action"`
 	Tool       string    `json:"tool"`
 	ProposedAt time.Time `json:"proposed_at"`

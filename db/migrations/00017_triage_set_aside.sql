@@ -43,7 +43,8 @@ CREATE INDEX triage_proposals_withdraw_idx ON triage_proposals (withdraw_at) WHE
 COMMENT ON COLUMN triage_proposals.repeats IS 'The external_id of the proposal that expired, which this one repeats; NULL for a first proposal. A repeated one is not repeated.';
 COMMENT ON COLUMN triage_proposals.withdraw_at IS 'When the owner was seen to have moved or flagged the message, so that the proposal is pointless; NULL before, and after a worker has withdrawn the action or found it decided.';
 GRANT UPDATE (withdraw_at) ON triage_proposals TO countersign_triage;
-GRANT SELECT (tenant_id, external_id, proposal_id, withdraw_at), UPDATE (withdraw_at, outcome, outcome_due) ON triage_proposals TO countersign_worker;
+GRANT SELECT (tenant_id, external_id, proposal_id, withdraw_at, outcome, outcome_due), UPDATE (withdraw_at, outcome, outcome_due) ON triage_proposals TO countersign_worker;
+GRANT EXECUTE ON FUNCTION triage_args_allowed(text, jsonb, jsonb) TO countersign_worker; -- a constraint of the table calls it
 CREATE POLICY triage_proposals_worker ON triage_proposals TO countersign_worker USING (true);
 
 CREATE TRIGGER actions_triage_expired AFTER UPDATE OF approval_state ON actions FOR EACH ROW
@@ -59,7 +60,7 @@ WHERE a.tenant_id = p.tenant_id AND a.external_id = p.external_id AND a.approval
 ALTER TABLE reviews NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE triage_accounts NO FORCE ROW LEVEL SECURITY;
 INSERT INTO reviews (tenant_id, key, risk, wait_seconds, updated_by)
-SELECT DISTINCT a.tenant_id, (a.proposals ->> 'source') || ':*', 'low', 604800, 'triage' FROM triage_accounts a WHERE a.proposals ->> 'source' <> ''
+SELECT DISTINCT a.tenant_id, (a.proposals ->> 'source') || ':*', 'low', 604800, 'triage' FROM triage_accounts a WHERE a.proposals ->> 'source' ~ '^[a-z0-9][a-z0-9_.-]{0,99}$'
 ON CONFLICT (tenant_id, key, risk) DO UPDATE SET wait_seconds = coalesce(reviews.wait_seconds, excluded.wait_seconds);
 ALTER TABLE triage_accounts FORCE ROW LEVEL SECURITY;
 ALTER TABLE reviews FORCE ROW LEVEL SECURITY;

@@ -125,3 +125,28 @@ SELECT v.round, v.person, v.actor, v.decision, v.note, v.at
 FROM votes v
 WHERE v.tenant_id = @tenant_id AND v.action_id = @action_id
 ORDER BY v.at, v.person;
+
+-- name: TriageWithdrawalsDue :many
+-- Actions of triage whose message their owner moved or flagged. FOR UPDATE SKIP
+-- LOCKED: those that another worker withdraws at this moment are its. One that is
+-- no action yet comes again later.
+SELECT p.tenant_id, p.external_id, coalesce(q.action_id, p.proposal_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id,
+    (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting
+FROM triage_proposals p
+LEFT JOIN proposals q ON q.tenant_id = p.tenant_id AND q.proposal_id = p.proposal_id
+WHERE p.withdraw_at <= now()
+ORDER BY p.withdraw_at
+LIMIT @most::bigint
+FOR UPDATE OF p SKIP LOCKED;
+
+-- name: TriageWithdrawn :exec
+-- Ends the withdrawal of proposals: withdrawn, or found decided or done. A withdrawal
+-- is no act of a person, so that triage learns nothing from it.
+UPDATE triage_proposals p
+SET outcome = CASE WHEN w.withdrawn THEN 'withdrawn' ELSE p.outcome END, outcome_due = p.outcome_due AND NOT w.withdrawn,
+    withdraw_at = CASE WHEN w.later THEN now() + interval '5 seconds' END
+FROM (
+    SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@external_ids::text[]) AS external_id, unnest(@withdrawn::boolean[]) AS withdrawn,
+        unnest(@later::boolean[]) AS later
+) w
+WHERE p.tenant_id = w.tenant_id AND p.external_id = w.external_id;

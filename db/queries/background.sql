@@ -14,6 +14,7 @@ SELECT
     (EXISTS (SELECT 1 FROM actions a WHERE a.approval_state = 'required' AND a.approval_expires_at <= now())
         OR EXISTS (SELECT 1 FROM approvals p WHERE p.warn_at <= now())
         OR EXISTS (SELECT 1 FROM approvals p WHERE p.escalate_at <= now())
+        OR EXISTS (SELECT 1 FROM triage_proposals t WHERE t.withdraw_at <= now())
         OR EXISTS (SELECT 1 FROM session_modes m WHERE m.expires_at <= now())
         OR EXISTS (SELECT 1 FROM grants g WHERE g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at <= now()))::boolean AS expiries,
     EXISTS (

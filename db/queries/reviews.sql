@@ -7,6 +7,14 @@ FROM reviews r
 WHERE r.tenant_id = @tenant_id
 ORDER BY r.key, CASE r.risk WHEN 'low' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END;
 
+-- name: ReviewFillWait :exec
+-- Sets how long the actions of a key wait, unless a rule of that key does.
+INSERT INTO reviews (tenant_id, key, risk, wait_seconds, updated_by)
+VALUES (@tenant_id, @key, 'low', @wait_seconds, @updated_by)
+ON CONFLICT ON CONSTRAINT reviews_pkey
+DO UPDATE SET wait_seconds = excluded.wait_seconds, updated_by = excluded.updated_by, updated_at = now()
+WHERE reviews.wait_seconds IS NULL;
+
 -- name: ReviewUpsert :exec
 INSERT INTO reviews (tenant_id, key, risk, approvals_needed, wait_seconds, warn_seconds, escalate_seconds, edits, updated_by)
 VALUES (@tenant_id, @key, @risk, @approvals_needed, sqlc.narg(wait_seconds), sqlc.narg(warn_seconds), sqlc.narg(escalate_seconds), sqlc.narg(edits), @updated_by)

@@ -290,7 +290,7 @@ SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
 FROM triage_messages m
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = ANY (@identities::bytea[]);
 
--- name: TriageMessagesLeft :exec
+-- name: TriageMessagesLeft :many
 -- Records that messages, some of whose locations went, lie in no folder any more
 -- but those to which triage has messages moved. Its owner did that where triage
 -- proposed no move.
@@ -305,7 +305,8 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]) AND
         LEFT JOIN triage_folders f ON f.tenant_id = l.tenant_id AND f.account_id = l.account_id AND f.folder = l.folder
         WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id
             AND (f.folder IS NULL OR f.use <> ALL (@elsewhere::text[]))
-    );
+    )
+RETURNING m.message_id;
 
 -- name: TriageMessagesRelated :many
 -- Messages of an account that others name, or that name others, or that have
@@ -370,7 +371,29 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) n
 WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id
-RETURNING p.message_id, p.outcome::text AS outcome, p.parts;
+RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts;
+
+-- name: TriageProposalsRepeat :many
+-- Stores proposals once more, under another name, that expired without a decision:
+-- those whose message lies where it lay, untouched, and was not decided about since.
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats)
+SELECT p.tenant_id, x.external_id, p.account_id, p.message_id, p.action, p.parts, p.fields,
+    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id
+FROM triage_proposals p
+JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id AND m.touched_at IS NULL AND m.left_at IS NULL
+JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
+CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
+WHERE p.tenant_id = @tenant_id AND p.account_id = @account_id AND p.external_id = ANY (@external_ids::text[]) AND p.repeats IS NULL
+    AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
+ON CONFLICT DO NOTHING
+RETURNING external_id, envelope;
+
+-- name: TriageProposalsWithdraw :exec
+-- Has workers withdraw what waits about messages that their owner moved or flagged.
+-- A draft stays: it answers the message wherever that lies.
+UPDATE triage_proposals p
+SET withdraw_at = now()
+WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft';
 
 -- name: TriageProposalsInsert :many
 -- Stores what is to be proposed. What was proposed before, by whatever run, is

@@ -191,12 +191,12 @@ func (w *workflows) advance(ctx context.Context) (time.Duration, error) {
 	return min(max(workflowPollShare*time.Since(began), workflowMinPoll), workflowMaxPoll), nil
 }
 
-// expire ends waits for people and policy that have expired, and records
-// reminders.
+// expire ends waits for people and policy that have expired, records reminders,
+// and withdraws what an owner of mail made pointless.
 func expire(db postgres.Begins) func(context.Context) (time.Duration, error) {
 	const most = 1000
 	return func(ctx context.Context) (time.Duration, error) {
-		for _, step := range []func(context.Context, postgres.Begins, int) (int, error){approval.Expire, approval.Remind} {
+		for _, step := range []func(context.Context, postgres.Begins, int) (int, error){approval.Expire, approval.Remind, approval.Withdraw} {
 			for n := most; n == most; {
 				var err error
 				if n, err = step(ctx, db, most); err != nil {

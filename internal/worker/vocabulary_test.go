@@ -80,7 +80,8 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_decisions_again_check":   {"answered", "brought_back", "corrected"},
 		"triage_decisions_reason_check":  {"answered", "asked", "brought_back", "corrected", "new"},
 		"triage_decisions_tier_check":    {"embedded", "t1", "t2a", "t2b"},
-		"triage_proposals_outcome_check": {"approved", "denied", "reverted", "undone"},
+		"triage_proposals_outcome_check": {"approved", "denied", "expired", "reverted", "undone", "withdrawn"},
+		"triage_set_aside_step_check":    {"list", "read", "store"},
 		"triage_runs_kind_check":         {"asked", "backfill", "changes"},
 		"triage_texts_kind_check":        {"draft", "summary"},
 	}

@@ -5280,6 +5280,8 @@ export interface components {
         /** @description What was proposed about a message, and what became of it. */
         TriageProposal: {
             external_id: string;
+            /** @description The name of the proposal that expired without a decision, which this one repeats. */
+            repeats?: string;
             action: string;
             tool: string;
             /** Format: date-time */

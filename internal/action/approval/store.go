@@ -157,6 +157,23 @@ func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]a
 	return items, len(rows), err
 }
 
+// dueWithdrawals locks the withdrawals that are due.
+func dueWithdrawals(ctx context.Context, tx pgx.Tx, most int) ([]withdrawal, error) {
+	rows, err := dbsqlc.New().TriageWithdrawalsDue(ctx, tx, int64(most))
+	return postgres.Map(rows, err, func(r dbsqlc.TriageWithdrawalsDueRow) withdrawal {
+		return withdrawal{tenant: envelope.TenantID(r.TenantID), external: r.ExternalID, action: envelope.ActionID(r.ActionID), later: r.Waiting}
+	})
+}
+
+func endWithdrawals(ctx context.Context, tx pgx.Tx, due []withdrawal) error {
+	p := &dbsqlc.TriageWithdrawnParams{}
+	for _, w := range due {
+		p.TenantIds, p.ExternalIds = append(p.TenantIds, uuid.UUID(w.tenant)), append(p.ExternalIds, w.external)
+		p.Withdrawn, p.Later = append(p.Withdrawn, w.withdrawn), append(p.Later, w.later)
+	}
+	return dbsqlc.New().TriageWithdrawn(ctx, tx, p)
+}
+
 // dueWarnings takes the warnings that are due: those of actions that still wait,
 // and their number in all.
 func dueWarnings(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {

@@ -429,6 +429,82 @@ func (q *Queries) ApprovalsExpiring(ctx context.Context, db DBTX, most int64) ([
 	return items, nil
 }
 
+const triageWithdrawalsDue = `-- name: TriageWithdrawalsDue :many
+SELECT p.tenant_id, p.external_id, coalesce(q.action_id, p.proposal_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id,
+    (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting
+FROM triage_proposals p
+LEFT JOIN proposals q ON q.tenant_id = p.tenant_id AND q.proposal_id = p.proposal_id
+WHERE p.withdraw_at <= now()
+ORDER BY p.withdraw_at
+LIMIT $1::bigint
+FOR UPDATE OF p SKIP LOCKED
+`
+
+type TriageWithdrawalsDueRow struct {
+	TenantID   uuid.UUID
+	ExternalID string
+	ActionID   uuid.UUID
+	Waiting    bool
+}
+
+// Actions of triage whose message their owner moved or flagged. FOR UPDATE SKIP
+// LOCKED: those that another worker withdraws at this moment are its. One that is
+// no action yet comes again later.
+func (q *Queries) TriageWithdrawalsDue(ctx context.Context, db DBTX, most int64) ([]TriageWithdrawalsDueRow, error) {
+	rows, err := db.Query(ctx, triageWithdrawalsDue, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageWithdrawalsDueRow{}
+	for rows.Next() {
+		var i TriageWithdrawalsDueRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ExternalID,
+			&i.ActionID,
+			&i.Waiting,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageWithdrawn = `-- name: TriageWithdrawn :exec
+UPDATE triage_proposals p
+SET outcome = CASE WHEN w.withdrawn THEN 'withdrawn' ELSE p.outcome END, outcome_due = p.outcome_due AND NOT w.withdrawn,
+    withdraw_at = CASE WHEN w.later THEN now() + interval '5 seconds' END
+FROM (
+    SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::text[]) AS external_id, unnest($3::boolean[]) AS withdrawn,
+        unnest($4::boolean[]) AS later
+) w
+WHERE p.tenant_id = w.tenant_id AND p.external_id = w.external_id
+`
+
+type TriageWithdrawnParams struct {
+	TenantIds   []uuid.UUID
+	ExternalIds []string
+	Withdrawn   []bool
+	Later       []bool
+}
+
+// Ends the withdrawal of proposals: withdrawn, or found decided or done. A withdrawal
+// is no act of a person, so that triage learns nothing from it.
+func (q *Queries) TriageWithdrawn(ctx context.Context, db DBTX, arg *TriageWithdrawnParams) error {
+	_, err := db.Exec(ctx, triageWithdrawn,
+		arg.TenantIds,
+		arg.ExternalIds,
+		arg.Withdrawn,
+		arg.Later,
+	)
+	return err
+}
+
 const voteInsertMany = `-- name: VoteInsertMany :exec
 INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision, note, approval_digest)
 SELECT $1, v.action_id, v.round, $2, $3, $4, $5, nullif($6::text, ''), nullif(v.approval_digest, ''::bytea)

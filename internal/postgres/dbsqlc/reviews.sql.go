@@ -30,6 +30,32 @@ func (q *Queries) ReviewDelete(ctx context.Context, db DBTX, arg *ReviewDeletePa
 	return result.RowsAffected(), nil
 }
 
+const reviewFillWait = `-- name: ReviewFillWait :exec
+INSERT INTO reviews (tenant_id, key, risk, wait_seconds, updated_by)
+VALUES ($1, $2, 'low', $3, $4)
+ON CONFLICT ON CONSTRAINT reviews_pkey
+DO UPDATE SET wait_seconds = excluded.wait_seconds, updated_by = excluded.updated_by, updated_at = now()
+WHERE reviews.wait_seconds IS NULL
+`
+
+type ReviewFillWaitParams struct {
+	TenantID    uuid.UUID
+	Key         string
+	WaitSeconds *int32
+	UpdatedBy   string
+}
+
+// Sets how long the actions of a key wait, unless a rule of that key does.
+func (q *Queries) ReviewFillWait(ctx context.Context, db DBTX, arg *ReviewFillWaitParams) error {
+	_, err := db.Exec(ctx, reviewFillWait,
+		arg.TenantID,
+		arg.Key,
+		arg.WaitSeconds,
+		arg.UpdatedBy,
+	)
+	return err
+}
+
 const reviewList = `-- name: ReviewList :many
 SELECT r.key, r.risk, r.approvals_needed, r.wait_seconds, r.warn_seconds, r.escalate_seconds, r.edits, r.updated_by, r.updated_at
 FROM reviews r

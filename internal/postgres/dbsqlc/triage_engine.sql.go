@@ -1007,7 +1007,7 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 	return items, nil
 }
 
-const triageMessagesLeft = `-- name: TriageMessagesLeft :exec
+const triageMessagesLeft = `-- name: TriageMessagesLeft :many
 UPDATE triage_messages m
 SET left_at = now(), touched_at = CASE WHEN EXISTS (
         SELECT 1 FROM triage_proposals p
@@ -1020,6 +1020,7 @@ WHERE m.tenant_id = $1 AND m.message_id = ANY ($2::uuid[]) AND m.left_at IS NULL
         WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id
             AND (f.folder IS NULL OR f.use <> ALL ($3::text[]))
     )
+RETURNING m.message_id
 `
 
 type TriageMessagesLeftParams struct {
@@ -1031,9 +1032,24 @@ type TriageMessagesLeftParams struct {
 // Records that messages, some of whose locations went, lie in no folder any more
 // but those to which triage has messages moved. Its owner did that where triage
 // proposed no move.
-func (q *Queries) TriageMessagesLeft(ctx context.Context, db DBTX, arg *TriageMessagesLeftParams) error {
-	_, err := db.Exec(ctx, triageMessagesLeft, arg.TenantID, arg.MessageIds, arg.Elsewhere)
-	return err
+func (q *Queries) TriageMessagesLeft(ctx context.Context, db DBTX, arg *TriageMessagesLeftParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, triageMessagesLeft, arg.TenantID, arg.MessageIds, arg.Elsewhere)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var message_id uuid.UUID
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const triageMessagesRelated = `-- name: TriageMessagesRelated :many
@@ -1167,7 +1183,7 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) n
 WHERE p.tenant_id = $1 AND p.external_id = n.external_id
-RETURNING p.message_id, p.outcome::text AS outcome, p.parts
+RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts
 `
 
 type TriageOutcomesTakeParams struct {
@@ -1177,9 +1193,10 @@ type TriageOutcomesTakeParams struct {
 }
 
 type TriageOutcomesTakeRow struct {
-	MessageID uuid.UUID
-	Outcome   string
-	Parts     []byte
+	ExternalID string
+	MessageID  uuid.UUID
+	Outcome    string
+	Parts      []byte
 }
 
 // What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
@@ -1193,7 +1210,12 @@ func (q *Queries) TriageOutcomesTake(ctx context.Context, db DBTX, arg *TriageOu
 	items := []TriageOutcomesTakeRow{}
 	for rows.Next() {
 		var i TriageOutcomesTakeRow
-		if err := rows.Scan(&i.MessageID, &i.Outcome, &i.Parts); err != nil {
+		if err := rows.Scan(
+			&i.ExternalID,
+			&i.MessageID,
+			&i.Outcome,
+			&i.Parts,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -1285,6 +1307,71 @@ type TriageProposalsProposedParams struct {
 
 func (q *Queries) TriageProposalsProposed(ctx context.Context, db DBTX, arg *TriageProposalsProposedParams) error {
 	_, err := db.Exec(ctx, triageProposalsProposed, arg.TenantID, arg.ExternalIds, arg.ProposalIds)
+	return err
+}
+
+const triageProposalsRepeat = `-- name: TriageProposalsRepeat :many
+INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats)
+SELECT p.tenant_id, x.external_id, p.account_id, p.message_id, p.action, p.parts, p.fields,
+    jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id
+FROM triage_proposals p
+JOIN triage_messages m ON m.tenant_id = p.tenant_id AND m.message_id = p.message_id AND m.touched_at IS NULL AND m.left_at IS NULL
+JOIN triage_decisions d ON d.tenant_id = p.tenant_id AND d.message_id = p.message_id AND d.decided_at <= p.proposed_at
+CROSS JOIN LATERAL (SELECT 'triage:' || encode(sha256(convert_to('again ' || p.external_id, 'UTF8')), 'hex') AS external_id) x
+WHERE p.tenant_id = $1 AND p.account_id = $2 AND p.external_id = ANY ($3::text[]) AND p.repeats IS NULL
+    AND EXISTS (SELECT 1 FROM triage_locations l WHERE l.tenant_id = p.tenant_id AND l.message_id = p.message_id)
+ON CONFLICT DO NOTHING
+RETURNING external_id, envelope
+`
+
+type TriageProposalsRepeatParams struct {
+	TenantID    uuid.UUID
+	AccountID   uuid.UUID
+	ExternalIds []string
+}
+
+type TriageProposalsRepeatRow struct {
+	ExternalID string
+	Envelope   []byte
+}
+
+// Stores proposals once more, under another name, that expired without a decision:
+// those whose message lies where it lay, untouched, and was not decided about since.
+func (q *Queries) TriageProposalsRepeat(ctx context.Context, db DBTX, arg *TriageProposalsRepeatParams) ([]TriageProposalsRepeatRow, error) {
+	rows, err := db.Query(ctx, triageProposalsRepeat, arg.TenantID, arg.AccountID, arg.ExternalIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TriageProposalsRepeatRow{}
+	for rows.Next() {
+		var i TriageProposalsRepeatRow
+		if err := rows.Scan(&i.ExternalID, &i.Envelope); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const triageProposalsWithdraw = `-- name: TriageProposalsWithdraw :exec
+UPDATE triage_proposals p
+SET withdraw_at = now()
+WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft'
+`
+
+type TriageProposalsWithdrawParams struct {
+	TenantID   uuid.UUID
+	MessageIds []uuid.UUID
+}
+
+// Has workers withdraw what waits about messages that their owner moved or flagged.
+// A draft stays: it answers the message wherever that lies.
+func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawParams) error {
+	_, err := db.Exec(ctx, triageProposalsWithdraw, arg.TenantID, arg.MessageIds)
 	return err
 }
 

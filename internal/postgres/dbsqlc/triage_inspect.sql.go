@@ -473,7 +473,7 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 }
 
 const triageProposalList = `-- name: TriageProposalList :many
-SELECT p.action, p.external_id, p.fields, p.envelope, p.proposed_at, p.proposal_id, e.action_id, coalesce(e.phase, '')::text AS phase,
+SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, e.action_id, coalesce(e.phase, '')::text AS phase,
     coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,
     ARRAY(
         SELECT r.action_id FROM envelopes r
@@ -496,6 +496,7 @@ type TriageProposalListParams struct {
 type TriageProposalListRow struct {
 	Action     string
 	ExternalID string
+	Repeats    string
 	Fields     []byte
 	Envelope   []byte
 	ProposedAt time.Time
@@ -521,6 +522,7 @@ func (q *Queries) TriageProposalList(ctx context.Context, db DBTX, arg *TriagePr
 		if err := rows.Scan(
 			&i.Action,
 			&i.ExternalID,
+			&i.Repeats,
 			&i.Fields,
 			&i.Envelope,
 			&i.ProposedAt,

@@ -108,6 +108,17 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 	}))
 }
 
+// FillReviewWait sets how long actions that a pattern covers wait, unless a rule of
+// that pattern and the lowest risk sets it.
+func FillReviewWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, wait time.Duration, by envelope.Actor) error {
+	if err := (ReviewRule{Pattern: pattern, Risk: envelope.RiskLow, Approvals: 1, Wait: new(envelope.Duration(wait))}).check(); err != nil {
+		return err
+	}
+	return violations.Fault(dbsqlc.New().ReviewFillWait(ctx, tx, &dbsqlc.ReviewFillWaitParams{
+		TenantID: uuid.UUID(tenant), Key: pattern, WaitSeconds: new(int32(wait / time.Second)), UpdatedBy: string(by),
+	}))
+}
+
 // DeleteReview removes what PutReview set.
 func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
 	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: uuid.UUID(tenant), Key: pattern, Risk: string(risk)})

@@ -346,6 +346,35 @@ func TestAccountsAreStoredByTenant(t *testing.T) {
 	if got, err := get(tenant); err != nil || got.Version != 2 || got.Every != time.Hour {
 		t.Errorf("after a change: version %d, every %s, %v; want 2 and 1h", got.Version, got.Every, err)
 	}
+	waits := func() (rules string) {
+		t.Helper()
+		if err := db.QueryRow(t.Context(), "SELECT coalesce(string_agg(key || ' ' || risk || ' ' || wait_seconds, ', '), '') FROM reviews WHERE tenant_id = $1", tenant.String()).Scan(&rules); err != nil {
+			t.Fatal(err)
+		}
+		return rules
+	}
+	if _, err := db.Exec(t.Context(), "DELETE FROM reviews WHERE tenant_id = $1", tenant.String()); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"", "*", "mail"} {
+		a.Proposals = plan.Config{}
+		if source != "" {
+			a.Proposals = plan.Config{Source: source, Account: "work"}
+		}
+		if err := put(a); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"mail": "mail:* low 604800"}[source]
+		if got := waits(); got != want {
+			t.Errorf("proposing for the source %q, the reviews are %q, want %q", source, got, want)
+		}
+	}
+	if _, err := db.Exec(t.Context(), "UPDATE reviews SET wait_seconds = 60 WHERE tenant_id = $1", tenant.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(a); err != nil || waits() != "mail:* low 60" {
+		t.Errorf("after a person set the wait it is %q (%v), want it kept", waits(), err)
+	}
 	again := a
 	again.ID = uuid.New()
 	if err := put(again); !errors.Is(err, fault.Conflict) {

@@ -38,6 +38,7 @@ var (
 	hostForm       = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?$`)
 	domainForm     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}\.)*[a-z0-9-]{1,63}$`)
 	secretNameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,99}$`)
+	sourceForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,99}$`)
 	secretForm     = regexp.MustCompile(`^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/[^\x00-\x1f]{1,1000})$`)
 )
 

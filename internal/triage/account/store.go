@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // List returns a tenant's accounts, or those of the names, in order of name. It
@@ -51,8 +52,14 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) 
 
 func errNone(name string) error { return fault.New(fault.NotFound, "no triage account %s", name) }
 
+// ReviewWait is how long proposals of triage wait for a person, unless a review rule
+// of their source says otherwise: mail is looked at once in some days.
+const ReviewWait = 7 * 24 * time.Hour
+
 // Put checks an account and makes it, or changes the account of its name, whose
-// id and kind it must have. It is for api alone, like Delete.
+// id and kind it must have. With a source for its proposals, the source has a review
+// rule whose wait is ReviewWait, unless it has one with a wait. It is for api alone,
+// like Delete.
 func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -78,7 +85,10 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 	if stored.AccountID != a.ID || stored.Kind != string(a.Kind) {
 		return fault.New(fault.Conflict, "there is an account %s of the kind %s; delete it first, or choose another name", a.Name, stored.Kind)
 	}
-	return nil
+	if !sourceForm.MatchString(a.Proposals.Source) {
+		return nil // no source has this name
+	}
+	return settings.FillReviewWait(ctx, tx, tenant, a.Proposals.Source+":*", ReviewWait, "triage")
 }
 
 // Delete deletes an account with everything that triage knows of its mail. An

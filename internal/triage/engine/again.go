@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,14 +45,18 @@ type dueMessage struct {
 func (p *pass) owner(ctx context.Context) error {
 	for {
 		var due []dueMessage
-		var taken int
+		var of outcomes
 		err := p.write(ctx, func(tx pgx.Tx) (err error) {
-			if taken, err = takeOutcomes(ctx, tx, p.run); err == nil {
+			if of, err = takeOutcomes(ctx, tx, p); err == nil {
 				due, err = dueAgain(ctx, tx, p.run)
 			}
 			return err
 		})
-		if err != nil || len(due) == 0 && taken < maxOutcomes {
+		if err == nil && of.expired > 0 {
+			p.counted = p.counted || of.repeated > 0
+			p.log.WarnContext(ctx, "proposals expired undecided", slog.Int("expired", of.expired), slog.Int("proposed_again", of.repeated))
+		}
+		if err != nil || len(due) == 0 && of.taken < maxOutcomes {
 			return err
 		}
 		if err := p.againAll(ctx, due); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
 // why returns why a message was last decided, and whether the trace has a text.
@@ -320,5 +321,100 @@ func TestAMessageOfARemovedFolderStaysAsItWasDecided(t *testing.T) {
 
 	if got := one[int](f, "SELECT count(1) FROM triage_decisions WHERE reason = 'new' AND again IS NULL"); got != 2 {
 		t.Errorf("%d messages are decided for good, want the one that is gone and the new one", got)
+	}
+}
+
+// TestWhatExpiredUnseenIsProposedOnceMore has a proposal expire twice.
+func TestWhatExpiredUnseenIsProposedOnceMore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.known()
+	f.deliver("", newsletter("n@x").raw())
+	f.once()
+	first := one[string](f, "SELECT external_id FROM triage_proposals")
+	expire := func(external string) {
+		t.Helper()
+		id := uuid.Must(uuid.NewV7())
+		f.action(id, external)
+		f.exec("UPDATE actions SET approval_state = 'required' WHERE action_id = $1", id)
+		f.exec("UPDATE actions SET approval_state = 'expired' WHERE action_id = $1", id)
+	}
+	expired := func() int {
+		t.Helper()
+		return one[int](f, `SELECT count(1) FROM triage_proposals e WHERE e.outcome = 'expired' AND NOT e.outcome_due
+			AND NOT EXISTS (SELECT FROM triage_proposals n WHERE n.repeats = e.external_id)`)
+	}
+	listed := func() (status, list int) {
+		t.Helper()
+		f.act(func(tx pgx.Tx) error {
+			states, err := inspect.Status(t.Context(), tx, f.tenant, "", time.Now())
+			if err != nil {
+				return err
+			}
+			all, err := inspect.Messages(t.Context(), tx, f.tenant, inspect.Filter{Expired: true, Most: 10})
+			status, list = states[0].Expired, len(all)
+			return err
+		})
+		return status, list
+	}
+
+	expire(first)
+	f.once()
+	second := one[string](f, "SELECT external_id FROM triage_proposals WHERE repeats = $1 AND proposal_id IS NOT NULL AND envelope ->> 'external_id' = external_id", first)
+	if status, list := listed(); expired() != 0 || status != 0 || list != 0 || second == first {
+		t.Errorf("after the first time %d, status %d and list %d show it as expired, want none", expired(), status, list)
+	}
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 2 {
+		t.Errorf("%d proposals, want 2", n)
+	}
+	f.once()
+	expire(second)
+	f.once()
+	f.once()
+
+	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 2 {
+		t.Errorf("%d proposals after it expired twice, want 2", n)
+	}
+	if status, list := listed(); status != 1 || list != 1 {
+		t.Errorf("after the second time status %d and list %d show it, want 1 and 1", status, list)
+	}
+	if n := one[int](f, "SELECT sum(accepted + refused) FROM triage_senders"); n != 0 {
+		t.Errorf("%d acts of people count for the sender, want none", n)
+	}
+}
+
+// TestWhatTheOwnerTouchedIsWithdrawn has the owner flag or move a message about
+// which a proposal waits, or about which one expired.
+func TestWhatTheOwnerTouchedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	for name, touch := range map[string]func(f *fixture, path string){
+		"flagged": func(f *fixture, path string) {
+			if err := os.Rename(path, path+"F"); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+		"moved":   func(f *fixture, path string) { f.move(path, "Archive") },
+		"deleted": func(f *fixture, path string) { _ = os.Remove(path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.known()
+			path := f.deliver("", newsletter("n@x").raw())
+			f.once()
+			if one[bool](f, "SELECT bool_or(withdraw_at IS NOT NULL) FROM triage_proposals") {
+				t.Fatal("a proposal is withdrawn before its owner did anything")
+			}
+			touch(f, path)
+			f.once()
+			if !one[bool](f, "SELECT bool_and(withdraw_at IS NOT NULL) FROM triage_proposals") {
+				t.Error("the proposal is not withdrawn")
+			}
+			f.exec("UPDATE triage_proposals SET outcome = 'expired', outcome_due = true, withdraw_at = NULL")
+			f.once()
+			if n := one[int](f, "SELECT count(1) FROM triage_proposals WHERE repeats IS NOT NULL"); n != 0 {
+				t.Errorf("%d proposals about a message that its owner touched are repeated", n)
+			}
+		})
 	}
 }

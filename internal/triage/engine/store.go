@@ -207,7 +207,11 @@ func left(ctx context.Context, tx pgx.Tx, r *run, gone []uuid.UUID) error {
 	for _, use := range movedTo() {
 		p.Elsewhere = append(p.Elsewhere, string(use))
 	}
-	return dbsqlc.New().TriageMessagesLeft(ctx, tx, p)
+	ids, err := dbsqlc.New().TriageMessagesLeft(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	return withdraw(ctx, tx, r, ids)
 }
 
 func knownLocations(ctx context.Context, tx pgx.Tx, r *run, folder string) ([]mailbox.Location, error) {

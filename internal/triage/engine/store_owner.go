@@ -45,47 +45,78 @@ func dueMessages(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) (due [
 	return due, err
 }
 
-// What a person did to an action, as the database writes it.
+// What became of an action, as the database writes it: what a person did to it, or
+// that nobody did in time.
 const (
 	outcomeApproved = "approved"
 	outcomeDenied   = "denied"
 	outcomeUndone   = "undone"
 	outcomeReverted = "reverted"
+	outcomeExpired  = "expired"
 )
 
-// takeOutcomes records what people did to proposals since the last time, for the
-// messages and for their senders, and returns how many proposals that were.
-func takeOutcomes(ctx context.Context, tx pgx.Tx, r *run) (int, error) {
-	rows, err := dbsqlc.New().TriageOutcomesTake(ctx, tx, &dbsqlc.TriageOutcomesTakeParams{TenantID: r.tenant(), AccountID: r.account.ID, Most: maxOutcomes})
+// outcomes is what became of proposals since the last time: how many there were,
+// how many expired without a decision, and how many of those are proposed again.
+type outcomes struct{ taken, expired, repeated int }
+
+// takeOutcomes records what people did to proposals, for the messages and for their
+// senders, and proposes once more what expired without a decision.
+func takeOutcomes(ctx context.Context, tx pgx.Tx, p *pass) (o outcomes, err error) {
+	rows, err := dbsqlc.New().TriageOutcomesTake(ctx, tx, &dbsqlc.TriageOutcomesTakeParams{TenantID: p.tenant(), AccountID: p.account.ID, Most: maxOutcomes})
 	if err != nil || len(rows) == 0 {
-		return 0, err
+		return o, err
 	}
 	undone := map[uuid.UUID][]string{}
-	counts := make([]outcomeRow, len(rows))
-	for i, row := range rows {
-		counts[i] = outcomeRow{Message: row.MessageID}
+	var counts []outcomeRow
+	var expired []string
+	for _, row := range rows {
 		switch row.Outcome {
 		case outcomeApproved:
-			counts[i].Accepted = 1
+			counts = append(counts, outcomeRow{Message: row.MessageID, Accepted: 1})
 		case outcomeDenied, outcomeUndone, outcomeReverted:
-			counts[i].Refused = 1
+			counts = append(counts, outcomeRow{Message: row.MessageID, Refused: 1})
 			var parts []plan.Part
 			if err := json.Unmarshal(row.Parts, &parts); err != nil {
-				return 0, err
+				return o, err
 			}
 			for _, part := range parts {
 				undone[row.MessageID] = append(undone[row.MessageID], string(part.Action))
 			}
+		case outcomeExpired:
+			expired = append(expired, row.ExternalID)
 		}
 	}
 	var touched []touchedRow
 	for id, actions := range undone {
 		touched = append(touched, touchedRow{Message: id, Undone: actions})
 	}
-	if err := touch(ctx, tx, r, touched); err != nil {
+	if err := errors.Join(touch(ctx, tx, p.run, touched), countOutcomes(ctx, tx, p.run, counts)); err != nil {
+		return o, err
+	}
+	repeated, err := repeat(ctx, tx, p, expired)
+	return outcomes{taken: len(rows), expired: len(expired), repeated: repeated}, err
+}
+
+// repeat proposes once more what expired, unless the account proposes nothing any
+// more, and returns how much of it.
+func repeat(ctx context.Context, tx pgx.Tx, p *pass, expired []string) (int, error) {
+	if len(expired) == 0 || !p.account.Proposes() {
+		return 0, nil
+	}
+	rows, err := dbsqlc.New().TriageProposalsRepeat(ctx, tx, &dbsqlc.TriageProposalsRepeatParams{TenantID: p.tenant(), AccountID: p.account.ID, ExternalIds: expired})
+	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	return len(rows), countOutcomes(ctx, tx, r, counts)
+	envelopes, external := make([][]byte, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		envelopes[i], external[i] = r.Envelope, r.ExternalID
+	}
+	if err := proposeAll(ctx, tx, p.run, envelopes, external); err != nil {
+		return 0, err
+	}
+	return len(rows), dbsqlc.New().TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{
+		TenantID: p.tenant(), AccountID: p.account.ID, RunID: p.id, Kind: string(p.kind), Proposed: int32(len(rows)),
+	})
 }
 
 // countOutcomes adds to what is known of the senders of messages.

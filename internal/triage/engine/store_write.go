@@ -122,8 +122,7 @@ func (c *chunk) propose(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	q := dbsqlc.New()
-	rows, err := q.TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: c.tenant(), AccountID: c.account.ID, Rows: raw})
+	rows, err := dbsqlc.New().TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: c.tenant(), AccountID: c.account.ID, Rows: raw})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -131,12 +130,17 @@ func (c *chunk) propose(ctx context.Context, tx pgx.Tx) error {
 	for i, r := range rows {
 		envelopes[i], external[i] = r.Envelope, r.ExternalID
 	}
-	ids, err := q.TriageProposalsPropose(ctx, tx, envelopes)
+	c.proposed = len(rows)
+	return proposeAll(ctx, tx, c.run, envelopes, external)
+}
+
+// proposeAll proposes envelopes, whose rows have the names.
+func proposeAll(ctx context.Context, tx pgx.Tx, r *run, envelopes [][]byte, external []string) error {
+	ids, err := dbsqlc.New().TriageProposalsPropose(ctx, tx, envelopes)
 	if err != nil {
 		return err
 	}
-	c.proposed = len(ids)
-	return q.TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: c.tenant(), ExternalIds: external, ProposalIds: ids})
+	return dbsqlc.New().TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: r.tenant(), ExternalIds: external, ProposalIds: ids})
 }
 
 func touch(ctx context.Context, tx pgx.Tx, r *run, rows []touchedRow) error {
@@ -208,7 +212,20 @@ func (p *pass) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items [
 	if err != nil {
 		return err
 	}
-	return touch(ctx, tx, p.run, touched)
+	ids := make([]uuid.UUID, len(touched))
+	for i, t := range touched {
+		ids[i] = t.Message
+	}
+	return errors.Join(touch(ctx, tx, p.run, touched), withdraw(ctx, tx, p.run, ids))
+}
+
+// withdraw has workers withdraw what waits about messages that their owner moved or
+// flagged: the source would refuse it, since it expects them as they were.
+func withdraw(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return dbsqlc.New().TriageProposalsWithdraw(ctx, tx, &dbsqlc.TriageProposalsWithdrawParams{TenantID: r.tenant(), MessageIds: ids})
 }
 
 // broughtBack records which messages lie again where they lay before they were

@@ -233,7 +233,7 @@ func proposals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message
 	rows, err := dbsqlc.New().TriageProposalList(ctx, tx, &dbsqlc.TriageProposalListParams{TenantID: uuid.UUID(tenant), MessageID: message})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageProposalListRow) (wire.TriageProposal, error) {
 		p := wire.TriageProposal{
-			ExternalID: r.ExternalID, Action: r.Action, ProposedAt: r.ProposedAt.UTC(), Phase: r.Phase, Problem: r.Problem,
+			ExternalID: r.ExternalID, Repeats: r.Repeats, Action: r.Action, ProposedAt: r.ProposedAt.UTC(), Phase: r.Phase, Problem: r.Problem,
 			Fields: []wire.TriageField{}, Reversals: make([]envelope.ActionID, len(r.Reversals)),
 		}
 		for i, id := range r.Reversals {

@@ -106,6 +106,9 @@ func proposalSteps(p wire.TriageProposal, policies map[envelope.ActionID]wire.Po
 	steps := []wire.TriageWhyStep{{
 		Stage: "proposal", Text: fmt.Sprintf("%s is proposed as %s, under the name %s", p.Action, p.Tool, p.ExternalID), ActionID: p.ActionID,
 	}}
+	if p.Repeats != "" {
+		steps[0].Text += ", once more, since nobody decided about " + p.Repeats + " in time"
+	}
 	for _, f := range p.Fields {
 		steps = append(steps, wire.TriageWhyStep{
 			Stage: "value", Text: fmt.Sprintf("%s = %q from %s", f.Pointer, f.Value, strings.TrimSpace(f.Origin+" "+f.Ref)), ActionID: p.ActionID,
