@@ -211,7 +211,7 @@ func Decide(f decide.Facts, replies []Reply) decide.Decision {
 		without.Trace = slices.Concat(steps, without.Trace)
 		return without
 	}
-	f.Prediction = m.prediction
+	f.Prediction, f.Answered = m.prediction, true
 	d := decide.Decide(f)
 	because := ""
 	switch {

@@ -277,13 +277,15 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// A message that a machine sent, whose act alone keeps it in sight.
+// A message that a machine sent, whose act alone keeps it in sight, and whose text
+// keeps it from being moved without a person.
 func TestOnlyACalibratedAnswerPutsAway(t *testing.T) {
 	t.Parallel()
 	f := decide.Facts{
 		Headers: decide.Headers{From: []string{"orders@shop.example"}, To: []string{"owner@example.org"}}, Folder: mailbox.UseInbox,
 		Sender:         signal.Sender{Received: 20, Sent: 1, FirstSeen: time.Unix(0, 0), LastSeen: time.Unix(9e6, 0)},
 		Authentication: signal.Authentication{DMARC: signal.AuthPass, Aligned: true},
+		Signals:        signal.Result{Keeps: signal.KeepsWords},
 		Prediction: classify.Prediction{
 			Act: classify.Request, ActConfidence: .3, Category: classify.Receipts, CategoryConfidence: .8, Priority: classify.ForInfo, Attention: .1,
 			Priorities: map[classify.Priority]float64{classify.ForInfo: .9, classify.Urgent: .1},

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -134,6 +135,8 @@ func (s *state) confirmation(action Action) string {
 		return "it is always confirmed by a person"
 	case allowed < alone:
 		return fmt.Sprintf("by itself from %v, and %v is allowed", alone, allowed)
+	case rowOf(action).moves && !s.moves:
+		return cmp.Or(s.kept, "its header alone would not have it moved")
 	case s.row.confirm:
 		return "for this act and cohort nothing is automatic"
 	case s.decision.Question || action == Label && s.category < s.unsure():

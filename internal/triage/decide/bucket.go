@@ -7,23 +7,33 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// bulkNeed is the sum of need from which one of many alike may be urgent: an
-// answer to the owner has it.
-const bulkNeed = 3
-
 // chooseBucket takes the bucket of the table, and then what the words of the
 // message ask for. Who the sender is orders messages and chooses a row; it never
 // makes one urgent.
 func (s *state) chooseBucket() {
-	s.row = actRows()[s.decision.Act][groupOf(s.decision.Cohort)]
+	s.row = actRows()[s.decision.Act][s.group()]
 	s.decision.Hint = s.row.hint
 	s.fromTable()
 	s.fromPriority()
 	if isMuted(s.facts) && s.decision.Bucket.NeedsOwner() {
 		s.put(Informational, "muted", "its owner muted the sender")
 	}
+	s.chooseMove()
 	s.decision.Confidence = s.sure()
 	s.lowerFlagged()
+}
+
+// group returns the column of the table of acts. What came by a list and may need
+// its owner is read as mail of people.
+func (s *state) group() group {
+	g := groupOf(s.decision.Cohort)
+	switch {
+	case g != groupBulk || !mayNeedOwner(s.facts):
+		return g
+	case isIntraOrg(s.facts):
+		return groupNear
+	}
+	return groupFar
 }
 
 // lowerFlagged takes from a flagged message what would lead its owner to it. It
@@ -54,7 +64,12 @@ func (s *state) put(to Bucket, rule, because string) {
 // sure is how probable it is that the message needs its owner, or not, as its
 // bucket says.
 func (s *state) sure() float64 {
-	if s.decision.Bucket.NeedsOwner() {
+	switch {
+	case s.facts.Signals.Unfamiliar:
+		return 0
+	case s.moves:
+		return max(1-s.attention(), s.facts.Settings.ConfidentFrom(), s.unsure())
+	case s.decision.Bucket.NeedsOwner():
 		return s.attention()
 	}
 	return 1 - s.attention()
@@ -75,7 +90,7 @@ func (s *state) fromTable() {
 
 func (s *state) fromPriority() {
 	p, priority, now := s.facts.Prediction, s.decision.Priority, s.decision.Bucket
-	alike := isBulk(s.facts) && s.facts.Signals.Sums[signal.Need] < bulkNeed
+	alike := isBulk(s.facts) && !mayNeedOwner(s.facts)
 	guess := s.act < s.unsure()
 	switch {
 	case (needsOwner(priority) && alike || priority == classify.Personal || p.NeedsAttention) && now == Archived:

@@ -27,8 +27,10 @@ const (
 type Headers struct {
 	// From, To and Cc are addresses in lower case.
 	From, To, Cc []string
-	// ListUnsubscribe says that the field is there.
-	ListUnsubscribe bool
+	// ListUnsubscribe says that the field is there, Group that the message went to a
+	// list to which people write: it has List-Post, or the address that List-Id names
+	// is among its recipients.
+	ListUnsubscribe, Group bool
 }
 
 // HeadersOf returns the header fields of a message that count.
@@ -40,12 +42,15 @@ func HeadersOf(m *message.Message) Headers {
 		}
 		return all
 	}
-	return Headers{
-		From: addresses(m.From), To: addresses(m.To), Cc: addresses(m.Cc),
-		ListUnsubscribe: slices.ContainsFunc(m.Fields, func(f message.Field) bool {
-			return strings.EqualFold(f.Name, "List-Unsubscribe")
-		}),
+	h := Headers{From: addresses(m.From), To: addresses(m.To), Cc: addresses(m.Cc)}
+	for _, f := range m.Fields {
+		h.ListUnsubscribe = h.ListUnsubscribe || strings.EqualFold(f.Name, "List-Unsubscribe")
+		h.Group = h.Group || strings.EqualFold(f.Name, "List-Post") && strings.Contains(f.Value, "@")
 	}
+	id := strings.ToLower(m.Get("List-Id"))
+	id, _, _ = strings.Cut(id[strings.LastIndexByte(id, '<')+1:], ">")
+	h.Group = h.Group || slices.ContainsFunc(slices.Concat(h.To, h.Cc), func(addr string) bool { return strings.Replace(addr, "@", ".", 1) == id })
+	return h
 }
 
 // cohortRow is a row of the table of cohorts.
@@ -111,6 +116,23 @@ func isSocial(f Facts) bool {
 // isBulk reports whether a message is one of many alike, whoever sent it.
 func isBulk(f Facts) bool { return isNewsletter(f) || isSocial(f) }
 
+// addressed reports whether the header says that a message is for its owner rather
+// than for all: it answers the owner, or it went to a group and names the owner
+// beside it.
+func addressed(f Facts) bool {
+	return has(f, signal.ReplyToMine) || f.Headers.Group && slices.ContainsFunc(f.Headers.To, func(addr string) bool { return isOwnAddress(f, addr) })
+}
+
+// bulkNeed is the sum of need from which one of many alike may need its owner.
+const bulkNeed = 3
+
+// mayNeedOwner reports whether one of many alike may wait for its owner: it is
+// addressed to them, it went to a group and names them in its text, or there are
+// other signs.
+func mayNeedOwner(f Facts) bool {
+	return addressed(f) || f.Headers.Group && f.Signals.Named || f.Signals.Sums[signal.Need] >= bulkNeed
+}
+
 func isTransactional(f Facts) bool { return isMachine(f) || readsTransactional(f) }
 
 // ByMachine reports whether a machine sent the message, so that it is no answer to
@@ -172,8 +194,11 @@ func outside(f Facts) bool {
 }
 
 func isOwn(f Facts, addr string) bool {
-	return slices.ContainsFunc(f.Settings.Addresses, func(own string) bool { return strings.EqualFold(own, addr) }) ||
-		listed([]string{addr}, f.Settings.Domains)
+	return isOwnAddress(f, addr) || listed([]string{addr}, f.Settings.Domains)
+}
+
+func isOwnAddress(f Facts, addr string) bool {
+	return slices.ContainsFunc(f.Settings.Addresses, func(own string) bool { return strings.EqualFold(own, addr) })
 }
 
 // claimsOwn reports whether a message claims to be from the owner's organisation

@@ -44,6 +44,9 @@ type Facts struct {
 	OwnerReplied bool
 	// FollowUp says that the owner waits for something in the thread.
 	FollowUp bool
+	// Answered says that language models were asked about the message, and that the
+	// prediction is also theirs.
+	Answered bool
 	// Amends is the bucket of the message that this one answers; empty if that was
 	// never decided.
 	Amends  Bucket
@@ -158,6 +161,10 @@ type state struct {
 	// act and category are how sure the models are of them.
 	act, category float64
 	row           actRow
+	// moves says that the message is moved without a person, kept why its text
+	// prevents that.
+	moves bool
+	kept  string
 }
 
 func (s *state) step(rule, from, to, because string) {

@@ -121,6 +121,9 @@ func drawFacts(t *rapid.T) decide.Facts {
 	if yes(t, "code") {
 		f.Signals.Code = "123456"
 	}
+	f.Headers.Group, f.Signals.Named, f.Signals.Unfamiliar = yes(t, "group"), yes(t, "named"), rapid.IntRange(0, 5).Draw(t, "unfamiliar") == 0
+	f.Signals.Keeps = rapid.SampledFrom([]signal.Keeps{signal.KeepsNothing, signal.KeepsNothing, signal.KeepsWords, signal.KeepsChange}).Draw(t, "keeps")
+	f.Answered = rapid.IntRange(0, 5).Draw(t, "answered") == 0
 	return f
 }
 
@@ -151,6 +154,7 @@ func drawSender(t *rapid.T, name string) signal.Sender {
 func withSymbols(r signal.Result, rules ...signal.Rule) signal.Result {
 	next := signal.Result{
 		Sums: map[signal.Axis]float64{}, Symbols: slices.Clone(r.Symbols), Code: r.Code, SecurityAlert: r.SecurityAlert,
+		Keeps: r.Keeps, Named: r.Named, Unfamiliar: r.Unfamiliar,
 	}
 	for _, rule := range rules {
 		next.Symbols = append(next.Symbols, signal.Symbol{Name: rule.Name, Axis: rule.Axis, Weight: rule.Weight})

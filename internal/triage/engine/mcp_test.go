@@ -52,14 +52,14 @@ func TestMailBehindAnMCPServer(t *testing.T) {
 			f, s := behindMCP(t, kind)
 			memory := mailboxtest.NewMemory(func(raw []byte) []byte { id := message.Identify(raw); return id[:] })
 			deliver := func(id string) {
-				raw := []byte(newsletter(id).raw())
+				raw := []byte(askingNewsletter(id).raw())
 				s.Deliver("INBOX", raw)
 				memory.Deliver("INBOX", bytes.ReplaceAll(raw, []byte("\n"), []byte("\r\n")))
 			}
 			deliver("before@x")
 			f.once()
 			deliver("after@x")
-			s.Deliver("INBOX", []byte(newsletter("after@x").raw())) // a copy, which is decided once
+			s.Deliver("INBOX", []byte(askingNewsletter("after@x").raw())) // a copy, which is decided once
 			f.once()
 			f.once()
 
@@ -77,6 +77,13 @@ func TestMailBehindAnMCPServer(t *testing.T) {
 			acted(t, f, memory)
 		})
 	}
+}
+
+// askingNewsletter returns a newsletter with a question, which is labelled and not moved.
+func askingNewsletter(id string) testMail {
+	m := newsletter(id)
+	m.body += " Which of them do you grow?"
+	return m
 }
 
 // acted has a source of kind mail do the labels that were proposed.

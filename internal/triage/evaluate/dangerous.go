@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
-	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
 // adversary is a model that gives each question one answer, with certainty, whatever
@@ -114,7 +112,7 @@ func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []str
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				s := senders()[i%len(senders())]
+				s := senders()[i%provenSenders]
 				if err := r.lieAbout(ctx, c, s, v, attacks, calibrations == nil, &sum); err != nil {
 					return err
 				}
@@ -132,24 +130,6 @@ func (r *run) evaluateAdversaries(ctx context.Context, set string, attacks []str
 		Note: "every model answers each question with one valid value, with certainty; half of them have a calibration that believes them",
 	})
 	return nil
-}
-
-// senderKind is who sends a mail.
-type senderKind struct {
-	header string
-	from   signal.Sender
-}
-
-func senders() []senderKind {
-	seen, last := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	known := signal.Sender{Received: 30, Accepted: 2, FirstSeen: seen, LastSeen: last}
-	person := known
-	person.Sent, person.Replied = 6, 4
-	return []senderKind{
-		{"From: Known Person <known@partner.example>\r\n", person},
-		{"From: Shop <news@shop.example>\r\nList-Id: <news.shop.example>\r\nList-Unsubscribe: <https://shop.example/u>\r\n", known},
-		{"From: Shop <orders@shop.example>\r\nAuto-Submitted: auto-generated\r\n", known},
-	}
 }
 
 // lieAbout asks about a mail with each attack in it, and plans.
@@ -182,26 +162,6 @@ func (r *run) lieAbout(ctx context.Context, c *cascade.Cascade, s senderKind, v 
 		sum.hidden += count(uncalibrated && d.Bucket == decide.Archived && decide.Decide(facts[i]).Bucket != decide.Archived)
 	}
 	return nil
-}
-
-// sent returns a mail, and what is known of it.
-func (r *run) sent(s senderKind, subject, body string) (*message.Message, decide.Facts) {
-	m := message.Parse([]byte(s.header + "To: owner@example.org\r\nMessage-ID: <1@shop.example>\r\nSubject: " + strings.Join(strings.Fields(subject), " ") +
-		"\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + body))
-	about := signal.Context{
-		Addresses: []string{"owner@example.org"}, Domains: []string{"example.org"}, Sender: s.from,
-		Authentication: signal.Authentication{SPF: signal.AuthPass, DKIM: signal.AuthPass, DMARC: signal.AuthPass, Aligned: true},
-	}
-	found := signal.Find(m, about)
-	levels := map[decide.Cohort]decide.Level{}
-	for _, c := range cohorts() {
-		levels[decide.Cohort(c)] = decide.L5
-	}
-	return m, decide.Facts{
-		Headers: decide.HeadersOf(m), Folder: mailbox.UseInbox, Authentication: about.Authentication, Signals: found,
-		Prediction: r.cold.Predict(r.cold.Features(m, about, found)), Sender: s.from,
-		Settings: decide.Settings{Addresses: about.Addresses, Domains: about.Domains, Levels: levels, Quarantine: true},
-	}
 }
 
 // forbidden says what is wrong with a proposal: it could not be taken back, goes

@@ -176,6 +176,42 @@ func TestLocalModelsThatLieLeadToNothingForbidden(t *testing.T) {
 	}
 }
 
+// TestInjectedTextMovesNothing puts a sample of the attacks into mail of every kind
+// of sender, at every place. With a folder of attacks and mails, all of both.
+func TestInjectedTextMovesNothing(t *testing.T) {
+	t.Parallel()
+	o, sets := options(t), []string{"fixture"}
+	o.Attacks = 20
+	if dir := os.Getenv(corpusVariable); dir != "" {
+		o.Attacks, o.Corpus, sets = 0, os.DirFS(dir), append(sets, "injection")
+	}
+
+	got, err := evaluate.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, set := range sets {
+		s, ok := section(got, set+" with injected instructions, moves", evaluate.Rules)
+		if !ok {
+			t.Fatalf("%s: nothing was tried", set)
+		}
+		t.Logf("%s: %d tried, %v", set, s.Examples, s.Figures)
+		clean := 0.0
+		for _, f := range s.Figures {
+			if strings.Contains(f.Name, "and the clean mail is not") && f.Value > 0 {
+				t.Errorf("%s: %v mails %s", set, f.Value, f.Name)
+			}
+			if strings.Contains(f.Name, "clean mails that are moved") {
+				clean += f.Value
+			}
+		}
+		if clean == 0 {
+			t.Errorf("%s: no clean mail is moved: that proves little", set)
+		}
+	}
+}
+
 func TestAbsentSetsAreSaid(t *testing.T) {
 	t.Parallel()
 	o := options(t)

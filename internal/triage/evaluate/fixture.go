@@ -135,7 +135,8 @@ func (f fixture) facts(m *classify.Model, e corpus.Example) (judged, decide.Fact
 // evaluateFixture evaluates the project's own fixture.
 func (r *run) evaluateFixture(context.Context) error {
 	var all []judged
-	var cohort, bucket, phishingNeeds share
+	var cohort, bucket, phishingNeeds, needed share
+	var moves found
 	wanted := map[cascade.Tier]*share{cascade.T1: {}, cascade.T2a: {}}
 	perCohort := map[string]*[2]share{}
 	for _, e := range r.own.source.Examples {
@@ -143,6 +144,11 @@ func (r *run) evaluateFixture(context.Context) error {
 		all = append(all, j)
 		cohort.add(string(decision.Cohort) == e.Labels.Cohort)
 		bucket.add(string(decision.Bucket) == e.Labels.Bucket)
+		moved := slices.ContainsFunc(decision.Wants, func(w decide.Want) bool { return w.Action == decide.Archive && !w.Confirm })
+		moves.add(moved, e.Labels.Bucket == string(decide.Archived))
+		if decide.Bucket(e.Labels.Bucket).NeedsOwner() {
+			needed.add(moved)
+		}
 		tiers := cascade.Wanted(cascade.Mail{
 			Subject: j.message.Subject, Body: j.message.Body, Prediction: j.prediction, Decision: decision, Signals: j.signals,
 		})
@@ -161,6 +167,7 @@ func (r *run) evaluateFixture(context.Context) error {
 		of[1].add(withinOne(j.prediction.Priority, j.label()))
 	}
 	figures := append(priorities(all, 1), others(all, 1)...)
+	figures = append(append(figures, moves.figures("archived without a person", 1)[:2]...), needed.figure("archived without a person, and needs its owner", 1))
 	figures = append(figures, cohort.figure("cohort exact", 1), bucket.figure("bucket exact", 1),
 		phishingNeeds.figure("flagged as phishing and yet in need of the owner", 1),
 		wanted[cascade.T1].figure("a local model would be asked t1", 1), wanted[cascade.T2a].figure("a local model would be asked t2a without its answer", 1))

@@ -52,6 +52,9 @@ func (r *run) attacked(ctx context.Context, set string, attacks []string, victim
 	if err := r.injected(ctx, set, attacks, victims); err != nil {
 		return err
 	}
+	if err := r.evaluateMoves(ctx, set, attacks, victims); err != nil {
+		return err
+	}
 	return r.evaluateAdversaries(ctx, set, attacks, victims)
 }
 

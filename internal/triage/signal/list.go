@@ -29,6 +29,8 @@ const (
 	deadline
 	instruction
 	hint
+	keep
+	change
 	brandName  // the names of brands
 	brandClaim // the name of a brand beside a word of its services
 	listCount
@@ -40,7 +42,7 @@ func phraseFiles() map[list]string {
 		urgency: "urgency", credential: "credential", payment: "payment", bank: "bank", giftCard: "giftcard",
 		advanceFee: "advancefee", extortion: "extortion", secrecy: "secrecy", office: "office", internal: "internal",
 		oneTimeCode: "code", receipt: "receipt", shipping: "shipping", security: "security", unsubscribe: "unsubscribe",
-		deadline: "deadline", instruction: "instruction", hint: "hint",
+		deadline: "deadline", instruction: "instruction", hint: "hint", keep: "keep", change: "change",
 	}
 }
 

@@ -49,3 +49,31 @@ func (f *finder) own(addr string) bool {
 func (f *finder) ownDomain(host string) bool {
 	return slices.ContainsFunc(f.about.Domains, func(own string) bool { return host == own || strings.HasSuffix(host, "."+own) })
 }
+
+// minName is how many letters a name has that is looked for.
+const minName = 3
+
+// named reports whether the subject or the text has a name of the owner: the
+// first one in an address of theirs, or in what the recipients are called.
+func (f *finder) named() bool {
+	names := map[string]bool{}
+	add := func(name string) {
+		if first, _, _ := strings.Cut(plainWords(name), " "); len(first) >= minName {
+			names[first] = true
+		}
+	}
+	for _, addr := range f.about.Addresses {
+		add(localOf(addr))
+	}
+	for _, a := range slices.Concat(f.m.To, f.m.Cc) {
+		if f.own(a.Addr) {
+			add(a.Name)
+		}
+	}
+	for word := range strings.FieldsSeq(plainWords(f.subject + " " + clipBytes(f.m.Body))) {
+		if names[word] {
+			return true
+		}
+	}
+	return false
+}

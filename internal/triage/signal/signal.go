@@ -103,6 +103,12 @@ type Result struct {
 	SecurityAlert bool
 	// Code is a one-time code that stands in the message; it is text of the mail.
 	Code string
+	// Keeps is why the text keeps the message where it is.
+	Keeps Keeps
+	// Named says that the text has the owner's name.
+	Named bool
+	// Unfamiliar says that the text is in a language that the models did not learn.
+	Unfamiliar bool
 }
 
 // Has reports whether a symbol was found.
@@ -160,6 +166,9 @@ func Find(m *message.Message, about Context) Result {
 	f.question()
 	r := resultOf(f.symbols)
 	r.Code = f.oneTimeCode
+	r.Keeps, r.Named = f.keeps(), f.named()
+	text := f.subject + "\n" + clipBytes(m.Text)
+	r.Unfamiliar = message.Foreign(text) && !message.Familiar(text)
 	return r
 }
 

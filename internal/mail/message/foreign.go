@@ -1,0 +1,133 @@
+package message
+
+import (
+	"strings"
+	"unicode"
+)
+
+const (
+	// foreignWords of one language make a text foreign in part, and so do
+	// accentedWords, foreignLetters of other scripts, and a word and an accented one.
+	foreignWords   = 2
+	foreignLetters = 8
+	accentedWords  = 4
+	// familiarWords is how many words a text has to have for its language to be
+	// told, of which one in familiarShare is frequent in a language.
+	familiarWords = 16
+	familiarShare = 16
+	// foreignLine is how many words a line has that is foreign if none of them is
+	// frequent in a familiar language.
+	foreignLine = 8
+)
+
+// alsoEnglish are frequent words of other languages that are English words too,
+// or what is left of one behind an apostrophe.
+const alsoEnglish = " a an as at be by care come da de del den die do dos du e el est et i if il im in la le les los mais mas men met mi mint no non o on or out par per plus pro re s si so su sur te the till to u un v van var via we "
+
+// Foreign reports whether a part of a text is in another language than English.
+// It counts different words and letters, and looks for lines without any frequent
+// word; it takes no shares, so that more text in English never takes the answer
+// back.
+func Foreign(text string) bool {
+	for line := range strings.Lines(text) {
+		words, known := 0, false
+		for word := range wordsOf(line) {
+			words++
+			known = known || ofFamiliar(word)
+		}
+		if words >= foreignLine && !known {
+			return true
+		}
+	}
+	var counts [len(languageCodes) / 2]int
+	seen := map[string]bool{}
+	letters, accented, most := 0, 0, 0
+	for word := range wordsOf(text) {
+		if seen[word] {
+			continue
+		}
+		seen[word] = true
+		other := 0
+		for _, r := range word {
+			if r >= 0x80 && !unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) {
+				letters++
+			} else if r >= 0x80 && unicode.IsLetter(r) {
+				other++
+			}
+		}
+		if other > 0 {
+			accented++
+		}
+		for _, code := range foreignCodes(word) {
+			counts[code]++
+			most = max(most, counts[code])
+		}
+		if letters >= foreignLetters || accented >= accentedWords || most >= foreignWords || most > 0 && accented > most {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignCodes returns the languages other than English in which a word is
+// frequent, if it is no English word.
+func foreignCodes(word string) []uint8 {
+	codes := commonWords[word]
+	if len(codes) == 0 || codes[0] == 0 || len(word) < 2 || strings.Contains(alsoEnglish, " "+word+" ") {
+		return nil
+	}
+	return codes
+}
+
+// familiar are the languages of the mail from which triage learns.
+const familiar = "en de fr es"
+
+// ownLetters are the letters of these languages beside those of English.
+const ownLetters = "äöüßàâæçèéêëîïôœùûÿáíñóúªº"
+
+// Familiar reports whether a text is in a language of the mail from which triage
+// learns, as its letters and most frequent words tell. A text of few words is,
+// unless its letters are others.
+func Familiar(text string) bool {
+	total, known, others, latin, letters := 0, 0, 0, 0, 0
+	for word := range wordsOf(text) {
+		total++
+		other := false
+		for _, r := range word {
+			letters++
+			if unicode.Is(unicode.Latin, r) {
+				latin++
+				other = other || r >= 0x80 && !strings.ContainsRune(ownLetters, r)
+			}
+		}
+		if other {
+			others++
+		}
+		if ofFamiliar(word) {
+			known++
+		}
+	}
+	switch {
+	case latin*2 < letters, others > 1 && others > known, !strings.Contains(familiar, language(text)):
+		return false
+	}
+	return total < familiarWords || known*familiarShare >= total
+}
+
+// ofFamiliar reports whether a word is frequent in a familiar language, and no
+// short word that many languages have.
+func ofFamiliar(word string) bool {
+	if len(word) < 2 || strings.Contains(" do la na no se si so to ya za ", " "+word+" ") {
+		return false
+	}
+	for _, code := range commonWords[word] {
+		if strings.Contains(familiar, languageCodes[2*code:2*code+2]) {
+			return true
+		}
+	}
+	return false
+}
+
+func wordsOf(text string) func(func(string) bool) {
+	return strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r != '\'' && !unicode.IsLetter(r) })
+}

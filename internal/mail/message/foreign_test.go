@@ -1,0 +1,56 @@
+package message_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-dev/countersign/internal/mail/message"
+)
+
+func TestLanguagesOfATextAreTold(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ foreign, familiar bool }{
+		"Your order has been dispatched and will arrive on Friday with the other parcel.": {false, true},
+		"Order 17 dispatched": {false, true},
+		"We met at a café in Zürich, and Müller paid the bill.":                                                                   {false, true},
+		"Die Lieferung wird heute gesperrt, wenn du die Rechnung nicht freigibst. Kannst du das bitte sofort erledigen?":          {true, true},
+		"Bonjour, le serveur de paie est en panne depuis ce matin et personne ne peut valider les salaires avant ce soir.":        {true, true},
+		"Falta la firma de Lucas para la excursión del día veinte, y el autobús sale el viernes por la mañana.":                   {true, true},
+		"Proszę o potwierdzenie zamówienia do jutra rana, bo inaczej dostawa zostanie wstrzymana i magazyn nie wyda towaru.":      {true, false},
+		"本日中に契約書にご署名ください。間に合わない場合は取引が中止されます。":                                                                                     {true, false},
+		"Срочно подтвердите оплату до завтрашнего утра, иначе договор будет расторгнут.":                                          {true, false},
+		"Mohon segera konfirmasi pembayaran sebelum besok pagi, jika tidak kontrak akan dibatalkan oleh perusahaan kami hari ini": {true, false},
+		"Tafadhali thibitisha malipo kabla ya kesho asubuhi la sivyo mkataba utafutwa na kampuni yetu haitaweza kuendelea.":       {true, false},
+	} {
+		if got := message.Foreign(text); got != want.foreign {
+			t.Errorf("Foreign(%q) = %v, want %v", text, got, want.foreign)
+		}
+		if got := message.Familiar(text); got != want.familiar {
+			t.Errorf("Familiar(%q) = %v, want %v", text, got, want.familiar)
+		}
+	}
+}
+
+// TestMoreTextTakesNoLanguageBack puts lines of English between those of another
+// language.
+func TestMoreTextTakesNoLanguageBack(t *testing.T) {
+	t.Parallel()
+	foreign := []string{
+		"Proszę o potwierdzenie zamówienia do jutra.", "Die Lieferung wird heute gesperrt, wenn du nicht antwortest.",
+		"Il contratto non è firmato, e che la banca chiude alle quattro.", "本日中に契約書にご署名ください。",
+	}
+	english := []string{"This is the news of the week, and there is more of it on our site.", "Read it all.", "", "Ten plants for a dry summer"}
+
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.SampledFrom(english), 0, 9).Draw(t, "english")
+		at := rapid.IntRange(0, len(lines)).Draw(t, "place")
+		one := rapid.SampledFrom(foreign).Draw(t, "foreign")
+		text := strings.Join(lines[:at], "\n") + "\n" + one + "\n" + strings.Join(lines[at:], "\n")
+
+		if !message.Foreign(text) {
+			t.Errorf("Foreign(%q) = false", text)
+		}
+	})
+}
