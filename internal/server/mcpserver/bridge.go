@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
 // BridgeConfig configures a Bridge.
@@ -24,6 +28,9 @@ type BridgeConfig struct {
 	Token string
 	// Version is the build's, as both sides see it.
 	Version string
+	// Answer bounds how long the server may take to begin an answer; zero means the
+	// longest wait of a call, and half a minute.
+	Answer time.Duration
 	// In and Out are the client's streams, with one message a line.
 	In  io.Reader
 	Out io.Writer
@@ -38,7 +45,11 @@ var ErrBridgeToken = errors.New("the server does not accept the token")
 // the start, or that of ctx. A later error is the answer to the call that it
 // happened to.
 func Bridge(ctx context.Context, cfg BridgeConfig) error {
-	b := &bridge{cfg: cfg, transport: &bearerTransport{token: cfg.Token, next: http.DefaultTransport}}
+	b := &bridge{cfg: cfg, transport: &bearerTransport{token: cfg.Token, next: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
+		ResponseHeaderTimeout: cmp.Or(cfg.Answer, MaxWait+request.WorkTimeout),
+	}}}
 	b.http = &http.Client{Transport: b.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	b.server = sdk.NewServer(b.implementation(), &sdk.ServerOptions{
 		Instructions: instructions,

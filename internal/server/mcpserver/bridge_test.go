@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +123,23 @@ func TestBridgeStartErrors(t *testing.T) {
 	}
 	if nowhere == nil || !strings.Contains(nowhere.Error(), "http://127.0.0.1:9/mcp") || strings.Contains(nowhere.Error(), f.agent.Token.Text()) {
 		t.Errorf("without a server Bridge() = %v, want its address", nowhere)
+	}
+}
+
+func TestBridgeDoesNotWaitForASilentServer(t *testing.T) {
+	t.Parallel()
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+
+	err = mcpserver.Bridge(t.Context(), mcpserver.BridgeConfig{
+		URL: "http://" + silent.Addr().String() + "/mcp", Answer: 50 * time.Millisecond, In: strings.NewReader(""), Out: io.Discard,
+	})
+
+	if err == nil || t.Context().Err() != nil {
+		t.Errorf("Bridge() to a silent server = %v, want an error", err)
 	}
 }
 
