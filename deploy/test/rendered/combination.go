@@ -32,6 +32,11 @@ func (c Combination) kustomization() string {
 		fmt.Fprintf(&b, "namespace: %s\n", Namespace)
 	}
 	fmt.Fprintf(&b, "resources: [%s]\n", path.Join("..", manifests, c.Folder))
+	// What the document has every overlay name: the image of the model server.
+	b.WriteString("images:\n")
+	for _, image := range []string{"model-server", "registry.internal/llama.cpp"} {
+		fmt.Fprintf(&b, "- {name: %s, digest: \"sha256:%064d\"}\n", image, 1)
+	}
 	if len(c.Components) > 0 {
 		b.WriteString("components:\n")
 		for _, component := range c.Components {

@@ -15,6 +15,7 @@ func adding(object, want string) renderedtest.Control {
 const (
 	api     = "Deployment/countersign-api"
 	worker  = "Deployment/countersign-worker"
+	model   = "Deployment/countersign-model"
 	doctor  = "CronJob/countersign-doctor"
 	migrate = "Job/countersign-migrate-v0-1-0"
 	// scaler is a ScaledObject, but for its end.
@@ -120,6 +121,14 @@ func controls() map[string][]renderedtest.Control {
 		"the Job of the migration has the version": {
 			on(migrate, `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "countersign:v0.2.0"}]`, `version "v0.2.0"`),
 			on(migrate, `[{"op": "replace", "path": "/spec/ttlSecondsAfterFinished", "value": 0}]`, "gone within the hour"),
+		},
+		"model servers stand apart": {
+			on(worker, `[{"op": "add", "path": "/spec/template/spec/initContainers", "value": [{"name": "model", "image": "llama.cpp", "restartPolicy": "Always"}]}]`, "container model is of others"),
+			{With: "model-service", Target: "NetworkPolicy/countersign-dns", Patch: `[{"op": "add", "path": "/spec/podSelector/matchExpressions/1/values/-", "value": "model"}]`, Want: "countersign-dns lets Deployment/countersign-model out"},
+		},
+		"model servers are pinned by digest": {
+			{With: "model-service", Target: model, Patch: `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "ghcr.io/ggml-org/llama.cpp:server"}]`, Want: "llama.cpp:server has no digest"},
+			{With: "model-service", Target: model, Patch: `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "model-server"}]`, Want: "model-server has no digest"},
 		},
 		"images have one version": {
 			on(worker, `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/countersign:v0.2.0"}]`, "images of several versions"),

@@ -3,10 +3,12 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/pod-security-admission/api"
@@ -103,6 +105,44 @@ func spread(_ Facts, t rendered.Typed) []string {
 		}
 		for _, key := range keys {
 			broken = append(broken, fmt.Sprintf("Deployment/%s does not spread its own pods over %s", d.Name, key))
+		}
+	}
+	return broken
+}
+
+// modelsApart checks that no program of others shares a pod, and thereby the
+// network, with one of Countersign's, and that no policy lets a model server out.
+func modelsApart(_ Facts, t rendered.Typed) []string {
+	var broken []string
+	for _, w := range t.Workloads() {
+		own := slices.ContainsFunc(w.Containers(), func(c corev1.Container) bool { return Program(c) != "" })
+		for _, c := range w.Containers() {
+			if own && Program(c) == "" {
+				broken = append(broken, fmt.Sprintf("%s: container %s is of others, and shares the network of Countersign's", w, c.Name))
+			}
+		}
+	}
+	for _, p := range t.Policies {
+		lets := len(p.Spec.Egress) > 0 && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		for _, w := range selected(t, &p.Spec.PodSelector) {
+			if lets && w.Component == "model" {
+				broken = append(broken, fmt.Sprintf("NetworkPolicy/%s lets %s out", p.Name, w))
+			}
+		}
+	}
+	return broken
+}
+
+// modelsPinned checks that the program that reads text of mail cannot change
+// without a change of the manifests.
+func modelsPinned(_ Facts, t rendered.Typed) []string {
+	digest := regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
+	var broken []string
+	for _, w := range t.Workloads() {
+		for _, c := range w.Containers() {
+			if w.Component == "model" && !digest.MatchString(c.Image) {
+				broken = append(broken, fmt.Sprintf("%s: the image %s has no digest", w, c.Image))
+			}
 		}
 	}
 	return broken

@@ -49,5 +49,7 @@ func Rules() map[string]Rule {
 		"CronJobs do not overlap":                  cronJobsApart,
 		"the Job of the migration has the version": jobVersioned,
 		"images have one version":                  imagesAlike,
+		"model servers stand apart":                modelsApart,
+		"model servers are pinned by digest":       modelsPinned,
 	}
 }
