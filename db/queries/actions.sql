@@ -142,19 +142,19 @@ RETURNING a.tenant_id, a.action_id;
 -- What the tenant knows already of a batch: by its own id or by external id.
 -- LIMIT holds the planner to one look at the index per name, whatever it
 -- thinks of the table.
-SELECT f.action_id, f.external_id, f.content_digest
+SELECT f.action_id, f.external_id, f.content_digest, f.proposed_by, f.session_id
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
-    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest, a.proposed_by, coalesce(a.session_id, '')::text AS session_id
     FROM actions a
     WHERE a.tenant_id = @tenant_id AND a.action_id = k.action_id
     LIMIT 1
 ) f
 UNION
-SELECT g.action_id, g.external_id, g.content_digest
+SELECT g.action_id, g.external_id, g.content_digest, g.proposed_by, g.session_id
 FROM (SELECT unnest(@external_ids::text[]) AS external_id) k
 CROSS JOIN LATERAL (
-    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest, a.proposed_by, coalesce(a.session_id, '')::text AS session_id
     FROM actions a
     WHERE a.tenant_id = @tenant_id AND a.external_id = k.external_id
     LIMIT 1

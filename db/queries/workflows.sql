@@ -26,7 +26,7 @@ VALUES (
     @session_bound, sqlc.narg(employee_id), nullif(@automation_id::text, ''), sqlc.narg(tools)::text[], sqlc.narg(origin)::jsonb, sqlc.narg(person));
 
 -- name: WorkflowKnown :many
-SELECT w.workflow_id, w.content_digest, w.session_id
+SELECT w.workflow_id, w.content_digest, w.session_id, w.proposed_by
 FROM workflows w
 WHERE w.tenant_id = @tenant_id AND w.external_id = @external_id;
 

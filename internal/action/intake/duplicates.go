@@ -13,6 +13,7 @@ type uniqueness struct {
 	chosen   bool // the submitter chose the action id
 	external string
 	digest   envelope.Digest
+	unseen   bool // the submitter may not learn of it
 }
 
 // hasKey reports whether the tenant may have the proposal already.
@@ -22,6 +23,8 @@ func (id uniqueness) hasKey() bool { return id.chosen || id.external != "" }
 // envelope: it is that envelope if content and keys are equal.
 func (id uniqueness) compare(first uniqueness) Answer {
 	switch {
+	case first.unseen:
+		return Answer{Err: ErrTaken}
 	case id.external != first.external:
 		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "the action_id is taken by another envelope")}
 	case id.digest != first.digest:

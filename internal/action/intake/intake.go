@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/audit"
@@ -55,9 +56,14 @@ type Submitter struct {
 	// Names are the automations, employees and sessions that its proposals may
 	// name, beside Employee and where Session is not set.
 	Names identity.Names
-	// Tools are the patterns of the tools that the submitter may use; nil is
+	// Tools are the patterns of the tools that there are for the submitter; nil is
 	// all.
 	Tools []string
+	// Sight is how far the submitter sees what others proposed, and Bindings are the
+	// tokens under which it proposed before: a database login has another one each
+	// time it is bound.
+	Sight    Sight
+	Bindings []uuid.UUID
 	// Origin is the request that the proposals came with, as a JSON object;
 	// nil if it was not recorded.
 	Origin json.RawMessage
@@ -89,6 +95,28 @@ func (by Submitter) Proposer() uuid.UUID {
 func (by *Submitter) Actor() envelope.Actor {
 	return envelope.NewActor(by.Name, by.Token, by.Operator)
 }
+
+// Sight is how far a submitter sees what the tenant has already.
+type Sight int
+
+const (
+	// SeesOwn is what the submitter itself proposed.
+	SeesOwn Sight = iota
+	// SeesSession is also what others proposed in the submitter's session.
+	SeesSession
+	// SeesAll is everything of the tenant.
+	SeesAll
+)
+
+// Sees reports whether the submitter sees what a token proposed in a session.
+func (by *Submitter) Sees(token uuid.UUID, session string) bool {
+	return by.Reserved || by.Workflow != uuid.Nil || by.Sight == SeesAll || token == by.Token || slices.Contains(by.Bindings, token) ||
+		by.Sight == SeesSession && by.Session != "" && session == by.Session
+}
+
+// ErrTaken is the error for a name of something that the submitter does not see. It
+// is the same whatever that is.
+var ErrTaken = fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
 
 // Answer is the result of one proposal.
 type Answer struct {
@@ -215,7 +243,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 		doubtful = append(doubtful, rows...)
 	}
 	if len(doubtful) > 0 {
-		known, err := findExisting(ctx, tx, by.Tenant, doubtful, a.answers)
+		known, err := findExisting(ctx, tx, by, doubtful, a.answers)
 		if err != nil {
 			return acceptance{}, err
 		}
@@ -411,7 +439,7 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 	if err = by.checkName(p.ExternalID); err != nil {
 		return r, err
 	}
-	if r.Tool, err = snap.Resolve(p.Tool); err != nil {
+	if r.Tool, err = snap.Resolve(p.Tool, by.Tools); err != nil {
 		return r, err
 	}
 	if err = r.Tool.CheckWithin(ctx, budget, p.Args); err != nil {

@@ -108,8 +108,8 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 
 // findExisting answers the proposals that the tenant has already, by their keys.
 // It returns their indexes in the batch.
-func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
-	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(tenant)}
+func findExisting(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answers []Answer) (map[int]bool, error) {
+	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(by.Tenant)}
 	for _, r := range rows {
 		if r.chosen {
 			p.ActionIds = append(p.ActionIds, uuid.UUID(r.action))
@@ -124,7 +124,10 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 	}
 	byAction, byExternal := make(map[envelope.ActionID]uniqueness, len(found)), make(map[string]uniqueness, len(found))
 	for _, f := range found {
-		id := uniqueness{action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)}
+		id := uniqueness{
+			action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest),
+			unseen: !by.Sees(postgres.OrZero(f.ProposedBy), f.SessionID),
+		}
 		byAction[id.action] = id
 		if id.external != "" {
 			byExternal[id.external] = id
@@ -136,7 +139,8 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 		if !ok {
 			first, ok = byAction[r.action]
 		}
-		if ok {
+		// What is refused anyway is refused alike whether others have its name.
+		if ok && !(first.unseen && answers[r.at].Err != nil) {
 			known[r.at] = true
 			answers[r.at] = r.compare(first)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -286,14 +287,18 @@ func TestPolicyDecidesAboutProposals(t *testing.T) {
 	narrow := f.newLogin(f.tenant, []string{"crm:other"})
 
 	denied := f.app.propose(`{"type":"mcp.exec","tool":{"name":"drop","source":"crm"},"args":{}}`)
-	outside := narrow.propose(note)
+	outside, nowhere := narrow.propose(note), narrow.propose(strings.Replace(note, `"note"`, `"nothing"`, 1))
+	wrong := narrow.propose(strings.Replace(note, `"hello"`, `7`, 1))
 	f.takeAll()
 
 	if s := f.app.status(denied); s.State != "accepted" || *s.Phase != "denied" {
 		t.Errorf("denied by a mode: %+v", s)
 	}
-	if s := narrow.status(outside); s.State != "accepted" || *s.Phase != "denied" {
-		t.Errorf("a tool that the login is not for: %+v", s)
+	want := narrow.status(nowhere)
+	for _, id := range []uuid.UUID{outside, wrong} {
+		if s := narrow.status(id); s.State != "refused" || cmp.Diff(want, s) != "" {
+			t.Errorf("a tool that the login is not for: %+v, want what a tool that does not exist gets: %+v", s, want)
+		}
 	}
 }
 
@@ -716,5 +721,33 @@ func TestAnswersAreKeptForAWhile(t *testing.T) {
 	}
 	if s := again.status(kept); s.State != "waiting" {
 		t.Errorf("one that waits: %+v", s)
+	}
+}
+
+// TestNamesOfOthersAreOneConflict: a login learns nothing of what others proposed
+// under a name, and its own proposals stay its own when it is bound anew.
+func TestNamesOfOthersAreOneConflict(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	other := f.newLogin(f.tenant, nil)
+	same := `{"type":"mcp.exec","external_id":"e1","tool":{"name":"note","source":"crm"},"args":{"text":"a"}}`
+	first := f.app.propose(same)
+	f.takeAll()
+	equal, unequal := other.propose(same), other.propose(strings.Replace(same, `"a"`, `"b"`, 1))
+	f.takeAll()
+	f.exec("UPDATE db_logins SET unbound_at = now() WHERE login = $1", f.app.name)
+	f.exec("INSERT INTO db_logins (tenant_id, login_id, login) VALUES ($1, $2, $3)", f.tenant.String(), uuid.Must(uuid.NewV7()), f.app.name)
+	again := f.app.propose(same)
+	f.takeAll()
+
+	one, two := other.status(equal), other.status(unequal)
+	if one.State != "refused" || one.Action != nil || one.Problem.Kind != "conflict" || strings.Contains(one.Problem.Detail, first.String()) {
+		t.Errorf("equal content: %+v, want a conflict without the id", one)
+	}
+	if diff := cmp.Diff(one, two); diff != "" {
+		t.Errorf("equal and other content differ (-equal +other):\n%s", diff)
+	}
+	if s := f.app.status(again); s.State != "duplicate" || *s.Action != first {
+		t.Errorf("again, bound anew: %+v, want a duplicate of %s", s, first)
 	}
 }

@@ -70,7 +70,7 @@ func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *
 			found.Add(stepPointer(i)+"/inputs", envelope.RuleMaxItems, "must have at most %d references", maxPlaceholders)
 			s.placeholders = nil
 		}
-		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool))
+		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool), by.Tools)
 		if err := below(&found, err, pointerOf(i)); err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -192,9 +193,11 @@ func TestAWorkflowIsKnownByItsName(t *testing.T) {
 		}
 	}
 	strange := o.by()
-	strange.Session = "s-other"
-	if _, _, err := o.service.Submit(t.Context(), strange, again); !errors.Is(err, fault.Conflict) {
-		t.Errorf("Submit of another session = %v, want fault.Conflict", err)
+	strange.Token, strange.Session, strange.Sight = uuid.Must(uuid.NewV7()), "s-other", intake.SeesSession
+	for name, r := range map[string]workflow.Request{"the same": again, "other inputs": other} {
+		if _, _, err := o.service.Submit(t.Context(), strange, r); !errors.Is(err, intake.ErrTaken) {
+			t.Errorf("Submit of %s by another session = %v, want intake.ErrTaken", name, err)
+		}
 	}
 }
 

@@ -77,8 +77,8 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	}
 	switch {
 	case first == nil:
-	case by.Session != "" && postgres.OrZero(first.SessionID) != by.Session:
-		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "another session has submitted a workflow of this external_id; take another one")
+	case !by.Sees(postgres.OrZero(first.ProposedBy), postgres.OrZero(first.SessionID)):
+		return ID{}, false, intake.ErrTaken
 	case !bytes.Equal(first.ContentDigest, digest):
 		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
 	default:

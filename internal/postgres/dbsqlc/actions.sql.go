@@ -334,19 +334,19 @@ func (q *Queries) ActionsExpire(ctx context.Context, db DBTX, most int64) ([]Act
 }
 
 const actionsKnown = `-- name: ActionsKnown :many
-SELECT f.action_id, f.external_id, f.content_digest
+SELECT f.action_id, f.external_id, f.content_digest, f.proposed_by, f.session_id
 FROM (SELECT unnest($1::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
-    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest, a.proposed_by, coalesce(a.session_id, '')::text AS session_id
     FROM actions a
     WHERE a.tenant_id = $2 AND a.action_id = k.action_id
     LIMIT 1
 ) f
 UNION
-SELECT g.action_id, g.external_id, g.content_digest
+SELECT g.action_id, g.external_id, g.content_digest, g.proposed_by, g.session_id
 FROM (SELECT unnest($3::text[]) AS external_id) k
 CROSS JOIN LATERAL (
-    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest
+    SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.content_digest, a.proposed_by, coalesce(a.session_id, '')::text AS session_id
     FROM actions a
     WHERE a.tenant_id = $2 AND a.external_id = k.external_id
     LIMIT 1
@@ -363,6 +363,8 @@ type ActionsKnownRow struct {
 	ActionID      uuid.UUID
 	ExternalID    string
 	ContentDigest []byte
+	ProposedBy    *uuid.UUID
+	SessionID     string
 }
 
 // What the tenant knows already of a batch: by its own id or by external id.
@@ -377,7 +379,13 @@ func (q *Queries) ActionsKnown(ctx context.Context, db DBTX, arg *ActionsKnownPa
 	items := []ActionsKnownRow{}
 	for rows.Next() {
 		var i ActionsKnownRow
-		if err := rows.Scan(&i.ActionID, &i.ExternalID, &i.ContentDigest); err != nil {
+		if err := rows.Scan(
+			&i.ActionID,
+			&i.ExternalID,
+			&i.ContentDigest,
+			&i.ProposedBy,
+			&i.SessionID,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

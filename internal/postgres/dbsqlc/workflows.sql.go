@@ -214,7 +214,7 @@ func (q *Queries) WorkflowInsert(ctx context.Context, db DBTX, arg *WorkflowInse
 }
 
 const workflowKnown = `-- name: WorkflowKnown :many
-SELECT w.workflow_id, w.content_digest, w.session_id
+SELECT w.workflow_id, w.content_digest, w.session_id, w.proposed_by
 FROM workflows w
 WHERE w.tenant_id = $1 AND w.external_id = $2
 `
@@ -228,6 +228,7 @@ type WorkflowKnownRow struct {
 	WorkflowID    uuid.UUID
 	ContentDigest []byte
 	SessionID     *string
+	ProposedBy    *uuid.UUID
 }
 
 func (q *Queries) WorkflowKnown(ctx context.Context, db DBTX, arg *WorkflowKnownParams) ([]WorkflowKnownRow, error) {
@@ -239,7 +240,12 @@ func (q *Queries) WorkflowKnown(ctx context.Context, db DBTX, arg *WorkflowKnown
 	items := []WorkflowKnownRow{}
 	for rows.Next() {
 		var i WorkflowKnownRow
-		if err := rows.Scan(&i.WorkflowID, &i.ContentDigest, &i.SessionID); err != nil {
+		if err := rows.Scan(
+			&i.WorkflowID,
+			&i.ContentDigest,
+			&i.SessionID,
+			&i.ProposedBy,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -30,6 +32,21 @@ func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
 		return args
 	}
 	return redact.JSON(args)
+}
+
+// Submitter returns a caller as intake knows it.
+func Submitter(by identity.Principal) intake.Submitter {
+	sight := intake.SeesOwn
+	switch {
+	case by.Role == identity.RoleAgent:
+		sight = intake.SeesSession
+	case by.Has(identity.ActionsRead):
+		sight = intake.SeesAll
+	}
+	return intake.Submitter{
+		Tenant: by.Tenant, Token: uuid.UUID(by.Token), Person: by.Person(), Operator: by.Operator, Name: by.Name, Employee: by.Employee,
+		Session: by.Session, Tools: by.Tools, Names: by.MayName(), Sight: sight,
+	}
 }
 
 // SessionFilter returns the session to list for a caller who asked for a

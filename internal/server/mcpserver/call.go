@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -30,9 +30,6 @@ import (
 // errUnexpected is an answer of the SDK's server of another type than it
 // documents.
 var errUnexpected = errors.New("unexpected answer of the MCP server")
-
-// errOtherSession tells an agent that an action exists which it may not see.
-var errOtherSession = fault.New(fault.Conflict, "another session has proposed an action of this name; take another one")
 
 // call proposes a call of a catalog tool, and answers with the outcome.
 func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -48,19 +45,13 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	if err != nil {
 		return nil, err
 	}
-	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
-	if answers[0].Known && errors.Is(err, fault.NotFound) {
-		err = errOtherSession
-	}
-	return res, err
+	return ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
 }
 
 // submitter returns the holder as intake knows them, with the request of a call.
 func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
-	by := intake.Submitter{
-		Tenant: ts.by.Tenant, Token: uuid.UUID(ts.by.Token), Person: ts.by.Person(), Operator: ts.by.Operator, Name: ts.by.Name, Employee: ts.by.Employee, Session: ts.by.Session, Tools: ts.by.Tools,
-		Names: ts.by.MayName(), Awaited: ts.cfg.Wait > 0,
-	}
+	by := access.Submitter(ts.by)
+	by.Awaited = ts.cfg.Wait > 0
 	if from := ts.requestContext(req.Extra); from != nil {
 		by.Origin = request.MCPOrigin(from)
 	}
@@ -78,7 +69,7 @@ func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.Ca
 		if err != nil {
 			return err
 		}
-		tool, ok := findTool(snap, name)
+		tool, ok := findTool(snap, name, ts.by.Tools)
 		if !ok {
 			return protocolError(jsonrpc.CodeInvalidParams, "unknown tool; list the tools to see the ones there are")
 		}

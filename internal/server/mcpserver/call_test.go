@@ -222,6 +222,7 @@ func TestClientMayNameItsCalls(t *testing.T) {
 	second := c.callWith(nameRead, object{"a": 1}, sdk.Meta{mcpserver.MetaIdempotencyKey: "invoice-7"})
 	conflict := c.callWith(nameRead, object{"a": 2}, sdk.Meta{mcpserver.MetaIdempotencyKey: "invoice-7"})
 	stranger := f.connect(f.other, withoutSessions).callWith(nameRead, object{"a": 1}, sdk.Meta{mcpserver.MetaIdempotencyKey: "invoice-7"})
+	other := f.connect(f.other, withoutSessions).callWith(nameRead, object{"a": 2}, sdk.Meta{mcpserver.MetaIdempotencyKey: "invoice-7"})
 	number := c.callWith(nameRead, object{"a": 1}, sdk.Meta{mcpserver.MetaIdempotencyKey: 7})
 
 	if first.note.Action == "" || second.note.Action != first.note.Action || !second.note.Joined || f.src.TotalEffects() != 1 {
@@ -230,6 +231,9 @@ func TestClientMayNameItsCalls(t *testing.T) {
 	conflict.wants(t, "conflict", true)
 	if stranger.wants(t, "conflict", true); strings.Contains(stranger.raw, first.note.Action) {
 		t.Errorf("another session learns of the action: %s", stranger.raw)
+	}
+	if other.raw != stranger.raw {
+		t.Errorf("another session learns whether the arguments are the same: %s and %s", stranger.raw, other.raw)
 	}
 	number.wants(t, "invalid", true)
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
-	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
@@ -180,7 +179,7 @@ func (ts *tokenServer) refresh(snap *settings.Settings, by settings.Viewer) erro
 		switch d := snap.Decide(t, by.Proposal(t)); {
 		case d.Mode != envelope.ModeDeny:
 			tools = append(tools, toolOf(t, d.Mode))
-		case by.Tools != nil && !policy.Covers(by.Tools, t.Key): // not for this token
+		case !t.Within(by.Tools): // not for this token
 		case snap.DeniedAsDanger(t, d):
 			denied.danger++
 		default:

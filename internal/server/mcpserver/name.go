@@ -71,14 +71,14 @@ func resolve(name string, tools func() []*catalog.Tool) (key policy.Key, ok bool
 }
 
 // findTool returns the tool that is offered under a name, if its source is
-// enabled.
-func findTool(snap *settings.Settings, name string) (*catalog.Tool, bool) {
+// enabled and one of the patterns covers it; nil is all tools.
+func findTool(snap *settings.Settings, name string, within []string) (*catalog.Tool, bool) {
 	key, ok := resolve(name, snap.Tools)
 	if !ok {
 		return nil, false
 	}
 	tool, ok := snap.Tool(key)
-	if !ok {
+	if !ok || !tool.Within(within) {
 		return nil, false
 	}
 	src, ok := snap.Source(key.Source)

@@ -48,7 +48,7 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 	}
 	wrong := ""
 	if known := ts.Catalog.Known(ts.by.Tenant); known != nil {
-		if wrong = mismatch(known, r.Header, m); wrong == "" {
+		if wrong = mismatch(known, ts.by.Tools, r.Header, m); wrong == "" {
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 		request.WriteProblem(ts.Log, w, r, err)
 		return false
 	}
-	if wrong = mismatch(snap, r.Header, m); wrong == "" {
+	if wrong = mismatch(snap, ts.by.Tools, r.Header, m); wrong == "" {
 		return true
 	}
 	answer, err := json.Marshal(map[string]any{
@@ -76,8 +76,8 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 
 // mismatch returns which header does not say what its argument is; empty if all
 // do. It repeats no value.
-func mismatch(snap *settings.Settings, header http.Header, m message) string {
-	tool, ok := findTool(snap, m.Params.Name)
+func mismatch(snap *settings.Settings, within []string, header http.Header, m message) string {
+	tool, ok := findTool(snap, m.Params.Name, within)
 	if !ok || !bytes.Contains(tool.InputSchema, []byte("x-mcp-header")) {
 		return ""
 	}

@@ -114,3 +114,36 @@ func TestActionsStoreTheirOriginMCP(t *testing.T) {
 		}
 	})
 }
+
+// TestToolsOfOthersDoNotExist: a call of a tool that the token is not for is answered
+// as that of one that does not exist, whatever its arguments.
+func TestToolsOfOthersDoNotExist(t *testing.T) {
+	t.Parallel()
+	everyVersion(t, func(t *testing.T, version string) {
+		f := newFixture(t, mcpserver.Config{}).tenant("acme")
+		c := f.connect(f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Session: "s-three", Tools: []string{"box:read"}}), version)
+		call := func(name string, args object) string {
+			_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: args})
+			if err == nil {
+				t.Fatalf("a call of %s is accepted", name)
+			}
+			return strings.ReplaceAll(err.Error(), name, "NAME")
+		}
+
+		want := call("box__nothing", object{})
+		got := []string{call(nameWrite, object{}), call(nameWrite, object{"wrong": 1}), call("gone__nothing", object{})}
+
+		if !strings.Contains(want, "unknown tool") || slices.ContainsFunc(got, func(text string) bool { return text != want }) {
+			t.Errorf("tools of others are answered with %q, want %q", got, want)
+		}
+		listed, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range listed.Tools {
+			if tool.Name == nameWrite {
+				t.Errorf("the list has %s", tool.Name)
+			}
+		}
+	})
+}

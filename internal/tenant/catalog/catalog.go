@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -233,10 +234,27 @@ func (c *Catalog) SnapshotRule(key policy.Key) (SnapshotRule, bool) {
 // name module.entity.action, or the bare name. The first of these always means
 // that tool, since no source can take another one's id; of the others exactly
 // one tool must have the name, whichever way. Tools in quarantine stand in
-// nobody's way.
-func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
+// nobody's way. Within are the patterns of the tools that there are for whoever
+// asks; nil is all. All other names have one error, whether there is such a tool.
+func (c *Catalog) Resolve(named envelope.Tool, within []string) (*Tool, error) {
+	found, err := c.resolve(named, func(t *Tool) bool { return c.sources[t.Key.Source].Enabled && t.Within(within) })
+	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok && within != nil && broken.Fields[0].Rule != envelope.RuleRequired {
+		err = errUnknownTool
+	}
+	return found, err
+}
+
+// errUnknownTool is the error for a tool that does not exist for whoever asks.
+var errUnknownTool = check.Invalid("/tool/name", "unknown_tool", "no such tool; list the tools to see the ones there are")
+
+// Within reports whether one of some patterns covers the tool; nil is all tools.
+func (t *Tool) Within(patterns []string) bool {
+	return patterns == nil || policy.Covers(patterns, t.Key)
+}
+
+func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, error) {
 	if source := cmp.Or(named.Source, named.ComposioApp); source != "" {
-		if t, ok := c.tools[policy.Key{Source: source, Action: named.Name}]; ok && c.sources[source].Enabled {
+		if t, ok := c.tools[policy.Key{Source: source, Action: named.Name}]; ok && exists(t) {
 			return t, nil
 		}
 		if src, ok := c.sources[source]; !ok || !src.Enabled {
@@ -245,11 +263,11 @@ func (c *Catalog) Resolve(named envelope.Tool) (*Tool, error) {
 		return nil, check.Invalid("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
 	}
 	if id, action, found := strings.Cut(named.Name, ":"); found {
-		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && c.sources[id].Enabled {
+		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && exists(t) {
 			return t, nil
 		}
 	}
-	found := slices.DeleteFunc(slices.Clone(c.named[named.Name]), func(t *Tool) bool { return !c.sources[t.Key.Source].Enabled })
+	found := slices.DeleteFunc(slices.Clone(c.named[named.Name]), func(t *Tool) bool { return !exists(t) })
 	slices.SortFunc(found, compareKeys)
 	found = slices.Compact(found)
 	if usable := slices.DeleteFunc(slices.Clone(found), func(t *Tool) bool { return t.Quarantined }); len(usable) > 0 {

@@ -75,7 +75,7 @@ func TestResolveByEveryKindOfName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := snap.Resolve(test.tool)
+			found, err := snap.Resolve(test.tool, nil)
 
 			got := ""
 			if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {

@@ -159,7 +159,7 @@ func TestResolve(t *testing.T) {
 		"no such tool of it":    {envelope.Tool{Name: "send", Source: "src"}, "", "/tool/name", "unknown_tool"},
 		"no such tool anywhere": {envelope.Tool{Name: "nothing"}, "", "/tool/name", "unknown_tool"},
 	} {
-		got, err := snap.Resolve(test.tool)
+		got, err := snap.Resolve(test.tool, nil)
 
 		if test.source != "" {
 			if err != nil || got.Key.Source != test.source {

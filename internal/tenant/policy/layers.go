@@ -206,6 +206,15 @@ func Covers(list []string, key Key) bool {
 	})
 }
 
+// CoversSource reports whether one of the patterns covers a tool that a source may
+// have; nil covers all.
+func CoversSource(list []string, source string) bool {
+	return list == nil || slices.ContainsFunc(list, func(text string) bool {
+		pattern, err := ParsePattern(text)
+		return err == nil && (pattern.Source == "*" || pattern.Source == source)
+	})
+}
+
 // maxNamed is the number of patterns that a detail names.
 const maxNamed = 5
 

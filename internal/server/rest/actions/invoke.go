@@ -80,9 +80,6 @@ func Invoke(c *request.Call, in invokeBody) error {
 		return asCallError(err)
 	}
 	view, err := awaitOutcome(c, answers[0], in.Wait != nil)
-	if answers[0].Known && errors.Is(err, fault.NotFound) {
-		return errOtherSession
-	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +105,7 @@ func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, er
 	if keyed == nil {
 		named = envelope.Tool{Source: key.Source, Name: key.Action}
 	}
-	tool, err := snap.Resolve(named)
+	tool, err := snap.Resolve(named, c.By.Tools)
 	if err != nil && keyed == nil {
 		return named, nil, nil
 	}

@@ -3,7 +3,6 @@
 package actions
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -31,9 +29,6 @@ func (e *deniedError) Problem() wire.Problem {
 	p.Action = new(ViewOf(e.view))
 	return p
 }
-
-// errOtherSession tells an agent that an action exists which it may not see.
-var errOtherSession = fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "another session has proposed an action of this external_id; take another one")
 
 // proposal parses the body as one proposal and sets its external id.
 func proposal(c *request.Call) (*envelope.Proposal, error) {
@@ -84,9 +79,6 @@ func Submit(c *request.Call) error {
 		return answers[0].Err
 	}
 	view, err := awaitProposed(c, answers[0].Action, answers[0].Known)
-	if answers[0].Known && errors.Is(err, fault.NotFound) {
-		return errOtherSession
-	}
 	if err != nil {
 		return err
 	}
@@ -181,10 +173,8 @@ func fillKnown(c *request.Call, answered []wire.BatchItem, known []envelope.Acti
 		if it.Result != wire.ResultKnown {
 			continue
 		}
-		if v, ok := found[*it.ActionID]; ok && access.SeesSession(c.By, v.Envelope.SessionID) {
+		if v, ok := found[*it.ActionID]; ok {
 			it.Phase = v.Phase
-		} else {
-			*it = refusedItem(i, errOtherSession)
 		}
 	}
 	return nil

@@ -50,6 +50,9 @@ func Bucket(c *request.Call) error { return buckets.Show(c, c.R.PathValue("name"
 
 // PUT /api/v1/buckets/{name} sets a bucket.
 func PutBucket(c *request.Call, b limits.Bucket) error {
+	if err := c.CheckTools("*"); err != nil {
+		return err
+	}
 	b.Name = c.R.PathValue("name")
 	return buckets.Put(c, b.Name, "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutBucket(ctx, tx, c.By.Tenant, b, c.By.Actor())

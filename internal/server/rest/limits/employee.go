@@ -47,6 +47,9 @@ func Employees(c *request.Call) error { return employees.List(c) }
 // PUT /api/v1/employees/{id} sets an employee.
 func PutEmployee(c *request.Call, body wire.Employee) error {
 	id, key, err := employee(c)
+	if err == nil {
+		err = c.CheckTools("*")
+	}
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ func QuietHours(c *request.Call) error { return allQuietHours.List(c) }
 // PUT /api/v1/quiet-hours/{scope} sets quiet hours.
 func PutQuietHours(c *request.Call, h limits.QuietHours) error {
 	key, err := quietInPath(c, &h)
+	if err == nil {
+		err = c.CheckTools("*")
+	}
 	if err != nil {
 		return err
 	}

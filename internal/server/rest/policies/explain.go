@@ -22,7 +22,7 @@ func Explain(c *request.Call, body wire.Question) error {
 		if err != nil {
 			return answer, err
 		}
-		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool})
+		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool}, c.By.Tools)
 		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
 			for i := range invalid.Fields {
 				invalid.Fields[i].Pointer = "/tool" // a text here, and not an object with a name as in a proposal

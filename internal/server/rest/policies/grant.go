@@ -92,7 +92,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 		return settings.Grant{}, request.Invalid("/tool", envelope.RuleFormat, "must name one tool, as sourceId:actionId")
 	}
 	tool, ok := snap.Tool(key)
-	if !ok {
+	if !ok || !tool.Within(by.Tools) {
 		return settings.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
 	}
 	if len(in.Digest) > 0 && !tool.Lists(in.Digest) {

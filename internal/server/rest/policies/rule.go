@@ -43,6 +43,9 @@ func PutRule(c *request.Call) error {
 	c.Detail = map[string]any{
 		"automation_id": r.Automation, "tool": r.Pattern, "expression": r.Expression, "mode": r.Mode, "reason": r.Reason, "enabled": r.Enabled,
 	}
+	if err := c.CheckTools(r.Pattern); err != nil {
+		return err
+	}
 	return rules.Put(c, r.ID, "policy rule "+r.ID+" set", func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 		if err != nil {

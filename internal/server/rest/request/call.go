@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -216,11 +217,9 @@ func (c *Call) QueryRange() (since, until time.Time, err error) {
 
 // Submitter returns the caller as intake knows it.
 func (c *Call) Submitter() intake.Submitter {
-	return intake.Submitter{
-		Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools,
-		Names:  c.By.MayName(),
-		Origin: Origin(c.R.Context(), execution.ViaAPI),
-	}
+	by := access.Submitter(c.By)
+	by.Origin = Origin(c.R.Context(), execution.ViaAPI)
+	return by
 }
 
 // InTx runs fn in a transaction of the caller's tenant.

@@ -6,7 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
 // Change runs a change that records its own event, and answers 204.
@@ -39,6 +41,11 @@ func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx
 // know what loosens what. The error is then fault.Denied. Both times all of it is
 // read: a handler that said which parts it changes would have to be believed.
 func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
+	if pattern := c.R.PathValue("tool"); pattern != "" {
+		if err := c.CheckTools(pattern); err != nil {
+			return err
+		}
+	}
 	return c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := c.LockConfiguration(ctx, tx); err != nil {
 			return err
@@ -59,6 +66,20 @@ func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) 
 		}
 		return access.AdmitChanges(c.By, access.Compare(before, after))
 	})
+}
+
+// CheckTools returns nil if the caller's token is for all tools of a pattern, also
+// where what is sent changes nothing. The error is fault.Denied, or fault.Invalid
+// for a pattern that cannot be read.
+func (c *Call) CheckTools(pattern string) error {
+	if c.By.Tools == nil {
+		return nil
+	}
+	key, err := policy.ParsePattern(pattern)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "not a pattern of tools, such as source:tool, source:*, *:tool or *")
+	}
+	return access.AdmitChanges(c.By, []access.Change{{What: "the setting for " + pattern, Tools: key}})
 }
 
 // RecordChange records the event of a change of configuration.

@@ -45,13 +45,19 @@ func WithBodyAndAction[T any](handle func(*Call, T, envelope.ActionID) error) Ha
 	})
 }
 
+// ErrNoTool is the error for a tool that does not exist, or not for the caller.
+var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
+
 // WithTool returns a Handler that reads the tool in the path, as source:name,
-// for handle.
+// for handle. Tools that the caller's token is not for do not exist.
 func WithTool(handle func(*Call, policy.Key) error) Handler {
 	return func(c *Call) error {
 		key, err := policy.ParseKey(c.R.PathValue("tool"))
 		if err != nil {
 			return fault.New(fault.NotFound, "the path must name the tool as source:name, with a slash in the name written as %%2F")
+		}
+		if c.By.Tools != nil && !policy.Covers(c.By.Tools, key) {
+			return ErrNoTool
 		}
 		return handle(c, key)
 	}

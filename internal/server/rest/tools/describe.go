@@ -49,7 +49,7 @@ func checkReversal(ctx context.Context, tx pgx.Tx, c *request.Call, of policy.Ke
 	if err != nil {
 		return err
 	}
-	if _, ok := snap.Tool(r.Tool); !ok {
+	if back, ok := snap.Tool(r.Tool); !ok || !back.Within(c.By.Tools) {
 		return request.Invalid("/reversal/tool", envelope.RuleEnum, "must be a tool that there is, as source:name; list the tools to see them")
 	}
 	return nil

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,6 +18,7 @@ var reconcileRules = request.Collection[wire.ReconcileRule]{
 	Name: "reconcile-rules", Noun: "reconcile rule",
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.ReconcileRule, error) {
 		all, err := reconcile.List(ctx, tx, c.By.Tenant, c.Tool())
+		all = slices.DeleteFunc(all, func(r reconcile.ToolRule) bool { return c.By.Tools != nil && !policy.Covers(c.By.Tools, r.Key) })
 		return request.Map(all, func(r reconcile.ToolRule) wire.ReconcileRule {
 			return wire.ReconcileRule{
 				Tool: r.Key.String(), Read: r.Key.Source + ":" + r.Rule.Tool, Args: r.Rule.Args, Happened: r.Rule.Happened, Resend: r.Rule.Resend,

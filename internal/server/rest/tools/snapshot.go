@@ -19,6 +19,9 @@ var snapshotRules = request.Collection[wire.SnapshotRule]{
 		all, err := catalog.SnapshotRules(ctx, tx, c.By.Tenant, c.Tool())
 		shown := make([]wire.SnapshotRule, 0, len(all))
 		for key, r := range all {
+			if c.By.Tools != nil && !policy.Covers(c.By.Tools, key) {
+				continue
+			}
 			shown = append(shown, wire.SnapshotRule{Tool: key.String(), Read: key.Source + ":" + r.Tool, Args: r.Args, Required: r.Required})
 		}
 		return shown, err
@@ -43,7 +46,7 @@ func PutSnapshotRule(c *request.Call, body wire.SnapshotRule, key policy.Key) er
 			return err
 		}
 		if _, ok := snap.Tool(key); !ok {
-			return errNoTool
+			return request.ErrNoTool
 		}
 		rule := catalog.SnapshotRule{Tool: read, Args: body.Args, Required: body.Required}
 		if err := snapshot.CheckRule(snap, key, rule); err != nil {

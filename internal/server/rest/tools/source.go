@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,9 +69,10 @@ func readSources(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView,
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(src catalog.Source) bool { return !policy.CoversSource(c.By.Tools, src.ID) })
 	shown := request.Map(all, sourceFrom)
 	for i := range shown {
-		shown[i].offer(snap)
+		shown[i].offer(snap, c.By.Tools)
 	}
 	return shown, nil
 }
@@ -78,12 +80,15 @@ func readSources(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView,
 // maxDenied bounds the tools that an answer names as denied.
 const maxDenied = 100
 
-// offer sets what the source offers, and which of its tools are denied as
-// dangerous.
-func (src *sourceView) offer(snap *settings.Settings) {
+// offer sets the tools of the source that some patterns cover, and which of them
+// are denied as dangerous; nil is all tools.
+func (src *sourceView) offer(snap *settings.Settings, within []string) {
+	src.LeftOutTools = slices.DeleteFunc(slices.Clone(src.LeftOutTools), func(t wire.LeftOutTool) bool {
+		return within != nil && !policy.Covers(within, policy.Key{Source: src.ID, Action: t.Name})
+	})
 	var denied wire.DeniedTools
 	for _, t := range snap.Tools() {
-		if t.Key.Source != src.ID || !snap.Offers(t) {
+		if t.Key.Source != src.ID || !snap.Offers(t) || !t.Within(within) {
 			continue
 		}
 		src.Tools++

@@ -14,7 +14,6 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -58,7 +57,7 @@ func (l *listing) tools() []*catalog.Tool {
 	}
 	return slices.DeleteFunc(l.snap.Tools(), func(t *catalog.Tool) bool {
 		src, ok := l.snap.Source(t.Key.Source)
-		return ok && src.ListError != ""
+		return ok && src.ListError != "" || !t.Within(l.by.Tools)
 	})
 }
 
@@ -73,7 +72,7 @@ func (l *listing) sources() []wire.ToolSource {
 	}
 	found := []wire.ToolSource{}
 	for _, src := range l.snap.Sources() {
-		if l.agent && !(src.Enabled && serves[src.ID]) {
+		if l.agent && !(src.Enabled && serves[src.ID]) || !policy.CoversSource(l.by.Tools, src.ID) {
 			continue
 		}
 		one := wire.ToolSource{ID: src.ID, Enabled: src.Enabled}
@@ -151,15 +150,15 @@ type rankedTool struct {
 }
 
 // GET /api/v1/tools/{tool} shows a tool by any of its names. A tool that an
-// agent may not use does not exist for it.
+// agent may not use, or that a token is not for, does not exist for it.
 func Get(c *request.Call) error {
 	l, err := newListing(c)
 	if err != nil {
 		return err
 	}
-	t, err := l.snap.Resolve(envelope.Tool{Name: c.R.PathValue("tool")})
+	t, err := l.snap.Resolve(envelope.Tool{Name: c.R.PathValue("tool")}, l.by.Tools)
 	if err == nil && l.agent && !l.snap.MayUse(t, l.by) {
-		err = errNoTool
+		err = request.ErrNoTool
 	}
 	if err != nil {
 		return resolveError(err)
@@ -215,19 +214,16 @@ func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (
 	}
 	t, ok := l.snap.Tool(key)
 	if !ok {
-		return wire.Tool{}, errNoTool
+		return wire.Tool{}, request.ErrNoTool
 	}
 	return l.show(t)
 }
-
-// errNoTool says that a tool does not exist, or not for the caller.
-var errNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
 
 // resolveError returns the error for a name in a path that stands for no tool,
 // or for several.
 func resolveError(err error) error {
 	if found, ok := fieldOf(err); ok && found.Rule != envelope.RuleRequired {
-		return errNoTool
+		return request.ErrNoTool
 	} else if ok {
 		return request.Invalid("/path/tool", "ambiguous", found.Message)
 	}
