@@ -24,7 +24,7 @@ func (id uniqueness) hasKey() bool { return id.chosen || id.external != "" }
 func (id uniqueness) compare(first uniqueness) Answer {
 	switch {
 	case first.unseen:
-		return Answer{Err: ErrTaken}
+		return Answer{Err: ErrTaken()}
 	case id.external != first.external:
 		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "the action_id is taken by another envelope")}
 	case id.digest != first.digest:

@@ -114,9 +114,11 @@ func (by *Submitter) Sees(token uuid.UUID, session string) bool {
 		by.Sight == SeesSession && by.Session != "" && session == by.Session
 }
 
-// ErrTaken is the error for a name of something that the submitter does not see. It
+// ErrTaken returns the error for a name of something that the submitter does not see. It
 // is the same whatever that is.
-var ErrTaken = fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
+func ErrTaken() error {
+	return fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
+}
 
 // Answer is the result of one proposal.
 type Answer struct {

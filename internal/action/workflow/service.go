@@ -78,7 +78,7 @@ func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r 
 	switch {
 	case first == nil:
 	case !by.Sees(postgres.OrZero(first.ProposedBy), postgres.OrZero(first.SessionID)):
-		return ID{}, false, intake.ErrTaken
+		return ID{}, false, intake.ErrTaken()
 	case !bytes.Equal(first.ContentDigest, digest):
 		return ID{}, false, fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "a workflow of this external_id exists with other content: %s", first.WorkflowID)
 	default:
