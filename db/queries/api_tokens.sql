@@ -10,9 +10,9 @@ WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id;
 
 -- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, maker)
+    sessions, maker, shown_to)
 VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at, @operator_id, @scopes, @tools, @issued_by,
-    @automations, @employees, @sessions, @maker);
+    @automations, @employees, @sessions, @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL));
 
 -- name: ApiTokenRevoke :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
@@ -21,7 +21,8 @@ UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_
 -- Replaces only the secret that the caller read: of two concurrent rotations,
 -- the second finds another secret and changes nothing.
 UPDATE api_tokens t
-SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at
+SET token_hash = @token_hash, previous_hash = @previous_hash, previous_until = @previous_until, rotated_at = now(), expires_at = @expires_at,
+    shown_to = array_remove(array_append(array_remove(t.shown_to, sqlc.narg(shown_to)::uuid), sqlc.narg(shown_to)::uuid), NULL)
 WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @was AND t.revoked_at IS NULL;
 
 -- name: ApiTokens :many
@@ -40,9 +41,9 @@ LIMIT @most;
 -- scopes, and operators who can log in.
 SELECT (
     SELECT count(1) FROM api_tokens t
-    LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id
+    LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = coalesce(t.operator_id, t.maker)
     WHERE t.tenant_id = @tenant_id AND t.role = 'owner' AND t.scopes IS NULL AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
-        AND (t.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner')
+        AND (o.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner')
 ) + (
     SELECT count(1) FROM operators o
     WHERE o.tenant_id = @tenant_id AND o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner'

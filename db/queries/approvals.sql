@@ -63,12 +63,18 @@ SELECT
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
     (p.edited_by IS NOT NULL)::boolean AS edited, coalesce(p.editors, '{}')::uuid[] AS editors,
-    ARRAY(
-        SELECT v.person FROM votes v
-        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
-    )::uuid[] AS voters
+    coalesce(v.voters, '{}')::uuid[] AS voters, coalesce(v.void, '{}')::uuid[] AS void,
+    coalesce((SELECT t.shown_to FROM api_tokens t WHERE t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by), '{}')::uuid[] AS shown_to
 FROM actions a
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(c.person) FILTER (WHERE c.counts) AS voters, array_agg(c.person) FILTER (WHERE NOT c.counts) AS void
+    FROM (
+        SELECT g.person, vote_counts(g.tenant_id, g.person, g.token, a.proposed_by, a.source_id, a.tool_name) AS counts
+        FROM votes g
+        WHERE g.tenant_id = a.tenant_id AND g.action_id = a.action_id AND g.round = p.round AND g.decision = 'grant'
+    ) c
+) v ON true
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: ApprovalsEscalating :many
@@ -113,6 +119,16 @@ INSERT INTO approvals (tenant_id, action_id, round, needed, given, approval_dige
 SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unnest(@needed::integer[]), unnest(@given::integer[]), unnest(@approval_digests::bytea[])
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, approval_digest = excluded.approval_digest;
+
+-- name: VoteCountMany :many
+-- The votes for granted actions of any tenant that count now.
+SELECT a.tenant_id, a.action_id, count(1)::integer AS votes
+FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) k
+JOIN actions a ON a.tenant_id = k.tenant_id AND a.action_id = k.action_id
+JOIN approvals p ON p.tenant_id = k.tenant_id AND p.action_id = k.action_id
+JOIN votes v ON v.tenant_id = k.tenant_id AND v.action_id = k.action_id AND v.round = p.round AND v.decision = 'grant'
+WHERE vote_counts(v.tenant_id, v.person, v.token, a.proposed_by, a.source_id, a.tool_name)
+GROUP BY a.tenant_id, a.action_id;
 
 -- name: VoteInsertMany :exec
 INSERT INTO votes (tenant_id, action_id, round, person, token, actor, decision, note, approval_digest)

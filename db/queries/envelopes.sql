@@ -23,7 +23,15 @@ SELECT
     v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
     v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
     coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
-    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed, coalesce(v.approvals_given, 0)::integer AS approvals_given,
+    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed,
+    CASE
+        WHEN v.approval_state = 'required' AND v.approvals_given > 0 THEN (
+            SELECT count(1) FROM votes g
+            WHERE g.tenant_id = v.tenant_id AND g.action_id = v.action_id AND g.round = v.approval_round AND g.decision = 'grant'
+                AND vote_counts(g.tenant_id, g.person, g.token, v.proposed_by, v.source_id, v.tool_name)
+        )
+        ELSE coalesce(v.approvals_given, 0)
+    END::integer AS approvals_given,
     coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
     coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
 FROM envelopes v

@@ -22,12 +22,14 @@ WHERE (g.tenant_id, g.grant_id) IN (
 );
 
 -- name: GrantList :many
--- Grants that are neither revoked nor expired; with ended all grants.
+-- Grants that hold: neither revoked nor expired, by whoever may still decide; with
+-- ended all grants.
 SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.loose, g.reason, g.from_action,
     g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = @tenant_id
-    AND (@ended::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
+    AND (@ended::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()
+        AND grant_holds(g.tenant_id, g.person)))
     AND g.grant_id < @before
 ORDER BY g.grant_id DESC
 LIMIT @most;

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
@@ -36,10 +37,18 @@ func (y *fixture) relist(tools []source.Tool) {
 	})
 }
 
+// decider returns another person each time.
+func (y *fixture) decider(name string) approval.Decider {
+	y.t.Helper()
+	by := approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: name}
+	tenanttest.Person(y.t, y.db, y.tenant, by.Token, name)
+	return by
+}
+
 func (y *fixture) approve(id envelope.ActionID, a approval.Approval) {
 	y.t.Helper()
 	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
-	if _, err := approvals.Approve(y.t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, a); err != nil {
+	if _, err := approvals.Approve(y.t.Context(), y.decider("ada"), id, a); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -88,6 +97,62 @@ func TestAnApprovedCallGoesNowhereElse(t *testing.T) {
 
 	if calls := elsewhere.Calls(); len(calls) != 0 || y.effects(id) != 1 {
 		t.Errorf("%d calls went to the other address, and %d to the approved one; want 0 and 1", len(calls), y.effects(id))
+	}
+}
+
+// TestAVoteCountsUntilTheCall takes from people who approved an action what they
+// need to decide, before a worker claims it.
+func TestAVoteCountsUntilTheCall(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		withdraw string // a statement about the operator $1
+		mode     envelope.Mode
+		returns  bool
+	}{
+		"nothing":        {"SELECT $1::uuid", envelope.ModeRequireApproval, false},
+		"disabled":       {"UPDATE operators SET disabled_at = now() WHERE operator_id = $1", envelope.ModeRequireApproval, true},
+		"role removed":   {"UPDATE operators SET role_set = NULL WHERE operator_id = $1", envelope.ModeRequireApproval, true},
+		"now a viewer":   {"UPDATE operators SET role_set = 'viewer' WHERE operator_id = $1", envelope.ModeRequireApproval, true},
+		"now an admin":   {"UPDATE operators SET role_set = 'admin' WHERE operator_id = $1", envelope.ModeRequireApproval, false},
+		"allowed by now": {"UPDATE operators SET disabled_at = now() WHERE operator_id = $1", envelope.ModeAllow, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newFixture(t)
+			y.mode(envelope.ModeRequireApproval)
+			y.configure(func(ctx context.Context, tx pgx.Tx) error {
+				return settings.PutReview(ctx, tx, y.tenant, settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2}, "ada")
+			})
+			id := y.propose(proposal(to("ana@example.org")))[0]
+			approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
+			gone, stays := y.decider("bo"), y.decider("cyd")
+			for _, by := range []approval.Decider{gone, stays} {
+				if _, err := approvals.Approve(t.Context(), by, id, approval.Approval{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			y.exec(tt.withdraw, gone.Token.String())
+			if tt.mode != envelope.ModeRequireApproval {
+				y.mode(tt.mode)
+			}
+
+			stop := y.run(worker.NewPipeline(y.db, settings.NewCache(), y.live(y.src), config("w1")))
+			y.empty()
+			stop()
+
+			if sent := y.effects(id) == 1; sent == tt.returns {
+				t.Errorf("it is sent: %t, want %t", sent, !tt.returns)
+			}
+			if !tt.returns {
+				return
+			}
+			for i, by := range []approval.Decider{stays, y.decider("dan")} {
+				done, err := approvals.Approve(t.Context(), by, id, approval.Approval{})
+				if err != nil || (done.Approval == envelope.ApprovalGranted) != (i == 1) {
+					t.Errorf("vote %d after it returned = %+v, %v, want two to be needed again", i+1, done, err)
+				}
+			}
+		})
 	}
 }
 

@@ -27,6 +27,8 @@ type claimedBatch struct {
 	settings map[envelope.TenantID]*settings.Settings
 	// actions are what policy and the checks know of the items.
 	actions []*decision.Action
+	// votes are how many votes for the granted ones count.
+	votes map[envelope.ActionID]int
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
 	// that finds out whether the source is back.
@@ -55,6 +57,9 @@ func (p *Pipeline) claim(ctx context.Context, requests []outbox.ClaimRequest) (c
 		if err := decision.FindRecipients(ctx, tx, c.actions); err != nil {
 			return err
 		}
+		if c.votes, err = approval.CountVotes(ctx, tx, c.granted()); err != nil {
+			return err
+		}
 		return p.readBreakers(ctx, tx, &c, broken)
 	})
 	if err != nil {
@@ -63,6 +68,16 @@ func (p *Pipeline) claim(ctx context.Context, requests []outbox.ClaimRequest) (c
 	c.at = time.Now()
 	p.inFlight.add(c.items, c.at)
 	return c, nil
+}
+
+// granted returns the leases of the actions that people approved.
+func (c *claimedBatch) granted() (leases []outbox.Lease) {
+	for i := range c.items {
+		if c.items[i].Approval == envelope.ApprovalGranted {
+			leases = append(leases, c.items[i].Lease)
+		}
+	}
+	return leases
 }
 
 // readSettings reads the settings of the tenants of the batch. It returns the
@@ -159,7 +174,7 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	if it.LeasesLost > outbox.MaxLeasesLost {
 		return settled(outbox.TooManyLeasesLost(*it))
 	}
-	if r := recheckPolicy(it, c.actions[i]); r.settle != nil || r.needsApproval != nil {
+	if r := recheckPolicy(it, c.actions[i], c.votes[it.Action]); r.settle != nil || r.needsApproval != nil {
 		return r
 	}
 	facts, probe := c.facts(i)
@@ -185,7 +200,7 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 // recheckPolicy asks policy again where its answer may have changed: an action
 // that a person approved is compared with its approval digest each time, any
 // other only if the tenant's settings changed.
-func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
+func recheckPolicy(it *outbox.Item, a *decision.Action, votes int) recheckResult {
 	hasDigest := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
 	if !hasDigest && it.ConfigVersion == a.Settings.Version {
 		return recheckResult{}
@@ -194,7 +209,7 @@ func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
 		return settled(outbox.Skip(*it, "tool_gone", "its source no longer has the tool"))
 	}
 	if hasDigest {
-		return recheckApproval(it, a)
+		return recheckApproval(it, a, votes)
 	}
 	return recheckDecision(it, a)
 }
@@ -203,13 +218,15 @@ func recheckPolicy(it *outbox.Item, a *decision.Action) recheckResult {
 const (
 	noteChanged     = "policy or the tool changed after it was approved"
 	noteQuorum      = "more people must agree than did: the review rules changed after it was approved"
+	noteVoters      = "not enough of those who approved it may still decide"
 	noteCredentials = "the credentials of its source changed after it was approved"
 	noteUnread      = "what was approved cannot be read by this version"
 	notePolicy      = "policy changed after it was approved: "
 )
 
-// recheckApproval compares an action with what was approved.
-func recheckApproval(it *outbox.Item, a *decision.Action) recheckResult {
+// recheckApproval compares an action with what was approved, and with how many
+// votes count.
+func recheckApproval(it *outbox.Item, a *decision.Action, votes int) recheckResult {
 	now, d, err := approval.ComputeDigest(a)
 	then, readable := approval.ParseDigest(it.ApprovalDigest)
 	switch {
@@ -225,6 +242,8 @@ func recheckApproval(it *outbox.Item, a *decision.Action) recheckResult {
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteCredentials}}
 	case now.Needed > then.Needed:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteQuorum}}
+	case d.Mode == envelope.ModeRequireApproval && votes < then.Needed:
+		return recheckResult{needsApproval: &needsApproval{a.Tool, d, noteVoters}}
 	case d.Mode == envelope.ModeRequireApproval && now.Decision != then.Decision:
 		return recheckResult{needsApproval: &needsApproval{a.Tool, d, notePolicy + policy.Because(d.Mode, d.Source, d.Trace)}}
 	}

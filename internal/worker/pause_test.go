@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -455,7 +454,7 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	if err := lock.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := approvals.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
+	if _, err := approvals.Approve(t.Context(), y.decider("ada"), id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.sweep()

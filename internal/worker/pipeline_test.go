@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -223,7 +222,7 @@ func TestAnActionThatReturnedToApprovalRunsOnceWhenGranted(t *testing.T) {
 	y.empty()
 
 	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
-	if _, err := approvals.Approve(t.Context(), approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}, id, approval.Approval{}); err != nil {
+	if _, err := approvals.Approve(t.Context(), y.decider("ada"), id, approval.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	y.empty()

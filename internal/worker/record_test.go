@@ -48,7 +48,7 @@ func (y *fixture) busy() (decided, sent envelope.ActionID) {
 		waiting = append(waiting, answers[0].Action)
 	}
 	approvals := approval.New(y.db, settings.NewCache(), approval.Config{})
-	by := approval.Decider{Tenant: y.tenant, Token: uuid.New(), Name: "ada"}
+	by := y.decider("ada")
 	edit := approval.Approval{Args: json.RawMessage(`{"n":2.0,"more":[]}`), Note: "better"}
 	if _, err := approvals.Approve(y.t.Context(), by, waiting[0], edit); err != nil {
 		y.t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -255,7 +254,7 @@ func TestADecisionAndTheSweepHaveOneWinner(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for _, id := range ids {
-			err := o.grant(approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: "ada"}, id, "")
+			err := o.grant(o.decider("ada"), id, "")
 			if err != nil && !errors.Is(err, fault.Gone) {
 				t.Errorf("Grant = %v, want nil or fault.Gone", err)
 			}

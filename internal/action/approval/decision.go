@@ -52,7 +52,9 @@ type round struct {
 	number, needed, given int
 	// digest is what the votes are for; nil while there are none.
 	digest []byte
-	voters []uuid.UUID
+	// voters are the people whose votes count, and void those who voted in the
+	// round and may not decide any more, at least not with what they voted with.
+	voters, void []uuid.UUID
 }
 
 func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...envelope.ActionID) (*decisionTx, error) {
@@ -270,9 +272,10 @@ func (m *item) vote(by Decider) (round, error) {
 	}
 	after := m.round
 	after.digest, after.needed = bound.Bytes(), bound.Needed
-	if m.digest != nil && !slices.Equal(m.digest, after.digest) {
-		// What the others agreed to was under another policy.
-		after.number, after.given, after.voters = m.number+1, 0, nil
+	if m.digest != nil && !slices.Equal(m.digest, after.digest) || slices.Contains(m.void, by.person()) {
+		// What the others agreed to was under another policy; or the person votes
+		// again, which takes another round.
+		after.number, after.given, after.voters, after.void = m.number+1, 0, nil, nil
 	}
 	if err := m.checkEditor(by.person()); err != nil {
 		return round{}, err

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // fixture is a tenant whose every proposal waits for a person.
@@ -100,13 +101,17 @@ func (o fixture) mode(m envelope.Mode) {
 func (o fixture) agent() uuid.UUID { return uuid.UUID(o.tenant) }
 
 func (o fixture) decider(name string) approval.Decider {
-	return approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name, PolicyWrite: true}
+	o.t.Helper()
+	by := approval.Decider{Tenant: o.tenant, Token: uuid.New(), Name: name, PolicyWrite: true}
+	tenanttest.Person(o.t, o.db, o.tenant, by.Token, name)
+	return by
 }
 
 // person is a decider whom every token of the name belongs to.
 func (o fixture) person(name string) approval.Decider {
 	by := o.decider(name)
 	by.Person = uuid.NewSHA1(uuid.UUID(o.tenant), []byte(name))
+	tenanttest.Person(o.t, o.db, o.tenant, by.Person, name)
 	return by
 }
 

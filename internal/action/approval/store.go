@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/decision"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
@@ -40,7 +41,7 @@ func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, ids []uuid.UUID) (
 	items := make(map[envelope.ActionID]*item, len(rows))
 	for i := range rows {
 		m := itemFromRow(&rows[i])
-		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].Person)
+		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].Person) || slices.Contains(rows[i].ShownTo, by.person())
 		items[m.action] = m
 	}
 	return items, nil
@@ -64,12 +65,30 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 		Action: decision.Action{Proposal: settings.Proposal{
 			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,
 		}},
-		decided: r.DecisionID, round: round{number: int(r.Round), needed: int(r.Needed), given: int(r.Given), voters: r.Voters}, edited: r.Edited, editors: r.Editors,
+		decided: r.DecisionID, round: round{number: int(r.Round), needed: int(r.Needed), given: len(r.Voters), voters: r.Voters, void: r.Void}, edited: r.Edited, editors: r.Editors,
 	}
 	if len(r.ApprovalDigest) > 0 {
 		m.digest = r.ApprovalDigest
 	}
 	return m
+}
+
+// CountVotes returns how many votes for granted actions count now; an action
+// without any is left out.
+func CountVotes(ctx context.Context, tx pgx.Tx, granted []outbox.Lease) (map[envelope.ActionID]int, error) {
+	if len(granted) == 0 {
+		return nil, nil
+	}
+	p := &dbsqlc.VoteCountManyParams{}
+	for _, l := range granted {
+		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(l.Tenant)), append(p.ActionIds, uuid.UUID(l.Action))
+	}
+	rows, err := dbsqlc.New().VoteCountMany(ctx, tx, p)
+	votes := make(map[envelope.ActionID]int, len(rows))
+	for _, r := range rows {
+		votes[envelope.ActionID(r.ActionID)] = int(r.Votes)
+	}
+	return votes, err
 }
 
 // insertVotes keeps what somebody said, and how far the envelopes have got by

@@ -28,6 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 // waitLimit is how long a test waits for what must happen.
@@ -196,7 +197,9 @@ func (h *fixture) propose(tool, args string, n int) []envelope.ActionID {
 }
 
 func (h *fixture) decider() approval.Decider {
-	return approval.Decider{Tenant: h.tenant, Token: uuid.New(), Name: "ada"}
+	by := approval.Decider{Tenant: h.tenant, Token: uuid.New(), Name: "ada"}
+	tenanttest.Person(h.t, h.db, h.tenant, by.Token, by.Name)
+	return by
 }
 
 func (h *fixture) approve(id envelope.ActionID, etag string) {

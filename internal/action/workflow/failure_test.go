@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
 func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
@@ -85,7 +86,9 @@ func TestWhatAReferenceStandsForIsHeldToTheSchema(t *testing.T) {
 
 // service takes decisions as another person than who submitted.
 func (o *fixture) approvals() (*approval.Service, approval.Decider) {
-	return approval.New(o.db, o.cache, approval.Config{}), approval.Decider{Tenant: o.tenant, Token: uuid.Must(uuid.NewV7()), Name: "ada"}
+	by := approval.Decider{Tenant: o.tenant, Token: uuid.Must(uuid.NewV7()), Name: "ada"}
+	tenanttest.Person(o.t, o.db, o.tenant, by.Token, by.Name)
+	return approval.New(o.db, o.cache, approval.Config{}), by
 }
 
 func TestAStepWaitsForAPersonHoweverLong(t *testing.T) {

@@ -49,6 +49,10 @@ func begin(ctx context.Context, db *pgxpool.Pool, mode envelope.Mode, needed int
 	l := &life{ctx: ctx, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), service: approval.New(db, cache, approval.Config{})}
 	err := l.in(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", l.tenant.String(), "t-"+l.tenant.String())
+		for _, name := range []string{"ana", "bo"} {
+			_, failed := tx.Exec(ctx, "INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, $3, 'operator')", l.tenant.String(), l.person(name).Token.String(), name)
+			err = errors.Join(err, failed)
+		}
 		return err
 	})
 	if err != nil {

@@ -107,9 +107,9 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 
 const apiTokenInsert = `-- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, maker)
+    sessions, maker, shown_to)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15, $16)
+    $13, $14, $15, $16, array_remove(ARRAY[$17::uuid], NULL))
 `
 
 type ApiTokenInsertParams struct {
@@ -129,6 +129,7 @@ type ApiTokenInsertParams struct {
 	Employees   []string
 	Sessions    []string
 	Maker       *uuid.UUID
+	ShownTo     *uuid.UUID
 }
 
 func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInsertParams) error {
@@ -149,6 +150,7 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 		arg.Employees,
 		arg.Sessions,
 		arg.Maker,
+		arg.ShownTo,
 	)
 	return err
 }
@@ -172,8 +174,9 @@ func (q *Queries) ApiTokenRevoke(ctx context.Context, db DBTX, arg *ApiTokenRevo
 
 const apiTokenRotate = `-- name: ApiTokenRotate :execrows
 UPDATE api_tokens t
-SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = $4
-WHERE t.tenant_id = $5 AND t.token_id = $6 AND t.token_hash = $7 AND t.revoked_at IS NULL
+SET token_hash = $1, previous_hash = $2, previous_until = $3, rotated_at = now(), expires_at = $4,
+    shown_to = array_remove(array_append(array_remove(t.shown_to, $5::uuid), $5::uuid), NULL)
+WHERE t.tenant_id = $6 AND t.token_id = $7 AND t.token_hash = $8 AND t.revoked_at IS NULL
 `
 
 type ApiTokenRotateParams struct {
@@ -181,6 +184,7 @@ type ApiTokenRotateParams struct {
 	PreviousHash  []byte
 	PreviousUntil *time.Time
 	ExpiresAt     *time.Time
+	ShownTo       *uuid.UUID
 	TenantID      uuid.UUID
 	TokenID       uuid.UUID
 	Was           []byte
@@ -194,6 +198,7 @@ func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRota
 		arg.PreviousHash,
 		arg.PreviousUntil,
 		arg.ExpiresAt,
+		arg.ShownTo,
 		arg.TenantID,
 		arg.TokenID,
 		arg.Was,
@@ -295,9 +300,9 @@ func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) 
 const ownersCount = `-- name: OwnersCount :one
 SELECT (
     SELECT count(1) FROM api_tokens t
-    LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = t.operator_id
+    LEFT JOIN operators o ON o.tenant_id = t.tenant_id AND o.operator_id = coalesce(t.operator_id, t.maker)
     WHERE t.tenant_id = $1 AND t.role = 'owner' AND t.scopes IS NULL AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())
-        AND (t.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner')
+        AND (o.operator_id IS NULL OR o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner')
 ) + (
     SELECT count(1) FROM operators o
     WHERE o.tenant_id = $1 AND o.disabled_at IS NULL AND coalesce(o.role_set, o.role) = 'owner'

@@ -204,12 +204,18 @@ SELECT
     coalesce(p.round, 1)::integer AS round, coalesce(p.needed, 1)::integer AS needed, coalesce(p.given, 0)::integer AS given,
     coalesce(p.approval_digest, '')::bytea AS approval_digest, coalesce(p.asked, false)::boolean AS asked,
     (p.edited_by IS NOT NULL)::boolean AS edited, coalesce(p.editors, '{}')::uuid[] AS editors,
-    ARRAY(
-        SELECT v.person FROM votes v
-        WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
-    )::uuid[] AS voters
+    coalesce(v.voters, '{}')::uuid[] AS voters, coalesce(v.void, '{}')::uuid[] AS void,
+    coalesce((SELECT t.shown_to FROM api_tokens t WHERE t.tenant_id = a.tenant_id AND t.token_id = a.proposed_by), '{}')::uuid[] AS shown_to
 FROM actions a
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id
+LEFT JOIN LATERAL (
+    SELECT array_agg(c.person) FILTER (WHERE c.counts) AS voters, array_agg(c.person) FILTER (WHERE NOT c.counts) AS void
+    FROM (
+        SELECT g.person, vote_counts(g.tenant_id, g.person, g.token, a.proposed_by, a.source_id, a.tool_name) AS counts
+        FROM votes g
+        WHERE g.tenant_id = a.tenant_id AND g.action_id = a.action_id AND g.round = p.round AND g.decision = 'grant'
+    ) c
+) v ON true
 WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
@@ -242,6 +248,8 @@ type ApprovalReadRow struct {
 	Edited         bool
 	Editors        []uuid.UUID
 	Voters         []uuid.UUID
+	Void           []uuid.UUID
+	ShownTo        []uuid.UUID
 }
 
 // Everything that a decision needs to know. A statement of its own, so that it
@@ -279,6 +287,8 @@ func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadPa
 			&i.Edited,
 			&i.Editors,
 			&i.Voters,
+			&i.Void,
+			&i.ShownTo,
 		); err != nil {
 			return nil, err
 		}
@@ -503,6 +513,48 @@ func (q *Queries) TriageWithdrawn(ctx context.Context, db DBTX, arg *TriageWithd
 		arg.Later,
 	)
 	return err
+}
+
+const voteCountMany = `-- name: VoteCountMany :many
+SELECT a.tenant_id, a.action_id, count(1)::integer AS votes
+FROM (SELECT unnest($1::uuid[]) AS tenant_id, unnest($2::uuid[]) AS action_id) k
+JOIN actions a ON a.tenant_id = k.tenant_id AND a.action_id = k.action_id
+JOIN approvals p ON p.tenant_id = k.tenant_id AND p.action_id = k.action_id
+JOIN votes v ON v.tenant_id = k.tenant_id AND v.action_id = k.action_id AND v.round = p.round AND v.decision = 'grant'
+WHERE vote_counts(v.tenant_id, v.person, v.token, a.proposed_by, a.source_id, a.tool_name)
+GROUP BY a.tenant_id, a.action_id
+`
+
+type VoteCountManyParams struct {
+	TenantIds []uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type VoteCountManyRow struct {
+	TenantID uuid.UUID
+	ActionID uuid.UUID
+	Votes    int32
+}
+
+// The votes for granted actions of any tenant that count now.
+func (q *Queries) VoteCountMany(ctx context.Context, db DBTX, arg *VoteCountManyParams) ([]VoteCountManyRow, error) {
+	rows, err := db.Query(ctx, voteCountMany, arg.TenantIds, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []VoteCountManyRow{}
+	for rows.Next() {
+		var i VoteCountManyRow
+		if err := rows.Scan(&i.TenantID, &i.ActionID, &i.Votes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const voteInsertMany = `-- name: VoteInsertMany :exec

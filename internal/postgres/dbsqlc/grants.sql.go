@@ -97,7 +97,8 @@ SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.ses
     g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g
 WHERE g.tenant_id = $1
-    AND ($2::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()))
+    AND ($2::boolean OR (g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL AND g.expires_at > now()
+        AND grant_holds(g.tenant_id, g.person)))
     AND g.grant_id < $3
 ORDER BY g.grant_id DESC
 LIMIT $4
@@ -131,7 +132,8 @@ type GrantListRow struct {
 	Version      int64
 }
 
-// Grants that are neither revoked nor expired; with ended all grants.
+// Grants that hold: neither revoked nor expired, by whoever may still decide; with
+// ended all grants.
 func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) ([]GrantListRow, error) {
 	rows, err := db.Query(ctx, grantList,
 		arg.TenantID,

@@ -19,6 +19,7 @@ SELECT
     ARRAY(
         SELECT v.actor FROM votes v
         WHERE v.tenant_id = a.tenant_id AND v.action_id = a.action_id AND v.round = p.round AND v.decision = 'grant'
+            AND vote_counts(v.tenant_id, v.person, v.token, a.proposed_by, a.source_id, a.tool_name)
         ORDER BY v.at
     )::text[] AS voters
 FROM actions a

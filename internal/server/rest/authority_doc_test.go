@@ -22,7 +22,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		// What failed.
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md.
-		"revokeToken": true, "createOperator": true, "putOperator": true, "putProvider": true, "deleteProvider": true,
+		"revokeToken": true, "createOperator": true, "putProvider": true, "deleteProvider": true,
 		"openSession": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true,
 		// Neither reads nor changes of policy.
 		"explainPolicy": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,

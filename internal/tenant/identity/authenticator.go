@@ -140,7 +140,7 @@ func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for as, r := range a.known {
-		if r.who.Token == id || r.who.Operator == uuid.UUID(id) || r.who.Browser.ID == uuid.UUID(id) {
+		if r.who.Token == id || r.who.Person() == uuid.UUID(id) || r.who.Operator == uuid.UUID(id) || r.who.Browser.ID == uuid.UUID(id) {
 			delete(a.known, as)
 		}
 	}

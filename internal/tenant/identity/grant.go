@@ -46,6 +46,9 @@ type Grant struct {
 	Names Names
 	// Maker is the person who makes it; zero if it is made on the database.
 	Maker uuid.UUID
+	// ShownTo is the person who decides about nothing that an agent proposes with
+	// the token; zero for none. It is set by Principal.Shown.
+	ShownTo uuid.UUID
 	// TTL is how long the token is valid; zero means until it is revoked.
 	TTL time.Duration
 	// By is the name of who asked for it, for the list of tokens.
@@ -138,10 +141,44 @@ func (p Principal) MayGrant(g Grant) error {
 	if g.Session != "" && g.Session != p.Session && !p.MayLoosen() {
 		return fault.New(fault.Denied, "a token hands out no session but its own; another one, or the secret of an agent, takes an administrator's with the scope %s", PolicyWrite)
 	}
-	if g.Operator != uuid.Nil && g.Operator != p.Operator && g.Role != RoleAgent && p.Role != RoleOwner {
-		return fault.New(fault.Denied, "only an owner may make or change a token that acts as another person")
+	if g.Operator != uuid.Nil && g.Operator != p.Operator && g.Role != RoleAgent {
+		return p.mayActForOthers()
 	}
 	return nil
+}
+
+// mayActForOthers returns nil if a principal may have the secret of a token that
+// acts as another person: owners may, since they may also add people. The error is
+// fault.Denied.
+func (p Principal) mayActForOthers() error {
+	if p.Role != RoleOwner || p.narrowed() {
+		return fault.New(fault.Denied, "only an owner, with a token that is not narrowed, may make or change a token that acts as another person")
+	}
+	return nil
+}
+
+// MayRotate returns nil if a principal may have a new secret of a token: one that
+// it could have made, and that acts as nobody else unless the principal is not
+// narrowed. The error is fault.Denied.
+func (p Principal) MayRotate(c Credential) error {
+	if err := p.MayGrant(c.Grant); err != nil {
+		return err
+	}
+	if c.Role != RoleAgent && p.narrowed() && c.principal(p.Tenant, c.ID).Person() != p.Person() {
+		return fault.New(fault.Denied, "a token that is narrowed gives no new secret to a token that acts as another person")
+	}
+	return nil
+}
+
+// Shown returns the person who will not decide about what is proposed with a token
+// whose secret the principal is shown; zero if that is nobody. Whoever has the
+// secret of an agent's token can propose with it. Owners can act as several people
+// anyway.
+func (p Principal) Shown(role Role) uuid.UUID {
+	if role != RoleAgent || p.mayActForOthers() == nil {
+		return uuid.Nil
+	}
+	return p.Person()
 }
 
 // MayRevoke reports whether a principal may revoke a token of that grant: what it

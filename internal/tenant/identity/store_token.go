@@ -84,7 +84,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
 		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
-		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, Maker: postgres.OrNull(g.Maker),
+		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo),
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -200,6 +200,8 @@ type Rotation struct {
 	// TTL is how long the token is valid from now on; zero leaves its end as it
 	// is.
 	TTL time.Duration
+	// By is who is shown the secret.
+	By Principal
 }
 
 // Rotate gives a token another secret, in a transaction of its tenant's scope.
@@ -225,7 +227,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		made.ExpiresAt = new(now.Add(how.TTL).UTC())
 	}
 	fresh := made.Token.hash()
-	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id), Was: hash}
+	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id), Was: hash, ShownTo: postgres.OrNull(how.By.Shown(was.Role))}
 	if how.Overlap > 0 {
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}
@@ -278,7 +280,9 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 // zero time is until it is revoked. The function looks across tenants; sqlc
 // does not see its columns, so that it is written out here.
 func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
-	const query = "SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, maker, valid_until FROM authenticate($1)"
+	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, maker, valid_until,
+		CASE WHEN operator_id IS NULL AND role <> 'agent' THEN person_role(tenant_id, maker) END
+		FROM authenticate($1)`
 	var (
 		token, tenant         uuid.UUID
 		name, role            string
@@ -288,8 +292,9 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		names                 Names
 		maker                 *uuid.UUID
 		until                 *time.Time
+		makerRole             *string
 	)
-	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &maker, &until)
+	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &maker, &until, &makerRole)
 	if err != nil {
 		return Principal{}, time.Time{}, postgres.Found(err, ErrToken)
 	}
@@ -298,8 +303,13 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		Operator: postgres.OrZero(operator), Scopes: converted[Scope](narrowed), Tools: tools,
 		Names: names, Maker: postgres.OrZero(maker),
 	}
-	if operator != nil {
+	switch {
+	case operator != nil:
 		g.Role = g.Role.atMost(Role(postgres.OrZero(operatorRole)))
+	case makerRole != nil && *makerRole == "":
+		return Principal{}, time.Time{}, ErrToken // it acts as somebody who may do nothing
+	case makerRole != nil:
+		g.Role = g.Role.atMost(Role(*makerRole))
 	}
 	return g.principal(envelope.TenantID(tenant), TokenID(token)), postgres.OrZero(until), nil
 }

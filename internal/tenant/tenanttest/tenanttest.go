@@ -82,3 +82,10 @@ func (f Fixture) List(source string, tools ...source.Tool) {
 		return catalog.PutListing(ctx, tx, f.Tenant, source, tools)
 	})
 }
+
+// Person stores an operator of an id, who may decide, unless there is one.
+func Person(t testing.TB, db postgres.Begins, tenant envelope.TenantID, id uuid.UUID, name string) {
+	t.Helper()
+	const insert = "INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, $3, 'operator') ON CONFLICT DO NOTHING"
+	Fixture{T: t, DB: db, Tenant: tenant}.Exec(insert, tenant.String(), id.String(), name)
+}

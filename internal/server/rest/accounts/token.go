@@ -54,6 +54,7 @@ func IssueToken(c *request.Call, body issueTokenBody) error {
 	if g.Role != identity.RoleAgent {
 		g.Maker = c.By.Person() // a token for no person is one of its maker's
 	}
+	g.ShownTo = c.By.Shown(g.Role)
 	if err := c.By.MayGrant(g); err != nil {
 		return err
 	}
@@ -90,14 +91,14 @@ func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenI
 }
 
 // mayRotate returns nil if the caller may have a new secret of a token: of a
-// token that the caller could have issued, or of its own, whose expiry stays as
-// it is.
+// token that the caller could have issued, or of its own, whose expiry stays as it
+// is.
 func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID, how identity.Rotation) error {
-	g, err := granted(c, ctx, tx, id)
+	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
 	if err != nil || id == c.By.Token && how.TTL == 0 {
 		return err
 	}
-	return c.By.MayGrant(g)
+	return c.By.MayRotate(of)
 }
 
 // POST /api/v1/tokens/{id}/rotate gives a token a new secret.
@@ -116,7 +117,7 @@ func RotateToken(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	how, now := identity.Rotation{Overlap: time.Duration(body.Overlap), TTL: time.Duration(body.ExpiresIn)}, time.Now()
+	how, now := identity.Rotation{Overlap: time.Duration(body.Overlap), TTL: time.Duration(body.ExpiresIn), By: c.By}, time.Now()
 	var made identity.Issued
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if err := mayRotate(c, ctx, tx, id, how); err != nil {
