@@ -3,10 +3,12 @@ package rest_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
@@ -254,6 +256,86 @@ func TestWhatADisabledPersonMadeEndsWithThem(t *testing.T) {
 		}
 		if got := f.agent.held(like); got[0] != tt.held {
 			t.Errorf("%s: what the person's grant covers is held to %d, want %d", name, got[0], tt.held)
+		}
+	}
+}
+
+// The migration finds out who was shown a secret by who issued the token.
+func TestTokensOfEarlierVersionsHaveWhoWasShownTheirSecret(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("earlier")
+	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })
+	ana := f.somebody("ana", identity.RoleAdmin)
+	admin := f.holder(identity.Grant{Name: "by (token of nobody)", Role: identity.RoleAdmin})
+	var more shownToken
+	admin.send("POST", "/api/v1/tokens", object{"name": "more", "role": "operator"}).wants(t, 201).into(t, &more)
+	for _, by := range []*client{
+		admin, f.owner(), f.holder(identity.Grant{Name: "ana's", Role: identity.RoleAdmin, Operator: ana}),
+		f.holder(identity.Grant{Name: "below", Role: identity.RoleOwner, Scopes: rest}),
+	} {
+		by.send("POST", "/api/v1/tokens", object{"name": "agent", "role": "agent", "scopes": []string{"actions:propose"}}).wants(t, 201)
+	}
+	shown := func() (text string) {
+		t.Helper()
+		const query = "SELECT string_agg(name || ' ' || coalesce(issued_by, '') || ' ' || shown_to::text, E'\n' ORDER BY token_id) FROM api_tokens WHERE tenant_id = $1"
+		if err := f.db.QueryRow(t.Context(), query, f.id.String()).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	want := shown()
+	migration, err := os.ReadFile("../../../db/migrations/00013_authority.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest13, _ := strings.Cut(string(migration), "\nUPDATE api_tokens")
+	update, _, _ := strings.Cut(rest13, ";")
+
+	for _, statement := range []string{"UPDATE api_tokens SET shown_to = '{}'", "UPDATE api_tokens" + update} {
+		if _, err := f.db.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(shown(), "\n")); diff != "" || strings.Count(want, "{}") == strings.Count(want, "\n")+1 {
+		t.Errorf("tokens and who was shown them (-issued +migrated):\n%s", diff)
+	}
+}
+
+func TestAVoteCountsAsLongAsItsTokenMayDecideAboutTheTool(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("credential")
+	owner := f.owner()
+	owner.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(t, 200)
+	person := f.somebody("ana", identity.RoleOperator)
+	for name, tt := range map[string]struct {
+		operator uuid.UUID
+		set      string // what becomes of the token
+		given    int
+	}{
+		"nothing":                     {uuid.Nil, "name = 'another'", 1},
+		"for the tool":                {uuid.Nil, "tools = '{bank:*,mail:write}'", 1},
+		"for the source":              {uuid.Nil, "tools = '{mail:*}'", 1},
+		"for other tools":             {uuid.Nil, "tools = '{mail:read,bank:*}'", 0},
+		"with the scope":              {uuid.Nil, "scopes = '{approvals:decide}'", 1},
+		"without the scope":           {uuid.Nil, "scopes = '{actions:read}'", 0},
+		"a viewer's":                  {uuid.Nil, "role = 'viewer'", 0},
+		"revoked":                     {uuid.Nil, "revoked_at = now()", 0},
+		"a person's, revoked":         {person, "revoked_at = now()", 0},
+		"expired":                     {uuid.Nil, "expires_at = now() - interval '1 minute'", 0},
+		"a person's, expired":         {person, "expires_at = now() - interval '1 minute'", 1},
+		"a person's, for other tools": {person, "tools = '{bank:*}'", 0},
+	} {
+		voter := f.holder(identity.Grant{Name: "voter", Role: identity.RoleOperator, Operator: tt.operator})
+		id := f.mail(object{"to": name})
+		voter.send("POST", path(id, "/approve"), nil).wants(t, 200)
+
+		if _, err := f.db.Exec(t.Context(), "UPDATE api_tokens SET "+tt.set+" WHERE token_id = $1", voter.id.String()); err != nil {
+			t.Fatal(err)
+		}
+
+		if got := owner.pendingAction(id).Decision.Given; got != tt.given {
+			t.Errorf("a token that is now %s: %d votes count, want %d", name, got, tt.given)
 		}
 	}
 }
