@@ -29,7 +29,7 @@ type voter struct {
 func (v *voter) counts() bool { return v.voted && v.decides && !v.void }
 
 // voteSequences is how many random sequences of votes are made.
-const voteSequences = 16
+const voteSequences = 12
 
 // People vote, edit, are disabled, lose their role, and have tokens revoked, in any
 // order. An action that three must agree to is approved only while three have who may
