@@ -93,8 +93,10 @@ type RevertItem struct {
 	// reversal.
 	RevertedBy  *envelope.ActionID `json:"reverted_by,omitempty"`
 	ReverseTool string             `json:"reverse_tool,omitzero"`
-	Phase       envelope.Phase     `json:"phase,omitzero"`
-	Problem     *Problem           `json:"problem,omitempty"`
+	// ReverseArgs are the arguments of a new one.
+	ReverseArgs json.RawMessage `json:"reverse_args,omitempty"`
+	Phase       envelope.Phase  `json:"phase,omitzero"`
+	Problem     *Problem        `json:"problem,omitempty"`
 }
 
 // Waiting is what an action waits for.
@@ -113,6 +115,9 @@ type Forecast struct {
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	// Allowed reports whether it would be sent at all.
 	Allowed bool `json:"allowed"`
+	// ApprovalsLeft is how many other people must still agree after an approval by
+	// the caller.
+	ApprovalsLeft int `json:"approvals_left"`
 	// Gates are the checks that hold it, or end it.
 	Gates []Waiting `json:"gates"`
 	// Problem is why it would not be sent; nil if it would.

@@ -121,18 +121,22 @@ for (const hand of hands) {
       const id = await recorder.propose('like', `{"title":"${title}","note":"one"}`)
       await look(page, id)
       await give(page, hand, 'w', 'Always…')
-      const pin = page.getByRole('checkbox', { name: '/note must be the same' })
-      if (hand === 'pointer') await pin.click()
+      const any = page.getByRole('checkbox', { name: 'any /note' })
+      await expect(any).not.toBeChecked()
+      await expect(page.getByRole('dialog')).toContainText('Exactly these arguments.')
+      if (hand === 'pointer') await any.click()
       else {
-        await pin.focus()
+        await any.focus()
         await page.keyboard.press('Space')
       }
-      await expect(pin).not.toBeChecked()
+      await expect(any).toBeChecked()
+      await expect(page.getByRole('dialog')).toContainText('These arguments, with any /note.')
       await give(page, hand, 'Control+Enter', 'Approve, and allow')
       await expect.poll(() => phase(id)).toBe('completed')
       const alike = await recorder.propose('like', `{"title":"${title}","note":"another"}`)
       await expect.poll(() => phase(alike)).toBe('completed')
       expect(await phase(await recorder.propose('like', `{"title":"${title}!","note":"one"}`))).toBe('pending')
+      expect(await phase(await recorder.propose('like', `{"title":"${title}","note":"one","amount":99999}`))).toBe('pending')
     })
 
     test('an unknown outcome is resolved in three ways, each with how one knows', async ({ operator: page, recorder }) => {
@@ -207,6 +211,7 @@ test('two hundred are decided at once, and each that was refused says why', asyn
   await page.keyboard.press('a')
   const dialog = page.getByRole('dialog')
   await expect(dialog).toContainText('they differ in /title')
+  await expect(dialog.getByRole('button', { name: 'Approve 200' })).not.toHaveAttribute('aria-disabled', 'true')
   for (const id of ids.slice(0, 5)) await api('operator', 'POST', `/api/v1/actions/${id}/deny`)
   await page.keyboard.press('Control+Enter')
   await expect(dialog.getByText('195 approved')).toBeVisible({ timeout: 30_000 })
@@ -235,4 +240,51 @@ test('a held key decides about one, and about what is grave only after a moment'
   await page.keyboard.up('a')
   await expect.poll(() => phase(first)).toBe('completed')
   expect(await phase(second)).toBe('pending')
+})
+
+test('always is this call alone unless it is loosened, and shows what would have passed', async ({ operator: page, recorder }) => {
+  const title = `Exactly ${Date.now()}`
+  const args = `{"title":"${title}","rows":[[1,2]]}`
+  const id = await recorder.propose('like', args)
+  const waits = await recorder.propose('like', args)
+  await look(page, id)
+  await give(page, 'keyboard', 'w', 'Always…')
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByRole('status')).toContainText(/^1 of \d+ calls since/)
+  await expect(dialog.getByRole('region', { name: 'What would have passed' }).getByRole('link')).toHaveAttribute('href', `/actions/${waits}`)
+  await give(page, 'keyboard', 'Control+Enter', 'Approve, and allow')
+  await expect.poll(() => phase(id)).toBe('completed')
+  await expect.poll(async () => phase(await recorder.propose('like', `{"rows":[[1,2.0]],"title":"${title}"}`))).not.toBe('pending')
+  for (const other of [`{"title":"${title}","rows":[[1,2],[3]]}`, `{"title":"${title}","rows":[[1,2]],"note":"x"}`, `{"title":"${title}","rows":[[1,99999]]}`, `{"title":"${title}"}`]) {
+    expect(await phase(await recorder.propose('like', other)), other).toBe('pending')
+  }
+})
+
+test('many are approved once every difference can be seen', async ({ operator: page, recorder }) => {
+  const long = (word: string) => `${word} ${'and so on '.repeat(300)}`
+  for (const i of [1, 2]) await recorder.propose('pair', `{"title":"T${i}","order":${i},"amount":${i}.5,"note":"${long(`N${i}`)}","reply_to":"r${i}","urgent":${i === 1}}`)
+  await page.getByLabel('Filter').fill(recorder.tool('pair'))
+  await page.keyboard.press('Enter')
+  await expect(page.locator('.list-row')).toHaveCount(2)
+  await page.keyboard.press('j')
+  await page.keyboard.press('x')
+  await page.keyboard.press('Shift+J')
+  await page.keyboard.press('a')
+  const dialog = page.getByRole('dialog')
+  const approve = dialog.getByRole('button', { name: 'Approve 2' })
+  for (const name of ['/title', '/order', '/amount', '/note', '/reply_to', '/urgent']) await expect(dialog.getByRole('columnheader', { name, exact: true })).toHaveCount(1)
+  await expect(approve).toHaveAttribute('aria-description', /values are cut/)
+  await page.keyboard.press('Control+Enter')
+  await page.keyboard.press('f')
+  await expect(approve).not.toHaveAttribute('aria-disabled', 'true')
+  await expect(dialog.getByRole('table')).toContainText(long('N2').trim())
+  await page.keyboard.press('Control+Enter')
+  await expect(dialog.getByText('2 approved')).toBeVisible()
+})
+
+test('the forecast counts the people who must agree', async ({ operator: page, recorder }) => {
+  await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('brief'))}`, { approvals: 2 })
+  const id = await recorder.propose('brief', '{"title":"Two must agree"}')
+  await look(page, id)
+  await expect(page.getByRole('region', { name: 'If you approve now' })).toContainText('1 more must agree. It goes out after that')
 })

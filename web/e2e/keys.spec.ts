@@ -159,6 +159,14 @@ const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
     await press()
     await expect.poll(() => phase(id)).toBe('undone')
   },
+  whole: async ({ page, recorder, at, press }) => {
+    const id = await recorder.propose('keys', `{"title":"To read","note":"${'long '.repeat(300)}"}`)
+    await at(id)
+    const approve = page.getByRole('button', { name: 'Approve', exact: true })
+    await expect(approve).toHaveAttribute('aria-description', 'Show /note in full first.')
+    await press()
+    await expect(approve).not.toHaveAttribute('aria-disabled', 'true')
+  },
   note: async ({ page, fresh, press }) => {
     await fresh()
     await press()

@@ -56,6 +56,7 @@ for (const hand of hands) {
       await expect.poll(() => phase(id), { timeout: 30_000 }).toBe('completed')
       await page.goto(`${url()}/actions/${id}`)
       await give(page, hand, 'Tab', 'Revert…')
+      await expect(page.getByRole('dialog').locator('[data-value]')).toContainText(title)
       await give(page, hand, 'Tab', 'Propose the reversal')
       await expect(page).not.toHaveURL(`${url()}/actions/${id}`)
       const reversal = page.url().split('/').at(-1)!

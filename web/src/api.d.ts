@@ -2822,6 +2822,10 @@ export interface components {
                 reverted_by?: components["schemas"]["UUID"];
                 /** @description The tool of a new reversal. */
                 reverse_tool?: string;
+                /** @description The arguments of a new reversal. */
+                reverse_args?: {
+                    [key: string]: unknown;
+                };
                 /** @description The phase of the reversal. */
                 phase?: components["schemas"]["Phase"];
                 problem?: components["schemas"]["Problem"];
@@ -2857,6 +2861,11 @@ export interface components {
             goes_out_at: components["schemas"]["MaybeTime"];
             /** @description Whether it would be sent at all. */
             allowed: boolean;
+            /**
+             * @description How many other people must still agree after an approval by the caller. It goes out at that time at the earliest when they
+             *     have.
+             */
+            approvals_left?: number;
             /** @description The checks that hold it, or end it. */
             gates: components["schemas"]["Waiting"][];
             /** @description Why it would not be sent; absent if it would. */

@@ -287,6 +287,30 @@ func (m *item) vote(by Decider) (round, error) {
 	return after, nil
 }
 
+// Left returns how many other people must still agree to a waiting envelope after
+// an approval by the decider, or in all if theirs would not count. It locks and
+// changes nothing.
+func (d *Service) Left(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID) (int, error) {
+	items, err := readUnlocked(ctx, tx, by, []uuid.UUID{uuid.UUID(action)})
+	m, ok := items[action]
+	if err != nil || !ok {
+		return 0, err
+	}
+	s := &decisionTx{tx: tx, by: by, items: items}
+	if s.settings, err = d.catalog.Current(ctx, tx, by.Tenant); err != nil {
+		return 0, err
+	}
+	s.resolveTools()
+	if err := s.decideAll(ctx); err != nil {
+		return 0, err
+	}
+	after := m.round
+	if voted, err := m.vote(by); err == nil && m.checkDecider(by) == nil {
+		after = voted
+	}
+	return max(0, after.needed-after.given), nil
+}
+
 // deny refuses envelopes.
 func (s *decisionTx) deny(ctx context.Context, note string, requested []requestedVote) ([]Result, error) {
 	all := make([]Result, len(requested))

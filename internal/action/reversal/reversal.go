@@ -14,6 +14,7 @@ package reversal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -66,8 +67,9 @@ type Answer struct {
 	// Reverted is the action. Tool is its tool, if the caller may see it.
 	Reverted envelope.ActionID
 	Tool     policy.Key
-	// By is the tool of a reversal that is new.
-	By policy.Key
+	// By is the tool of a reversal that is new, and Args its arguments.
+	By   policy.Key
+	Args json.RawMessage
 	// Answer is about the reversal: Known, and its Phase, if the action has one
 	// already. Err says why there is none: fault.NotFound for an action that the
 	// caller may not see, fault.Conflict with a Pointer and a Rule where the
@@ -213,7 +215,7 @@ func (c *call) answer(snap *settings.Settings, by intake.Submitter) (Answer, *en
 		return a, nil
 	}
 	p.EmployeeID = employee(by, e.EmployeeID)
-	a.By = tool.Reversal.Tool
+	a.By, a.Args = tool.Reversal.Tool, p.Args
 	return a, p
 }
 

@@ -22,18 +22,26 @@ const progressEvery = 2 * time.Second
 func Revert(a *command.App) *cobra.Command {
 	r := bulkRevert{app: a}
 	var f wire.RevertFilter
+	var dryRun bool
 	cmd := command.New(a, "revert ID...", command.Arguments(0, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
 		filtered := f != (wire.RevertFilter{})
 		switch {
-		case len(args) == 0 && !filtered:
+		case len(args) == 0 && (!filtered || dryRun):
 			return command.Misuse("say which: ids, or a filter such as --workflow, --session, --tool or --since")
 		case len(args) > 0 && (filtered || r.apply):
 			return command.Misuse("give ids or a filter, not both; ids are reverted without --apply")
+		case dryRun:
+			r.do = c.RevertMany
+			ids, err := command.IDs(args)
+			if err != nil {
+				return err
+			}
+			return r.run(ctx, wire.RevertRequest{ActionIDs: ids})
 		case len(args) > 0:
 			return Each(ctx, a, args, 0, c.Revert)
 		}
 		r.do = c.RevertMany
-		return r.run(ctx, f)
+		return r.run(ctx, wire.RevertRequest{Filter: &f})
 	})
 	command.Flag(cmd, "workflow", "id", "only the steps of the workflow of this `id`", func(text string) (err error) {
 		if f.WorkflowID, err = uuid.Parse(text); err != nil {
@@ -45,6 +53,7 @@ func Revert(a *command.App) *cobra.Command {
 	command.ToolFlag(cmd, &f.Tool)
 	command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
 	cmd.Flags().BoolVar(&r.apply, "apply", false, "with a filter: do it; without this nothing changes")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with ids: show the calls that the reversals would make, and propose nothing")
 	return cmd
 }
 
@@ -66,9 +75,9 @@ type revertReport struct {
 	Stopped bool              `json:"stopped"`
 }
 
-func (r *bulkRevert) run(ctx context.Context, f wire.RevertFilter) error {
+func (r *bulkRevert) run(ctx context.Context, in wire.RevertRequest) error {
 	report := revertReport{Command: "revert", Applied: r.apply, Counts: map[string]int{}, Items: []wire.RevertItem{}}
-	err := r.work(ctx, f, &report)
+	err := r.work(ctx, in, &report)
 	if err != nil && !errors.Is(err, context.Canceled) && r.app.JSON {
 		return err // the error is the document
 	}
@@ -84,10 +93,10 @@ func (r *bulkRevert) run(ctx context.Context, f wire.RevertFilter) error {
 // work makes request after request. When ctx ends, the current request is
 // finished and no other is made; so it is when a limit of the session is
 // reached.
-func (r *bulkRevert) work(ctx context.Context, f wire.RevertFilter, report *revertReport) error {
+func (r *bulkRevert) work(ctx context.Context, in wire.RevertRequest, report *revertReport) error {
 	began := time.Now()
 	shown := began
-	in := wire.RevertRequest{Filter: &f, DryRun: !r.apply}
+	in.DryRun = !r.apply
 	for {
 		done, err := r.do(context.WithoutCancel(ctx), in)
 		if err != nil {
@@ -168,6 +177,9 @@ func (r *bulkRevert) showItems(items []wire.RevertItem) error {
 	err := command.Table(r.app, kinds, []string{"COUNT", "TOOL", "RESULT", "PHASE", "REVERTED BY"}, func(k kind) []string {
 		return []string{fmt.Sprint(counts[k]), k.tool, k.result, k.phase, k.by}
 	})
+	if err == nil && !r.apply {
+		err = r.showCalls(items)
+	}
 	if err != nil || len(refused) == 0 {
 		return err
 	}
@@ -175,6 +187,21 @@ func (r *bulkRevert) showItems(items []wire.RevertItem) error {
 	return command.Table(r.app, refused, []string{"ID", "TOOL", "RESULT", "WHY"}, func(it wire.RevertItem) []string {
 		return []string{it.ActionID.String(), it.Tool, it.Result, reason(it.Problem)}
 	})
+}
+
+// showCalls shows the call of every new reversal, uncut.
+func (r *bulkRevert) showCalls(items []wire.RevertItem) error {
+	var pairs []string
+	for _, it := range items {
+		if it.ReverseTool != "" {
+			pairs = append(pairs, it.ActionID.String(), it.ReverseTool+" "+command.Compact(it.ReverseArgs))
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	r.app.Note("\nThe calls of the reversals:")
+	return r.app.Fields(pairs...)
 }
 
 // reason says in one line why an action is not reverted.

@@ -5,7 +5,7 @@ import { join } from '../lib/pointer'
 import { shown } from '../lib/text'
 import { Editor } from './Editor'
 import { add, put, take, type Draft } from './draft'
-import { face, plan, read, type Field } from './plan'
+import { face, leaves, plan, read, type Field } from './plan'
 import { Long, type Folds } from './text'
 
 // Complaint is what does not fit at a place: advice, or what the server said.
@@ -14,25 +14,36 @@ export interface Complaint {
   detail: string
 }
 
-// Pins are the arguments that an "always allow" holds.
-export interface Pins {
-  held: ReadonlySet<string>
+// Loosening is what a grant leaves open: any argument, and members of objects, but nothing inside of lists.
+export interface Loosening {
+  loose: ReadonlySet<string>
   toggle: (pointer: string) => void
 }
 
 // Values shows the fields of a value to read.
-export function Values({ schema, value, folds, pins }: { schema: Json | undefined; value: Json; folds: Folds; pins?: Pins }) {
+export function Values({ schema, value, folds, loosening }: { schema: Json | undefined; value: Json; folds: Folds; loosening?: Loosening }) {
   const root = useMemo(() => plan(schema, value), [schema, value])
-  if (!root.children.length) return root.kind === 'object' ? <p className="muted">No arguments.</p> : <Value field={root} folds={folds} />
-  return <Members of={root} folds={folds} pins={pins} />
+  const sent = root.children.some((child) => child.value !== undefined)
+  return (
+    <>
+      {!sent && <div data-value="">{root.kind === 'object' ? <p className="muted">No arguments.</p> : <Value field={root} folds={folds} />}</div>}
+      {root.children.length > 0 && <Members of={root} folds={folds} loosening={loosening} />}
+    </>
+  )
+}
+
+// valuesOf returns the names of the values that Values shows, as they are in data-value.
+export function valuesOf(schema: Json | undefined, value: Json): string[] {
+  const shown = leaves(plan(schema, value)).filter((field) => field.value !== undefined).map((field) => field.pointer)
+  return shown.length ? shown : ['']
 }
 
 interface Reading {
   folds: Folds
-  pins: Pins | undefined
+  loosening: Loosening | undefined
 }
 
-function Members({ of, folds, pins }: { of: Field } & Reading) {
+function Members({ of, folds, loosening }: { of: Field } & Reading) {
   const sent = of.children.filter((child) => child.value !== undefined)
   const absent = of.children.filter((child) => child.value === undefined)
   return (
@@ -41,11 +52,13 @@ function Members({ of, folds, pins }: { of: Field } & Reading) {
         {sent.map((child) => (
           <div key={child.pointer} data-pointer={child.pointer}>
             <dt>
-              {pins && <Pin pins={pins} field={child} />}
               <bdi>{shown(child.name)}</bdi>
               {!child.known && <span className="faint"> not in the schema</span>}
+              {loosening && <Loosen loosening={loosening} field={child} />}
             </dt>
-            <dd>{child.children.length ? <Members of={child} folds={folds} pins={pins} /> : <Value field={child} folds={folds} />}</dd>
+            {child.children.length
+              ? <dd><Members of={child} folds={folds} loosening={child.kind === 'list' || loosening?.loose.has(child.pointer) ? undefined : loosening} /></dd>
+              : <dd data-value={child.pointer}><Value field={child} folds={folds} /></dd>}
           </div>
         ))}
       </dl>
@@ -58,14 +71,12 @@ function Members({ of, folds, pins }: { of: Field } & Reading) {
   )
 }
 
-function Pin({ pins, field }: { pins: Pins; field: Field }) {
+function Loosen({ loosening: { loose, toggle }, field }: { loosening: Loosening; field: Field }) {
   return (
-    <input
-      type="checkbox"
-      checked={pins.held.has(field.pointer)}
-      onChange={() => pins.toggle(field.pointer)}
-      aria-label={`${shown(field.pointer)} must be the same`}
-    />
+    <label className="loosen">
+      <input type="checkbox" checked={loose.has(field.pointer)} onChange={() => toggle(field.pointer)} />
+      any<span className="unseen"> {shown(field.pointer)}</span>
+    </label>
   )
 }
 

@@ -17,7 +17,7 @@ export function HiddenMark() {
 // Folds says which long values are open, and opens one.
 export interface Folds {
   opened: ReadonlySet<string>
-  open: (pointer: string) => void
+  open: (...pointers: string[]) => void
 }
 
 const fold = 600
@@ -28,9 +28,9 @@ export function foldedIn(of: Field): string[] {
 }
 
 // Long shows a value, and of a long one the beginning, with how much more there is.
-export function Long({ text, pointer, folds, lines = 'lines' }: { text: string; pointer: string; folds: Folds; lines?: Lines }) {
-  if (text.length <= fold || folds.opened.has(pointer)) return <Shown text={text} lines={lines === 'lines'} />
-  const cut = /[\ud800-\udbff]/.test(text[fold - 101]!) ? fold - 101 : fold - 100
+export function Long({ text, pointer, folds, lines = 'lines', most = fold }: { text: string; pointer: string; folds: Folds; lines?: Lines; most?: number }) {
+  if (text.length <= most || folds.opened.has(pointer)) return <Shown text={text} lines={lines === 'lines'} />
+  const cut = /[\ud800-\udbff]/.test(text[most - 101]!) ? most - 101 : most - 100
   return (
     <>
       <bdi>{shown(text.slice(0, cut), lines)}</bdi>

@@ -42,6 +42,7 @@ const rows = {
   edit: { label: 'Edit', keys: ['e'], group: 'Decide' },
   always: { label: 'Always…', keys: ['w'], group: 'Decide' },
   undo: { label: 'Undo', keys: ['u'], group: 'Decide' },
+  whole: { label: 'Show all values in full', keys: ['f'], group: 'Decide' },
   note: { label: 'Note', keys: ['n'], group: 'Decide' },
   send: { label: 'Send what is being typed', keys: ['Mod+Enter'], group: 'Decide', fields: true },
 } as const satisfies Record<string, Row>

@@ -22,6 +22,9 @@ func Forecast(c *request.Call, id envelope.ActionID) error {
 		}
 		o, err := forecast.Of(ctx, tx, c.Catalog, v)
 		shown = wire.Forecast{GoesOutAt: o.GoesOutAt, Allowed: o.Obstacle == nil, Gates: o.Gates}
+		if err == nil && v.Phase == envelope.PhasePending {
+			shown.ApprovalsLeft, err = c.Approval.Left(ctx, tx, Decider(c), id)
+		}
 		if o.Obstacle != nil {
 			shown.Problem = new(request.ProblemOf(o.Obstacle))
 			shown.Problem.Instance = request.ID(ctx)

@@ -5,16 +5,24 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/insight/simulate"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
+
+// Decider returns the caller as the approval service knows it.
+func Decider(c *request.Call) approval.Decider {
+	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
+}
 
 // SimulateTimeout is the time after which a page of a simulation answers with what
 // it has, since expressions may be costly and a request has a deadline.
@@ -62,7 +70,7 @@ func ShowGrant(c *request.Call, g settings.Grant) error {
 	if c.Routes.Admit(c.By, "getAction") == nil {
 		for _, call := range passed.Calls[:min(grantCalls, len(passed.Calls))] {
 			p := wire.PastCall{ActionID: call.Action, ProposedAt: call.At}
-			p.Args, p.ArgsPreview, p.ArgsCut = request.Cut(call.Args)
+			p.Args, p.ArgsPreview, p.ArgsCut = request.Cut(access.Args(c.By, call.Args))
 			shown.Calls = append(shown.Calls, p)
 		}
 	}

@@ -78,6 +78,9 @@ func RevertMany(c *request.Call, body wire.RevertRequest) error {
 	}
 	for _, a := range answers {
 		it := revertItemOf(a, body.DryRun)
+		if it.ReverseArgs != nil {
+			it.ReverseArgs = access.Args(c.By, it.ReverseArgs)
+		}
 		if it.Problem != nil {
 			it.Problem.Instance = request.ID(c.R.Context())
 		}
@@ -110,7 +113,7 @@ func revertPage(c *request.Call, b wire.RevertRequest) (page wire.Page[envelope.
 }
 
 func revertItemOf(a reversal.Answer, dryRun bool) wire.RevertItem {
-	it := wire.RevertItem{ActionID: a.Reverted, Result: wire.ResultAccepted, Tool: toolText(a.Tool), ReverseTool: toolText(a.By), Phase: a.Phase}
+	it := wire.RevertItem{ActionID: a.Reverted, Result: wire.ResultAccepted, Tool: toolText(a.Tool), ReverseTool: toolText(a.By), ReverseArgs: a.Args, Phase: a.Phase}
 	if a.Known || !dryRun {
 		it.RevertedBy = &a.Action
 	}

@@ -19,11 +19,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// decider returns the caller as the approval service knows it.
-func decider(c *request.Call) approval.Decider {
-	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
-}
-
 // alwaysBody asks for a grant.
 type alwaysBody struct {
 	ExpiresIn envelope.Duration `json:"expires_in"`
@@ -62,7 +57,7 @@ func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	if w := body.Always; w != nil {
 		a.Always = new(w.always())
 	}
-	done, err := c.Approval.Approve(c.R.Context(), decider(c), id, a)
+	done, err := c.Approval.Approve(c.R.Context(), actions.Decider(c), id, a)
 	if err != nil {
 		return err
 	}
@@ -78,7 +73,7 @@ func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 // PreviewAlways handles POST /api/v1/actions/{id}/always: the grant that an
 // approval would make.
 func PreviewAlways(c *request.Call, body alwaysBody, id envelope.ActionID) error {
-	g, err := c.Approval.PreviewAlways(c.R.Context(), decider(c), id, c.IfMatch(), body.always())
+	g, err := c.Approval.PreviewAlways(c.R.Context(), actions.Decider(c), id, c.IfMatch(), body.always())
 	if err != nil {
 		return err
 	}
@@ -87,7 +82,7 @@ func PreviewAlways(c *request.Call, body alwaysBody, id envelope.ActionID) error
 
 // POST /api/v1/actions/{id}/deny denies an action.
 func Deny(c *request.Call, body wire.Note, id envelope.ActionID) error {
-	if err := c.Approval.Deny(c.R.Context(), decider(c), id, approval.Denial{Note: body.Note, IfMatch: c.IfMatch()}); err != nil {
+	if err := c.Approval.Deny(c.R.Context(), actions.Decider(c), id, approval.Denial{Note: body.Note, IfMatch: c.IfMatch()}); err != nil {
 		return err
 	}
 	return actions.Show(c, id)
@@ -102,7 +97,7 @@ type editBody struct {
 // POST /api/v1/actions/{id}/edit changes the arguments of an action that waits
 // for approval.
 func Edit(c *request.Call, body editBody, id envelope.ActionID) error {
-	err := c.Approval.Edit(c.R.Context(), decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
+	err := c.Approval.Edit(c.R.Context(), actions.Decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
 	if err != nil {
 		return err
 	}
@@ -133,7 +128,7 @@ func answerMany(c *request.Call, all []approval.Result) error {
 // POST /api/v1/actions/approve approves several actions and answers with what
 // became of each.
 func ApproveMany(c *request.Call, body wire.BulkDecision) error {
-	all, err := c.Approval.ApproveMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
+	all, err := c.Approval.ApproveMany(c.R.Context(), actions.Decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
 	}
@@ -143,7 +138,7 @@ func ApproveMany(c *request.Call, body wire.BulkDecision) error {
 // POST /api/v1/actions/deny denies several actions and answers with what became
 // of each.
 func DenyMany(c *request.Call, body wire.BulkDecision) error {
-	all, err := c.Approval.DenyMany(c.R.Context(), decider(c), body.IDs, body.Note, body.ETags)
+	all, err := c.Approval.DenyMany(c.R.Context(), actions.Decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/server/access"
+	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -40,7 +41,7 @@ func Inbox(c *request.Call) error {
 	if c.Summary() {
 		q.Preview = request.PreviewBytes
 	}
-	all, err := c.Approval.Inbox(c.R.Context(), decider(c), q)
+	all, err := c.Approval.Inbox(c.R.Context(), actions.Decider(c), q)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,23 @@
 // What can be done about an action, by its state: undo, revert, replay, and the link to it.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
+import { Values, valuesOf } from '../../form/Form'
+import { plan } from '../../form/plan'
+import { foldedIn, type Folds } from '../../form/text'
+import { useUnseen } from '../../form/unseen'
 import { post, type Problem, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
+import type { Json } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
 import { useMay } from '../../lib/me'
 import { Button, Dialog, Loading, ProblemNote, Shown, State, toast } from '../../ui'
 import type { Action } from './read'
 
 type RevertResult = Schemas['RevertResult']
+type RevertItem = RevertResult['items'][number]
+
+const none: Json = {}
 
 // whyNotUndo says why an action cannot be taken back before it is sent; undefined where it can.
 export function whyNotUndo({ phase, envelope }: Action): string | undefined {
@@ -87,7 +95,14 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
     },
   })
   const item = tried.data?.items[0]
-  const whyNot = item?.result === 'accepted' ? undefined : item ? 'The dry run says that it would not be proposed.' : 'Wait for the dry run.'
+  const args = (item?.reverse_args ?? none) as Json
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
+  const region = useRef<HTMLDivElement>(null)
+  const cut = useMemo(() => foldedIn(plan(undefined, args)), [args]).some((pointer) => !opened.has(pointer))
+  const unseen = useUnseen(region, useMemo(() => (item?.reverse_tool ? valuesOf(undefined, args) : []), [item, args]))
+  const hidden = cut ? 'Show all values in full first.' : unseen?.length === 0 ? undefined : 'Not all values can be seen here. Make the window larger.'
+  const whyNot = item?.result === 'accepted' ? hidden : item ? 'The dry run says that it would not be proposed.' : 'Wait for the dry run.'
   return (
     <Dialog
       title="Revert this action" onClose={onClose}
@@ -97,15 +112,21 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
         <p>The reversal is an action of its own: policy, limits and people have the same say about it as about any other.</p>
         {tried.isPending && <Loading what="the dry run" />}
         {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}
-        {item && <Tried item={item} />}
+        <div ref={region}>{item && <Tried item={item} folds={folds} />}</div>
         {revert.error && <ProblemNote error={revert.error} what="The reversal was not proposed" />}
       </div>
     </Dialog>
   )
 }
 
-function Tried({ item }: { item: RevertResult['items'][number] }) {
+function Tried({ item, folds }: { item: RevertItem; folds: Folds }) {
   if (item.problem) return <div role="status"><strong>It cannot be reverted.</strong> <Shown text={item.problem.detail ?? item.problem.title} /> {item.problem.errors?.map((e) => <code key={e.pointer}>{e.rule} </code>)}</div>
   if (item.reverted_by) return <p role="status">It has a reversal already: <Link href={`/actions/${item.reverted_by}`}>see it</Link> {item.phase && <State state={item.phase} />}</p>
-  return <p role="status">Dry run: <strong>{item.result}</strong>. It would call <code><Shown text={item.reverse_tool ?? 'the reversing tool'} /></code>{item.phase && <> and be <State state={item.phase} /></>}</p>
+  const args = (item.reverse_args ?? {}) as Json
+  return (
+    <>
+      <p role="status">Dry run: <strong>{item.result}</strong>. It would call <code><Shown text={item.reverse_tool ?? ''} /></code>{item.phase && <> and be <State state={item.phase} /></>}, with these arguments:</p>
+      <Values schema={undefined} value={args} folds={folds} />
+    </>
+  )
 }

@@ -60,13 +60,12 @@ function useWaiting({ id }: Looking) {
 }
 
 export function Bar(looking: Looking) {
-  const { id, action, item, etag, stale, unread, onDecided } = looking
+  const { id, action, item, etag, stale, unread, unseen, folds, onDecided } = looking
   const memory = useMemory(id)
   const may = useMay()
   const { busy, run } = useWaiting(looking)
   const queue = useQueue()
   const [always, setAlways] = useState(false)
-  const [anyway, setAnyway] = useState(false)
   const grave = action.envelope.risk === 'high' || item?.reversible === false
   const openLong = useOpenFor(grave ? look : glance)
   const over = useOver(action)
@@ -77,7 +76,7 @@ export function Bar(looking: Looking) {
   const unable = over ?? role ?? queue ?? (stale ? 'It changed since you looked. Look at it first.' : undefined)
   const wrong = Object.entries(memory.draft?.typed ?? {})[0]
   const misfit = wrong ? `${wrong[0]} ${wrong[1].problem}.` : undefined
-  const notApprove = unable ?? whyNotOf(item) ?? misfit ?? (openLong ? undefined : 'Read it first: one moment.')
+  const notApprove = unable ?? whyNotOf(item) ?? misfit ?? hiding(unread, unseen) ?? (openLong ? undefined : 'Read it first: one moment.')
   const barred = item?.may_decide === false && !onlyApproving.includes(item.why_not ?? '') ? whyNotOf(item) : undefined
   const notDeny = unable ?? barred
   const notEdit = unable ?? (['voted', 'own_edit'].includes(item?.why_not ?? '') ? undefined : whyNotOf(item))
@@ -85,7 +84,6 @@ export function Bar(looking: Looking) {
   const seen = () => recall(id).seen?.etag ?? etag
   const name = nameOf(looking)
   const yes = () => {
-    if (grave && unread.length > 0 && !anyway) return setAnyway(true)
     const args = editing && changed ? memory.draft!.args : undefined
     const at = seen()
     send({
@@ -129,6 +127,7 @@ export function Bar(looking: Looking) {
     { id: 'deny', whyNot: notDeny, run: () => remember(id, { mode: 'deny' }) },
     { id: 'edit', whyNot: notEdit, run: startEdit },
     { id: 'always', whyNot: notApprove ?? (editing && changed ? 'Save what you changed first.' : undefined), run: () => setAlways(true) },
+    { id: 'whole', whyNot: unread.length > 0 ? undefined : 'No value is cut.', run: () => folds.open(...unread) },
     { id: 'note', whyNot: notApprove && notDeny, run: () => remember(id, { mode: memory.mode === 'edit' ? 'edit' : 'note' }) },
     memory.mode !== 'look' && { id: 'send', ...typed },
     memory.mode !== 'look' && { id: 'back', run: leave },
@@ -138,10 +137,9 @@ export function Bar(looking: Looking) {
   return (
     <footer className="bar" aria-label="Decide">
       {memory.refused && <Refusal of={memory.refused} />}
-      {anyway && (
-        <p className="banner tone-person" role="alert">
-          Long values were not opened: {unread.join(', ')}. Approve again to approve without reading them.{' '}
-          <Button onClick={() => { for (const pointer of unread) looking.folds.open(pointer); setAnyway(false) }}>Open them</Button>
+      {unread.length > 0 && memory.mode !== 'deny' && (
+        <p className="banner tone-person">
+          {unread.length === 1 ? 'A value is cut' : `${unread.length} values are cut`}: {named(unread)}. <Button command="whole" onClick={() => folds.open(...unread)} />
         </p>
       )}
       {memory.mode !== 'look' && <Note id={id} mode={memory.mode} />}
@@ -159,7 +157,7 @@ export function Bar(looking: Looking) {
           </>
         ) : (
           <>
-            <Button kind="primary" command="approve" whyNot={notApprove} onClick={yes}>{anyway ? 'Approve anyway' : 'Approve'}</Button>
+            <Button kind="primary" command="approve" whyNot={notApprove} onClick={yes}>Approve</Button>
             <Button kind="danger" command="deny" whyNot={notDeny} onClick={() => remember(id, { mode: 'deny' })}>Deny…</Button>
             <Button command="edit" whyNot={notEdit} onClick={startEdit}>Edit</Button>
             <Button command="always" whyNot={notApprove} onClick={() => setAlways(true)}>Always…</Button>
@@ -170,6 +168,15 @@ export function Bar(looking: Looking) {
       {always && <AlwaysSheet looking={looking} busy={busy} onClose={() => setAlways(false)} onGrant={grant} />}
     </footer>
   )
+}
+
+const named = (pointers: readonly string[]) => `${pointers.slice(0, 3).map((pointer) => shown(pointer || 'the arguments')).join(', ')}${pointers.length > 3 ? ` and ${pointers.length - 3} more` : ''}`
+
+// hiding returns why what will be sent cannot all be seen; undefined where it can.
+function hiding(unread: readonly string[], unseen: readonly string[] | undefined): string | undefined {
+  if (unread.length > 0) return `Show ${named(unread)} in full first.`
+  if (!unseen) return 'Wait until all values are shown.'
+  return unseen.length > 0 ? `Values cannot be seen here: ${named(unseen)}. Make the window larger, or choose JSON.` : undefined
 }
 
 // useOver says why nothing can be decided any more.

@@ -1,12 +1,18 @@
 // Decisions about many at once: what differs between them, and what became of each.
-import { useMemo, useRef, useState } from 'react'
-import { stringify } from '../../lib/json'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { Values, valuesOf } from '../../form/Form'
+import { plan } from '../../form/plan'
+import { foldedIn, Long } from '../../form/text'
+import { useUnseen } from '../../form/unseen'
+import { stringify, type Json } from '../../lib/json'
+import { useCommands } from '../../lib/keys'
 import { get } from '../../lib/pointer'
+import { queries } from '../../lib/query'
 import { useMay } from '../../lib/me'
 import { shown } from '../../lib/text'
 import { Button, Dialog, Field, ProblemNote, Sending, State } from '../../ui'
 import { many, part, type Decided } from './decide'
-import type { Item } from './items'
+import { actionQuery, type Item } from './items'
 import { argsOf, differences, headline } from './likeness'
 import { rememberAll } from './memory'
 import { whyNotOf } from './reasons'
@@ -24,14 +30,22 @@ const outcomes = {
   denied: { words: 'denied by you', state: 'denied' },
 } as const
 
-export function Batch({ verb, items, onClose }: Props) {
+export function Batch({ verb, items: listed, onClose }: Props) {
+  const { items, reading } = useWhole(listed, verb === 'approve')
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const open = (...names: string[]) => setOpened((was) => new Set([...was, ...names]))
+  const body = useRef<HTMLDivElement>(null)
+  const difference = useMemo(() => differenceOf(items), [items])
+  const unread = difference.cells.filter(({ text }) => text.length > most).map(({ name }) => name).concat(foldedIn(plan(undefined, difference.first))).filter((name) => !opened.has(name))
+  const unseen = useUnseen(body, difference.names)
   const [note, setNote] = useState('')
   const [busy, setBusy] = useState(false)
   const [results, setResults] = useState<readonly Decided[]>()
   const [error, setError] = useState<unknown>()
   const sent = useRef(false)
   const may = useMay()
-  const whyNot = may(verb === 'approve' ? 'approveActions' : 'denyActions')
+  const hidden = reading ?? (unread.length > 0 ? `${unread.length} values are cut. Show them in full first.` : !unseen ? 'Wait until all differences are shown.' : unseen.length > 0 ? 'Not all values can be seen here. Make the window larger, or decide one by one.' : undefined)
+  const whyNot = may(verb === 'approve' ? 'approveActions' : 'denyActions') ?? (verb === 'approve' ? hidden : undefined)
   const send = async () => {
     if (sent.current) return
     sent.current = true
@@ -58,8 +72,9 @@ export function Batch({ verb, items, onClose }: Props) {
       <Sending run={() => void send()} whyNot={results ? 'It is done.' : whyNot} />
       {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length)} />}
       {results ? <Results items={items} results={results} /> : (
-        <div className="stack">
-          <Overview items={items} />
+        <div className="stack" ref={body}>
+          <Overview items={items} difference={difference} unread={unread} opened={opened} open={open} />
+          {verb === 'approve' && hidden && <p className="banner tone-person" role="status">{hidden} {unread.length > 0 && <Button command="whole" onClick={() => open(...unread)} />}</p>}
           <Field label={verb === 'deny' ? 'What the agents should do instead' : 'Note'} hint="The agents read this.">
             {(wiring) => <textarea {...wiring} rows={2} maxLength={500} value={note} onChange={(e) => setNote(e.target.value)} />}
           </Field>
@@ -72,44 +87,95 @@ export function Batch({ verb, items, onClose }: Props) {
 const unanswered = (left: number) =>
   `${Math.min(left, part)} were not answered${left > part ? `, and the ${left - part} behind them were not sent` : ''}. They stay marked`
 
-function Overview({ items }: { items: readonly Item[] }) {
-  const differ = useMemo(() => differences(items), [items])
+// most is how much of a value a cell shows before somebody opens it.
+const most = 200
+
+interface Cell {
+  name: string
+  pointer: string
+  text: string
+}
+
+interface Difference {
+  pointers: string[]
+  tools: string[]
+  cells: Cell[]
+  // first are the arguments that the others differ from, and names the values that have to be seen.
+  first: Json
+  names: string[]
+}
+
+// differenceOf returns every value in which calls differ, and the first call in full.
+function differenceOf(items: readonly Item[]): Difference {
+  const { pointers, tools } = differences(items)
+  const cells = items.flatMap((item) => pointers.map((pointer) => ({ name: `${item.action_id}${pointer}`, pointer, text: cellText(get(argsOf(item).args, pointer)) })))
+  const first = items[0] ? argsOf(items[0]).args : {}
+  return { pointers, tools, cells, first, names: [...cells.map((cell) => cell.name), ...valuesOf(undefined, first)] }
+}
+
+const cellText = (value: Json | undefined) => (value === undefined ? 'not sent' : typeof value === 'string' ? value || 'empty text' : stringify(value))
+
+// useWhole reads the arguments of which the list has the beginning alone, and says why not all are known.
+function useWhole(listed: readonly Item[], wanted: boolean): { items: readonly Item[]; reading: string | undefined } {
+  const [items, setItems] = useState(listed)
+  const [problem, setProblem] = useState<string>()
+  const left = wanted ? items.filter((item) => argsOf(item).cut) : []
+  const next = left[0]
+  useEffect(() => {
+    if (!next) return
+    let gone = false
+    queries.fetchQuery(actionQuery(next.action_id)).then((action) => {
+      const { args_preview: _, args_cut: __, ...rest } = next
+      const whole = { ...rest, args: action.envelope.args, etag: action.decision?.etag ?? next.etag } as Item
+      if (!gone) setItems((was) => was.map((item) => (item === next ? whole : item)))
+    }, (error: unknown) => !gone && setProblem(`Not all arguments could be read${error instanceof Error ? `: ${error.message}` : ''}. Decide one by one.`))
+    return () => {
+      gone = true
+    }
+  }, [next])
+  return { items, reading: problem ?? (left.length > 0 ? `${left.length} have long arguments, which are being read.` : undefined) }
+}
+
+interface OverviewProps {
+  unread: readonly string[]
+  items: readonly Item[]
+  difference: Difference
+  opened: ReadonlySet<string>
+  open: (...names: string[]) => void
+}
+
+function Overview({ items, difference: { pointers, tools, cells, first }, unread, opened, open }: OverviewProps) {
+  useCommands([{ id: 'whole', whyNot: unread.length > 0 ? undefined : 'No value is cut.', run: () => open(...unread) }])
   const barred = items.filter((item) => whyNotOf(item) !== undefined)
   const grave = items.filter((item) => item.risk === 'high' || !item.reversible)
-  const columns = differ.pointers.slice(0, 4)
+  const folds = { opened, open }
   return (
     <>
       <p>
-        {differ.tools.length === 1 ? <>All call <strong>{shown(differ.tools[0]!)}</strong></> : <>{differ.tools.length} tools</>}
-        {differ.pointers.length > 0 ? <>; they differ in {differ.pointers.slice(0, 12).map((pointer, i) => <span key={pointer}>{i > 0 && ', '}<code>{shown(pointer)}</code></span>)}{differ.pointers.length > 12 && ` and ${differ.pointers.length - 12} more places`}</> : items.length > 1 && '; their arguments are the same'}.
-        {differ.cut && ' Not all arguments are shown here, so there may be other differences.'}
+        {tools.length === 1 ? <>All call <strong>{shown(tools[0]!)}</strong></> : <>{tools.length} tools</>}
+        {pointers.length > 0 ? <>; they differ in {pointers.map((pointer, i) => <span key={pointer}>{i > 0 && ', '}<code>{shown(pointer || 'all arguments')}</code></span>)}</> : items.length > 1 && '; their arguments are the same'}.
       </p>
       {grave.length > 0 && <p className="banner tone-person">{grave.length} of them are of high risk or cannot be taken back.</p>}
       {barred.length > 0 && <p className="banner tone-calm">{barred.length} of them you may not decide about; they will be refused.</p>}
       <div className="table-scroll batch-table" tabIndex={0} role="group" aria-label="What differs">
         <table className="table">
-          <thead><tr><th scope="col">action</th>{columns.map((pointer) => <th scope="col" key={pointer}><code>{shown(pointer)}</code></th>)}</tr></thead>
+          <thead><tr><th scope="col">action</th>{pointers.map((pointer) => <th scope="col" key={pointer}><code>{shown(pointer)}</code></th>)}</tr></thead>
           <tbody>
-            {items.map((item) => {
-              const { args } = argsOf(item)
-              return (
-                <tr key={item.action_id}>
-                  <td><span className="cut">{shown(columns.length ? item.tool : headline(item))}</span></td>
-                  {columns.map((pointer) => <td key={pointer}>{shown(short(get(args, pointer)))}</td>)}
-                </tr>
-              )
-            })}
+            {items.map((item, row) => (
+              <tr key={item.action_id}>
+                <td>{shown(item.tool)}</td>
+                {cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => <td key={name} data-value={name}><Long text={text} pointer={name} folds={folds} most={most} /></td>)}
+              </tr>
+            ))}
           </tbody>
         </table>
       </div>
+      <section aria-label="The first in full">
+        <h3>The first in full{items.length > 1 && ', from which the others differ as above'}</h3>
+        <Values schema={undefined} value={first} folds={folds} />
+      </section>
     </>
   )
-}
-
-function short(value: ReturnType<typeof get>): string {
-  if (value === undefined) return 'not sent'
-  const text = typeof value === 'string' ? value : stringify(value)
-  return text.length > 120 ? `${text.slice(0, 120)}… ${text.length - 120} more characters` : text
 }
 
 const states = { approved: 'approved', voted: 'pending', denied: 'denied', refused: 'failed' } as const

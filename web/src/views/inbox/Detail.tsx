@@ -1,11 +1,12 @@
 // One thing that waits: what will be sent, what people changed, why a person is asked, and what happens if one approves.
 import { useQuery } from '@tanstack/react-query'
-import { useEffect, useMemo, useState, type ReactNode } from 'react'
+import { useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
 import { Link } from 'wouter'
-import { Form, ComplaintSummary, Values, type Complaint } from '../../form/Form'
+import { Form, ComplaintSummary, Values, valuesOf, type Complaint } from '../../form/Form'
 import { advisor } from '../../form/advice'
 import { plan } from '../../form/plan'
 import { Changes, foldedIn, type Folds } from '../../form/text'
+import { useUnseen } from '../../form/unseen'
 import { get, Problem, type Schemas } from '../../lib/client'
 import { stringify, type Json } from '../../lib/json'
 import { diff } from '../../lib/pointer'
@@ -58,7 +59,9 @@ export interface Looking {
   tool: Schemas['Tool'] | undefined
   // stale says that the action is not as this person saw it.
   stale: boolean
-  unread: string[]
+  // unread are the values that are cut, and unseen those that cannot be brought into view; undefined while that is not known.
+  unread: readonly string[]
+  unseen: readonly string[] | undefined
   folds: Folds
   complaints: readonly Complaint[]
   onDecided: () => void
@@ -80,11 +83,16 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
   const advise = useMemo(() => advisor(schema), [schema])
   const { draft, refused } = memory
   const complaints = useMemo(() => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])], [advise, draft, refused])
-  const folds = { opened, open: (pointer: string) => setOpened((was) => new Set([...was, pointer])) }
-  const unread = useMemo(() => foldedIn(plan(schema, args)).filter((pointer) => !opened.has(pointer)), [schema, args, opened])
+  const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
+  const [how, setHow] = useState<How>('form')
+  const region = useRef<HTMLElement>(null)
+  const sends = draft?.args ?? args
+  const values = useMemo(() => (how === 'json' ? [''] : valuesOf(schema, sends)), [how, schema, sends])
+  const unseen = useUnseen(region, values)
+  const unread = useMemo(() => (how === 'json' ? [] : foldedIn(plan(schema, sends)).filter((pointer) => !opened.has(pointer))), [how, schema, sends, opened])
   const pending = action.phase === 'pending'
   const looking: Looking = {
-    id, action, item, args, etag, schema, tool: tool.data, folds, unread, complaints, onDecided,
+    id, action, item, args, etag, schema, tool: tool.data, folds, unread, unseen, complaints, onDecided,
     stale: pending && memory.seen !== undefined && memory.seen.etag !== etag,
   }
   return (
@@ -95,7 +103,7 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
         {error && <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>}
         {looking.stale && <Stale {...looking} />}
         {refused && refused.complaints.length > 0 && <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />}
-        <Arguments {...looking} toolError={tool.error} />
+        <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
         <Edits {...looking} />
         {pending && <Reasons {...looking} />}
         {pending && <ForecastNote id={id} />}
@@ -151,23 +159,34 @@ function Stale({ id, action, args, etag }: Looking) {
   )
 }
 
-function Arguments(looking: Looking & { toolError: Problem | null }) {
-  const { id, action, args, schema, folds, complaints, toolError } = looking
+type How = 'form' | 'json'
+
+interface Shape {
+  toolError: Problem | null
+  how: How
+  onHow: (how: How) => void
+  // region is where the values are that are sent if somebody approves.
+  region: RefObject<HTMLElement | null>
+}
+
+function Arguments(looking: Looking & Shape) {
+  const { id, action, args, schema, folds, complaints, toolError, how, onHow, region } = looking
   const { draft, mode, sent } = useMemory(id)
-  const [how, setHow] = useState<'form' | 'json'>('form')
+  const editing = how === 'form' && mode === 'edit' && draft !== undefined && !sent
   const title = action.phase === 'pending' || action.phase === 'approved' ? 'What will be sent' : 'What was sent'
   return (
     <section aria-label={title}>
       <div className="section-head">
         <h3>{title}</h3>
-        <Tabs label="How it is shown" tabs={[{ key: 'form', label: 'Form' }, { key: 'json', label: 'JSON' }]} chosen={how} onChoose={setHow} />
+        <Tabs label="How it is shown" tabs={[{ key: 'form', label: 'Form' }, { key: 'json', label: 'JSON' }]} chosen={how} onChoose={onHow} />
         <Button kind="quiet" icon="copy" onClick={() => void copy(stringify(args, 2), 'Arguments copied')}>Copy</Button>
       </div>
       {toolError && <p className="faint small">The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.</p>}
-      {how === 'json' && <JsonText value={draft?.args ?? args} label={title} />}
-      {how === 'form' && (mode === 'edit' && draft
-        ? sent ? <Values schema={schema} value={draft.args} folds={folds} /> : <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
-        : <Values schema={schema} value={args} folds={folds} />)}
+      {editing && <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />}
+      {editing && <h3>As it will be sent</h3>}
+      <section ref={region} aria-label={editing ? 'As it will be sent' : undefined}>
+        {how === 'json' ? <JsonText value={draft?.args ?? args} label={title} /> : <Values schema={schema} value={draft?.args ?? args} folds={folds} />}
+      </section>
       {draft && <Mine args={args} draft={draft.args} />}
     </section>
   )
@@ -227,7 +246,8 @@ function ForecastNote({ id }: { id: string }) {
       {forecast.problem ? <p className="banner tone-bad"><Shown text={forecast.problem.detail || forecast.problem.title} /></p>
         : !forecast.allowed ? <p>It would not be sent.</p>
           : forecast.goes_out_at === null ? <p>Nobody can say when it goes out.</p>
-            : <p>It goes out {forecast.gates.length ? <Time at={forecast.goes_out_at} as="both" /> : 'at once'}.</p>}
+            : forecast.approvals_left ? <p>{forecast.approvals_left} more must agree. It goes out after that{forecast.gates.length > 0 && <>, <Time at={forecast.goes_out_at} as="both" /> at the earliest</>}.</p>
+              : <p>It goes out {forecast.gates.length ? <Time at={forecast.goes_out_at} as="both" /> : 'at once'}.</p>}
       {forecast.gates.length > 0 && (
         <ul>{forecast.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
       )}

@@ -1,11 +1,12 @@
 // Decisions: what is sent to the API, and what its refusals mean.
 import { decide } from '../../lib/answers'
-import { get, post, Problem, type Schemas } from '../../lib/client'
+import { get, post, Problem, request, type Schemas } from '../../lib/client'
 import { markStale } from '../../lib/live'
 import type { Json } from '../../lib/json'
 import type { Action } from './items'
 
 export type Always = Schemas['Always']
+export type GrantPreview = Schemas['GrantPreview']
 export type Decided = Schemas['DecidedItem']
 
 export interface Decision {
@@ -17,6 +18,9 @@ export interface Decision {
 const action = (id: string, what: string, body?: unknown, etag?: string) => decide<Action>(`/api/v1/actions/${encodeURIComponent(id)}/${what}`, body, etag)
 
 export const approve = (id: string, etag: string, decision: Decision) => action(id, 'approve', { ...decision, note: decision.note || undefined }, etag)
+// previewAlways reads the grant that approving with always would make, and what it would have let through.
+export const previewAlways = (id: string, etag: string, always: Always, signal: AbortSignal) =>
+  request<GrantPreview>('POST', `/api/v1/actions/${encodeURIComponent(id)}/always`, { body: always, ifMatch: etag ? `"${etag}"` : undefined, signal }).then((answer) => answer.body)
 export const deny = (id: string, etag: string, note: string) => action(id, 'deny', { note: note || undefined }, etag)
 export const edit = (id: string, etag: string, args: Json, note: string) => action(id, 'edit', { args, note: note || undefined }, etag)
 export const undo = (id: string) => action(id, 'undo')
