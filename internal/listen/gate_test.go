@@ -37,7 +37,7 @@ func newCrowd(t *testing.T, limits listen.Limits) *crowd {
 	mux.HandleFunc("/read", readBody)
 	mux.HandleFunc("/stream", func(w http.ResponseWriter, _ *http.Request) {
 		for range 100 {
-			if _, err := io.WriteString(w, "piece"); err != nil || http.NewResponseController(w).Flush() != nil {
+			if _, err := io.WriteString(w, strings.Repeat("piece", 10_000)); err != nil || http.NewResponseController(w).Flush() != nil {
 				t.Errorf("the stream ended: %v", err)
 				return
 			}
