@@ -53,6 +53,13 @@ type LoginCode struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
+// LoginCodeHolder is whom a login code logs in.
+type LoginCodeHolder struct {
+	Name   string `json:"name"`
+	Role   string `json:"role"`
+	Tenant string `json:"tenant"`
+}
+
 // LoginOptions are the ways to log in to an organisation.
 type LoginOptions struct {
 	// Organisation is nil if it has to be named first.

@@ -45,6 +45,7 @@ export async function propose(args: Record<string, unknown> = {}, more: Record<s
 export async function login(page: Page, role: Exclude<Role, 'agent'> | `cs_${string}` = 'operator', to = '/inbox') {
   const { url: at } = await api<{ url: string }>(role, 'POST', '/api/v1/login-codes')
   await page.goto(`${url()}/login?to=${encodeURIComponent(to)}#${new URL(at).hash.slice(1)}`)
+  await page.getByRole('button', { name: /^Log in as / }).click()
   await expect(page.locator('nav.rail')).toBeVisible()
 }
 

@@ -1844,6 +1844,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show whom a login code logs in
+         * @description The page shows this before it opens a session with the code, which stays valid: a link with a code may be from anybody,
+         *     and log the browser in as somebody else.
+         */
+        post: operations["showLoginCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/session": {
         parameters: {
             query?: never;
@@ -4481,6 +4502,13 @@ export interface components {
             program: string;
             /** @description Whether the request shows this session. */
             current: boolean;
+        };
+        LoginCodeHolder: {
+            /** @description The name of the person or of the token. */
+            name: string;
+            role: string;
+            /** @description The name of the organisation. */
+            tenant: string;
         };
         LoginCode: {
             code: string;
@@ -10341,6 +10369,39 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["Invalid"];
+            503: components["responses"]["Busy"];
+            default: components["responses"]["ProblemResponse"];
+        };
+    };
+    showLoginCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    code: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Whom the code logs in. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoginCodeHolder"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Denied"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             503: components["responses"]["Busy"];
             default: components["responses"]["ProblemResponse"];
         };

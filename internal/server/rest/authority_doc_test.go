@@ -23,7 +23,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md.
 		"revokeToken": true, "createOperator": true, "putProvider": true, "deleteProvider": true,
-		"openSession": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true,
+		"openSession": true, "showLoginCode": true, "touchSession": true, "closeSession": true, "createLoginCode": true, "endMySession": true,
 		// Neither reads nor changes of policy.
 		"explainPolicy": true, "previewAlways": true, "simulatePolicy": true, "refreshSource": true, "testSubscription": true, "putRetention": true, "noteHead": true, "askTriageRun": true, "retryTriageSetAside": true, "correctTriageMessage": true, "askTriageText": true, "retractTriageCorrection": true,
 	}

@@ -350,3 +350,46 @@ func TestTouchKeepsASessionFromBeingIdle(t *testing.T) {
 	set("idle_at = now()")
 	in.send("POST", "/auth/touch", nil).refused(t, 401, "session_ended")
 }
+
+// TestACodeIsShownBeforeItIsUsed: whom a code logs in can be seen without using it up
+// and without ending the session that the browser has.
+func TestACodeIsShownBeforeItIsUsed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("shown")
+	var code struct{ Code string }
+	f.operator.send("POST", "/api/v1/login-codes", nil).wants(t, 201).into(t, &code)
+	browser := &client{fixture: f.fixture}
+	for range 2 {
+		a := browser.send("POST", "/auth/code", object{"code": code.Code}).wants(t, 200)
+		var holder wire.LoginCodeHolder
+		a.into(t, &holder)
+		if want := (wire.LoginCodeHolder{Name: "operator", Role: "operator", Tenant: "shown"}); holder != want || len(a.header["Set-Cookie"]) != 0 {
+			t.Errorf("the code is of %+v with cookies %v, want %+v and none", holder, a.header["Set-Cookie"], want)
+		}
+	}
+	browser.send("POST", "/auth/code", object{"code": code.Code}, "Sec-Fetch-Site", "cross-site").wants(t, 403)
+	browser.send("POST", "/auth/session", object{"code": code.Code}).wants(t, 200)
+	browser.send("POST", "/auth/code", object{"code": code.Code}).wants(t, 401)
+}
+
+// TestALinkBeginsNoLogin: a page of another site, or a link in a mail, leads to the
+// page to log in, where the person chooses.
+func TestALinkBeginsNoLogin(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("linked")
+	for _, site := range []string{"cross-site", "same-site", "none"} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", f.url+"/auth/login?organisation=linked&provider=evil&to=/inbox", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Sec-Fetch-Site", site)
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if at := res.Header.Get("Location"); res.StatusCode != 303 || at != "/login?to=%2Finbox" || len(res.Header["Set-Cookie"]) != 0 {
+			t.Errorf("from %s: %d to %q with cookies %v, want the page to log in", site, res.StatusCode, at, res.Header["Set-Cookie"])
+		}
+	}
+}

@@ -48,7 +48,7 @@ type attempt struct {
 // begin begins a login, and has the person agree at the issuer.
 func (f *tenantFixture) begin(to string, headers ...string) attempt {
 	f.t.Helper()
-	a := (&client{fixture: f.fixture}).send("GET", "/auth/login?organisation=acme&provider=acme&to="+url.QueryEscape(to), nil, append([]string{"Sec-Fetch-Site", "none"}, headers...)...).wants(f.t, 302)
+	a := (&client{fixture: f.fixture}).send("GET", "/auth/login?organisation=acme&provider=acme&to="+url.QueryEscape(to), nil, append([]string{"Sec-Fetch-Site", "same-origin"}, headers...)...).wants(f.t, 302)
 	kept := a.cookies()["cs-login"]
 	if kept == nil || !kept.HttpOnly || kept.SameSite != http.SameSiteLaxMode || kept.MaxAge != 600 || kept.Path != "/" {
 		f.t.Fatalf("cookie of a login = %v", kept)

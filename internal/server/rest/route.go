@@ -192,6 +192,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /auth/options", Operation: "getLoginOptions"}, handle: accounts.LoginOptions},
 		{Route: access.Route{Pattern: "GET /auth/login", Operation: "startLogin"}, handle: accounts.StartLogin},
 		{Route: access.Route{Pattern: "GET /auth/callback", Operation: "finishLogin"}, foreignQuery: true, handle: accounts.FinishLogin},
+		{Route: access.Route{Pattern: "POST /auth/code", Operation: "showLoginCode"}, maxBody: one, handle: request.WithBody(accounts.ShowLoginCode)},
 		{Route: access.Route{Pattern: "POST /auth/session", Operation: "openSession"}, maxBody: one, handle: request.WithBody(accounts.OpenSession)},
 		{Route: access.Route{Pattern: "POST /auth/touch", Operation: "touchSession", Roles: readers}, handle: accounts.TouchSession},
 		{Route: access.Route{Pattern: "POST /auth/logout", Operation: "closeSession"}, handle: accounts.CloseSession},

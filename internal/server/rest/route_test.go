@@ -211,6 +211,7 @@ func (f *tenantFixture) visits() map[string]visit {
 		"getLoginOptions":         {"GET", "/auth/options?organisation=acme", nil, 200},
 		"startLogin":              {"GET", "/auth/login?provider=acme", nil, 303},
 		"finishLogin":             {"GET", "/auth/callback?state=x&code=y&session_state=z", nil, 303},
+		"showLoginCode":           {"POST", "/auth/code", object{"code": "none"}, 401},
 		"openSession":             {"POST", "/auth/session", object{"code": "none"}, 400},
 		"touchSession":            {"POST", "/auth/touch", nil, 409},
 		"closeSession":            {"POST", "/auth/logout", nil, 204},

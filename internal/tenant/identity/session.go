@@ -100,6 +100,27 @@ func (a *Authenticator) OpenWithCode(ctx context.Context, text string, from Visi
 	return a.open(ctx, ViaCode, from, now, func(tx pgx.Tx) (holder, error) { return redeemCode(ctx, tx, code.hash()) })
 }
 
+// CodeHolder returns for whom a login code would open a browser session, and leaves
+// the code as it is. The error is that of OpenWithCode.
+func (a *Authenticator) CodeHolder(ctx context.Context, text string) (Principal, error) {
+	code, err := parseSecret(text, func(kind string) bool { return kind == codeKind })
+	if err != nil {
+		return Principal{}, err
+	}
+	var of holder
+	unused := errors.New("rolled back")
+	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error {
+		if of, err = redeemCode(ctx, tx, code.hash()); err != nil {
+			return err
+		}
+		return unused
+	})
+	if errors.Is(err, unused) {
+		err = nil
+	}
+	return of.Principal, err
+}
+
 // holder is whom a browser session is opened for.
 type holder struct {
 	Principal

@@ -41,6 +41,11 @@ export function loggedIn(me: Me, tell = true) {
   void queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] })
 }
 
+export type CodeHolder = { name: string; role: string; tenant: string }
+
+// holderOf says whom a one-time code logs in, and leaves the code as it is.
+export const holderOf = (code: string) => post<CodeHolder>('/auth/code', { code })
+
 // login opens a session by a one-time code or a token.
 export async function login(by: { code: string } | { token: string }): Promise<void> {
   loggedIn(await post<Me>('/auth/session', by))

@@ -45,6 +45,11 @@ func loginProviders(c *request.Call, tenant string, all []identity.Provider) []w
 func StartLogin(c *request.Call) error { return orLoginPage(c, startLogin) }
 
 func startLogin(c *request.Call) error {
+	// A link of another page or program only shows the page to log in, where the
+	// person chooses: it could name somebody else's organisation and issuer.
+	if site := c.R.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+		return seeOther(c, "/login?"+url.Values{"to": {request.OwnPath(c.Query.Get("to"))}}.Encode())
+	}
 	client, err := webClient(c)
 	if err != nil {
 		return err

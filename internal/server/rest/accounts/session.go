@@ -37,6 +37,26 @@ func LoginOptions(c *request.Call) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
+// showCodeBody is the body of POST /auth/code.
+type showCodeBody struct{ Code string }
+
+// POST /auth/code shows whom a login code logs in, so that a person confirms it.
+func ShowLoginCode(c *request.Call, body showCodeBody) error {
+	if err := c.Browser.SameSite(c.R); err != nil {
+		return err
+	}
+	by, err := c.Auth.CodeHolder(c.R.Context(), body.Code)
+	if err != nil {
+		return err
+	}
+	c.By = by
+	is, err := me(c)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.LoginCodeHolder{Name: is.Name, Role: is.Role, Tenant: is.Tenant})
+}
+
 // openSessionBody is the body of POST /auth/session.
 type openSessionBody struct{ Code, Token string }
 

@@ -2,8 +2,8 @@ import { useEffect, useState } from 'react'
 import { Redirect } from 'wouter'
 import { LoginForm } from '../../app/login'
 import { useMe } from '../../lib/me'
-import { loggedIn, login, ownPath } from '../../lib/session'
-import { Loading, ProblemNote } from '../../ui'
+import { type CodeHolder, holderOf, loggedIn, login, ownPath } from '../../lib/session'
+import { Button, Loading, ProblemNote } from '../../ui'
 import { Refused } from './refused'
 
 const codeIn = (hash: string) => new URLSearchParams(hash.slice(1)).get('code') ?? ''
@@ -11,6 +11,16 @@ const codeIn = (hash: string) => new URLSearchParams(hash.slice(1)).get('code') 
 export default function Login() {
   const [problem, setProblem] = useState<unknown>()
   const [busy, setBusy] = useState(() => codeIn(location.hash) !== '')
+  // A link with a code may be from anybody: the person confirms whom it logs in.
+  const [asked, setAsked] = useState<{ code: string; holder: CodeHolder }>()
+  const confirm = () => {
+    if (!asked) return
+    setBusy(true)
+    login({ code: asked.code }).catch(setProblem).finally(() => {
+      setAsked(undefined)
+      setBusy(false)
+    })
+  }
   const search = new URLSearchParams(location.search)
   const to = ownPath(search.get('to'))
   const refused = search.get('problem')
@@ -24,7 +34,8 @@ export default function Login() {
       history.replaceState(history.state, '', location.pathname + location.search)
       setBusy(true)
       setProblem(undefined)
-      login({ code }).catch(setProblem).finally(() => setBusy(false))
+      setAsked(undefined)
+      holderOf(code).then((holder) => setAsked({ code, holder })).catch(setProblem).finally(() => setBusy(false))
     }
     heard()
     addEventListener('hashchange', heard)
@@ -36,6 +47,19 @@ export default function Login() {
     if (back) loggedIn(back)
   }, [back])
   if (busy || me.isPending) return <Loading what="the login" />
+  if (asked) {
+    const { name, role, tenant } = asked.holder
+    return (
+      <main className="login" id="main" tabIndex={-1}>
+        <h1 className="title">Log in as {name}?</h1>
+        <p>The link logs this browser in as <strong>{name}</strong> ({role}) of <strong>{tenant}</strong>. Go on only if you asked for it.</p>
+        {me.data && <p>You are logged in as <strong>{me.data.name}</strong> of <strong>{me.data.tenant}</strong>. That session ends.</p>}
+        <p>
+          <Button kind="primary" onClick={confirm}>Log in as {name}</Button> <Button onClick={() => setAsked(undefined)}>Cancel</Button>
+        </p>
+      </main>
+    )
+  }
   if (me.data && problem === undefined) {
     return search.has('done') ? <main className="login" id="main" tabIndex={-1}><h1 className="title">You are logged in</h1><p>Close this tab, and go on in the other one.</p></main> : <Redirect to={to} replace />
   }
