@@ -106,6 +106,7 @@ func (e *Environment) loadMailCipher() (account.Cipher, error) {
 	if err != nil {
 		return account.Cipher{}, err
 	}
+	e.mailKey = key
 	mails, err := account.NewCipher(key)
 	return mails, keyError(e.dir, mailKeyName, err)
 }

@@ -41,6 +41,8 @@ type Config struct {
 	// Notes is the program notes-mcp. Empty is the one beside this program, or
 	// one that is built.
 	Notes string
+	// Getenv returns a variable of triage, such as COUNTERSIGN_MAILDIRS; nil has none.
+	Getenv func(name string) string
 	// Mailbox has triage read a mailbox of the tenant demo.
 	Mailbox bool
 	// Version is the version of the program, as MCP clients see it.
@@ -66,6 +68,7 @@ type Environment struct {
 	demo     tenant
 	vault    connect.Cipher
 	mails    account.Cipher
+	mailKey  string
 	cache    *settings.Cache
 	live     *connect.Pool
 	// wake has the worker of this process poll now, and other workers on the

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -17,8 +18,10 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/config"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -75,10 +78,46 @@ func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, erro
 	if err != nil {
 		return nil, fmt.Errorf("make the database login of triage: %w", err)
 	}
-	m.triage, err = process.Open(ctx, process.Config{
-		DatabaseURL: address, MaxConns: 4, Accounts: 1, Lease: time.Minute, Mailboxes: []string{e.mailDir()}, Lookup: func(string) string { return "" }, Meter: e.watched.Meter(), Tracer: e.watched.Tracer(), Log: e.cfg.Log,
-	})
+	cfg, err := e.triageConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	m.triage, err = process.Open(ctx, cfg)
 	return m, err
+}
+
+// triageConfig returns the configuration of triage: its variables, with the key of
+// the environment, and with the folder of the sample mailbox and the local machine
+// allowed.
+func (e *Environment) triageConfig(address string) (process.Config, error) {
+	getenv := e.cfg.Getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	var read config.Triage
+	err := config.ReadVariables(&read, func(name string) string {
+		switch name {
+		case "DATABASE_URL":
+			return address
+		case account.KeyVariable:
+			return e.mailKey
+		case "COUNTERSIGN_TRIAGE_DNS":
+			return cmp.Or(getenv(name), "false")
+		}
+		if strings.HasPrefix(name, "COUNTERSIGN_TRIAGE_") || name == "COUNTERSIGN_MAILDIRS" {
+			return getenv(name)
+		}
+		return ""
+	})
+	if err != nil {
+		return process.Config{}, err
+	}
+	cfg := process.From(read)
+	cfg.MaxConns = 4
+	cfg.Mailboxes = append(cfg.Mailboxes, e.mailDir())
+	cfg.Networks = append(cfg.Networks, safehttp.Loopback()...)
+	cfg.Lookup, cfg.Meter, cfg.Tracer, cfg.Log = getenv, e.watched.Meter(), e.watched.Tracer(), e.cfg.Log
+	return cfg, nil
 }
 
 // registerAccount makes the mailbox an account of triage, unless there is one: the

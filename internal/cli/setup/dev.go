@@ -46,6 +46,7 @@ func runDev(ctx context.Context, a *command.App, f devFlags) (err error) {
 	}
 	cfg := dev.Config{
 		DatabaseURL: a.Getenv(command.DatabaseEnv), SecretKey: a.Getenv("COUNTERSIGN_SECRET_KEY"), Listen: f.listen, Notes: f.program, Version: telemetry.Version(), Progress: a.Out,
+		Getenv: a.Getenv,
 	}
 	if a.JSON {
 		cfg.Progress = a.Err

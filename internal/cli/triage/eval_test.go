@@ -75,3 +75,14 @@ func TestEvalRefuses(t *testing.T) {
 		t.Errorf("a server was asked %d questions", n)
 	}
 }
+
+func TestEvalOfAFolderWithoutSetsFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+
+	code, _, errs := eval(t, "--corpus", dir)
+
+	if code != command.ExitFailed || !strings.Contains(errs, "no labelled set in the folder "+dir) || !strings.Contains(errs, "mail-labelled/messages.jsonl") {
+		t.Errorf("exit code %d, %s; want a failure that names the folder and the sets", code, errs)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +56,23 @@ func (f *folders) open() (of corpus.Folders, err error) {
 			return of, err
 		}
 	}
-	return of, nil
+	return of, checkSets(of.Labelled, f.labelled)
+}
+
+// checkSets refuses a folder that holds none of the labelled sets.
+func checkSets(files fs.FS, name string) error {
+	if files == nil {
+		return nil
+	}
+	sets := []string{
+		"mail-labelled/messages.jsonl", "mail-labelled/phishing.json", "request-sentences/train.tsv", "injection/attacks.json", "replies/talon",
+	}
+	for _, set := range sets {
+		if _, err := fs.Stat(files, set); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("no labelled set in the folder %s; sets are %s", name, strings.Join(sets, ", "))
 }
 
 func train(a *command.App) *cobra.Command {

@@ -101,7 +101,7 @@ func knownCode(code imap.ResponseCode) string {
 func (c Config) dialFault(err error) error {
 	if errors.Is(err, safehttp.ErrForbidden) {
 		if c.guard().LoopbackOnly {
-			return fmt.Errorf("IMAP server %s: without TLS only the local machine is allowed: %w", c.Address, mailbox.ErrDenied)
+			return fmt.Errorf("IMAP server %s: without TLS only the local machine is allowed, at addresses of allowed networks: allow 127.0.0.0/8 or ::1 if it is there: %w", c.Address, mailbox.ErrDenied)
 		}
 		return fmt.Errorf("IMAP server %s: %w: allow its network: %w", c.Address, safehttp.ErrForbidden, mailbox.ErrDenied)
 	}

@@ -33,25 +33,40 @@ func identityFields() [13]string {
 // not count. Messages that differ in anything that is shown of them, or in how
 // it is to be read, have different ones, whatever Message-ID their senders give
 // them.
+//
+// A message without Message-ID and Date is not told from another one by those
+// fields: of it all fields count, but for those that programs rewrite in place.
 func Identify(raw []byte) [32]byte {
 	names := identityFields()
 	var values [len(names)][][]byte
+	dated := false
 	body := splitHeader(raw, func(name, value []byte) {
 		for i, want := range names {
 			if len(want) == len(name) && strings.EqualFold(want, string(name)) {
 				values[i] = append(values[i], value)
+				dated = dated || want == "date" || want == "message-id"
 			}
 		}
 	})
 	digest := sha256.New()
 	buffer := make([]byte, 0, 4096)
+	write := func(name string, value []byte) {
+		buffer = append(append(buffer[:0], name...), ':')
+		buffer = appendSpaced(buffer, value)
+		buffer = append(buffer, '\n')
+		digest.Write(buffer)
+	}
 	for i, name := range names {
 		for _, value := range values[i] {
-			buffer = append(append(buffer[:0], name...), ':')
-			buffer = appendSpaced(buffer, value)
-			buffer = append(buffer, '\n')
-			digest.Write(buffer)
+			write(name, value)
 		}
+	}
+	if !dated {
+		splitHeader(raw, func(name, value []byte) {
+			if lower := strings.ToLower(string(name)); !rewritten(lower) {
+				write(lower, value)
+			}
+		})
 	}
 	digest.Write([]byte{'\n'})
 	body = bytes.TrimRight(body, "\r\n")
@@ -70,6 +85,16 @@ func Identify(raw []byte) [32]byte {
 		}
 	}
 	return [32]byte(digest.Sum(nil))
+}
+
+// rewritten reports whether programs rewrite a field of a message where it is.
+func rewritten(name string) bool {
+	switch name {
+	case "status", "x-status", "x-keywords", "x-uid", "x-imap", "x-imapbase", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys",
+		"content-length", "lines":
+		return true
+	}
+	return false
 }
 
 // appendSpaced appends a value with runs of white space as one space.

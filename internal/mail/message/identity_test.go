@@ -65,3 +65,26 @@ func TestIdentifyDiffers(t *testing.T) {
 		seen[got] = name
 	}
 }
+
+// TestIdentifyOfMessagesWithoutHeaders tells messages apart that have neither
+// Message-ID nor Date, and no copy from another.
+func TestIdentifyOfMessagesWithoutHeaders(t *testing.T) {
+	t.Parallel()
+
+	seen := map[[32]byte]string{}
+	for _, raw := range []string{
+		"Received: from a by b; one\n\n", "Received: from a by b; two\n\n", "Received: from a by b; one\nX-Note: a\n\n", "Return-Path: <a@b>\n\n", "Return-Path: <c@d>\n\n",
+		"note: a\n", "note: b\n", "text alone", "other text", "Subject: backup failed\nReceived: monday\n\ndisk full", "Subject: backup failed\nReceived: tuesday\n\ndisk full",
+	} {
+		id := message.Identify([]byte(raw))
+		if other, ok := seen[id]; ok {
+			t.Errorf("%q has the identity of %q", raw, other)
+		}
+		seen[id] = raw
+		for _, copied := range []string{"Status: RO\nX-Keywords: a\n" + raw, "From a@b Thu Mar  5 16:23:00 2026\n" + raw} {
+			if raw[0] != 't' && raw[0] != 'o' && message.Identify([]byte(copied)) != id {
+				t.Errorf("the copy %q has another identity", copied)
+			}
+		}
+	}
+}

@@ -199,6 +199,9 @@ func (e *Engine) watch(ctx context.Context) (end func()) {
 func (e *Engine) makeRoom(ctx context.Context) error {
 	var waiting int64
 	err := e.tx(ctx, func(tx pgx.Tx) (err error) {
+		if err := fillSchedules(ctx, tx, e.tenant); err != nil {
+			return err
+		}
 		waiting, err = due(ctx, tx, e.tenant)
 		return err
 	})

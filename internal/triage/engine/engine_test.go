@@ -246,6 +246,25 @@ func TestRunReadsWhatArrivesUntilItIsStopped(t *testing.T) {
 	}
 }
 
+// TestAnAccountThatIsSetUpLaterIsRead by a process all of whose places are taken.
+func TestAnAccountThatIsSetUpLaterIsRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	e := f.engine(func(c *engine.Config) { c.Accounts = 1 })
+	go func() { ended <- e.Run(ctx) }()
+
+	f.until("SELECT EXISTS (SELECT FROM triage_schedules WHERE last_ended_at IS NOT NULL)")
+	f.put("second", func(*account.Account) {})
+	f.until("SELECT count(1) = 2 FROM triage_schedules WHERE last_ended_at IS NOT NULL")
+	stop()
+
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
 // dying is a reader that fails at some call, as a process that is killed does.
 type dying struct {
 	mailbox.Reader
