@@ -45,19 +45,25 @@ func (s *server) list(doc any, name string) ([]any, error) {
 	return members, nil
 }
 
-// entries reads a list of messages.
+// entries reads a list of messages. One without a usable id is Unusable, unless all
+// of them are: then the answer is.
 func (s *server) entries(doc any, name, folder string, now time.Time) ([]entry, error) {
 	members, err := s.list(doc, name)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]entry, 0, len(members))
+	unusable := 0
 	for _, member := range members {
 		e, ok := s.entry(member, folder, now)
 		if !ok {
-			return nil, s.fault("a message in the answer at "+s.profile.names[name]+" has no usable id", errOutage)
+			unusable++
+			e = entry{Item: mailbox.Item{Location: mailbox.Location{Folder: folder}, Received: now, Unusable: "the server gives the message no usable id"}, dated: true}
 		}
 		all = append(all, e)
+	}
+	if unusable > 0 && unusable == len(all) {
+		return nil, s.fault("a message in the answer at "+s.profile.names[name]+" has no usable id", errOutage)
 	}
 	return all, nil
 }

@@ -133,11 +133,16 @@ func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit
 		if err != nil {
 			return got, next, err
 		}
+		undated := 0
 		for _, e := range entries {
 			if !e.dated {
-				return got, next, s.fault("a message does not say when it came", errOutage)
+				undated++
+				e.Received, e.Unusable = now(), "the server does not say when the message came"
 			}
 			*list.into = append(*list.into, e.Item)
+		}
+		if undated > 0 && undated == len(entries) {
+			return got, next, s.fault("a message does not say when it came", errOutage)
 		}
 	}
 	if len(got.New) > limit {

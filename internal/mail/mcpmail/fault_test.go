@@ -397,3 +397,34 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// TestOneUnusableEntryStopsNoOther lists messages without an id and without a time
+// beside one that has both.
+func TestOneUnusableEntryStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]map[string]any{
+		"no id":                 {"received_at": "2026-03-05T16:23:00Z"},
+		"an id that is no text": {"id": []any{}, "received_at": "2026-03-05T16:23:00Z"},
+		"no time":               {"id": "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := server(t, mcpmailtest.Kind{}, 1)
+			s.Answers(func(tool string, _, answer map[string]any) {
+				if found, ok := answer["new"].([]any); ok && tool == mcpmailtest.Changes && len(found) > 0 {
+					answer["new"] = append(found, bad)
+				}
+			})
+
+			got, err := changes(t, open(t, config(t, s)), nil)
+
+			if err != nil || len(got.New) != 2 {
+				t.Fatalf("%+v, %v; want both", got, err)
+			}
+			usable := slices.IndexFunc(got.New, func(it mailbox.Item) bool { return it.Unusable == "" })
+			if usable < 0 || got.New[usable].Key == "" || got.New[1-usable].Unusable == "" {
+				t.Errorf("%+v, want one that is usable", got.New)
+			}
+		})
+	}
+}
