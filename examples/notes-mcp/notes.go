@@ -235,6 +235,10 @@ type try struct {
 // codeBusy is an error of the server's own in JSON-RPC.
 const codeBusy = -32000
 
+// notExecuted is the data of an error: the call was not executed and may be sent
+// again.
+var notExecuted = json.RawMessage(`{"countersign.dev/outcome":"rate_limited"}`)
+
 // publish logs one try, and fails for the first tries of a note.
 func (n *notes) publish(_ string, in idIn) (publishOut, error) {
 	if _, err := n.read(in.ID); err != nil {
@@ -250,9 +254,8 @@ func (n *notes) publish(_ string, in idIn) (publishOut, error) {
 		err = n.write(publishLog, append(line, '\n'))
 	}
 	if err == nil && tries <= n.flaky {
-		// An error of JSON-RPC says that the call failed and may be repeated; a
-		// result that is an error would be the tool's answer.
-		err = &jsonrpc.Error{Code: codeBusy, Message: "the press is busy, try again"}
+		// An error is an answer, unless its data reports that nothing was executed.
+		err = &jsonrpc.Error{Code: codeBusy, Message: "the press is busy, try again", Data: notExecuted}
 	}
 	return publishOut{ID: in.ID, Tries: tries}, err
 }

@@ -23,12 +23,9 @@ type Observation struct {
 	// Status is the HTTP status, 0 if there was none. It may come from the
 	// connection that was made for the call.
 	Status int
-	// ToolError says that the tool itself reports that it failed, which is its
-	// answer.
+	// ToolError says that the tool, or the server in its place, reports that it
+	// failed, which is the answer.
 	ToolError bool
-	// CallError says that an error arrived in the place of the tool's answer, such
-	// as one of JSON-RPC.
-	CallError bool
 	// Conflict says that the source reports that the effect exists already.
 	Conflict bool
 	// Permanent says that the call can never work as it is, and was not
@@ -77,12 +74,6 @@ func (o Observation) ToolFailed() Observation {
 	return o
 }
 
-// CallFailed returns o with an error in the place of the tool's answer.
-func (o Observation) CallFailed() Observation {
-	o.Answered, o.CallError, o.Code = true, true, CodeToolError
-	return o
-}
-
 // Permanently returns o with a call that was not executed and never will be.
 func (o Observation) Permanently(code string) Observation {
 	o.Permanent, o.Code = true, code
@@ -95,7 +86,8 @@ func (o Observation) AlreadyDone() Observation {
 	return o
 }
 
-// NotExecuted returns o with a call that the source did not look at.
+// NotExecuted returns o with a call that was surely not executed and may be sent
+// again.
 func (o Observation) NotExecuted(code string) Observation {
 	return Observation{RetryAfter: o.RetryAfter, Code: code, Message: o.Message, Result: o.Result, ProviderID: o.ProviderID}
 }
@@ -112,9 +104,9 @@ func (o Observation) Unanswered(code string) Observation {
 // an effect class. It is the only place that decides so.
 //
 // What the source said of the request comes first: a conflict, try later,
-// refused. That the tool failed is its answer, which another attempt would get
-// again; so is an answer that is too large, after which nobody knows what it
-// said. A call that was not written was surely not executed. What is left was
+// refused. A failure that the tool or its server reports is an answer in every
+// form, which another attempt would get again; so is an answer that is too
+// large, after which nobody knows what it said. A call that was not written was surely not executed. What is left was
 // sent and has no usable answer; whether that may be repeated depends on only
 // the effect class.
 func Classify(effect envelope.Effect, o Observation) Kind {
@@ -126,11 +118,6 @@ func Classify(effect envelope.Effect, o Observation) Kind {
 	case o.Permanent || o.Status >= 300 && o.Status < 500:
 		return KindRefused
 	case o.Status < 500 && o.Answered && o.ToolError:
-		return KindRefused
-	case o.Status < 500 && o.Answered && o.CallError:
-		if repeatable(effect) {
-			return KindRetry
-		}
 		return KindRefused
 	case o.Code == CodeOversized:
 		if effect == envelope.EffectRead {

@@ -43,7 +43,6 @@ func TestClassify(t *testing.T) {
 		{"answered", o{Written: true, Answered: true}, done, done},
 		{"answered with 200", o{Written: true, Answered: true, Status: 200}, done, done},
 		{"tool error", o{Written: true, Answered: true, Status: 200, ToolError: true}, refused, refused},
-		{"error in place of the tool's answer", o{Written: true, Answered: true, Status: 200, CallError: true}, retry, refused},
 		{"tool error that is permanent", o{Written: true, Answered: true, ToolError: true, Permanent: true}, refused, refused},
 		{"reported as there already", o{Written: true, Answered: true, Conflict: true}, conflict, conflict},
 		{"error that means there already", o{Written: true, Answered: true, ToolError: true, Conflict: true}, conflict, conflict},
@@ -93,11 +92,11 @@ func TestOversizedIsNotRepeated(t *testing.T) {
 func TestClassifyNeverGuesses(t *testing.T) {
 	t.Parallel()
 	statuses := []int{0, 200, 202, 302, 400, 401, 404, 408, 409, 422, 425, 429, 500, 502, 503, 504}
-	for bits := range 1 << 6 {
+	for bits := range 1 << 5 {
 		for _, status := range statuses {
 			seen := source.Observation{
 				Written: bits&1 > 0, Answered: bits&2 > 0, ToolError: bits&4 > 0,
-				Conflict: bits&8 > 0, Permanent: bits&16 > 0, CallError: bits&32 > 0, Status: status,
+				Conflict: bits&8 > 0, Permanent: bits&16 > 0, Status: status,
 			}
 			for _, effect := range effects {
 				got := source.Classify(effect, seen)
@@ -108,7 +107,7 @@ func TestClassifyNeverGuesses(t *testing.T) {
 				if got == source.KindRetry && open && (effect == envelope.EffectOnce || effect == "strange") {
 					t.Errorf("Classify(%s, %+v) = retry, though it may have happened", effect, seen)
 				}
-				if got == source.KindDone && (!seen.Answered || seen.ToolError || seen.CallError) {
+				if got == source.KindDone && (!seen.Answered || seen.ToolError) {
 					t.Errorf("Classify(%s, %+v) = done without a good answer", effect, seen)
 				}
 			}

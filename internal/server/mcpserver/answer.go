@@ -167,11 +167,11 @@ func (r report) text() string {
 	case "undone":
 		fmt.Fprintf(&b, "Not done: action %s was taken back before it began.", id)
 	case "skipped":
-		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, sentence(r.causeText()))
+		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, stopped(r.causeText()))
 	case "unknown":
-		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, sentence(r.causeText()))
+		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, stopped(r.causeText()))
 	default:
-		fmt.Fprintf(&b, "Action %s failed: %s", id, sentence(r.causeText()))
+		fmt.Fprintf(&b, "Action %s failed: %s", id, stopped(r.causeText()))
 	}
 	return b.String()
 }
@@ -228,8 +228,12 @@ func sentence(text string) string {
 		return ""
 	}
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+	return string(unicode.ToUpper(first)) + stopped(text[size:])
 }
+
+// stopped returns a text that ends with a full stop. Words of a tool or of an
+// error code keep their case.
+func stopped(text string) string { return strings.TrimSuffix(text, ".") + "." }
 
 // invalidText lists what is wrong with arguments.
 func invalidText(fields []envelope.FieldError) string {
@@ -285,7 +289,7 @@ func rpcErrorText(output json.RawMessage) (text string, ok bool) {
 		return "", false
 	}
 	e := stored.Error
-	text = fmt.Sprintf("The server answered with the error %d: %s", *e.Code, sentence(cmp.Or(e.Message, "it said no more")))
+	text = fmt.Sprintf("The server answered with the error %d: %s", *e.Code, stopped(cmp.Or(e.Message, "it said no more")))
 	var said string
 	if json.Unmarshal(e.Data, &said) != nil {
 		said = string(bytes.TrimSpace(e.Data))

@@ -341,13 +341,13 @@ func TestRPCErrorIsPassedOnInWords(t *testing.T) {
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
 	failed := source.Observation{Written: true, Result: json.RawMessage(`{"error":{"code":-32603,"message":"the disk is full","data":{"free":0}}}`)}
-	f.src.Next("box.write", sourcetest.Step{Observation: failed.CallFailed()})
+	f.src.Next("box.write", sourcetest.Step{Observation: failed.ToolFailed()})
 	f.src.Next("box.write", sourcetest.Step{Observation: failed.Permanently(source.CodeInvalidArgs)})
 	c := f.connect(f.agent, withSessions)
 
 	for _, to := range []string{"ada", "bob"} {
 		got := c.call(nameWrite, object{"to": to}).wants(t, "failed", true)
-		if !strings.Contains(got.text, `The server answered with the error -32603: The disk is full. It added: {"free":0}`) || strings.Contains(got.text, `"error"`) {
+		if !strings.Contains(got.text, `The server answered with the error -32603: the disk is full. It added: {"free":0}`) || strings.Contains(got.text, `"error"`) {
 			t.Errorf("result = %q, want the error in words", got.text)
 		}
 	}

@@ -46,10 +46,10 @@ func TestToolResult(t *testing.T) {
 func TestRPCErrorsAreReadable(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[string]string{
-		`{"error":{"code":-32602,"message":"no such path"}}`:                    "The server answered with the error -32602: No such path.",
+		`{"error":{"code":-32602,"message":"no such path"}}`:                    "The server answered with the error -32602: no such path.",
 		`{"error":{"code":-32000,"message":"Down.","data":"since 9"}}`:          "The server answered with the error -32000: Down. It added: since 9",
-		`{"error":{"code":7,"message":"","data":{"path":["a"]}}}`:               `The server answered with the error 7: It said no more. It added: {"path":["a"]}`,
-		`{"error":{"code":-32000,"message":"x","data":null},"_truncated":true}`: "The server answered with the error -32000: X.",
+		`{"error":{"code":7,"message":"","data":{"path":["a"]}}}`:               `The server answered with the error 7: it said no more. It added: {"path":["a"]}`,
+		`{"error":{"code":-32000,"message":"x","data":null},"_truncated":true}`: "The server answered with the error -32000: x.",
 		`{"error":"text"}`:                    "",
 		`{"error":{"message":"of the tool"}}`: "",
 		`{"content":[{"type":"text"}]}`:       "",

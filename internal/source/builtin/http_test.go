@@ -144,6 +144,7 @@ func TestConformHTTP(t *testing.T) {
 					Source: openWeb(t, allow(s, func(a *builtin.Allowed) { a.HonoursKey = honours })), Count: s.Count,
 					Act: post(s.URL + "/v1/200"), BadArgs: ask(builtin.ToolHTTPRequest, "BREW", s.URL+"/v1/200"),
 					Hang: post(s.URL + "/v1/" + resttest.MarkerHang), Lose: post(s.URL + "/v1/x?" + resttest.MarkerLose),
+					Refused: []sourcetest.Invocation{post(s.URL + "/v1/" + resttest.MarkerRefused)},
 					Limited: post(s.URL + "/v1/" + resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: without,
 				}
 			})

@@ -120,6 +120,7 @@ func TestConform(t *testing.T) {
 			Source: open(t, s), Count: s.Count, Act: send("ana"), Fail: send("nobody"),
 			BadArgs: sourcetest.Invocation{Tool: toolSend, Args: json.RawMessage(`{"to":7}`)},
 			Hang:    send(resttest.MarkerHang), Lose: send(resttest.MarkerLose),
+			Refused: []sourcetest.Invocation{send(resttest.MarkerRefused)},
 			Limited: send(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.Keys:     "Composio takes no idempotency key",

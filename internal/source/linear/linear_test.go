@@ -155,6 +155,7 @@ func TestConform(t *testing.T) {
 					Source: open(t, s), Count: s.Count, Act: in("x"), Fail: in("E-a word of tomorrow"),
 					BadArgs: sourcetest.Invocation{Tool: linear.ToolIssueCreate, Args: json.RawMessage(`{"teamId":"x","title":"Broken","id":"mine"}`)},
 					Hang:    in(resttest.MarkerHang), Lose: in(resttest.MarkerLose),
+					Refused: []sourcetest.Invocation{in(resttest.MarkerRefused)},
 					Limited: in(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 					Without: map[sourcetest.Feature]string{
 						sourcetest.Restarts: "Linear keeps nothing of its clients",

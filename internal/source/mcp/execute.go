@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,9 +27,16 @@ const (
 	MetaAttempt = "countersign.dev/attempt"
 )
 
-// MetaOutcome is the key under which a result's _meta says source.CodeConflict,
-// if the effect exists already.
-const MetaOutcome = "countersign.dev/outcome"
+// The keys by which a server can qualify its answer: in the _meta of a result,
+// or in the data of a JSON-RPC error.
+const (
+	// MetaOutcome is source.CodeConflict if the effect exists already. In an
+	// error it is source.CodeRateLimited if the call was not executed and may be
+	// sent again.
+	MetaOutcome = "countersign.dev/outcome"
+	// MetaRetryAfter is the number of seconds to wait before that.
+	MetaRetryAfter = "countersign.dev/retry-after"
+)
 
 // Execute implements source.Source. If the server has forgotten the session,
 // Execute opens a new session and sends the call once more; that happens only
@@ -141,11 +149,19 @@ func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Obse
 	return o
 }
 
-// observeError reads a JSON-RPC error. The codes that JSON-RPC defines are about
-// the request, which then was not executed; any other code says that the server
-// failed to call the tool.
+// observeError reads a JSON-RPC error, which is an answer like a result. JSON-RPC
+// and MCP define no code for a call that was not executed and may be repeated,
+// and servers use those of the range -32000 to -32099 for different things; so
+// only the data of the error can report that.
 func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, tool string) source.Observation {
 	o.Result = errorResult(rpcError, s.cfg.MaxResultBytes)
+	switch outcome, after := outcomeOf(rpcError.Data); outcome {
+	case source.CodeConflict:
+		return o.AlreadyDone()
+	case source.CodeRateLimited:
+		o.RetryAfter = max(o.RetryAfter, after)
+		return o.NotExecuted(source.CodeRateLimited)
+	}
 	switch rpcError.Code {
 	case jsonrpc.CodeInvalidParams:
 		s.mu.Lock()
@@ -157,8 +173,10 @@ func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, too
 		return o.Permanently(source.CodeInvalidArgs)
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParseError:
 		return o.Permanently(source.CodeRejected)
+	case sdk.CodeURLElicitationRequired:
+		return o.Permanently(source.CodeInputRequired)
 	}
-	return o.CallFailed()
+	return o.ToolFailed()
 }
 
 // observeResult reads the result of a call.
@@ -172,8 +190,11 @@ func observeResult(o source.Observation, raw json.RawMessage) source.Observation
 	switch {
 	case r.inputRequired:
 		return o.Permanently(source.CodeInputRequired)
-	case r.conflict:
+	case r.outcome == source.CodeConflict:
 		return o.AlreadyDone()
+	case r.isError && r.outcome == source.CodeRateLimited:
+		o.RetryAfter = max(o.RetryAfter, r.retryAfter)
+		return o.NotExecuted(source.CodeRateLimited)
 	case r.isError:
 		return o.ToolFailed()
 	}
@@ -213,7 +234,8 @@ type answer struct {
 	result        json.RawMessage
 	providerID    string
 	isError       bool
-	conflict      bool
+	outcome       string
+	retryAfter    time.Duration
 	inputRequired bool
 }
 
@@ -251,20 +273,30 @@ func parse(raw json.RawMessage) (answer, error) {
 	if err != nil {
 		return answer{}, errNoResult
 	}
+	outcome, after := outcomeOf(wire.Meta)
 	return answer{
 		result:        out,
 		providerID:    providerID(wire.Structured),
 		isError:       wire.IsError,
-		conflict:      isConflict(wire.Meta),
+		outcome:       outcome,
+		retryAfter:    after,
 		inputRequired: wire.ResultType == "input_required",
 	}, nil
 }
 
-// isConflict reports whether a result's _meta says that the effect was there
-// already.
-func isConflict(meta json.RawMessage) bool {
+// outcomeOf returns how a server qualifies its answer in a _meta or the data of
+// an error.
+func outcomeOf(meta json.RawMessage) (outcome string, after time.Duration) {
 	var m map[string]any
-	return json.Unmarshal(meta, &m) == nil && m[MetaOutcome] == source.CodeConflict
+	if json.Unmarshal(meta, &m) != nil {
+		return "", 0
+	}
+	outcome, _ = m[MetaOutcome].(string)
+	if seconds, ok := m[MetaRetryAfter].(float64); ok {
+		limit := source.MaxRetryAfter.Seconds()
+		after = time.Duration(min(max(seconds, 0), limit) * float64(time.Second))
+	}
+	return outcome, after
 }
 
 // providerID returns the structured result's "id" if it is a string of

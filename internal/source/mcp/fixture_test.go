@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -196,6 +197,13 @@ func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 	})
 	raw("rpc_error", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return nil, errors.New("boom")
+	})
+	raw("ask_elsewhere", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: sdk.CodeURLElicitationRequired, Message: "open an address"}
+	})
+	raw("busy", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: -32000, Message: "busy", Data: json.RawMessage(
+			`{"` + mcp.MetaOutcome + `":"` + source.CodeRateLimited + `","` + mcp.MetaRetryAfter + `":7}`)}
 	})
 	raw("big", func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in struct{ Bytes int }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,8 +71,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	recordStatus(p, resp)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // only so that the connection can be used again
-		_ = resp.Body.Close()                         // nothing of it is used
+		t.readError(resp, p)
 		return nil, fmt.Errorf("status %d", resp.StatusCode)
 	}
 	switch mediaType(resp) {
@@ -87,6 +87,31 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	_ = resp.Body.Close() // nothing of it is used
 	p.setFault(source.CodeMalformed)
 	return nil, errMalformed
+}
+
+// maxErrorBody is how much of the body of an error is read.
+const maxErrorBody = 64 << 10
+
+// readError reads the body of an answer with an error status. One of 4xx to a
+// request without a session may be a JSON-RPC error, which is the answer then; to
+// one with a session it may be about the session.
+func (t *roundTripper) readError(resp *http.Response, p *probe) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	_ = resp.Body.Close() // nothing more of it is used
+	if err != nil || resp.StatusCode < 400 || resp.StatusCode > 499 || mediaType(resp) != "application/json" {
+		return
+	}
+	var answer struct {
+		Error *jsonrpc.Error `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Error == nil || answer.Error.Code == 0 {
+		return
+	}
+	p.update(func(s *seen) {
+		if !s.sessionID {
+			s.rpcError = answer.Error
+		}
+	})
 }
 
 // pass makes any request but a tools/call. A handshake's probe remembers how

@@ -107,6 +107,7 @@ func TestConformHTTP(t *testing.T) {
 					Act:        sourcetest.Invocation{Tool: "act", Args: args},
 					Count:      s.effects.count,
 					Fail:       sourcetest.Invocation{Tool: "fail", Args: args},
+					Refused:    []sourcetest.Invocation{{Tool: "rpc_error", Args: args}, {Tool: "ask_elsewhere", Args: args}},
 					BadArgs:    sourcetest.Invocation{Tool: "act", Args: json.RawMessage(`{"note":7}`)},
 					Hang:       sourcetest.Invocation{Tool: "hang", Args: args},
 					Lose:       sourcetest.Invocation{Tool: "lose", Args: args},
@@ -131,8 +132,8 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Fatalf("List() = %v", err)
 	}
 
-	if len(tools) != 15 {
-		t.Errorf("List() has %d tools, want 15", len(tools))
+	if len(tools) != 17 {
+		t.Errorf("List() has %d tools, want 17", len(tools))
 	}
 	want := source.Hints{Idempotent: true, Destructive: new(false), Given: true}
 	if tools[0].Name != "act" || tools[0].Title != "Act" || !cmp.Equal(tools[0].Hints, want) {
@@ -267,17 +268,52 @@ func TestCallCarriesKeyAndTrace(t *testing.T) {
 	}
 }
 
-func TestRPCErrorIsNoAnswerOfTheTool(t *testing.T) {
+func TestRPCErrorIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	src := open(t, newWeb(t, nil).config())
 
-	once := src.Execute(t.Context(), callOf(t, "rpc_error", envelope.EffectOnce))
-	keyed := src.Execute(t.Context(), callOf(t, "rpc_error", envelope.EffectKeyed))
+	got := src.Execute(t.Context(), callOf(t, "rpc_error", envelope.EffectRead))
 
-	expect(t, once, source.KindRefused, source.CodeToolError)
-	expect(t, keyed, source.KindRetry, source.CodeToolError)
-	if !strings.Contains(string(once.Result), "boom") || strings.Contains(once.Message, "boom") {
-		t.Errorf("Execute() = result %s, message %q, want the server's text in the result only", once.Result, once.Message)
+	expect(t, got, source.KindRefused, source.CodeToolError)
+	if !strings.Contains(string(got.Result), "boom") || strings.Contains(got.Message, "boom") {
+		t.Errorf("Execute() = result %s, message %q, want the server's text in the result only", got.Result, got.Message)
+	}
+}
+
+// Servers without sessions answer a JSON-RPC error with a status 4xx.
+func TestRPCErrorWithAStatus(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status      int
+		kind        source.Kind
+		code, error string
+	}{
+		"arguments":       {400, source.KindRefused, source.CodeInvalidArgs, `{"code":-32602,"message":"no such path"}`},
+		"method":          {404, source.KindRefused, source.CodeRejected, `{"code":-32601,"message":"no such path"}`},
+		"of the server":   {400, source.KindRefused, source.CodeToolError, `{"code":-32050,"message":"no such path"}`},
+		"busy":            {400, source.KindRetry, source.CodeRateLimited, `{"code":-32050,"message":"no such path","data":{"countersign.dev/outcome":"rate_limited"}}`},
+		"a status of 500": {500, source.KindRetry, source.CodeServerError, `{"code":-32603,"message":"no such path"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newWeb(t, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+			s.intercept = func(w http.ResponseWriter, _ *http.Request, _, tool string) bool {
+				if tool != "fail" {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.status)
+				_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":%s}`, test.error)
+				return true
+			}
+
+			got := open(t, s.config()).Execute(t.Context(), callOf(t, "fail", envelope.EffectRead))
+
+			expect(t, got, test.kind, test.code)
+			if test.status < 500 && !strings.Contains(string(got.Result), "no such path") {
+				t.Errorf("Execute() = result %s, want the server's text", got.Result)
+			}
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ func TestNotes(t *testing.T) {
 			if first.ProviderID == "" || first.ProviderID != second.ProviderID {
 				t.Errorf("ids = %q and %q, want one", first.ProviderID, second.ProviderID)
 			}
-			expect(t, busy, source.KindRetry, source.CodeToolError)
+			expect(t, busy, source.KindRetry, source.CodeRateLimited)
 			expect(t, published, source.KindDone, "")
 			if found, err := filepath.Glob(filepath.Join(dir, "*.md")); err != nil || len(found) != 1 {
 				t.Errorf("notes = %v, %v, want one", found, err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -18,8 +20,11 @@ func TestParse(t *testing.T) {
 		`{"content":[],"structuredContent":{"id":7}}`:                     {result: json.RawMessage(`{"content":[],"structured":{"id":7}}`)},
 		`{"content":[],"structuredContent":[1]}`:                          {result: json.RawMessage(`{"content":[],"structured":[1]}`)},
 		`{"content":[],"isError":true}`:                                   {result: json.RawMessage(`{"content":[]}`), isError: true},
-		`{"isError":true,"_meta":{"countersign.dev/outcome":"conflict"}}`: {result: json.RawMessage(`{"content":[]}`), isError: true, conflict: true},
+		`{"isError":true,"_meta":{"countersign.dev/outcome":"conflict"}}`: {result: json.RawMessage(`{"content":[]}`), isError: true, outcome: "conflict"},
 		`{"_meta":{"countersign.dev/outcome":7}}`:                         {result: json.RawMessage(`{"content":[]}`)},
+		`{"isError":true,"_meta":{"countersign.dev/outcome":"rate_limited","countersign.dev/retry-after":1e30}}`: {
+			result: json.RawMessage(`{"content":[]}`), isError: true, outcome: "rate_limited", retryAfter: source.MaxRetryAfter,
+		},
 		`{"_meta":7}`: {result: json.RawMessage(`{"content":[]}`)},
 		`{"resultType":"input_required","inputRequests":{}}`: {result: json.RawMessage(`{"content":[]}`), inputRequired: true},
 		`{}`: {result: json.RawMessage(`{"content":[]}`)},

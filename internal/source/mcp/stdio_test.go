@@ -32,6 +32,8 @@ func TestConformStdio(t *testing.T) {
 			Act:     sourcetest.Invocation{Tool: "act", Args: args},
 			Count:   l.count,
 			Fail:    sourcetest.Invocation{Tool: "fail", Args: args},
+			Refused: []sourcetest.Invocation{{Tool: "rpc_error", Args: args}, {Tool: "ask_elsewhere", Args: args}},
+			Limited: sourcetest.Invocation{Tool: "busy", Args: args}, RetryAfter: 7 * time.Second,
 			BadArgs: sourcetest.Invocation{Tool: "act", Args: json.RawMessage(`{"note":7}`)},
 			Hang:    sourcetest.Invocation{Tool: "hang", Args: args},
 			Lose:    sourcetest.Invocation{Tool: "lose", Args: args},
@@ -40,8 +42,7 @@ func TestConformStdio(t *testing.T) {
 				expect(t, got, source.KindRetry, source.CodeLost)
 			},
 			Without: map[sourcetest.Feature]string{
-				sourcetest.Keys:       "the fixture counts every call, so that one that was doubled shows",
-				sourcetest.RateLimits: "MCP over stdio has no words for it",
+				sourcetest.Keys: "the fixture counts every call, so that one that was doubled shows",
 			},
 		}
 	})

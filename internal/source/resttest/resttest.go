@@ -33,6 +33,8 @@ const (
 	MarkerLose = "resttest-lose"
 	// MarkerLimited has the server answer 429 with RetryAfter, and not act.
 	MarkerLimited = "resttest-limited"
+	// MarkerRefused has the server answer 422, and not act.
+	MarkerRefused = "resttest-refused"
 )
 
 // RetryAfter is what the server asks for on MarkerLimited, in seconds.
@@ -112,6 +114,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case has(MarkerLimited):
 		w.Header().Set("Retry-After", RetryAfter)
 		w.WriteHeader(http.StatusTooManyRequests)
+	case has(MarkerRefused):
+		w.WriteHeader(http.StatusUnprocessableEntity)
 	case intercept != nil:
 		(*intercept)(w, r, s.provider)
 	default:

@@ -99,6 +99,7 @@ func TestConform(t *testing.T) {
 			Source: open(t, s), Count: s.Count, Act: resolve("7"),
 			BadArgs: sourcetest.Invocation{Tool: sentry.ToolIssueUpdate, Args: json.RawMessage(`{"issue_id":"7","status":"gone"}`)},
 			Hang:    resolve(resttest.MarkerHang), Lose: resolve(resttest.MarkerLose),
+			Refused: []sourcetest.Invocation{resolve(resttest.MarkerRefused)},
 			Limited: resolve(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.Keys:       "Sentry takes no idempotency key; its update is idempotent by nature",

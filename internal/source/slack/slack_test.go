@@ -151,6 +151,7 @@ func TestConform(t *testing.T) {
 				Source: open(t, s), Count: s.Count, Act: send("C1"), Fail: send("E-a_word_of_tomorrow"),
 				BadArgs: sourcetest.Invocation{Tool: slack.ToolMessageSend, Args: json.RawMessage(`{"channel":"C1","text":7}`)},
 				Hang:    send(resttest.MarkerHang), Lose: send(resttest.MarkerLose),
+				Refused: []sourcetest.Invocation{send(resttest.MarkerRefused)},
 				Limited: send(resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: without,
 			}
 		})
@@ -162,6 +163,7 @@ func TestConform(t *testing.T) {
 			return sourcetest.Harness{
 				Source: open(t, s), Count: s.Count, Act: post("hello"), BadArgs: sourcetest.Invocation{Tool: slack.ToolWebhookSend},
 				Hang: post(resttest.MarkerHang), Lose: post(resttest.MarkerLose),
+				Refused: []sourcetest.Invocation{post(resttest.MarkerRefused)},
 				Limited: post(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 				Without: map[sourcetest.Feature]string{
 					sourcetest.Keys:       without[sourcetest.Keys],

@@ -55,6 +55,9 @@ type Harness struct {
 	Count func(key string) int
 	// Fail ends in the tool's word that it failed, and has no effect.
 	Fail Invocation
+	// Refused end in other answers by which the source refuses the call as it is,
+	// and have no effect.
+	Refused []Invocation
 	// BadArgs has arguments that the tool does not take.
 	BadArgs Invocation
 	// Hang does not answer in time.
@@ -85,8 +88,7 @@ func Conform(t *testing.T, open func(t *testing.T) Harness) {
 		{"serves concurrent calls", nil, actsConcurrently},
 		{"honours a key", []Feature{Effects, Keys}, honoursKey},
 		{"takes a tool error for an answer", []Feature{ToolErrors}, reportsToolError},
-		{"refuses an unknown tool", nil, refusesUnknownTool},
-		{"refuses bad arguments", nil, refusesBadArgs},
+		{"does not repeat what was refused", nil, refuses},
 		{"reports a timeout by effect class", []Feature{Hangs}, timesOut},
 		{"does not execute for a caller that is gone", nil, heedsCancel},
 		{"does not know what it lost", []Feature{Losses, Effects}, losesOnce},
@@ -201,6 +203,11 @@ func (s *suite) compiles(tool string, schema json.RawMessage) {
 	}
 }
 
+// effects returns every effect class.
+func effects() []envelope.Effect {
+	return []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce}
+}
+
 func acts(s *suite) {
 	if got := s.act(); got.Result == nil || got.Deferred {
 		s.Errorf("Execute() has the result %s, deferred %t; want a result, not deferred", got.Result, got.Deferred)
@@ -208,7 +215,7 @@ func acts(s *suite) {
 }
 
 func actsOnce(s *suite) {
-	for _, effect := range []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce} {
+	for _, effect := range effects() {
 		s.execute(s.Context(), s.call(s.h.Act, effect), source.KindDone, "", 1)
 	}
 }
@@ -235,18 +242,23 @@ func honoursKey(s *suite) {
 }
 
 func reportsToolError(s *suite) {
-	for _, effect := range []envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce} {
+	for _, effect := range effects() {
 		s.execute(s.Context(), s.call(s.h.Fail, effect), source.KindRefused, source.CodeToolError, notCounted)
 	}
 }
 
-func refusesUnknownTool(s *suite) {
-	s.execute(s.Context(), s.call(Invocation{Tool: "sourcetest.no_such_tool"}, envelope.EffectOnce), source.KindRefused, anyCode, 0)
-}
-
-func refusesBadArgs(s *suite) {
-	for _, in := range []Invocation{s.h.BadArgs, {Tool: s.h.Act.Tool, Args: json.RawMessage(`["not an object"]`)}} {
-		s.execute(s.Context(), s.call(in, envelope.EffectOnce), source.KindRefused, anyCode, 0)
+// refuses checks that an answer is an answer in every effect class, whatever
+// form the source gives it.
+func refuses(s *suite) {
+	answers := append([]Invocation{
+		{Tool: "sourcetest.no_such_tool"},
+		s.h.BadArgs,
+		{Tool: s.h.Act.Tool, Args: json.RawMessage(`["not an object"]`)},
+	}, s.h.Refused...)
+	for _, in := range answers {
+		for _, effect := range effects() {
+			s.execute(s.Context(), s.call(in, effect), source.KindRefused, anyCode, 0)
+		}
 	}
 }
 
@@ -279,9 +291,11 @@ func losesKeyed(s *suite) {
 }
 
 func heedsLimit(s *suite) {
-	got := s.execute(s.Context(), s.call(s.h.Limited, envelope.EffectOnce), source.KindRetry, source.CodeRateLimited, 0)
-	if got.RetryAfter != s.h.RetryAfter {
-		s.Errorf("Execute() says to retry after %v, want %v", got.RetryAfter, s.h.RetryAfter)
+	for _, effect := range effects() {
+		got := s.execute(s.Context(), s.call(s.h.Limited, effect), source.KindRetry, source.CodeRateLimited, 0)
+		if got.RetryAfter != s.h.RetryAfter || got.Unsure {
+			s.Errorf("Execute(%s) = retry after %v, unsure %t; want %v and sure", effect, got.RetryAfter, got.Unsure, s.h.RetryAfter)
+		}
 	}
 }
 

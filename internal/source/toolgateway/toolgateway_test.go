@@ -144,6 +144,7 @@ func TestConform(t *testing.T) {
 					Source: open(t, s, test.change...), Count: s.Count, Act: create("ana"), Fail: create("fail"),
 					BadArgs: sourcetest.Invocation{Tool: toolCreate, Args: json.RawMessage(`{"name":7}`)},
 					Hang:    create(resttest.MarkerHang), Lose: create(resttest.MarkerLose),
+					Refused: []sourcetest.Invocation{create(resttest.MarkerRefused)},
 					Limited: create(resttest.MarkerLimited), RetryAfter: 7 * time.Second, Without: test.without,
 				}
 			})

@@ -100,6 +100,7 @@ func TestConform(t *testing.T) {
 			Source: resttest.Keyed(src), Count: s.Count, Act: message("a"),
 			BadArgs: sourcetest.Invocation{Tool: webhook.ToolDeliver, Args: json.RawMessage(`{"type":"a"}`)},
 			Hang:    message(resttest.MarkerHang), Lose: message(resttest.MarkerLose),
+			Refused: []sourcetest.Invocation{message(resttest.MarkerRefused)},
 			Limited: message(resttest.MarkerLimited), RetryAfter: 7 * time.Second,
 			Without: map[sourcetest.Feature]string{
 				sourcetest.ToolErrors: "a receiver says only by its status whether it failed",
