@@ -145,6 +145,9 @@ type Source struct {
 	// first few of them.
 	LeftOut      int           `json:"left_out"`
 	LeftOutTools []LeftOutTool `json:"left_out_tools"`
+	// UncheckedTools are the first of its tools whose input schema has regular
+	// expressions that no engine has.
+	UncheckedTools []UncheckedTool `json:"unchecked_tools"`
 	// Tools is how many tools it offers now. Denied are those among them that
 	// are denied for being dangerous; nil if there are none.
 	Tools  int          `json:"tools"`
@@ -176,6 +179,13 @@ type DeniedTools struct {
 type LeftOutTool struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
+}
+
+// UncheckedTool is a tool whose input schema has regular expressions that are not
+// checked.
+type UncheckedTool struct {
+	Name     string   `json:"name"`
+	Patterns []string `json:"patterns"`
 }
 
 // SourceInput is a source of tools to store.

@@ -5,7 +5,7 @@ UPDATE sources SET accepted_address = @address WHERE tenant_id = @tenant_id AND 
 DELETE FROM sources WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines,
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.unchecked_tools, s.skipped_lines,
     s.accepted_address, s.generation
 FROM sources s
 WHERE s.tenant_id = @tenant_id
@@ -14,7 +14,7 @@ ORDER BY s.source_id;
 -- name: SourceListed :execrows
 -- A request whose time is still to come was made before the clock was set back;
 -- this listing answers it.
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, list_failures = 0,
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, unchecked_tools = @unchecked_tools, list_failures = 0,
     known_at = coalesce(known_at, CASE WHEN @has_tools::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
 WHERE tenant_id = @tenant_id AND source_id = @source_id;

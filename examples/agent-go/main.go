@@ -1,4 +1,4 @@
-// Agent-go asks Countersign to send an e-mail, waits for what becomes of it,
+// Agent-go asks Countersign to store a note, waits for what becomes of it,
 // and prints that.
 package main
 
@@ -24,7 +24,7 @@ const (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: agent-go RECIPIENT SUBJECT")
+		fmt.Fprintln(os.Stderr, "usage: agent-go TITLE BODY")
 		os.Exit(failed)
 	}
 	code, err := run(context.Background(), os.Args[1], os.Args[2])
@@ -34,7 +34,7 @@ func main() {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, recipient, subject string) (int, error) {
+func run(ctx context.Context, title, body string) (int, error) {
 	c, err := client.New(os.Getenv("COUNTERSIGN_URL"), os.Getenv("COUNTERSIGN_TOKEN"), client.Config{Agent: "agent-go"})
 	if err != nil {
 		return failed, err
@@ -46,9 +46,9 @@ func run(ctx context.Context, recipient, subject string) (int, error) {
 	// The external_id makes the proposal safe to send again: the same name
 	// with the same content is the same action.
 	proposal, err := json.Marshal(map[string]any{
-		"type": "mcp.exec", "external_id": "welcome " + recipient + " " + subject,
-		"tool": map[string]string{"source": "mail", "name": "send_email"},
-		"args": map[string]string{"to": recipient, "subject": subject},
+		"type": "mcp.exec", "external_id": "note " + title,
+		"tool": map[string]string{"source": "notes", "name": "notes.create"},
+		"args": map[string]string{"title": title, "body": body},
 	})
 	if err != nil {
 		return failed, err
@@ -69,7 +69,7 @@ func run(ctx context.Context, recipient, subject string) (int, error) {
 func report(a wire.Action) int {
 	switch a.Phase {
 	case envelope.PhaseCompleted:
-		fmt.Printf("sent: %s\n", a.Envelope.Result.Output)
+		fmt.Printf("done: %s\n", a.Envelope.Result.Output)
 		return 0
 	case envelope.PhasePending:
 		fmt.Println("waits for a person:", a.Envelope.ActionID)
@@ -78,7 +78,7 @@ func report(a wire.Action) int {
 		fmt.Println("denied:", a.Decision.Note)
 		return denied
 	default:
-		fmt.Println("not sent:", a.Phase)
+		fmt.Println("not done:", a.Phase)
 		return failed
 	}
 }

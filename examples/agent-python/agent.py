@@ -1,4 +1,4 @@
-"""Asks Countersign to send an e-mail, waits for what becomes of it, and prints
+"""Asks Countersign to store a note, waits for what becomes of it, and prints
 that. It needs nothing but the standard library of Python 3.9 or later."""
 
 import json
@@ -29,15 +29,15 @@ def propose(proposal, wait):
         return problem.code, json.load(problem)
 
 
-def main(recipient, subject):
+def main(title, body):
     status, answer = propose(
         {
             "type": "mcp.exec",
             # Makes the proposal safe to send again: the same name with the
             # same content is the same action.
-            "external_id": f"welcome {recipient} {subject}",
-            "tool": {"source": "mail", "name": "send_email"},
-            "args": {"to": recipient, "subject": subject},
+            "external_id": f"note {title}",
+            "tool": {"source": "notes", "name": "notes.create"},
+            "args": {"title": title, "body": body},
         },
         os.environ.get("AGENT_WAIT", "30s"),
     )
@@ -49,7 +49,7 @@ def main(recipient, subject):
         return FAILED
     phase = answer["phase"]
     if phase == "completed":
-        print("sent:", json.dumps(answer["envelope"]["result"].get("output")))
+        print("done:", json.dumps(answer["envelope"]["result"].get("output")))
         return 0
     if phase == "pending":
         print("waits for a person:", answer["envelope"]["action_id"])
@@ -57,11 +57,11 @@ def main(recipient, subject):
     if phase == "denied":
         print("denied:", answer["decision"]["note"])
         return DENIED
-    print("not sent:", phase)
+    print("not done:", phase)
     return FAILED
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: agent.py RECIPIENT SUBJECT")
+        sys.exit("usage: agent.py TITLE BODY")
     sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,13 +1,13 @@
-// Asks Countersign to send an e-mail, waits for what becomes of it, and prints
+// Asks Countersign to store a note, waits for what becomes of it, and prints
 // that. api.d.ts is generated from the API's document.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.js";
 
 declare const process: { argv: string[]; env: Record<string, string | undefined>; exit(code: number): never };
 
-const [recipient, subject] = process.argv.slice(2);
-if (recipient === undefined || subject === undefined) {
-  console.error("usage: node agent.js RECIPIENT SUBJECT");
+const [title, body] = process.argv.slice(2);
+if (title === undefined || body === undefined) {
+  console.error("usage: node agent.js TITLE BODY");
   process.exit(1);
 }
 
@@ -22,9 +22,9 @@ const { data, error } = await countersign.POST("/api/v1/actions", {
     type: "mcp.exec",
     // Makes the proposal safe to send again: the same name with the same
     // content is the same action.
-    external_id: `welcome ${recipient} ${subject}`,
-    tool: { source: "mail", name: "send_email" },
-    args: { to: recipient, subject },
+    external_id: `note ${title}`,
+    tool: { source: "notes", name: "notes.create" },
+    args: { title, body },
   },
 });
 
@@ -43,7 +43,7 @@ process.exit(report(data));
 function report(action: components["schemas"]["Action"]): number {
   switch (action.phase) {
     case "completed":
-      console.log("sent:", JSON.stringify(action.envelope.result.output));
+      console.log("done:", JSON.stringify(action.envelope.result.output));
       return 0;
     case "pending":
       console.log("waits for a person:", action.envelope.action_id);
@@ -52,7 +52,7 @@ function report(action: components["schemas"]["Action"]): number {
       console.log("denied:", action.decision?.note);
       return 2;
     default:
-      console.log("not sent:", action.phase);
+      console.log("not done:", action.phase);
       return 1;
   }
 }

@@ -32,7 +32,7 @@ func run(ctx context.Context, order, customer string) error {
 		return err
 	}
 	defer func() { _ = db.Close(ctx) }()
-	args, err := json.Marshal(map[string]string{"text": "Order " + order + " of " + customer})
+	args, err := json.Marshal(map[string]string{"title": "Order " + order, "body": "of " + customer})
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func run(ctx context.Context, order, customer string) error {
 		}
 		id, err = client.ProposeTx(ctx, tx, envelope.Proposal{
 			Type: envelope.TypeExec, ExternalID: "order " + order,
-			Tool: envelope.Tool{Source: "crm", Name: "note"}, Args: args,
+			Tool: envelope.Tool{Source: "notes", Name: "notes.create"}, Args: args,
 		})
 		return err
 	})

@@ -6,7 +6,7 @@ INSERT INTO orders (order_no, customer) VALUES ('4711', 'ana@example.org');
 SELECT countersign.propose(jsonb_build_object(
     'type', 'mcp.exec',
     'external_id', 'order 4711',
-    'tool', jsonb_build_object('source', 'crm', 'name', 'note'),
-    'args', jsonb_build_object('text', 'Order 4711 of ana@example.org')
+    'tool', jsonb_build_object('source', 'notes', 'name', 'notes.create'),
+    'args', jsonb_build_object('title', 'Order 4711', 'body', 'of ana@example.org')
 )) AS proposal_id;
 COMMIT;

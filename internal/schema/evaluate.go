@@ -20,6 +20,10 @@ type evaluation struct {
 	failures []Failure
 	// quiet is above zero while only the answer counts, and not the failures.
 	quiet int
+	// unchecked counts matches with regular expressions that no engine has. A
+	// value that fits while it goes up may fit, and one that does not fit never
+	// depends on it.
+	unchecked int
 	path  []string
 	// before is how many steps earlier checks of the same request took, and done
 	// ends the long work that it became; nil while it is short.
@@ -158,8 +162,8 @@ func (e *evaluation) contents(ctx context.Context, s *jsonschema.Schema, v any, 
 
 // combined checks not, allOf, anyOf and oneOf.
 func (e *evaluation) combined(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
-	fits := true
-	if s.Not != nil && e.quietly(ctx, s.Not, v, nil) {
+	fits, before := true, e.unchecked
+	if s.Not != nil && e.quietly(ctx, s.Not, v, nil) && e.unchecked == before {
 		fits = e.fail(&kind.Not{})
 	}
 	for _, sub := range s.AllOf {
@@ -193,15 +197,20 @@ func (e *evaluation) anyOf(ctx context.Context, s *jsonschema.Schema, v any, not
 
 // oneOf records the failures of all branches if none fits.
 func (e *evaluation) oneOf(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
-	before, first := len(e.failures), -1
+	before, first, sure := len(e.failures), -1, false
 	for i, sub := range s.OneOf {
+		unchecked := e.unchecked
 		switch {
 		case first >= 0:
-			if e.quietly(ctx, sub, v, notes) {
+			if !e.quietly(ctx, sub, v, notes) || e.unchecked > unchecked {
+				continue
+			}
+			if sure {
 				return e.fail(&kind.OneOf{Subschemas: []int{first, i}})
 			}
+			first, sure = i, true
 		case e.same(ctx, sub, v, notes):
-			first = i
+			first, sure = i, e.unchecked == unchecked
 			e.failures = e.failures[:before]
 		}
 	}
@@ -213,9 +222,17 @@ func (e *evaluation) conditional(ctx context.Context, s *jsonschema.Schema, v an
 	if s.If == nil {
 		return true
 	}
-	next := s.Else
+	next, before := s.Else, e.unchecked
 	if e.quietly(ctx, s.If, v, notes) {
 		next = s.Then
+	}
+	if e.unchecked > before && next == s.Then { // either may apply
+		for _, sub := range []*jsonschema.Schema{s.Then, s.Else} {
+			if sub != nil {
+				e.quietly(ctx, sub, v, notes)
+			}
+		}
+		return e.stopped == nil
 	}
 	return next == nil || e.same(ctx, next, v, notes)
 }

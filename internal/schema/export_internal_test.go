@@ -1,6 +1,13 @@
 package schema
 
-import "context"
+import (
+	"context"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Engine compiles regular expressions for the library.
+func Engine(text string) (jsonschema.Regexp, error) { return compilePattern(text) }
 
 const MaxSteps = maxSteps
 

@@ -90,11 +90,12 @@ func (e *evaluation) members(ctx context.Context, s *jsonschema.Schema, v map[st
 			fits = e.below(ctx, sub, one, name) && fits
 		}
 		for re, sub := range s.PatternProperties {
-			if !e.spend(ctx, matchSteps(re, name)) {
+			matches, checked := e.match(ctx, re, name)
+			if e.stopped != nil {
 				return false
 			}
-			if re.MatchString(name) {
-				known = true
+			known = known || matches
+			if matches && checked {
 				fits = e.below(ctx, sub, one, name) && fits
 			}
 		}

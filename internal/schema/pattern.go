@@ -1,48 +1,114 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"regexp/syntax"
+	"time"
 
+	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
 	// maxPatternBytes is the longest regular expression.
 	maxPatternBytes = 4 << 10
-	// maxPatternSize bounds the instructions of a compiled regular expression,
-	// since the time that a match takes is their number times the length of the
-	// text.
+	// maxPatternSize bounds the instructions of a regular expression of RE2, since
+	// the time that a match takes is their number times the length of the text.
 	maxPatternSize = 2000
 	// bytesPerStep is how much of a text a step looks at once.
 	bytesPerStep = 32
+	// matchTimeout bounds a match by backtracking, which has no bound of its own.
+	matchTimeout = 200 * time.Millisecond
+	// backtrackStep is the time of a match by backtracking that counts as a step.
+	// It is ten times that of a step, as another process may have the processor.
+	backtrackStep = 500 * time.Nanosecond
+	// maxBacktrackText is the longest text that is matched by backtracking, which
+	// takes memory in proportion.
+	maxBacktrackText = 64 << 10
 )
 
-// pattern is a compiled regular expression of a known size.
+// pattern is a regular expression of a schema: compiled for RE2 where that has
+// it, else for an engine that backtracks. One that neither has is unchecked, and
+// every text may match it.
 type pattern struct {
-	*regexp.Regexp
-	size int
+	text   string
+	linear *regexp.Regexp
+	size   int
+	back   *regexp2.Regexp
 }
 
-// compilePattern compiles a regular expression of RE2, unless it is too large.
+// String implements jsonschema.Regexp.
+func (p *pattern) String() string { return p.text }
+
+// MatchString implements jsonschema.Regexp. Checks use evaluation.match, which
+// is bounded.
+func (p *pattern) MatchString(text string) bool {
+	switch {
+	case p.linear != nil:
+		return p.linear.MatchString(text)
+	case p.back != nil:
+		matches, err := p.back.MatchString(text)
+		return matches && err == nil
+	}
+	return true
+}
+
+// propertyPattern is a Unicode property as ECMAScript writes it.
+var propertyPattern = regexp.MustCompile(`\\([pP])\{(?:Script|sc|General_Category|gc)=(\w+)\}`)
+
+// compilePattern compiles a regular expression, for RE2 if that has it and it is
+// not too large.
 func compilePattern(text string) (*pattern, error) {
 	if len(text) > maxPatternBytes {
 		return nil, errors.New("the regular expression is too long")
 	}
+	for _, expression := range []string{text, propertyPattern.ReplaceAllString(text, `\$1{$2}`)} {
+		if p := compileLinear(expression); p != nil {
+			p.text = text
+			return p, nil
+		}
+		if back := compileBacktracking(expression); back != nil {
+			return &pattern{text: text, back: back}, nil
+		}
+	}
+	return nil, errors.New("no engine has this regular expression")
+}
+
+// compileLinear compiles an expression for RE2. It returns nil if that does not
+// have it, or if it is too large.
+func compileLinear(text string) *pattern {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	size := patternSize(parsed)
 	if size > maxPatternSize {
-		return nil, errors.New("the regular expression is too large")
+		return nil
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	return &pattern{compiled, size}, nil
+	return &pattern{linear: compiled, size: size}
+}
+
+// compileBacktracking compiles an expression as ECMAScript has it. It returns
+// nil if the library does not have it; a panic of the library must not end the
+// process, since the expression comes from outside.
+func compileBacktracking(text string) (re *regexp2.Regexp) {
+	defer func() {
+		if recover() != nil {
+			re = nil
+		}
+	}()
+	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
+	if err != nil {
+		return nil
+	}
+	re.MatchTimeout = matchTimeout
+	return re
 }
 
 // patternSize returns about how many instructions a regular expression compiles
@@ -63,11 +129,41 @@ func patternSize(re *syntax.Regexp) int {
 	return size
 }
 
-// matchSteps returns how many steps it takes to match a text.
-func matchSteps(re jsonschema.Regexp, text string) int {
-	size := 1
-	if p, ok := re.(*pattern); ok {
-		size = p.size
+// match reports whether a text matches a regular expression. It is not checked
+// if no engine has the expression; the text may match then.
+func (e *evaluation) match(ctx context.Context, re jsonschema.Regexp, text string) (matches, checked bool) {
+	p, ok := re.(*pattern)
+	switch {
+	case !ok:
+		return e.spend(ctx, 2+len(text)/bytesPerStep) && re.MatchString(text), true
+	case p.linear != nil:
+		return e.spend(ctx, 2+len(text)*p.size/bytesPerStep) && p.linear.MatchString(text), true
+	case p.back != nil:
+		return e.backtrack(ctx, p.back, text), true
 	}
-	return 2 + len(text)*size/bytesPerStep
+	e.unchecked++
+	return e.spend(ctx, 1), false
+}
+
+// backtrack is match with an engine that backtracks. A match that does not end
+// in time ends the check.
+func (e *evaluation) backtrack(ctx context.Context, re *regexp2.Regexp, text string) (matches bool) {
+	defer func() {
+		if recover() != nil { // a panic of the library must not end the process
+			matches, e.stopped = false, ErrCost
+		}
+	}()
+	if len(text) > maxBacktrackText {
+		e.stopped = ErrCost
+		return false
+	}
+	if !e.spend(ctx, 2+len(text)) {
+		return false
+	}
+	began := time.Now()
+	matches, err := re.MatchString(text)
+	if err != nil {
+		e.stopped = ErrCost
+	}
+	return e.spend(ctx, int(time.Since(began)/backtrackStep)) && matches
 }

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -55,7 +56,13 @@ type Schema struct {
 	steps    int
 	// open says that every object fits.
 	open bool
+	// unchecked are the regular expressions that no engine has.
+	unchecked []string
 }
+
+// Unchecked returns the regular expressions of the schema that no engine has, in
+// quotes and cut if they are long. A check takes them as matched.
+func (s *Schema) Unchecked() []string { return s.unchecked }
 
 // Compile compiles a schema that came from outside. The error is a *fault.Error
 // that says, after the words "the schema", why it cannot be used. A schema may
@@ -90,7 +97,7 @@ func Compile(raw []byte) (*Schema, error) {
 	if err := measure(compiled); err != nil {
 		return nil, err
 	}
-	return &Schema{compiled: compiled, steps: maxSteps, open: open(doc)}, nil
+	return &Schema{compiled: compiled, steps: maxSteps, open: open(doc), unchecked: by.unchecked}, nil
 }
 
 // Own returns a schema that is part of Countersign, and so is not bounded in
@@ -144,8 +151,8 @@ func unusable(format string, args ...any) error {
 // compiler is what the library asks while it compiles. It notes what it
 // refused, since the library's errors may quote the schema at length.
 type compiler struct {
-	remote  string
-	pattern error
+	remote    string
+	unchecked []string
 }
 
 // Load implements jsonschema.URLLoader. It loads nothing.
@@ -157,8 +164,10 @@ func (c *compiler) Load(url string) (any, error) {
 func (c *compiler) compilePattern(text string) (jsonschema.Regexp, error) {
 	re, err := compilePattern(text)
 	if err != nil {
-		c.pattern = err
-		return nil, err
+		if shown := quote(text); !slices.Contains(c.unchecked, shown) {
+			c.unchecked = append(c.unchecked, shown)
+		}
+		return &pattern{text: text}, nil
 	}
 	return re, nil
 }
@@ -167,9 +176,6 @@ func (c *compiler) compilePattern(text string) (jsonschema.Regexp, error) {
 func (c *compiler) explain(err error) error {
 	if c.remote != "" {
 		return unusable("refers to another document, %s, and nothing is fetched", quote(c.remote))
-	}
-	if c.pattern != nil {
-		return unusable("has a regular expression that RE2 does not have, or that is too large")
 	}
 	if missing, ok := errors.AsType[*jsonschema.JSONPointerNotFoundError](err); ok {
 		_, fragment, _ := strings.Cut(missing.URL, "#")

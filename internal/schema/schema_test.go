@@ -44,8 +44,6 @@ func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 		"a dialect as a schema":       {`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, "not supported"},
 		"a dynamic reference":         {`{"$dynamicRef":"#a","$defs":{"a":{"$dynamicAnchor":"a"}}}`, "$dynamic"},
 		"a missing part":              {`{"$ref":"#/nowhere"}`, `"#/nowhere"`},
-		"a bad pattern":               {`{"pattern":"("}`, "regular expression"},
-		"a large pattern":             {`{"pattern":"\\pL{900}\\pL{900}\\pL{900}"}`, "regular expression"},
 		"a number that is a bomb":     {`{"maximum":1e999999}`, "not JSON"},
 		"a name twice":                {`{"type":"string","type":"object"}`, "not JSON"},
 		"no schema":                   {`{"type":"nonsense"}`, "is not a JSON Schema"},
@@ -101,6 +99,114 @@ func TestACheckTakesABoundedNumberOfStepsAndFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// zodEmail and zodDuration are what zod makes of z.email() and z.iso.duration().
+const (
+	zodEmail    = `^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`
+	zodDuration = `^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$`
+)
+
+func TestPatternsThatRE2DoesNotHave(t *testing.T) {
+	t.Parallel()
+	for pattern, test := range map[string]struct {
+		fit, bad  []string
+		unchecked bool
+	}{
+		zodEmail:                    {[]string{"ada@example.org"}, []string{".ada@example.org", "a..b@example.org", "ada"}, false},
+		zodDuration:                 {[]string{"P1W", "P1DT2H", "PT0,5S"}, []string{"P", "P1DT", "P1W2D"}, false},
+		`^(?<year>\d{4})-\k<year>$`: {[]string{"2026-2026"}, []string{"2026-2027", "٢٠٢٦-٢٠٢٦"}, false},
+		`^(?=\w+$).`:                {[]string{"a"}, []string{"é", "a\n"}, false},
+		`^\u{1F600}\u0041$`:         {[]string{"😀A"}, []string{"A"}, false},
+		`^\p{Script=Greek}+$`:       {[]string{"αβγ"}, []string{"abc"}, false},
+		`^\p{gc=Lu}(?!x)`:           {[]string{"Ä"}, []string{"ä", "Äx"}, false},
+		`^.{1,4000}$`:               {[]string{"a"}, []string{""}, false},
+		`^\pL{900}\pL{900}\pL{900}`: {[]string{strings.Repeat("é", 2700)}, []string{"é"}, false},
+		`(`:                         {[]string{"a"}, nil, true},
+		`\p{Emoji}`:                 {[]string{"a"}, nil, true},
+		strings.Repeat("a", 5000):   {[]string{"a"}, nil, true},
+	} {
+		raw, err := json.Marshal(map[string]string{"pattern": pattern})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schema.Compile(raw)
+		if err != nil {
+			t.Errorf("Compile(%.40q) = %v, want nil", pattern, err)
+			continue
+		}
+		if got := len(s.Unchecked()) > 0; got != test.unchecked {
+			t.Errorf("Unchecked(%.40q) = %q, want any: %t", pattern, s.Unchecked(), test.unchecked)
+		}
+		for _, text := range test.fit {
+			if failures, err := s.Check(t.Context(), text); err != nil || len(failures) > 0 {
+				t.Errorf("Check(%q) by %.40q = %v, %v, want it to fit", text, pattern, failures, err)
+			}
+		}
+		for _, text := range test.bad {
+			if failures, err := s.Check(t.Context(), text); err != nil || len(failures) == 0 {
+				t.Errorf("Check(%q) by %.40q = %v, %v, want a failure", text, pattern, failures, err)
+			}
+		}
+	}
+}
+
+// What an expression that no engine has cannot decide is left open, wherever it
+// is; the rest of the schema is checked.
+func TestAnUncheckedPatternRejectsNothing(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		value string
+		fits  bool
+	}{
+		`{"properties":{"a":{"pattern":"("}},"required":["b"]}`:                                                               {`{"a":"x"}`, false},
+		`{"properties":{"a":{"pattern":"(","maxLength":1}}}`:                                                                  {`{"a":"xy"}`, false},
+		`{"not":{"pattern":"("}}`:                                                                                             {`"x"`, true},
+		`{"not":{"not":{"pattern":"("}}}`:                                                                                     {`"x"`, true},
+		`{"not":{"pattern":"(","minLength":2}}`:                                                                               {`"x"`, true},
+		`{"oneOf":[{"pattern":"("},{"pattern":"x"}]}`:                                                                         {`"x"`, true},
+		`{"oneOf":[{"pattern":"("},{"pattern":")"}]}`:                                                                         {`"x"`, true},
+		`{"oneOf":[{"pattern":"("},{"pattern":"x"},{"minLength":1}]}`:                                                         {`"x"`, false},
+		`{"if":{"pattern":"("},"then":{"minLength":2},"else":{"minLength":3}}`:                                                {`"x"`, true},
+		`{"patternProperties":{"(":{"type":"null"}},"additionalProperties":false}`:                                            {`{"a":1}`, true},
+		`{"patternProperties":{"(":{"type":"null"},"^b":{"type":"null"}},"additionalProperties":false}`:                       {`{"b":1}`, false},
+		`{"propertyNames":{"pattern":"("}}`:                                                                                   {`{"a":1}`, true},
+		`{"contains":{"pattern":"("},"maxContains":1}`:                                                                        {`["a","b"]`, true},
+		`{"contains":{"pattern":"("}}`:                                                                                        {`[1]`, true},
+		`{"if":{"properties":{"a":{"pattern":"("}}},"then":{"properties":{"a":true,"b":true}},"unevaluatedProperties":false}`: {`{"a":"x","b":1}`, true},
+		`{"format":"regex"}`: {`"("`, false},
+	} {
+		s, err := schema.Compile([]byte(text))
+		if err != nil {
+			t.Errorf("Compile(%s) = %v, want nil", text, err)
+			continue
+		}
+		value, err := schema.Decode([]byte(want.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failures, err := s.Check(t.Context(), value); err != nil || (len(failures) == 0) != want.fits {
+			t.Errorf("Check(%s) by %s = %v, %v, want it to fit: %t", want.value, text, failures, err, want.fits)
+		}
+	}
+}
+
+func TestAPatternThatTakesForEverEndsTheCheck(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile([]byte(`{"items":{"pattern":"^(a+)+(?!x)$"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := strings.Repeat("a", 40) + "c"
+
+	_, err = s.Check(t.Context(), []any{endless, endless, endless, endless})
+
+	if !errors.Is(err, schema.ErrCost) {
+		t.Errorf("Check() = %v, want ErrCost", err)
+	}
+	if _, err = s.Check(t.Context(), []any{strings.Repeat("b", 70<<10)}); !errors.Is(err, schema.ErrCost) {
+		t.Errorf("Check() of a long text = %v, want ErrCost", err)
 	}
 }
 

@@ -4553,6 +4553,11 @@ export interface components {
             left_out: number;
             /** @description The first 20 of them, with the reasons. */
             left_out_tools: components["schemas"]["LeftOutTool"][];
+            /**
+             * @description The first 20 of its tools whose input schema has regular expressions that no engine of Countersign has. Everything
+             *     else of the schema is checked.
+             */
+            unchecked_tools: components["schemas"]["UncheckedTool"][];
             /** @description How many tools it offers now. */
             tools: number;
             /**
@@ -4592,6 +4597,12 @@ export interface components {
             name: string;
             /** @description Why no action can use it. */
             reason: string;
+        };
+        UncheckedTool: {
+            /** @description Its name, cut after 100 characters. */
+            name: string;
+            /** @description The first five of its regular expressions that are not checked, in quotes and cut after 100 characters. */
+            patterns: string[];
         };
         /**
          * @description Which changes of its tools' definitions need a person: `full` is any, `interface` leaves out titles, descriptions,

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -123,55 +120,6 @@ func TestTheClientRefusesBeforeItProposes(t *testing.T) {
 	_, err = client.ProposeTx(t.Context(), f.newLogin(envelope.TenantID{}, nil).Pool, newNote("x"))
 	if code(err) != "42501" {
 		t.Errorf("a login that is not bound gets %v, want 42501", err)
-	}
-}
-
-// TestExamplesProposeInTheirTransaction runs the examples of an order service: each
-// writes its own row and proposes, or does neither.
-func TestExamplesProposeInTheirTransaction(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.exec("CREATE SCHEMA AUTHORIZATION " + f.app.name)
-	f.t.Cleanup(func() {
-		_, _ = f.db.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+f.app.name+" CASCADE")
-	})
-	if _, err := f.app.Exec(t.Context(), "CREATE TABLE orders (order_no text PRIMARY KEY, customer text NOT NULL)"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("../../../examples/orders-sql/order.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.app.Exec(t.Context(), string(text)); err != nil {
-		t.Fatal(err)
-	}
-	config := f.app.Config().ConnConfig
-	address := url.URL{
-		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Path: "/" + config.Database,
-		RawQuery: url.Values{"host": {config.Host}, "port": {fmt.Sprint(config.Port)}}.Encode(),
-	}
-	run := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../../examples/orders-go"}, args...)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "DATABASE_URL="+address.String())
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-
-	out, err := run("4712", "bo@example.org")
-	if err != nil || !strings.HasPrefix(out, "proposed: ") {
-		t.Fatalf("it printed %q (%v)", out, err)
-	}
-	if out, err := run("4712", "bo@example.org"); err == nil || !strings.Contains(out, "23505") {
-		t.Errorf("the same order again printed %q (%v), want that it is there already", out, err)
-	}
-	f.takeAll()
-
-	texts := one[[]string](f, "SELECT array_agg(args ->> 'text' ORDER BY action_id) FROM envelopes WHERE tenant_id = $1", f.tenant.String())
-	if want := []string{"Order 4711 of ana@example.org", "Order 4712 of bo@example.org"}; !slices.Equal(texts, want) {
-		t.Errorf("the actions are %q, want %q", texts, want)
-	}
-	if n := one[int](f, "SELECT count(1) FROM "+f.app.name+".orders"); n != 2 {
-		t.Errorf("%d orders, want 2", n)
 	}
 }
 

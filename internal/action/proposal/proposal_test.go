@@ -382,8 +382,19 @@ func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
 			t.Errorf("propose %.20s: %v, want %q", body, err, want)
 		}
 	}
-	if _, err := f.app.Exec(t.Context(), "SELECT countersign.propose(NULL)"); code(err) != "22023" {
-		t.Errorf("propose NULL: %v", err)
+	for statement, want := range map[string]string{
+		"SELECT countersign.propose_many(NULL)":                                                       "array_agg over no rows is null",
+		"SELECT countersign.propose_many((SELECT array_agg('{}'::jsonb) FROM generate_series(1, 0)))": "list of envelopes is null",
+		`SELECT countersign.propose_many(ARRAY['{"type":"no"}'::jsonb, NULL])`:                        "envelope 2 is null",
+		"SELECT countersign.propose(NULL)":                                                            "envelope 1 is null",
+	} {
+		_, err := f.app.Exec(t.Context(), statement)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "22004" || !strings.Contains(pg.Message+pg.Hint, want) {
+			t.Errorf("%s: %v, want 22004 and %q", statement, err, want)
+		}
+	}
+	if _, err := f.app.Exec(t.Context(), "SELECT countersign.propose_many('{}')"); err != nil {
+		t.Errorf("an empty list: %v, want nothing to happen", err)
 	}
 	if n := one[int](f, "SELECT count(1) FROM proposals"); n != 0 {
 		t.Errorf("%d proposals are stored", n)
@@ -464,8 +475,12 @@ func TestALoginCannotFillTheTable(t *testing.T) {
 		}
 	}
 	_, full := f.app.Exec(t.Context(), many, note)
-	if code(full) != "53400" {
-		t.Errorf("the third time: %v, want configuration limit exceeded", full)
+	if code(full) != "53400" || !strings.Contains(full.Error(), "wait: 600 with ") || !strings.Contains(full.Error(), "of at most 600 with ") || !strings.Contains(full.Error(), "these are 300 with ") {
+		t.Errorf("the third time: %v, want configuration limit exceeded with the bound and the size", full)
+	}
+	_, large := f.app.Exec(t.Context(), "SELECT countersign.propose_many(array_agg($1::jsonb)) FROM generate_series(1, 601)", note)
+	if code(large) != "54000" || !strings.Contains(large.Error(), "601 envelopes with ") || !strings.Contains(large.Error(), ": 600 with ") {
+		t.Errorf("a batch over the bound: %v, want program limit exceeded with the bound and the size", large)
 	}
 	other.propose(note)
 	f.takeAll()

@@ -53,6 +53,9 @@ func sourceState(src wire.Source) string {
 	if src.LeftOut > 0 {
 		state += fmt.Sprintf(", %d more left out", src.LeftOut) + leftOut(src)
 	}
+	if len(src.UncheckedTools) > 0 {
+		state += ", patterns not checked" + unchecked(src)
+	}
 	if src.SkippedLines > 0 {
 		state += fmt.Sprintf(", %d lines of its output were no messages", src.SkippedLines)
 	}
@@ -79,6 +82,20 @@ func leftOut(src wire.Source) string {
 		return ""
 	}
 	if src.LeftOut > len(all) {
+		all = append(all, "…")
+	}
+	return " (" + strings.Join(all, "; ") + ")"
+}
+
+// unchecked names the tools with regular expressions that are not checked, and
+// these; of many the first.
+func unchecked(src wire.Source) string {
+	const most = 5
+	var all []string
+	for _, t := range src.UncheckedTools[:min(len(src.UncheckedTools), most)] {
+		all = append(all, fmt.Sprintf("%q: %s", t.Name, command.Safe(strings.Join(t.Patterns, ", "))))
+	}
+	if len(src.UncheckedTools) > len(all) {
 		all = append(all, "…")
 	}
 	return " (" + strings.Join(all, "; ") + ")"

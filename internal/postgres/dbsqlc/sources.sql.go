@@ -48,7 +48,7 @@ func (q *Queries) SourceDelete(ctx context.Context, db DBTX, arg *SourceDeletePa
 }
 
 const sourceList = `-- name: SourceList :many
-SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.skipped_lines,
+SELECT s.source_id, s.kind, s.config, s.secret, s.default_risk, s.enabled, s.drift_guard, s.quarantine, s.listed_at, s.list_error, s.left_out, s.left_out_tools, s.unchecked_tools, s.skipped_lines,
     s.accepted_address, s.generation
 FROM sources s
 WHERE s.tenant_id = $1
@@ -68,6 +68,7 @@ type SourceListRow struct {
 	ListError       *string
 	LeftOut         int32
 	LeftOutTools    []byte
+	UncheckedTools  []byte
 	SkippedLines    int64
 	AcceptedAddress []byte
 	Generation      uuid.UUID
@@ -95,6 +96,7 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 			&i.ListError,
 			&i.LeftOut,
 			&i.LeftOutTools,
+			&i.UncheckedTools,
 			&i.SkippedLines,
 			&i.AcceptedAddress,
 			&i.Generation,
@@ -110,18 +112,19 @@ func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) (
 }
 
 const sourceListed = `-- name: SourceListed :execrows
-UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, list_failures = 0,
-    known_at = coalesce(known_at, CASE WHEN $3::boolean THEN now() END),
+UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = $1, left_out_tools = $2, unchecked_tools = $3, list_failures = 0,
+    known_at = coalesce(known_at, CASE WHEN $4::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
-WHERE tenant_id = $4 AND source_id = $5
+WHERE tenant_id = $5 AND source_id = $6
 `
 
 type SourceListedParams struct {
-	LeftOut      int32
-	LeftOutTools []byte
-	HasTools     bool
-	TenantID     uuid.UUID
-	SourceID     string
+	LeftOut        int32
+	LeftOutTools   []byte
+	UncheckedTools []byte
+	HasTools       bool
+	TenantID       uuid.UUID
+	SourceID       string
 }
 
 // A request whose time is still to come was made before the clock was set back;
@@ -130,6 +133,7 @@ func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedPa
 	result, err := db.Exec(ctx, sourceListed,
 		arg.LeftOut,
 		arg.LeftOutTools,
+		arg.UncheckedTools,
 		arg.HasTools,
 		arg.TenantID,
 		arg.SourceID,

@@ -79,6 +79,29 @@ func TestASourceSaysWhichToolsItsListingLeftOut(t *testing.T) {
 	}
 }
 
+func TestToolsWithPatternsThatRE2DoesNotHaveAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("patterns")
+
+	f.list("mail", append([]source.Tool{
+		{Name: "invite", InputSchema: json.RawMessage(`{"properties":{"to":{"pattern":"^(?!\\.)[a-z.]+@[a-z.]+$"}}}`)},
+		{Name: "react", InputSchema: json.RawMessage(`{"properties":{"with":{"pattern":"\\p{Emoji}"},"to":{"type":"string"}}}`)},
+	}, mailTools...)...)
+
+	got := f.operator.send("GET", "/api/v1/sources", nil).wants(t, 200)
+	if !contains(got.body, `"left_out":0`) || !contains(got.body, `"unchecked_tools":[{"name":"react","patterns":["\"\\\\p{Emoji}\""]}]`) {
+		t.Errorf("sources = %s, want no tool left out, and react unchecked", got.body)
+	}
+	for body, status := range map[string]int{
+		`{"inputs":{"to":"ada@example.org"},"dry_run":true}`:  200,
+		`{"inputs":{"to":".ada@example.org"},"dry_run":true}`: 400,
+	} {
+		f.agent.send("POST", "/api/v1/tools/mail:invite", body).wants(t, status)
+	}
+	f.agent.send("POST", "/api/v1/tools/mail:react", `{"inputs":{"with":"no emoji"},"dry_run":true}`).wants(t, 200)
+	f.agent.send("POST", "/api/v1/tools/mail:react", `{"inputs":{"with":"no emoji","to":7},"dry_run":true}`).wants(t, 400)
+}
+
 // The answer to arguments that break a schema everywhere has a bounded size.
 func TestErrorsOfArgumentsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -136,6 +136,9 @@ type Source struct {
 	// LeftOutTools has the first few of them.
 	LeftOut      int
 	LeftOutTools []wire.LeftOutTool
+	// UncheckedTools has the first few tools whose input schema has regular
+	// expressions that no engine has.
+	UncheckedTools []wire.UncheckedTool
 	// SkippedLines is how many lines of output were no messages.
 	SkippedLines int
 	// ListedAt is when that was; nil if it never was.

@@ -79,6 +79,28 @@ func unusable(t source.Tool) string {
 	return ""
 }
 
+// maxUnchecked bounds the regular expressions that are named of a tool.
+const maxUnchecked = 5
+
+// uncheckedTools returns the first few tools of a listing whose input schema has
+// regular expressions that no engine has.
+func uncheckedTools(tools []listedTool) []wire.UncheckedTool {
+	found := []wire.UncheckedTool{}
+	for _, t := range tools {
+		if len(found) == maxLeftOut {
+			break
+		}
+		compiled, err := schema.NewText(t.InputSchema).Compile(context.Background()) // cached: the listing compiled it
+		if err != nil {
+			continue
+		}
+		if patterns := compiled.Unchecked(); len(patterns) > 0 {
+			found = append(found, wire.UncheckedTool{Name: shownName(t.Name), Patterns: patterns[:min(len(patterns), maxUnchecked)]})
+		}
+	}
+	return found
+}
+
 // listedTool is a tool of a listing with its full digest.
 type listedTool struct {
 	source.Tool

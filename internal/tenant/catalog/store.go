@@ -114,6 +114,9 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 	if err := json.Unmarshal(r.LeftOutTools, &src.LeftOutTools); err != nil {
 		return src, fmt.Errorf("tools that source %s left out: %w", r.SourceID, err)
 	}
+	if err := json.Unmarshal(r.UncheckedTools, &src.UncheckedTools); err != nil {
+		return src, fmt.Errorf("unchecked tools of source %s: %w", r.SourceID, err)
+	}
 	return src, nil
 }
 

@@ -52,6 +52,10 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	if err != nil {
 		return nil, err
 	}
+	unchecked, err := json.Marshal(uncheckedTools(kept))
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range kept {
 		hints, err := json.Marshal(t.Hints)
 		if err != nil {
@@ -83,7 +87,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	}
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
 		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), LeftOutTools: reasons, // bounded by the listing
-		HasTools: len(p.Names) > 0,
+		UncheckedTools: unchecked, HasTools: len(p.Names) > 0,
 	})
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }

@@ -35,7 +35,7 @@ func sourceFrom(src catalog.Source) sourceView {
 	shown := sourceView{secret: src.Secret, Source: wire.Source{
 		ID: src.ID, Kind: src.Kind, Config: src.Config, HasCredentials: len(src.Secret) > 0,
 		DefaultRisk: string(src.DefaultRisk), Enabled: src.Enabled, DriftGuard: string(src.DriftGuard), Quarantine: src.Quarantine,
-		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, SkippedLines: src.SkippedLines, AddressAccepted: !src.Moved(),
+		ListedAt: postgres.UTC(src.ListedAt), LeftOut: src.LeftOut, LeftOutTools: src.LeftOutTools, UncheckedTools: src.UncheckedTools, SkippedLines: src.SkippedLines, AddressAccepted: !src.Moved(),
 		Quarantined: src.Unaccepted,
 	}}
 	if src.ListError != "" {
