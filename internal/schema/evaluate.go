@@ -24,7 +24,7 @@ type evaluation struct {
 	// value that fits while it goes up may fit, and one that does not fit never
 	// depends on it.
 	unchecked int
-	path  []string
+	path      []string
 	// before is how many steps earlier checks of the same request took, and done
 	// ends the long work that it became; nil while it is short.
 	before int
