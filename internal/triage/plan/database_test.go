@@ -28,7 +28,7 @@ func TestTheDatabaseHasTheSameRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, after, found := strings.Cut(string(raw), "FUNCTION triage_args_allowed("); found {
+		if _, after, found := strings.Cut(string(raw), "CREATE FUNCTION triage_args_allowed("); found {
 			body, _, _ = strings.Cut(after, "-- +goose StatementEnd")
 		}
 	}
