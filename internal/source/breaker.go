@@ -35,9 +35,10 @@ const probeWait = time.Second
 // Guard puts circuit breakers in front of a source's Execute: one for the source,
 // and one for each of its tools. List is not guarded. Only outcomes for which
 // Outcome.SourceFailed is true count as failures of the source; a tool that
-// refuses a call is no failure. Time-outs are failures of the tool: the source
-// that is slow at one thing may be quick at others. They count for the source
-// too from when a second tool times out and nothing worked since the first.
+// refuses a call is no failure. Calls without an answer, or with one that cannot
+// be read, are failures of the tool: the source that is slow or crashes at one
+// thing may do others. They count for the source too from when a second tool
+// fails so and nothing worked since the first.
 //
 // An open breaker answers KindRetry with Deferred set and the time until it is
 // half-open. A half-open breaker lets one call through at a time. onChange, if
@@ -107,8 +108,8 @@ type guarded struct {
 
 	mu    sync.Mutex
 	tools map[string]*breaker
-	// slow is the tool that timed out first since a call last worked.
-	slow string
+	// failing is the tool that failed by itself first since a call last worked.
+	failing string
 }
 
 // Unwrap returns the source without its breakers.
@@ -129,7 +130,7 @@ func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
 		return out, countTool(out)
 	})
 	if held > 0 {
-		out = heldBack(held, "the tool did not answer in time several times in a row; its circuit breaker is open")
+		out = heldBack(held, "the tool gave no usable answer several times in a row; its circuit breaker is open")
 		out.ToolHeld = true
 	}
 	return out
@@ -151,10 +152,17 @@ func excluded(out Outcome) bool {
 	return out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed
 }
 
+// ofTool reports whether an outcome is first of all a failure of the tool: no
+// answer in time, the end of the connection or the process behind it, or an
+// answer that cannot be read.
+func ofTool(out Outcome) bool {
+	return out.Code == CodeTimeout || out.Code == CodeLost || out.Code == CodeMalformed
+}
+
 // countTool returns how an outcome counts for the tool.
 func countTool(out Outcome) error {
 	switch {
-	case out.Code == CodeTimeout:
+	case ofTool(out):
 		return errFailure
 	case excluded(out) || out.SourceFailed():
 		return errExcluded
@@ -169,13 +177,13 @@ func (g *guarded) countSource(tool string, out Outcome) error {
 	switch {
 	case excluded(out):
 		return errExcluded
-	case out.Code == CodeTimeout && (g.slow == "" || g.slow == tool):
-		g.slow = tool
+	case ofTool(out) && (g.failing == "" || g.failing == tool):
+		g.failing = tool
 		return errExcluded
 	case out.SourceFailed():
 		return errFailure
 	}
-	g.slow = ""
+	g.failing = ""
 	return nil
 }
 

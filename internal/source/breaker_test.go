@@ -34,7 +34,7 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := sourcetest.NewSource()
 		src, changes := guard(fake)
-		fake.Next(sourcetest.ToolAct, sourcetest.Unreachable(), sourcetest.Lost(), sourcetest.Status(http.StatusBadGateway))
+		fake.Next(sourcetest.ToolAct, sourcetest.Unreachable(), sourcetest.Unreachable(), sourcetest.Status(http.StatusBadGateway))
 		for range 3 {
 			act(t.Context(), src)
 		}
@@ -121,10 +121,10 @@ func TestBreakerHeedsHealthAlone(t *testing.T) {
 		"cancelled":     {sourcetest.Step{Observation: source.Observation{Code: source.CodeCancelled}}, false},
 		"server error":  {sourcetest.Status(http.StatusInternalServerError), true},
 		"unreachable":   {sourcetest.Unreachable(), true},
-		"lost":          {sourcetest.Lost(), true},
+		"lost":          {sourcetest.Lost(), false},
 		"timeout":       {timedOut(), false},
 		"no agreement":  {sourcetest.Step{Observation: source.Observation{Code: source.CodeNegotiation}}, true},
-		"strange words": {sourcetest.Step{Observation: source.Observation{Code: source.CodeMalformed}}, true},
+		"strange words": {sourcetest.Step{Observation: source.Observation{Code: source.CodeMalformed}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,6 +176,31 @@ func TestSlowToolIsHeldBackAlone(t *testing.T) {
 			t.Errorf("Execute(slow) after the wait = %+v, %+v, want one call through", probe, again)
 		}
 	})
+}
+
+// A tool whose calls end the process behind the source, or that answers what
+// nobody can read, is like one that does not answer.
+func TestCrashingToolIsHeldBackAlone(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]sourcetest.Step{
+		"lost": sourcetest.Lost(), "malformed": {Observation: source.Observation{Written: true, Code: source.CodeMalformed}},
+	} {
+		fake := sourcetest.NewSource(source.Tool{Name: "crash"}, source.Tool{Name: "quick"})
+		src, changes := guard(fake)
+		fake.On("crash", func(context.Context, source.Call) sourcetest.Step { return step })
+		for range 5 {
+			call(t, src, "crash")
+		}
+
+		held, quick := call(t, src, "crash"), call(t, src, "quick")
+
+		if !held.Deferred || !held.ToolHeld || len(fake.Calls()) != 4 {
+			t.Errorf("%s: Execute(crash) = %+v after %d calls, want it held back for the tool after 3", name, held, len(fake.Calls()))
+		}
+		if quick.Kind != source.KindDone || len(*changes) > 0 {
+			t.Errorf("%s: Execute(quick) = %+v after the changes %v, want done and none", name, quick, *changes)
+		}
+	}
 }
 
 func TestTimeOutsOfSeveralToolsAreTheSources(t *testing.T) {
