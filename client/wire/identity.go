@@ -89,6 +89,8 @@ type TokenGrant struct {
 	Automations []string `json:"automations,omitempty"`
 	Employees   []string `json:"employees,omitempty"`
 	Sessions    []string `json:"sessions,omitempty"`
+	// ExternalIDPrefix is the prefix that external ids must have.
+	ExternalIDPrefix string `json:"external_id_prefix,omitzero"`
 }
 
 // Token is a token without its secret.

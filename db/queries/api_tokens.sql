@@ -4,15 +4,15 @@ SELECT agent_sessions(@tenant_id::uuid, @session_ids::text[])::text AS session_i
 
 -- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.external_id_prefix, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id;
 
 -- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, maker, shown_to)
+    sessions, external_id_prefix, maker, shown_to)
 VALUES (@token_id, @tenant_id, @name, @role, @token_hash, @employee_id, @session_id, @expires_at, @operator_id, @scopes, @tools, @issued_by,
-    @automations, @employees, @sessions, @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL));
+    @automations, @employees, @sessions, sqlc.narg(external_id_prefix), @maker, array_remove(ARRAY[sqlc.narg(shown_to)::uuid], NULL));
 
 -- name: ApiTokenRevoke :execrows
 UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = @tenant_id AND token_id = @token_id AND revoked_at IS NULL;
@@ -28,7 +28,7 @@ WHERE t.tenant_id = @tenant_id AND t.token_id = @token_id AND t.token_hash = @wa
 -- name: ApiTokens :many
 -- Newest first: token ids are UUIDv7, which increase with time.
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.external_id_prefix, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = @tenant_id
     AND (@everything::boolean OR t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))

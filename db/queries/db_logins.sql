@@ -1,9 +1,9 @@
 -- name: DbLoginBind :exec
-INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, sessions, waiting_max, bound_by)
-VALUES (@tenant_id, @login_id, @login, @employee_id, @session_id, @operator_id, @tools, @automations, @employees, @sessions, @waiting_max, @bound_by);
+INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, sessions, external_id_prefix, waiting_max, bound_by)
+VALUES (@tenant_id, @login_id, @login, @employee_id, @session_id, @operator_id, @tools, @automations, @employees, @sessions, sqlc.narg(external_id_prefix), @waiting_max, @bound_by);
 
 -- name: DbLoginList :many
-SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.waiting_max, l.bound_at, l.bound_by
+SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix, l.waiting_max, l.bound_at, l.bound_by
 FROM db_logins l
 WHERE l.tenant_id = @tenant_id AND l.unbound_at IS NULL
 ORDER BY l.login;

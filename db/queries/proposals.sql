@@ -65,7 +65,7 @@ LIMIT @most::bigint;
 -- all bindings of the login to the tenant. closed reports whether it may not propose any more, held whether its last turn ended in a pause, and
 -- uncounted whether it is time to count what waits. The first proposal of each login is looked up in the
 -- index: EXISTS would let the planner hash all that wait.
-SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
+SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix,
     ARRAY(SELECT e.login_id FROM db_logins e WHERE e.tenant_id = l.tenant_id AND e.login = l.login)::uuid[] AS bindings,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed,
     (l.held_until IS NOT NULL)::boolean AS held, l.waiting,

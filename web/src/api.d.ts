@@ -3641,6 +3641,11 @@ export interface components {
         /** @description The tools that a token is narrowed to. Left out, all. */
         ToolPatterns: components["schemas"]["ToolPattern"][];
         /**
+         * @description The prefix that the external ids of the token's proposals and workflows must have, which keeps agents out of each other's
+         *     names. Left out, any.
+         */
+        ExternalIDPrefix: string;
+        /**
          * @description The automations that proposals of the token may name: ids, of which the last character may be a star. Left out, none;
          *     and all for administrators and owners with policy:write.
          */
@@ -3669,6 +3674,7 @@ export interface components {
             automations?: components["schemas"]["AutomationPatterns"];
             employees?: components["schemas"]["EmployeePatterns"];
             sessions?: components["schemas"]["SessionPatterns"];
+            external_id_prefix?: components["schemas"]["ExternalIDPrefix"];
             expires_at: components["schemas"]["MaybeTime"];
             /**
              * Format: date-time
@@ -3689,6 +3695,7 @@ export interface components {
             automations?: components["schemas"]["AutomationPatterns"];
             employees?: components["schemas"]["EmployeePatterns"];
             sessions?: components["schemas"]["SessionPatterns"];
+            external_id_prefix?: components["schemas"]["ExternalIDPrefix"];
             issued_by?: components["schemas"]["Actor"];
             /** Format: date-time */
             created_at: string;
@@ -4462,6 +4469,7 @@ export interface components {
             automations?: components["schemas"]["AutomationPatterns"];
             employees?: components["schemas"]["EmployeePatterns"];
             sessions?: components["schemas"]["SessionPatterns"];
+            external_id_prefix?: components["schemas"]["ExternalIDPrefix"];
             /** @description The operations of this document, by their ids, that the caller may use. */
             operations: string[];
             /** @description The session of the browser; left out for a token. */
@@ -7738,6 +7746,7 @@ export interface operations {
                     automations?: components["schemas"]["AutomationPatterns"];
                     employees?: components["schemas"]["EmployeePatterns"];
                     sessions?: components["schemas"]["SessionPatterns"];
+                    external_id_prefix?: components["schemas"]["ExternalIDPrefix"];
                     /** @description How long it is valid, at most 3650d. Left out, until it is revoked. */
                     expires_in?: components["schemas"]["Duration"];
                 };

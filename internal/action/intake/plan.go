@@ -172,6 +172,15 @@ func (by Submitter) CheckSession(id string) error {
 	return by.Names.CheckSession(id)
 }
 
+// CheckExternalID refuses an external id without the prefix of the submitter. The
+// error is fault.Denied.
+func (by Submitter) CheckExternalID(external string) error {
+	if by.Reserved || by.Workflow != uuid.Nil {
+		return nil
+	}
+	return by.Names.CheckExternalID(external)
+}
+
 // checkName refuses an external id by which Countersign itself proposes a step
 // of a workflow, a message of a subscription, or a reversal: a proposal of that
 // name keeps the other one from being proposed.
@@ -185,5 +194,5 @@ func (by Submitter) checkName(external string) error {
 			return check.Invalid("/external_id", "reserved", "names that begin like this are Countersign's own; take another one")
 		}
 	}
-	return nil
+	return by.CheckExternalID(external)
 }

@@ -365,8 +365,11 @@ func TestTheDatabaseRefusesWhoMayNotPropose(t *testing.T) {
 		t.Errorf("a login that was unbound: %v", err)
 	}
 	f.takeAll()
-	if s := f.app.status(id); s.State != "refused" || s.Problem.Kind != "denied" {
-		t.Errorf("what it had proposed before: %+v", s)
+	if s := f.app.status(id); s.State != "none" {
+		t.Errorf("it is told of what it had proposed before: %+v", s)
+	}
+	if kind := one[string](f, "SELECT problem ->> 'kind' FROM proposals WHERE proposal_id = $1", id); kind != "denied" {
+		t.Errorf("what it had proposed before is refused as %s, want denied", kind)
 	}
 }
 
@@ -764,5 +767,33 @@ func TestNamesOfOthersAreOneConflict(t *testing.T) {
 	}
 	if s := f.app.status(again); s.State != "duplicate" || *s.Action != first {
 		t.Errorf("again, bound anew: %+v, want a duplicate of %s", s, first)
+	}
+}
+
+// TestALoginKeepsToItsPrefix, and is told nothing any more when it is unbound.
+func TestALoginKeepsToItsPrefix(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec("UPDATE db_logins SET external_id_prefix = 'shop/' WHERE login = $1", f.app.name)
+	named := func(name string) string {
+		return `{"type":"mcp.exec","external_id":"` + name + `","tool":{"name":"note","source":"crm"},"args":{"text":"a"}}`
+	}
+	own, other, unnamed := f.app.propose(named("shop/1")), f.app.propose(named("crm/1")), f.app.propose(note)
+	f.takeAll()
+	waiting := f.app.propose(named("shop/2"))
+
+	for name, want := range map[string]struct {
+		id    uuid.UUID
+		state string
+	}{"own": {own, "accepted"}, "other": {other, "refused"}, "unnamed": {unnamed, "accepted"}, "waiting": {waiting, "waiting"}} {
+		if s := f.app.status(want.id); s.State != want.state {
+			t.Errorf("%s: %+v, want %s", name, s, want.state)
+		}
+	}
+	f.exec("UPDATE db_logins SET unbound_at = now() WHERE login = $1", f.app.name)
+	for _, id := range []uuid.UUID{own, other, unnamed, waiting} {
+		if s := f.app.status(id); s.State != "none" {
+			t.Errorf("unbound, it is told %+v", s)
+		}
 	}
 }

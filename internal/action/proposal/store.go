@@ -33,7 +33,7 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 	l.by = intake.Submitter{
 		Tenant: l.tenant, Token: r.LoginID, Person: operator, Operator: operator, Name: "login " + r.Login,
 		Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
-		Names: identity.Names{Automations: r.Automations, Employees: r.Employees, Sessions: r.Sessions}, Tools: r.Tools,
+		Names: identity.Names{Automations: r.Automations, Employees: r.Employees, Sessions: r.Sessions, ExternalIDPrefix: postgres.OrZero(r.ExternalIDPrefix)}, Tools: r.Tools,
 		Origin: json.RawMessage(`{"via":"sql"}`), Bindings: r.Bindings,
 	}
 	return l, nil

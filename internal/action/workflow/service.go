@@ -111,6 +111,9 @@ func (d *Service) Preview(ctx context.Context, by intake.Submitter, r Request) (
 // bind gives the request the session and the employee of its submitter, and
 // returns its digest.
 func bind(r *Request, by intake.Submitter) ([]byte, error) {
+	if err := by.CheckExternalID(r.ExternalID); err != nil {
+		return nil, err
+	}
 	var found check.Problems
 	if by.Session != "" && r.Session != "" && r.Session != by.Session {
 		found.Add("/session_id", "session", "is not the session of this token; leave it out")

@@ -34,6 +34,7 @@ type binding struct {
 	Automations []string  `json:"automations,omitempty"`
 	Employees   []string  `json:"employees,omitempty"`
 	Sessions    []string  `json:"sessions,omitempty"`
+	Prefix      string    `json:"external_id_prefix,omitempty"`
 	MaxWaiting  int       `json:"max_waiting"`
 	BoundAt     time.Time `json:"bound_at,omitzero"`
 	BoundBy     string    `json:"bound_by"`
@@ -42,7 +43,7 @@ type binding struct {
 func bindingOf(l identity.DBLogin) binding {
 	b := binding{
 		Login: l.Login, LoginID: l.ID.String(), SessionID: l.Session, Tools: l.Tools,
-		Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions, MaxWaiting: l.MaxWaiting, BoundAt: l.BoundAt, BoundBy: string(l.By),
+		Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions, Prefix: l.Names.ExternalIDPrefix, MaxWaiting: l.MaxWaiting, BoundAt: l.BoundAt, BoundBy: string(l.By),
 	}
 	if l.Employee != (envelope.EmployeeID{}) {
 		b.EmployeeID = l.Employee.String()
@@ -107,6 +108,7 @@ func loginBind(a *command.App) *cobra.Command {
 	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
 	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
 	flags.StringArrayVar(&l.Names.Sessions, "session", nil, "a session that proposals may name where --session-id is not set, or a `pattern` such as 'chat-*'; may be repeated")
+	flags.StringVar(&l.Names.ExternalIDPrefix, "external-id-prefix", "", "the `prefix` that external ids of proposals must have, such as shop/ (default any)")
 	flags.IntVar(&l.MaxWaiting, "max-waiting", identity.DefaultMaxWaiting, "about how many of its proposals may wait to be taken")
 	return cmd
 }

@@ -63,6 +63,7 @@ func tokenCreate(a *command.App) *cobra.Command {
 	flags.StringArrayVar(&in.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
 	flags.StringArrayVar(&in.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
 	flags.StringArrayVar(&in.Sessions, "session", nil, "a session that proposals may name where --session-id is not set, or a `pattern` such as 'chat-*'; may be repeated")
+	flags.StringVar(&in.ExternalIDPrefix, "external-id-prefix", "", "the `prefix` that external ids of proposals must have, such as mail/ (default any)")
 	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(texts(identity.Scopes()), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -70,7 +71,7 @@ func tokenCreate(a *command.App) *cobra.Command {
 
 // grantOf checks a token to issue, and returns it as a store takes it.
 func grantOf(in wire.TokenInput) (identity.Grant, error) {
-	g := identity.Grant{Name: in.Name, Role: identity.Role(in.Role), Session: in.SessionID, Tools: in.Tools, Names: identity.Names{Automations: in.Automations, Employees: in.Employees, Sessions: in.Sessions}, TTL: time.Duration(in.ExpiresIn), By: databaseActor}
+	g := identity.Grant{Name: in.Name, Role: identity.Role(in.Role), Session: in.SessionID, Tools: in.Tools, Names: identity.Names{Automations: in.Automations, Employees: in.Employees, Sessions: in.Sessions, ExternalIDPrefix: in.ExternalIDPrefix}, TTL: time.Duration(in.ExpiresIn), By: databaseActor}
 	if in.Role == "" || in.Name == "" {
 		return g, command.Misuse("--role and --name are required")
 	}

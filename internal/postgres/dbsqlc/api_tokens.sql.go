@@ -44,7 +44,7 @@ func (q *Queries) AgentSessions(ctx context.Context, db DBTX, arg *AgentSessions
 
 const apiTokenGet = `-- name: ApiTokenGet :one
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.external_id_prefix, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1 AND t.token_id = $2
 `
@@ -55,26 +55,27 @@ type ApiTokenGetParams struct {
 }
 
 type ApiTokenGetRow struct {
-	TokenID       uuid.UUID
-	Name          string
-	Role          string
-	TokenHash     []byte
-	EmployeeID    *uuid.UUID
-	SessionID     *string
-	OperatorID    *uuid.UUID
-	Scopes        []string
-	Tools         []string
-	CreatedAt     time.Time
-	IssuedBy      *string
-	ExpiresAt     *time.Time
-	RevokedAt     *time.Time
-	LastUsedAt    *time.Time
-	RotatedAt     *time.Time
-	PreviousUntil *time.Time
-	Automations   []string
-	Employees     []string
-	Sessions      []string
-	Maker         *uuid.UUID
+	TokenID          uuid.UUID
+	Name             string
+	Role             string
+	TokenHash        []byte
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	OperatorID       *uuid.UUID
+	Scopes           []string
+	Tools            []string
+	CreatedAt        time.Time
+	IssuedBy         *string
+	ExpiresAt        *time.Time
+	RevokedAt        *time.Time
+	LastUsedAt       *time.Time
+	RotatedAt        *time.Time
+	PreviousUntil    *time.Time
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	Maker            *uuid.UUID
 }
 
 func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetParams) (ApiTokenGetRow, error) {
@@ -100,6 +101,7 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 		&i.Automations,
 		&i.Employees,
 		&i.Sessions,
+		&i.ExternalIDPrefix,
 		&i.Maker,
 	)
 	return i, err
@@ -107,29 +109,30 @@ func (q *Queries) ApiTokenGet(ctx context.Context, db DBTX, arg *ApiTokenGetPara
 
 const apiTokenInsert = `-- name: ApiTokenInsert :exec
 INSERT INTO api_tokens (token_id, tenant_id, name, role, token_hash, employee_id, session_id, expires_at, operator_id, scopes, tools, issued_by, automations, employees,
-    sessions, maker, shown_to)
+    sessions, external_id_prefix, maker, shown_to)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15, $16, array_remove(ARRAY[$17::uuid], NULL))
+    $13, $14, $15, $16, $17, array_remove(ARRAY[$18::uuid], NULL))
 `
 
 type ApiTokenInsertParams struct {
-	TokenID     uuid.UUID
-	TenantID    uuid.UUID
-	Name        string
-	Role        string
-	TokenHash   []byte
-	EmployeeID  *uuid.UUID
-	SessionID   *string
-	ExpiresAt   *time.Time
-	OperatorID  *uuid.UUID
-	Scopes      []string
-	Tools       []string
-	IssuedBy    *string
-	Automations []string
-	Employees   []string
-	Sessions    []string
-	Maker       *uuid.UUID
-	ShownTo     *uuid.UUID
+	TokenID          uuid.UUID
+	TenantID         uuid.UUID
+	Name             string
+	Role             string
+	TokenHash        []byte
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	ExpiresAt        *time.Time
+	OperatorID       *uuid.UUID
+	Scopes           []string
+	Tools            []string
+	IssuedBy         *string
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	Maker            *uuid.UUID
+	ShownTo          *uuid.UUID
 }
 
 func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInsertParams) error {
@@ -149,6 +152,7 @@ func (q *Queries) ApiTokenInsert(ctx context.Context, db DBTX, arg *ApiTokenInse
 		arg.Automations,
 		arg.Employees,
 		arg.Sessions,
+		arg.ExternalIDPrefix,
 		arg.Maker,
 		arg.ShownTo,
 	)
@@ -211,7 +215,7 @@ func (q *Queries) ApiTokenRotate(ctx context.Context, db DBTX, arg *ApiTokenRota
 
 const apiTokens = `-- name: ApiTokens :many
 SELECT t.token_id, t.name, t.role, t.token_hash, t.employee_id, t.session_id, t.operator_id, t.scopes, t.tools, t.created_at, t.issued_by,
-    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.maker
+    t.expires_at, t.revoked_at, t.last_used_at, t.rotated_at, t.previous_until, t.automations, t.employees, t.sessions, t.external_id_prefix, t.maker
 FROM api_tokens t
 WHERE t.tenant_id = $1
     AND ($2::boolean OR t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now()))
@@ -228,26 +232,27 @@ type ApiTokensParams struct {
 }
 
 type ApiTokensRow struct {
-	TokenID       uuid.UUID
-	Name          string
-	Role          string
-	TokenHash     []byte
-	EmployeeID    *uuid.UUID
-	SessionID     *string
-	OperatorID    *uuid.UUID
-	Scopes        []string
-	Tools         []string
-	CreatedAt     time.Time
-	IssuedBy      *string
-	ExpiresAt     *time.Time
-	RevokedAt     *time.Time
-	LastUsedAt    *time.Time
-	RotatedAt     *time.Time
-	PreviousUntil *time.Time
-	Automations   []string
-	Employees     []string
-	Sessions      []string
-	Maker         *uuid.UUID
+	TokenID          uuid.UUID
+	Name             string
+	Role             string
+	TokenHash        []byte
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	OperatorID       *uuid.UUID
+	Scopes           []string
+	Tools            []string
+	CreatedAt        time.Time
+	IssuedBy         *string
+	ExpiresAt        *time.Time
+	RevokedAt        *time.Time
+	LastUsedAt       *time.Time
+	RotatedAt        *time.Time
+	PreviousUntil    *time.Time
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	Maker            *uuid.UUID
 }
 
 // Newest first: token ids are UUIDv7, which increase with time.
@@ -285,6 +290,7 @@ func (q *Queries) ApiTokens(ctx context.Context, db DBTX, arg *ApiTokensParams) 
 			&i.Automations,
 			&i.Employees,
 			&i.Sessions,
+			&i.ExternalIDPrefix,
 			&i.Maker,
 		); err != nil {
 			return nil, err

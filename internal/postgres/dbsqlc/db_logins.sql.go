@@ -13,23 +13,24 @@ import (
 )
 
 const dbLoginBind = `-- name: DbLoginBind :exec
-INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, sessions, waiting_max, bound_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+INSERT INTO db_logins (tenant_id, login_id, login, employee_id, session_id, operator_id, tools, automations, employees, sessions, external_id_prefix, waiting_max, bound_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 `
 
 type DbLoginBindParams struct {
-	TenantID    uuid.UUID
-	LoginID     uuid.UUID
-	Login       string
-	EmployeeID  *uuid.UUID
-	SessionID   *string
-	OperatorID  *uuid.UUID
-	Tools       []string
-	Automations []string
-	Employees   []string
-	Sessions    []string
-	WaitingMax  int32
-	BoundBy     string
+	TenantID         uuid.UUID
+	LoginID          uuid.UUID
+	Login            string
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	OperatorID       *uuid.UUID
+	Tools            []string
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	WaitingMax       int32
+	BoundBy          string
 }
 
 func (q *Queries) DbLoginBind(ctx context.Context, db DBTX, arg *DbLoginBindParams) error {
@@ -44,6 +45,7 @@ func (q *Queries) DbLoginBind(ctx context.Context, db DBTX, arg *DbLoginBindPara
 		arg.Automations,
 		arg.Employees,
 		arg.Sessions,
+		arg.ExternalIDPrefix,
 		arg.WaitingMax,
 		arg.BoundBy,
 	)
@@ -51,25 +53,26 @@ func (q *Queries) DbLoginBind(ctx context.Context, db DBTX, arg *DbLoginBindPara
 }
 
 const dbLoginList = `-- name: DbLoginList :many
-SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.waiting_max, l.bound_at, l.bound_by
+SELECT l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix, l.waiting_max, l.bound_at, l.bound_by
 FROM db_logins l
 WHERE l.tenant_id = $1 AND l.unbound_at IS NULL
 ORDER BY l.login
 `
 
 type DbLoginListRow struct {
-	LoginID     uuid.UUID
-	Login       string
-	EmployeeID  *uuid.UUID
-	SessionID   *string
-	OperatorID  *uuid.UUID
-	Tools       []string
-	Automations []string
-	Employees   []string
-	Sessions    []string
-	WaitingMax  int32
-	BoundAt     time.Time
-	BoundBy     string
+	LoginID          uuid.UUID
+	Login            string
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	OperatorID       *uuid.UUID
+	Tools            []string
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	WaitingMax       int32
+	BoundAt          time.Time
+	BoundBy          string
 }
 
 func (q *Queries) DbLoginList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]DbLoginListRow, error) {
@@ -91,6 +94,7 @@ func (q *Queries) DbLoginList(ctx context.Context, db DBTX, tenantID uuid.UUID) 
 			&i.Automations,
 			&i.Employees,
 			&i.Sessions,
+			&i.ExternalIDPrefix,
 			&i.WaitingMax,
 			&i.BoundAt,
 			&i.BoundBy,

@@ -240,7 +240,7 @@ func (q *Queries) ProposalListWaiting(ctx context.Context, db DBTX, arg *Proposa
 }
 
 const proposalNextLogin = `-- name: ProposalNextLogin :one
-SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions,
+SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix,
     ARRAY(SELECT e.login_id FROM db_logins e WHERE e.tenant_id = l.tenant_id AND e.login = l.login)::uuid[] AS bindings,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed,
     (l.held_until IS NOT NULL)::boolean AS held, l.waiting,
@@ -256,21 +256,22 @@ FOR NO KEY UPDATE OF l SKIP LOCKED
 `
 
 type ProposalNextLoginRow struct {
-	TenantID    uuid.UUID
-	LoginID     uuid.UUID
-	Login       string
-	EmployeeID  *uuid.UUID
-	SessionID   *string
-	OperatorID  *uuid.UUID
-	Tools       []string
-	Automations []string
-	Employees   []string
-	Sessions    []string
-	Bindings    []uuid.UUID
-	Closed      bool
-	Held        bool
-	Waiting     int32
-	Uncounted   bool
+	TenantID         uuid.UUID
+	LoginID          uuid.UUID
+	Login            string
+	EmployeeID       *uuid.UUID
+	SessionID        *string
+	OperatorID       *uuid.UUID
+	Tools            []string
+	Automations      []string
+	Employees        []string
+	Sessions         []string
+	ExternalIDPrefix *string
+	Bindings         []uuid.UUID
+	Closed           bool
+	Held             bool
+	Waiting          int32
+	Uncounted        bool
 }
 
 // A login whose proposals wait, at random so that none comes before the others. Its
@@ -293,6 +294,7 @@ func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextL
 		&i.Automations,
 		&i.Employees,
 		&i.Sessions,
+		&i.ExternalIDPrefix,
 		&i.Bindings,
 		&i.Closed,
 		&i.Held,

@@ -194,5 +194,5 @@ func callDigest(by identity.Principal, p *envelope.Proposal) (string, error) {
 	sum.Write([]byte(who))
 	sum.Write([]byte{0})
 	sum.Write(digest[:])
-	return "mcp" + hex.EncodeToString(sum.Sum(nil)[:24]), nil
+	return by.Names.ExternalIDPrefix + "mcp" + hex.EncodeToString(sum.Sum(nil)[:24]), nil
 }

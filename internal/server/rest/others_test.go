@@ -215,3 +215,59 @@ func TestAnUnchangedPreferenceStaysWhoseItWas(t *testing.T) {
 		t.Errorf("the preference is %s, want it unchanged: %s", again.body, first.body)
 	}
 }
+
+// TestATokenWithAPrefixKeepsToIt in every way to propose, and hands out no other.
+func TestATokenWithAPrefixKeepsToIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("prefix")
+	made := f.admin.send("POST", "/api/v1/tokens", object{"name": "mail", "role": "agent", "external_id_prefix": "mail/"}).wants(t, 201)
+	var token struct{ Token, ExternalIDPrefix string }
+	made.into(t, &token)
+	by := &client{fixture: f.fixture, token: token.Token}
+	named := func(name string) object {
+		p := proposal("read", object{})
+		p["external_id"] = name
+		return p
+	}
+	unnamed := proposal("read", object{})
+	delete(unnamed, "external_id")
+	ways := map[string]func(name string) answer{
+		"submit":  func(name string) answer { return by.send("POST", "/api/v1/actions", named(name)) },
+		"header":  func(name string) answer { return by.send("POST", "/api/v1/actions", unnamed, "Idempotency-Key", name) },
+		"dry run": func(name string) answer { return by.send("POST", "/api/v1/actions?dry_run=true", named(name)) },
+		"invoke": func(name string) answer {
+			return by.send("POST", "/api/v1/tools/mail:read", object{"external_id": name, "wait": "0s"})
+		},
+		"workflow": func(name string) answer {
+			return by.send("POST", "/api/v1/workflows", object{"external_id": name, "steps": []any{object{"tool": "mail:read"}}})
+		},
+	}
+	for way, send := range ways {
+		if a := send("mail/" + way); a.status >= 300 {
+			t.Errorf("%s with the prefix = %d: %s", way, a.status, a.body)
+		}
+		for _, name := range []string{way, "crm/" + way, "Mail/" + way, "mail"} {
+			if a := send(name); a.status != 403 || a.problem(t).Errors[0].Pointer != "/external_id" {
+				t.Errorf("%s of %s = %d, want 403 at /external_id: %s", way, name, a.status, a.body)
+			}
+		}
+	}
+	var many struct{ Items []struct{ Result string } }
+	by.send("POST", "/api/v1/actions/batch", object{"items": []any{named("mail/b"), named("crm/b")}}).wants(t, 200).into(t, &many)
+	if many.Items[0].Result != "accepted" || many.Items[1].Result != "refused" {
+		t.Errorf("a batch = %+v, want the second refused", many.Items)
+	}
+	if me := by.send("GET", "/api/v1/me", nil).wants(t, 200); !strings.Contains(string(me.body), `"external_id_prefix":"mail/"`) {
+		t.Errorf("me = %s, want the prefix", me.body)
+	}
+	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleOwner, Names: identity.Names{ExternalIDPrefix: "mail/"}})
+	for prefix, want := range map[string]int{"": 403, "crm/": 403, "mail/in/": 201} {
+		body := object{"name": "x", "role": "agent"}
+		if prefix != "" {
+			body["external_id_prefix"] = prefix
+		}
+		if a := narrow.send("POST", "/api/v1/tokens", body); a.status != want {
+			t.Errorf("a token with the prefix %q by one with mail/ = %d, want %d: %s", prefix, a.status, want, a.body)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func (p Principal) Grant() wire.TokenGrant {
 	grant := wire.TokenGrant{
 		Name: p.Name, Role: string(p.Role), SessionID: p.Session, Scopes: converted[string](p.Scopes), Tools: p.Tools,
 		Automations: p.Names.Automations, Employees: p.Names.Employees, Sessions: p.Names.Sessions,
+		ExternalIDPrefix: p.Names.ExternalIDPrefix,
 	}
 	if p.Employee != (envelope.EmployeeID{}) {
 		grant.EmployeeID = p.Employee.String()

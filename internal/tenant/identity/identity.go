@@ -106,7 +106,7 @@ func (p Principal) Equal(q Principal) bool {
 		slices.Equal(p.Scopes, q.Scopes) && (p.Scopes == nil) == (q.Scopes == nil) &&
 		slices.Equal(p.Tools, q.Tools) && (p.Tools == nil) == (q.Tools == nil) &&
 		slices.Equal(p.Names.Automations, q.Names.Automations) && slices.Equal(p.Names.Employees, q.Names.Employees) &&
-		slices.Equal(p.Names.Sessions, q.Names.Sessions) && p.Maker == q.Maker
+		slices.Equal(p.Names.Sessions, q.Names.Sessions) && p.Names.ExternalIDPrefix == q.Names.ExternalIDPrefix && p.Maker == q.Maker
 }
 
 // Person identifies the person behind a principal, whom votes and grants count

@@ -11,6 +11,9 @@ import (
 // everyName is the pattern of all automations, employees or sessions.
 const everyName = "*"
 
+// maxPrefix bounds the prefix of external ids in bytes.
+const maxPrefix = 100
+
 // Names are the automations, employees and sessions that proposals may name,
 // since policy may allow more for some of them. The zero Names are none.
 type Names struct {
@@ -22,10 +25,14 @@ type Names struct {
 	// Sessions are ids of sessions, as Automations are of automations. They are for
 	// proposals of a token without a session of its own.
 	Sessions []string
+	// ExternalIDPrefix is the prefix that external ids must have; empty is any.
+	ExternalIDPrefix string `json:"external_id_prefix"`
 }
 
 // EveryName returns the names that leave nothing out.
-func EveryName() Names { return Names{[]string{everyName}, []string{everyName}, []string{everyName}} }
+func EveryName() Names {
+	return Names{Automations: []string{everyName}, Employees: []string{everyName}, Sessions: []string{everyName}}
+}
 
 // MayName returns what the proposals of a principal may name: the names of its
 // token, and all of a sort that is not set if it may loosen policy.
@@ -75,6 +82,15 @@ func (n Names) CheckSession(id string) error {
 		"the token may not name this session; leave session_id out, or have a token made with it: token create --session")
 }
 
+// CheckExternalID returns nil if a proposal or a workflow may have an external id; ""
+// is none. The error is fault.Denied at /external_id.
+func (n Names) CheckExternalID(id string) error {
+	if id == "" || strings.HasPrefix(id, n.ExternalIDPrefix) {
+		return nil
+	}
+	return fault.At("/external_id", "token", fault.Denied, "external ids of this token begin with %q; add the prefix", n.ExternalIDPrefix)
+}
+
 // matchesAny reports whether one of some patterns stands for an id, or for all
 // that another pattern stands for.
 func matchesAny(patterns []string, id string) bool {
@@ -87,7 +103,7 @@ func matchesAny(patterns []string, id string) bool {
 // covers reports whether whoever may name n may hand out the names of another
 // token.
 func (n Names) covers(other Names) bool {
-	return !slices.ContainsFunc(other.Automations, func(want string) bool { return !matchesAny(n.Automations, want) }) &&
+	return strings.HasPrefix(other.ExternalIDPrefix, n.ExternalIDPrefix) && !slices.ContainsFunc(other.Automations, func(want string) bool { return !matchesAny(n.Automations, want) }) &&
 		!slices.ContainsFunc(other.Sessions, func(want string) bool { return !matchesAny(n.Sessions, want) }) &&
 		!slices.ContainsFunc(other.Employees, func(want string) bool {
 			return !slices.Contains(n.Employees, want) && !slices.Contains(n.Employees, everyName)
@@ -102,6 +118,9 @@ func (n Names) check() error {
 		if all != nil && len(all) == 0 || len(all) > most {
 			return fault.New(fault.Invalid, "automations, employees and sessions are 1 to %d each; leave them out for none", most)
 		}
+	}
+	if p := n.ExternalIDPrefix; len(p) > maxPrefix || plain(p, maxPrefix) != p {
+		return fault.New(fault.Invalid, "a prefix of external ids is 1 to %d bytes long, without invisible characters or spaces at its ends", maxPrefix)
 	}
 	if err := checkPatterns("automation", n.Automations); err != nil {
 		return err

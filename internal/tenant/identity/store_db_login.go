@@ -40,6 +40,9 @@ const DefaultMaxWaiting = 250_000
 // AuditItem returns what the audit log records of a binding.
 func (l DBLogin) AuditItem() (subject string, detail map[string]any) {
 	detail = map[string]any{"login": l.Login, "login_id": l.ID, "tools": l.Tools, "automations": l.Names.Automations, "employees": l.Names.Employees, "sessions": l.Names.Sessions}
+	if l.Names.ExternalIDPrefix != "" {
+		detail["external_id_prefix"] = l.Names.ExternalIDPrefix
+	}
 	if l.Employee != (envelope.EmployeeID{}) {
 		detail["employee_id"] = l.Employee
 	}
@@ -71,7 +74,7 @@ func BindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, l DBL
 	l.ID = id
 	return l, violations.Fault(dbsqlc.New().DbLoginBind(ctx, tx, &dbsqlc.DbLoginBindParams{
 		TenantID: uuid.UUID(tenant), LoginID: id, Login: l.Login, EmployeeID: postgres.OrNull(uuid.UUID(l.Employee)), SessionID: postgres.OrNull(l.Session),
-		OperatorID: postgres.OrNull(l.Operator), Tools: l.Tools, Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions,
+		OperatorID: postgres.OrNull(l.Operator), Tools: l.Tools, Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions, ExternalIDPrefix: postgres.OrNull(l.Names.ExternalIDPrefix),
 		WaitingMax: int32(l.MaxWaiting), BoundBy: string(l.By),
 	}))
 }
@@ -120,7 +123,7 @@ func DBLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]DBLog
 	return postgres.Map(rows, err, func(r dbsqlc.DbLoginListRow) DBLogin {
 		return DBLogin{
 			ID: r.LoginID, Login: r.Login, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
-			Operator: postgres.OrZero(r.OperatorID), Tools: r.Tools, Names: Names{r.Automations, r.Employees, r.Sessions}, MaxWaiting: int(r.WaitingMax),
+			Operator: postgres.OrZero(r.OperatorID), Tools: r.Tools, Names: Names{r.Automations, r.Employees, r.Sessions, postgres.OrZero(r.ExternalIDPrefix)}, MaxWaiting: int(r.WaitingMax),
 			BoundAt: r.BoundAt, By: envelope.Actor(strings.TrimSpace(r.BoundBy)),
 		}
 	})

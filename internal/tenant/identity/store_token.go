@@ -58,6 +58,9 @@ func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	if p.Names.Sessions != nil {
 		detail["sessions"] = p.Names.Sessions
 	}
+	if p.Names.ExternalIDPrefix != "" {
+		detail["external_id_prefix"] = p.Names.ExternalIDPrefix
+	}
 	return "token " + p.Token.String() + " issued for the role " + string(p.Role), detail
 }
 
@@ -84,7 +87,7 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
 		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
 		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
-		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo),
+		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, ExternalIDPrefix: postgres.OrNull(g.Names.ExternalIDPrefix), Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo),
 	}
 	if g.TTL > 0 {
 		made.ExpiresAt = new(now.Add(g.TTL).UTC())
@@ -165,7 +168,7 @@ func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
 		Grant: Grant{
 			Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
 			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: envelope.Actor(postgres.OrZero(r.IssuedBy)),
-			Names: Names{r.Automations, r.Employees, r.Sessions}, Maker: postgres.OrZero(r.Maker),
+			Names: Names{r.Automations, r.Employees, r.Sessions, postgres.OrZero(r.ExternalIDPrefix)}, Maker: postgres.OrZero(r.Maker),
 		},
 	}
 }
@@ -280,7 +283,7 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 // zero time is until it is revoked. The function looks across tenants; sqlc
 // does not see its columns, so that it is written out here.
 func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
-	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, maker, valid_until,
+	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, coalesce(token_external_id_prefix(tenant_id, token_id), ''), maker, valid_until,
 		CASE WHEN operator_id IS NULL AND role <> 'agent' THEN person_role(tenant_id, maker) END
 		FROM authenticate($1)`
 	var (
@@ -294,7 +297,7 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 		until                 *time.Time
 		makerRole             *string
 	)
-	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &maker, &until, &makerRole)
+	err := tx.QueryRow(ctx, query, hash).Scan(&token, &tenant, &name, &role, &employee, &session, &operator, &operatorRole, &narrowed, &tools, &names.Automations, &names.Employees, &names.Sessions, &names.ExternalIDPrefix, &maker, &until, &makerRole)
 	if err != nil {
 		return Principal{}, time.Time{}, postgres.Found(err, ErrToken)
 	}
