@@ -13,8 +13,8 @@ WHERE v.tenant_id = @tenant_id
     AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
 
 -- name: EnvelopePerID :many
--- Envelopes by id, in no order. Each comes with its last reversal, whose name
--- follows from its id.
+-- Envelopes by id, in no order. It is read for every call that somebody waits
+-- for, so that it joins nothing else (EnvelopeReversal).
 SELECT
     v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
     v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
@@ -32,15 +32,26 @@ SELECT
         )
         ELSE coalesce(v.approvals_given, 0)
     END::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
-    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
-LEFT JOIN LATERAL (
-    SELECT n.action_id, n.phase
-    FROM envelopes n
-    WHERE n.tenant_id = v.tenant_id
-        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
-    ORDER BY n.external_id DESC
-    LIMIT 1
-) r ON true
 WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);
+
+-- name: EnvelopePhasePerID :many
+-- The phases of actions.
+SELECT v.action_id, v.phase
+FROM envelopes v
+WHERE v.tenant_id = @tenant_id AND v.action_id = ANY (@action_ids::uuid[]);
+
+-- name: EnvelopeReversal :many
+-- The last reversals of actions that have one. A reversal's name follows from the
+-- id of its action.
+SELECT i.action_id::uuid AS action_id, n.action_id AS reversal_id
+FROM unnest(@action_ids::uuid[]) AS i (action_id)
+CROSS JOIN LATERAL (
+    SELECT a.action_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id
+        AND a.external_id BETWEEN 'revert:' || i.action_id || ':000' AND 'revert:' || i.action_id || ':999'
+    ORDER BY a.external_id DESC
+    LIMIT 1
+) n;

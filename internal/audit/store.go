@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,7 +42,13 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	if len(p.TenantIds) == 0 {
 		return nil
 	}
-	return dbsqlc.New().EventInsertMany(ctx, tx, p)
+	if err := dbsqlc.New().EventInsertMany(ctx, tx, p); err != nil {
+		return err
+	}
+	for _, tenant := range slices.Compact(p.TenantIds) {
+		postgres.Announce(tx, tenant.String())
+	}
+	return nil
 }
 
 // orEmpty returns what a query takes for NULL in an array of bytes.

@@ -35,6 +35,8 @@ type Shared struct {
 	MaxConns    int32
 	// Pooled says that a pooler in transaction mode stands before the database.
 	Pooled bool
+	// PollOnly does without notifications of the database.
+	PollOnly bool
 	// SecretKey is empty, or 32 bytes in base64.
 	SecretKey string
 	LogLevel  slog.Level
@@ -51,6 +53,7 @@ func (c *Shared) variables(conns string, least int32) []variable {
 		{name: prefix + "DB_MAX_CONNS", standard: conns, parse: number(&c.MaxConns, least, 1000),
 			about: fmt.Sprintf("connections to the database at most, %d to 1000", least)},
 		{name: prefix + "DB_POOLED", standard: "false", parse: boolean(&c.Pooled), about: "true behind a pooler in transaction mode (PgBouncer); the login then has a search_path of its own, see docs/operations.md"},
+		{name: prefix + "POLL_ONLY", standard: "false", parse: boolean(&c.PollOnly), about: "does without LISTEN, which a pooler in transaction mode does not pass on"},
 		{name: prefix + "SECRET_KEY", parse: secretKey(&c.SecretKey), shown: isSet,
 			about: "encrypts the credentials of sources: 32 bytes in base64, the same for api and worker (openssl rand -base64 32)"},
 		{name: prefix + "LOG_LEVEL", standard: "info", parse: level(&c.LogLevel), about: "debug, info, warn or error"},
@@ -149,7 +152,6 @@ type Worker struct {
 	Batch        int
 	Lease        time.Duration
 	Grace        time.Duration
-	PollOnly     bool
 	StdioSources bool
 	// Maildirs are the folders in which sources may change Maildirs.
 	Maildirs []string
@@ -173,7 +175,6 @@ func (c *Worker) variables() []variable {
 			about: "how long a claim holds without being renewed, 5s to 1h; after that others take up the work of a worker that died"},
 		{name: prefix + "GRACE", standard: "20s", parse: duration(&c.Grace, time.Millisecond, time.Hour),
 			about: "how long running calls may go on after SIGTERM, up to 1h; less than the time after which your platform kills"},
-		{name: prefix + "POLL_ONLY", standard: "false", parse: boolean(&c.PollOnly), about: "does without LISTEN, which a pooler in transaction mode does not pass on"},
 		{name: prefix + "SOURCE_NETWORKS", parse: networks(&c.SourceNetworks),
 			about: "addresses and networks, such as 10.1.0.0/16, that sources may be called at besides the public internet"},
 		{name: prefix + "PUBLIC_URL", parse: origin(&c.PublicURL),

@@ -48,8 +48,10 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if cfg.Name != "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = cfg.Name
 	}
+	sender := &noticeSender{tenants: make(map[string]struct{})}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerUUID(conn.TypeMap())
+		conn.PgConn().CustomData()[noticesKey] = &notices{sender: sender}
 		if cfg.Pooled {
 			// The next statement may run in another session; CheckSchema reads the session's path.
 			return nil
@@ -62,6 +64,7 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
+	sender.use(pool)
 	return pool, nil
 }
 
@@ -114,9 +117,10 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 		return err
 	}
 	defer end()
-	done := false
+	done, announced := false, noticesOf(tx)
 	defer func() {
 		if !done {
+			announced.take()
 			// Also after a panic in fn; the caller's context may be over.
 			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
@@ -127,7 +131,12 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 		return err
 	}
 	done = true
-	return tx.Commit(ctx)
+	announce := announced.take()
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	announce()
+	return nil
 }
 
 // begin begins a transaction; end gives its connection back when it is over.

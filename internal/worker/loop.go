@@ -24,7 +24,7 @@ const (
 	lookEvery = time.Second
 	// The debounces are the least times between two runs of a loop.
 	sweepDebounce     = 250 * time.Millisecond
-	deliverDebounce   = 900 * time.Millisecond
+	deliverDebounce   = 20 * time.Millisecond
 	expireDebounce    = 1900 * time.Millisecond
 	reconcileDebounce = 4900 * time.Millisecond
 	workflowDebounce  = 10 * time.Millisecond
@@ -113,6 +113,9 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 		} {
 			if found.due {
 				found.loop.poll()
+			}
+			if found.due && found.loop == f.deliver {
+				f.subscribed.Store(true)
 			}
 		}
 		if work.Listings {

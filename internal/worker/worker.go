@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +57,11 @@ type Worker struct {
 
 	watch, release                                   *loop
 	take, sweep, deliver, expire, reconcile, advance *loop
-	// listen wakes take on each notification until a context ends; nil with PollOnly.
+	workflows                                        workflows
+	// subscribed reports whether subscriptions had messages at some time, so that
+	// events may have some again.
+	subscribed atomic.Bool
+	// listen wakes loops on notifications until a context ends; nil with PollOnly.
 	listen func(context.Context)
 }
 
@@ -72,22 +77,24 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	cfg.Pipeline.Backlog = waker.Wake
 	f := &Worker{db: db, waker: waker, log: log}
 	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
-	running := &workflows{driver: workflow.NewDriver(db, in, log)}
+	f.workflows.driver = workflow.NewDriver(db, in, log)
 	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
 	f.take = newLoop("take proposals", 0, log, takeProposals(proposal.NewTaker(db, in, log)))
 	if !cfg.PollOnly {
-		f.listen = func(ctx context.Context) { listen(ctx, db, f.take.poll, log) }
+		f.listen = func(ctx context.Context) {
+			postgres.Listen(ctx, db, []string{proposalsChannel, postgres.EventsChannel}, f.notified, log)
+		}
 	}
 	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.pollAll) })
 	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, cfg.Links, log)))
 	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
-	f.advance = newLoop("advance workflows", workflowDebounce, log, running.advance)
+	f.advance = newLoop("advance workflows", workflowDebounce, log, f.workflows.advance)
 	f.release = newLoop("close replaced connections", 0, log, func(context.Context) (time.Duration, error) {
 		live.Sweep()
 		return releaseEvery, nil
 	})
 	cfg.Pipeline.Settled = func() {
-		if running.live.Load() {
+		if f.workflows.live.Load() {
 			f.advance.poll()
 		}
 	}
@@ -126,6 +133,25 @@ func fetchPoll(pollOnly bool) time.Duration {
 		return 250 * time.Millisecond
 	}
 	return 15 * time.Second
+}
+
+// proposalsChannel is the channel that countersign.propose notifies.
+const proposalsChannel = "countersign_proposals"
+
+// notified wakes the loops that a notification is for.
+func (f *Worker) notified(channel, _ string) {
+	if channel != postgres.EventsChannel {
+		f.take.poll()
+	}
+	if channel == proposalsChannel {
+		return
+	}
+	if f.workflows.live.Load() {
+		f.advance.poll()
+	}
+	if f.subscribed.Load() {
+		f.deliver.poll()
+	}
 }
 
 // Poll polls for due work in this process now, without a River job.

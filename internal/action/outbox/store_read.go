@@ -87,7 +87,49 @@ type Review struct {
 // Get returns the envelopes of those ids that exist, in no order.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
 	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions)})
-	return postgres.Map(rows, err, viewFromRow)
+	views, err := postgres.Map(rows, err, viewFromRow)
+	if err != nil {
+		return nil, err
+	}
+	return views, setReversals(ctx, tx, tenant, views)
+}
+
+// setReversals sets the last reversals of those actions that may have one: whose
+// effect happened, or may have.
+func setReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, views []View) error {
+	var ended []uuid.UUID
+	for i := range views {
+		if envelope.Ended(views[i].Envelope.Result.Status) {
+			ended = append(ended, uuid.UUID(views[i].Envelope.ActionID))
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	q := dbsqlc.New()
+	reversals, err := q.EnvelopeReversal(ctx, tx, &dbsqlc.EnvelopeReversalParams{TenantID: uuid.UUID(tenant), ActionIds: ended})
+	if err != nil || len(reversals) == 0 {
+		return err
+	}
+	of := make(map[uuid.UUID]uuid.UUID, len(reversals))
+	ids := make([]uuid.UUID, len(reversals))
+	for i, r := range reversals {
+		of[r.ActionID], ids[i] = r.ReversalID, r.ReversalID
+	}
+	rows, err := q.EnvelopePhasePerID(ctx, tx, &dbsqlc.EnvelopePhasePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
+	if err != nil {
+		return err
+	}
+	phases := make(map[uuid.UUID]envelope.Phase, len(rows))
+	for _, r := range rows {
+		phases[r.ActionID] = envelope.Phase(r.Phase)
+	}
+	for i := range views {
+		if id, ok := of[uuid.UUID(views[i].Envelope.ActionID)]; ok {
+			views[i].RevertedBy = &Reversal{envelope.ActionID(id), phases[id]}
+		}
+	}
+	return nil
 }
 
 // Attempts returns the attempts of an action, oldest first.
@@ -123,9 +165,6 @@ func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 			Needed: int(r.ApprovalsNeeded), Given: int(r.ApprovalsGiven), Round: int(r.ApprovalRound),
 			ProposedArgs: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy), Edits: r.Edits,
 		},
-	}
-	if r.ReversalID != uuid.Nil {
-		v.RevertedBy = &Reversal{envelope.ActionID(r.ReversalID), envelope.Phase(r.ReversalPhase)}
 	}
 	e := &v.Envelope
 	if code := postgres.OrZero(r.Code); code != "" {

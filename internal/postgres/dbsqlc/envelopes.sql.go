@@ -108,17 +108,8 @@ SELECT
         )
         ELSE coalesce(v.approvals_given, 0)
     END::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id,
-    coalesce(r.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id, coalesce(r.phase, '')::text AS reversal_phase
+    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
 FROM envelopes v
-LEFT JOIN LATERAL (
-    SELECT n.action_id, n.phase
-    FROM envelopes n
-    WHERE n.tenant_id = v.tenant_id
-        AND n.external_id BETWEEN 'revert:' || v.action_id || ':000' AND 'revert:' || v.action_id || ':999'
-    ORDER BY n.external_id DESC
-    LIMIT 1
-) r ON true
 WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
 `
 
@@ -174,12 +165,10 @@ type EnvelopePerIDRow struct {
 	Edits             []byte
 	ApprovalRound     int32
 	DecisionID        uuid.UUID
-	ReversalID        uuid.UUID
-	ReversalPhase     string
 }
 
-// Envelopes by id, in no order. Each comes with its last reversal, whose name
-// follows from its id.
+// Envelopes by id, in no order. It is read for every call that somebody waits
+// for, so that it joins nothing else (EnvelopeReversal).
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
 	rows, err := db.Query(ctx, envelopePerID, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -236,9 +225,89 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 			&i.Edits,
 			&i.ApprovalRound,
 			&i.DecisionID,
-			&i.ReversalID,
-			&i.ReversalPhase,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const envelopePhasePerID = `-- name: EnvelopePhasePerID :many
+SELECT v.action_id, v.phase
+FROM envelopes v
+WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
+`
+
+type EnvelopePhasePerIDParams struct {
+	TenantID  uuid.UUID
+	ActionIds []uuid.UUID
+}
+
+type EnvelopePhasePerIDRow struct {
+	ActionID uuid.UUID
+	Phase    string
+}
+
+// The phases of actions.
+func (q *Queries) EnvelopePhasePerID(ctx context.Context, db DBTX, arg *EnvelopePhasePerIDParams) ([]EnvelopePhasePerIDRow, error) {
+	rows, err := db.Query(ctx, envelopePhasePerID, arg.TenantID, arg.ActionIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EnvelopePhasePerIDRow{}
+	for rows.Next() {
+		var i EnvelopePhasePerIDRow
+		if err := rows.Scan(&i.ActionID, &i.Phase); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const envelopeReversal = `-- name: EnvelopeReversal :many
+SELECT i.action_id::uuid AS action_id, n.action_id AS reversal_id
+FROM unnest($1::uuid[]) AS i (action_id)
+CROSS JOIN LATERAL (
+    SELECT a.action_id
+    FROM actions a
+    WHERE a.tenant_id = $2
+        AND a.external_id BETWEEN 'revert:' || i.action_id || ':000' AND 'revert:' || i.action_id || ':999'
+    ORDER BY a.external_id DESC
+    LIMIT 1
+) n
+`
+
+type EnvelopeReversalParams struct {
+	ActionIds []uuid.UUID
+	TenantID  uuid.UUID
+}
+
+type EnvelopeReversalRow struct {
+	ActionID   uuid.UUID
+	ReversalID uuid.UUID
+}
+
+// The last reversals of actions that have one. A reversal's name follows from the
+// id of its action.
+func (q *Queries) EnvelopeReversal(ctx context.Context, db DBTX, arg *EnvelopeReversalParams) ([]EnvelopeReversalRow, error) {
+	rows, err := db.Query(ctx, envelopeReversal, arg.ActionIds, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EnvelopeReversalRow{}
+	for rows.Next() {
+		var i EnvelopeReversalRow
+		if err := rows.Scan(&i.ActionID, &i.ReversalID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,10 +27,21 @@ const (
 	// backlog is how many batches a subscriber may be behind before the
 	// subscription ends.
 	backlog = 64
-	// sweepEvery is how often the statuses of awaited actions are read, beside
-	// the events: an event can be read only after the oldest transaction of the
+	// sweepEvery is how often the statuses of awaited actions are read without a
+	// notification, beside the events: an event can be read only after the oldest transaction of the
 	// whole database has ended.
 	sweepEvery = time.Second
+	// listening is how often a broker that is notified looks for events all the
+	// same: a notification may be lost.
+	listening = time.Second
+	// wakeShare bounds the reads after notifications: the pause after one is at
+	// least this many times as long as the read.
+	wakeShare = 2
+	// retryEvery is when events are looked for again that are committed, and
+	// readable only after an older transaction has ended. The pauses double.
+	retryEvery = 2 * time.Millisecond
+	// linger is how long the events of a tenant are read after their last user.
+	linger = 5 * time.Second
 	// queryTimeout bounds one round of queries.
 	queryTimeout = 30 * time.Second
 )
@@ -41,6 +53,7 @@ var ErrClosed = fault.New(fault.Busy, "the server is closing; try again")
 // for concurrent use, and must be closed.
 type Broker struct {
 	db     postgres.Begins
+	listen Listen
 	every  time.Duration
 	log    *slog.Logger
 	closed chan struct{}
@@ -54,8 +67,10 @@ type Broker struct {
 // swept, which only the poller uses.
 type topic struct {
 	tenant envelope.TenantID
-	// users counts the subscribers and waits; the poller stops with the last.
+	// users counts the subscribers and waits. The poller stops when there has been
+	// none since left, for linger.
 	users int
+	left  time.Time
 	stop  context.CancelFunc
 	// ready is closed once at, the last event that was handed out, is known.
 	ready       chan struct{}
@@ -64,8 +79,14 @@ type topic struct {
 	// waits are the channels that receive a value when something has happened to
 	// an action.
 	waits map[envelope.ActionID]map[chan struct{}]struct{}
+	// woken receives a value when the tenant may have new events, or a wait is new.
+	woken chan struct{}
 	swept time.Time
 }
+
+// Listen calls notified after commits that recorded events, with the tenants' ids
+// and commas between, until a context ends. An empty text is for all tenants.
+type Listen func(ctx context.Context, notified func(tenants string))
 
 // Subscriber receives every event behind From.
 type Subscriber struct {
@@ -92,9 +113,45 @@ type Batch struct {
 // Full reports whether there may be more events behind those of a batch.
 func (b Batch) Full() bool { return len(b.Events) == readAtOnce }
 
-// New returns a broker that looks for events at an interval.
-func New(db postgres.Begins, every time.Duration, log *slog.Logger) *Broker {
-	return &Broker{db: db, every: every, log: log, closed: make(chan struct{}), topics: make(map[envelope.TenantID]*topic)}
+// New returns a broker that looks for events when it is notified, or at an interval
+// if listen is nil.
+func New(db postgres.Begins, listen Listen, every time.Duration, log *slog.Logger) *Broker {
+	b := &Broker{db: db, every: every, log: log, closed: make(chan struct{}), topics: make(map[envelope.TenantID]*topic)}
+	if listen != nil {
+		b.every = max(every, listening)
+		ctx, stop := context.WithCancel(context.Background())
+		b.pollers.Go(func() {
+			defer stop()
+			<-b.closed
+		})
+		b.pollers.Go(func() { listen(ctx, b.wake) })
+	}
+	return b
+}
+
+// wake has the topics of tenants looked at soon. It does not block.
+func (b *Broker) wake(tenants string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if tenants == "" {
+		for _, t := range b.topics {
+			t.wake()
+		}
+		return
+	}
+	for text := range strings.SplitSeq(tenants, ",") {
+		var id envelope.TenantID
+		if err := id.UnmarshalText([]byte(text)); err == nil && b.topics[id] != nil {
+			b.topics[id].wake()
+		}
+	}
+}
+
+func (t *topic) wake() {
+	select {
+	case t.woken <- struct{}{}:
+	default: // a value is there that was not received yet
+	}
 }
 
 // Closed is closed when the broker is.
@@ -170,6 +227,7 @@ func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action env
 		t.waits[action] = make(map[chan struct{}]struct{})
 	}
 	t.waits[action][wait] = struct{}{}
+	t.wake()
 	return wait, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -206,7 +264,7 @@ func (b *Broker) join(ctx context.Context, tenant envelope.TenantID) (*topic, er
 		polling, stop := context.WithCancel(context.WithoutCancel(ctx))
 		t = &topic{
 			tenant: tenant, stop: stop, ready: make(chan struct{}),
-			subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[chan struct{}]struct{}),
+			woken: make(chan struct{}, 1), subscribers: make(map[*Subscriber]struct{}), waits: make(map[envelope.ActionID]map[chan struct{}]struct{}),
 		}
 		b.topics[tenant] = t
 		b.pollers.Go(func() { b.poll(polling, t) })
@@ -228,13 +286,23 @@ func (b *Broker) join(ctx context.Context, tenant envelope.TenantID) (*topic, er
 	return nil, err
 }
 
-// leave counts a user out; the last one stops the poller. The caller holds the
-// mutex.
+// leave counts a user out. The caller holds the mutex.
 func (b *Broker) leave(t *topic) {
 	if t.users--; t.users == 0 {
-		t.stop()
-		delete(b.topics, t.tenant)
+		t.left = time.Now()
 	}
+}
+
+// unused removes a topic without users, and reports whether it did. An agent that
+// makes one call after another finds the topic of the last call.
+func (b *Broker) unused(t *topic) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.users > 0 || time.Since(t.left) < linger {
+		return false
+	}
+	delete(b.topics, t.tenant)
+	return true
 }
 
 // poll looks for events until ctx ends.
@@ -242,40 +310,73 @@ func (b *Broker) poll(ctx context.Context, t *topic) {
 	defer t.stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	retry := b.every // the pause after a wake that found no event
 	for {
+		woken := false
 		select {
 		case <-ctx.Done():
 			return
+		case <-t.woken:
+			woken, retry = true, retryEvery
 		case <-timer.C:
+			if b.unused(t) {
+				return
+			}
 		}
-		pause := b.every
-		if err := b.advance(ctx, t); err != nil && ctx.Err() == nil {
+		began := time.Now()
+		found, err := b.advance(ctx, t, woken)
+		if err != nil && ctx.Err() == nil {
 			b.log.WarnContext(ctx, "events not read", slog.String("tenant_id", t.tenant.String()), slog.Any("error", err))
-			pause = max(pause, time.Second)
+			retry = max(b.every, time.Second)
 		}
-		timer.Reset(pause)
+		if found {
+			retry = b.every
+		}
+		timer.Reset(min(retry, max(b.every, time.Second)))
+		retry = min(2*retry, b.every)
+		if woken && !pause(ctx, wakeShare*time.Since(began)) {
+			return
+		}
 	}
 }
 
-// advance hands out the events that were committed since the last call.
-func (b *Broker) advance(ctx context.Context, t *topic) error {
+// pause waits, and reports false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// advance hands out the events that were committed since the last call, and
+// reports whether there were any. If the topic was woken, it first notifies the
+// waits for actions that have ended, which needs no event.
+func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if !isClosed(t.ready) {
-		return b.begin(ctx, t)
+		return true, b.begin(ctx, t)
+	}
+	if err := b.sweep(ctx, t, woken, time.Now()); err != nil {
+		return false, err
 	}
 	for {
 		events, err := readEvents(ctx, b.db, t.tenant, t.at)
 		if err != nil {
-			return err
+			return found, err
 		}
 		if len(events) > 0 {
+			found = true
 			if err := b.publish(ctx, t, Batch{Events: events}); err != nil {
-				return err
+				return found, err
 			}
 		}
 		if len(events) < readAtOnce {
-			return b.sweep(ctx, t, time.Now())
+			return found, nil
 		}
 	}
 }
@@ -352,10 +453,11 @@ func (t *topic) notify(action envelope.ActionID) {
 	}
 }
 
-// sweep notifies, every sweepEvery, the waits for actions that have ended.
-func (b *Broker) sweep(ctx context.Context, t *topic, now time.Time) error {
+// sweep notifies the waits for actions that have ended: when the topic was woken,
+// and every sweepEvery.
+func (b *Broker) sweep(ctx context.Context, t *topic, woken bool, now time.Time) error {
 	b.mu.Lock()
-	due := len(t.waits) > 0 && now.Sub(t.swept) >= sweepEvery
+	due := len(t.waits) > 0 && (woken || now.Sub(t.swept) >= sweepEvery)
 	awaited := slices.Collect(maps.Keys(t.waits))
 	b.mu.Unlock()
 	if !due {

@@ -53,7 +53,7 @@ func subjectsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 func endedOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, actions []envelope.ActionID) ([]envelope.ActionID, error) {
 	ids, _ := postgres.Map(actions, nil, func(a envelope.ActionID) uuid.UUID { return uuid.UUID(a) })
 	var ended []envelope.ActionID
-	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, db, postgres.API(tenant).Planned(), func(tx pgx.Tx) error {
 		rows, err := dbsqlc.New().ActionEndedPerID(ctx, tx, &dbsqlc.ActionEndedPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
 		ended, err = postgres.Map(rows, err, func(id uuid.UUID) envelope.ActionID { return envelope.ActionID(id) })
 		return err

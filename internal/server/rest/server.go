@@ -60,8 +60,11 @@ type Config struct {
 	Metrics *telemetry.Metrics
 	// Tracer makes a span of every request.
 	Tracer trace.Tracer
+	// Events notifies of tenants with new events; nil for a database that cannot
+	// notify, such as one behind a pooler in transaction mode.
+	Events broker.Listen
 	// Poll is how often the broker looks for events while somebody waits for
-	// them; zero means 100 ms.
+	// them; zero means 100 ms. It looks less often with Events.
 	Poll time.Duration
 	// Streams and Waits bound the streams and the waits that one token has open
 	// here at once, as COUNTERSIGN_TOKEN_STREAMS and COUNTERSIGN_TOKEN_WAITS
@@ -151,7 +154,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
-		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
+		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
 		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}

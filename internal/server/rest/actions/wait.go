@@ -48,8 +48,10 @@ func awaitProposed(c *request.Call, id envelope.ActionID, known bool) (outbox.Vi
 }
 
 // read reads an action that the caller may see.
-func read(c *request.Call, id envelope.ActionID) (outbox.View, error) {
-	return request.Read(c, func(ctx context.Context, tx pgx.Tx) (outbox.View, error) {
-		return access.View(ctx, tx, c.By, id)
+func read(c *request.Call, id envelope.ActionID) (v outbox.View, err error) {
+	err = c.InPlannedTx(func(ctx context.Context, tx pgx.Tx) error {
+		v, err = access.View(ctx, tx, c.By, id)
+		return err
 	})
+	return v, err
 }

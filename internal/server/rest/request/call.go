@@ -224,19 +224,24 @@ func (c *Call) Submitter() intake.Submitter {
 
 // InTx runs fn in a transaction of the caller's tenant.
 func (c *Call) InTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return inTx(c.R.Context(), c.Backend, c.By.Tenant, fn)
+	return inTx(c.R.Context(), c.Backend, postgres.API(c.By.Tenant), fn)
+}
+
+// InPlannedTx is InTx for reads by key, whose plans do not depend on the values.
+func (c *Call) InPlannedTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return inTx(c.R.Context(), c.Backend, postgres.API(c.By.Tenant).Planned(), fn)
 }
 
 // InOwnTx is InTx with a deadline of its own, for requests without a deadline.
 func (c *Call) InOwnTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)
 	defer cancel()
-	return inTx(ctx, c.Backend, c.By.Tenant, fn)
+	return inTx(ctx, c.Backend, postgres.API(c.By.Tenant), fn)
 }
 
-func inTx(ctx context.Context, s *Backend, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
+func inTx(ctx context.Context, s *Backend, as postgres.Scope, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return slot.Briefly(ctx, 0, func(ctx context.Context) error {
-		return postgres.InTx(ctx, s.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
+		return postgres.InTx(ctx, s.DB, as, func(tx pgx.Tx) error { return fn(ctx, tx) })
 	})
 }
 

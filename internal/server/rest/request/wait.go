@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
@@ -56,7 +57,7 @@ func (c *Call) OpenWait() (closed func(), err error) {
 func (b *Backend) EndWait(ctx context.Context, tenant envelope.TenantID, id envelope.ActionID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WorkTimeout)
 	defer cancel()
-	err := inTx(ctx, b, tenant, func(ctx context.Context, tx pgx.Tx) error { return outbox.EndWait(ctx, tx, tenant, id) })
+	err := inTx(ctx, b, postgres.API(tenant), func(ctx context.Context, tx pgx.Tx) error { return outbox.EndWait(ctx, tx, tenant, id) })
 	if err != nil {
 		b.Log.WarnContext(ctx, "action stays awaited", slog.String("action_id", id.String()), slog.Any("error", err))
 	}
