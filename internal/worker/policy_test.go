@@ -57,7 +57,7 @@ func (y *fixture) allowBy(session string, person uuid.UUID) uuid.UUID {
 		}
 		tool, _ := snap.Tool(policy.Key{Source: "fake", Action: toolKeyed})
 		id, err = settings.PutGrant(ctx, tx, y.tenant, settings.Grant{
-			Tool: tool.Key, Digest: tool.Binding, Session: session, Pins: map[string]json.RawMessage{"/n": json.RawMessage("200")}, Person: person, For: time.Hour,
+			Tool: tool.Key, Digest: tool.Binding, Session: session, Pins: map[string]json.RawMessage{"": json.RawMessage(`{"n":200}`)}, Person: person, For: time.Hour,
 		})
 		return err
 	})

@@ -40,7 +40,7 @@ func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeRequireApproval)
-	id := s.grant(settings.Grant{Tool: policy.Key{Source: "src", Action: "act"}, Digest: s.act().Binding, For: time.Hour})
+	id := s.grant(settings.Grant{Tool: policy.Key{Source: "src", Action: "act"}, Digest: s.act().Binding, Loose: []string{""}, For: time.Hour})
 	snap, now := s.snapshot(), s.now()
 	reserved := settings.SubscriptionAutomation(uuid.New())
 
