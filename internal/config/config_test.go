@@ -157,7 +157,7 @@ func TestEveryVariableOfTheModuleIsKnown(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		for _, match := range regexp.MustCompile(`"(COUNTERSIGN_[A-Z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+		for _, match := range regexp.MustCompile(`"(COUNTERSIGN_[A-Z_]*[A-Z])"`).FindAllStringSubmatch(string(text), -1) {
 			found[match[1]] = true
 		}
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
+	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -124,7 +125,7 @@ func TestLoginAtARealIssuer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	auth, store := identity.NewAuthenticator(db), login.NewStore(filepath.Join(t.TempDir(), "c"))
+	auth, store := identity.NewAuthenticator(db, safehttp.Loopback()...), login.NewStore(filepath.Join(t.TempDir(), "c"))
 	begin := func(name string) login.Session {
 		t.Helper()
 		is, err := login.Begin(t.Context(), login.Config{Server: server, Issuer: issuer, ClientID: "cli", Show: visitor(t, name)})

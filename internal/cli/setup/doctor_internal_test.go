@@ -43,7 +43,7 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 	}
 	for _, text := range []string{
 		"FAILED   row security           tenants see each other's rows of actions",
-		"→ ALTER TABLE actions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;",
+		"→ ALTER TABLE countersign_data.actions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;",
 		"ok       grants ",
 	} {
 		if !strings.Contains(out, text) {
