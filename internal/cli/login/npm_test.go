@@ -154,7 +154,7 @@ func TestLoginAtARealIssuer(t *testing.T) {
 	if err != nil || !again.Equal(who) {
 		t.Errorf("after a renewal ana is %+v (%v), want %+v", again, err, who)
 	}
-	if _, err := identity.NewAuthenticator(db).Authenticate(t.Context(), is.Token, is.ExpiresAt.Add(2*time.Minute)); !errors.Is(err, identity.ErrToken) {
+	if _, err := identity.NewAuthenticator(db, safehttp.Loopback()...).Authenticate(t.Context(), is.Token, is.ExpiresAt.Add(2*time.Minute)); !errors.Is(err, identity.ErrToken) {
 		t.Errorf("a token that has expired = %v, want ErrToken", err)
 	}
 	if err := login.Revoke(t.Context(), next); err != nil {

@@ -53,7 +53,6 @@ var ErrClosed = fault.New(fault.Busy, "the server is closing; try again")
 // for concurrent use, and must be closed.
 type Broker struct {
 	db     postgres.Begins
-	listen Listen
 	every  time.Duration
 	log    *slog.Logger
 	closed chan struct{}

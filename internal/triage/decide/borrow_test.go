@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func decided(fields []header, results []string, levels map[decide.Cohort]decide.
 	known := signal.Sender{Received: 30, Accepted: 3, FirstSeen: last.AddDate(0, -6, 0), LastSeen: last}
 	about := signal.Context{
 		Addresses: []string{"ana@example.org"}, Domains: []string{"example.org"},
-		Authentication: authenticate.Check(nil, nil, m, authenticate.Config{TrustedHost: "mx.example.org"}),
+		Authentication: authenticate.Check(context.Background(), nil, m, authenticate.Config{TrustedHost: "mx.example.org"}),
 	}
 	var sender, list string
 	if len(m.From) > 0 {
