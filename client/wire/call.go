@@ -66,15 +66,17 @@ type Invocation struct {
 	// Known reports whether the call had been made before, under the same name.
 	Known bool `json:"known"`
 	// Outputs are what the tool answered; nil without an answer.
-	Outputs    json.RawMessage   `json:"outputs"`
-	Error      *envelope.Failure `json:"error"`
-	Attempts   int               `json:"attempts"`
-	StartedAt  *time.Time        `json:"started_at"`
-	FinishedAt *time.Time        `json:"finished_at"`
-	DurationMS *int64            `json:"duration_ms"`
-	Policy     PolicyDecision    `json:"policy"`
-	Decision   *Decision         `json:"decision"`
-	Waiting    *Waiting          `json:"waiting"`
+	Outputs  json.RawMessage   `json:"outputs"`
+	Error    *envelope.Failure `json:"error"`
+	Attempts int               `json:"attempts"`
+	// StartedAt, FinishedAt and DurationMS are of the last attempt, whatever its
+	// outcome; nil without one, and until the call has ended.
+	StartedAt  *time.Time     `json:"started_at"`
+	FinishedAt *time.Time     `json:"finished_at"`
+	DurationMS *int64         `json:"duration_ms"`
+	Policy     PolicyDecision `json:"policy"`
+	Decision   *Decision      `json:"decision"`
+	Waiting    *Waiting       `json:"waiting"`
 	// DryRun is set if the call was a dry run.
 	DryRun *DryRun `json:"dry_run,omitempty"`
 }

@@ -3516,8 +3516,10 @@ export interface components {
             outputs: unknown;
             error: null | components["schemas"]["Failure"];
             attempts: number;
+            /** @description The begin of the last attempt, whatever its outcome; null without one, and until the call has ended. */
             started_at: components["schemas"]["MaybeTime"];
             finished_at: components["schemas"]["MaybeTime"];
+            /** @description The time from started_at to finished_at. */
             duration_ms: number | null;
             policy: components["schemas"]["PolicyDecision"];
             decision: null | components["schemas"]["Decision"];

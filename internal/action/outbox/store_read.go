@@ -38,6 +38,10 @@ type View struct {
 	DecisionID uuid.UUID
 	// Review is how far people have got with it.
 	Review Review
+	// AttemptStartedAt and AttemptFinishedAt are of the last attempt of an envelope
+	// that ended, whatever came of it; AttemptStartedAt is nil where it ended
+	// without one.
+	AttemptStartedAt, AttemptFinishedAt *time.Time
 	// NextAttemptAt is set while it is on the schedule.
 	NextAttemptAt *time.Time
 	// WaitsFor says in one word what it waits for: approval, the code of a
@@ -169,6 +173,9 @@ func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 	e := &v.Envelope
 	if code := postgres.OrZero(r.Code); code != "" {
 		e.Result.Error = &envelope.Failure{Code: code, Message: postgres.OrZero(r.Message)}
+	}
+	if envelope.Ended(e.Result.Status) {
+		v.AttemptStartedAt, v.AttemptFinishedAt = postgres.UTC(r.StartedAt), postgres.UTC(r.FinishedAt)
 	}
 	switch status := e.Result.Status; {
 	case status == envelope.StatusSent || status == envelope.StatusConflict:

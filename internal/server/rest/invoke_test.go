@@ -30,7 +30,9 @@ type called struct {
 	Known      bool
 	Outputs    json.RawMessage
 	Error      *struct{ Code, Message string }
-	DurationMS *int64 `json:"duration_ms"`
+	StartedAt  *time.Time `json:"started_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+	DurationMS *int64     `json:"duration_ms"`
 	Policy     struct{ Mode, Source string }
 	Decision   *struct{ By, Note string }
 	DryRun     *struct {
@@ -246,6 +248,11 @@ func TestTheTableOfErrors(t *testing.T) {
 		}
 		if a.status != row.status || p.Type != "urn:countersign:problem:"+row.kind || recorded != row.recorded {
 			t.Errorf("%s: %s, want %d %s with an execution %q", name, a.body, row.status, row.kind, row.recorded)
+		}
+		if attempted := row.recorded == "error" || row.recorded == "unknown"; attempted {
+			if e := p.Execution; e.StartedAt == nil || e.FinishedAt == nil || e.DurationMS == nil || e.FinishedAt.Before(*e.StartedAt) {
+				t.Errorf("%s: %s, want when the last call began and ended, and how long it took", name, a.body)
+			}
 		}
 		if row.pointer != "" && (len(p.Errors) == 0 || p.Errors[0].Pointer != row.pointer) {
 			t.Errorf("%s: errors = %+v, want %s", name, p.Errors, row.pointer)

@@ -20,7 +20,7 @@ func invocationFrom(v outbox.View, known bool) wire.Invocation {
 	inv := wire.Invocation{
 		ID: e.ActionID, Status: execution.StatusOf(e.Approval, e.Result.Status), Phase: a.Phase, Known: known,
 		Tool: policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}.String(), Outputs: source.Outputs(e.Result.Output), Error: e.Result.Error,
-		Attempts: e.Result.Attempts, StartedAt: e.Timestamps.SentAt, FinishedAt: e.Timestamps.CompletedAt,
+		Attempts: e.Result.Attempts, StartedAt: v.AttemptStartedAt, FinishedAt: cmp.Or(e.Timestamps.CompletedAt, v.AttemptFinishedAt),
 		Policy: a.Policy, Decision: a.Decision, Waiting: a.Waiting,
 	}
 	if inv.StartedAt != nil && inv.FinishedAt != nil {
