@@ -93,7 +93,8 @@ test('whoever has no access, is disabled, or goes back, reads so', async ({ page
   await page.getByRole('button', { name: 'Go back' }).click()
   await expect(page).toHaveURL(`${url()}/login?problem=login_refused`)
   await expect(said).toContainText('The login was refused')
-  await page.goto(`${url()}/auth/login?provider=nobody`)
+  // From the page itself: a link from elsewhere begins no login.
+  await page.evaluate(() => location.assign('/auth/login?provider=nobody'))
   await expect(said).toContainText('There is no such login')
   const { items } = await api<{ items: { operator_id: string; name: string; issuer: string; subject: string }[] }>('owner', 'GET', '/api/v1/operators?limit=100')
   const { operator_id, name, issuer, subject } = items.find((one) => one.name === 'Ana Lima')!

@@ -81,7 +81,7 @@ function answer(body: string, calls: Recorder['calls']): unknown {
       const name = String(get(request, '/params/name'))
       calls.push({ tool: name, args: stringify(get(request, '/params/arguments')), raw: rawArguments(body) })
       if (name === 'refuse') return result({ content: [{ type: 'text', text: 'refused' }], isError: true })
-      return name === 'lose' ? undefined : result({ content: [{ type: 'text', text: 'kept' }] })
+      return name === 'lose' && get(request, '/params/arguments/title') !== 'Answered' ? undefined : result({ content: [{ type: 'text', text: 'kept' }] })
     }
     default:
       return { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } }
@@ -103,6 +103,13 @@ function serve(calls: Recorder['calls']): Promise<Server> {
     })
   })
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
+}
+
+// closeBreaker has the tool that loses calls answer one: after five losses in a row its circuit breaker would hold it back.
+export async function closeBreaker(recorder: Recorder): Promise<void> {
+  const id = await recorder.propose('lose', '{"title":"Answered"}')
+  await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
+  await expect.poll(async () => (await api<{ phase: string }>('operator', 'GET', `/api/v1/actions/${id}`)).phase, { timeout: 30_000 }).toBe('completed')
 }
 
 let count = 0

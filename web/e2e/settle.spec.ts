@@ -1,11 +1,12 @@
 // What only a person can settle: unknown outcomes from the dead letters, and reversals that somebody proposed.
-import { api, another, expect, give, hands, login, look, person, phase, test, url } from './recorder'
+import { api, another, closeBreaker, expect, give, hands, login, look, person, phase, test, url } from './recorder'
 
 for (const hand of hands) {
   test.describe(`by ${hand}`, () => {
     test('an unknown outcome is resolved from its dead letter in three ways, each with how one knows', async ({ operator: page, recorder }) => {
       test.setTimeout(180_000)
       for (const [answer, ends] of [['It happened', 'completed'], ['It did not: give up', 'failed'], ['It did not: run again', 'unknown']] as const) {
+        await closeBreaker(recorder)
         const id = await recorder.propose('lose', `{"title":"Letter ${ends} ${hand} ${Date.now()}"}`)
         await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
         await expect.poll(() => phase(id), { timeout: 30_000 }).toBe('unknown')
@@ -30,6 +31,7 @@ for (const hand of hands) {
 
     test('an unknown outcome whose answer fails comes back with how one knows', async ({ operator: page, recorder }) => {
       test.setTimeout(120_000)
+      await closeBreaker(recorder)
       const id = await recorder.propose('lose', `{"title":"Answer fails ${hand} ${Date.now()}"}`)
       await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
       await expect.poll(() => phase(id), { timeout: 30_000 }).toBe('unknown')
