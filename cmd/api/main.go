@@ -119,7 +119,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	front := mcpserver.New(server.Backend(), mcpserver.Config{Version: telemetry.Version(), Wait: cfg.MCPWait})
 	defer front.Close()
 	server.Mount("/mcp", front)
-	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Handler: server, Limits: cfg.Limits, Refused: tel.Metrics.RefusedConnection, Linger: cfg.Linger, Log: tel.Log, End: func() {
+	return listen.Run(ctx, listen.Config{Address: cfg.Listen, Setting: "COUNTERSIGN_LISTEN", Handler: server, Limits: cfg.Limits, Refused: tel.Metrics.RefusedConnection, Linger: cfg.Linger, Log: tel.Log, End: func() {
 		front.Close()
 		server.Close()
 	}})

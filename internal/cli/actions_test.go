@@ -100,6 +100,7 @@ func guides(d *fixture) {
 
 func runsAllowed(d *fixture) {
 	d.want(d.agent("actions", "run", "notes:notes.list"), command.ExitOK)
+	d.want(d.agent("actions", "run", "notes:notes.list", "--automation", "nightly"), command.ExitFailed, "/automation_id: the token may not name")
 	inv := decode[wire.Invocation](d.t, d.want(d.agent("actions", "run", "notes:notes.list", "--json"), command.ExitOK).out)
 	if inv.Status != "success" || inv.Tool != "notes:notes.list" || len(inv.Outputs) == 0 {
 		d.t.Errorf("run --json is %+v", inv)

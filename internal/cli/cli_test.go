@@ -168,6 +168,7 @@ func submitsAndWaits(d *fixture) {
 		d.t.Errorf("get shows %s", got.Envelope.ActionID)
 	}
 	d.want(d.agent("submit", "--tool", "notes:notes.list", "--not-before", "1h"), command.ExitOK, "approved", "get")
+	d.want(d.agent("submit", "--tool", "notes:notes.list", "--automation", "nightly", "--external-id", "nightly-1"), command.ExitFailed, "/automation_id: the token may not name")
 	file := filepath.Join(d.dir, "args.json")
 	if err := os.WriteFile(file, []byte(`{"title":"From a file","body":"x"}`), 0o600); err != nil {
 		d.t.Fatal(err)

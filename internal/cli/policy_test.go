@@ -39,7 +39,7 @@ func TestPolicyCommands(t *testing.T) {
 
 func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "set", "notes:notes.create", "allow"), command.ExitOK, "notes:notes.create is allow")
-	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation-id", "nightly"), command.ExitOK)
+	d.want(d.admin("policy", "mode", "set", "notes:*", "deny", "--automation", "nightly"), command.ExitOK)
 	d.want(d.operator("policy", "mode", "list"), command.ExitOK, "notes:notes.create", "allow", "nightly", "deny")
 	d.want(d.admin("policy", "mode", "delete", "notes:*", "--automation-id", "nightly"), command.ExitOK, "removed the mode")
 	d.want(d.admin("policy", "mode", "delete", "notes:notes.create"), command.ExitOK)

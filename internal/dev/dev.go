@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -135,10 +136,9 @@ func Open(ctx context.Context, cfg Config) (_ *Environment, err error) {
 // listen takes the address before anything else starts, since an address in use
 // is the most frequent failure.
 func (e *Environment) listen(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", e.cfg.Listen)
+	l, err := listen.Open(ctx, e.cfg.Listen, "--listen (--listen 127.0.0.1:0 takes a free port)")
 	if err != nil {
-		return fmt.Errorf("%s cannot be listened on (%w); stop what is there, or choose another: --listen 127.0.0.1:0 takes a free port", e.cfg.Listen, withoutAddress(err))
+		return err
 	}
 	e.listener = l
 	e.onClose(func(context.Context) error {
@@ -149,14 +149,6 @@ func (e *Environment) listen(ctx context.Context) error {
 	})
 	e.url = "http://" + dialable(l.Addr())
 	return nil
-}
-
-// withoutAddress returns the cause of an error that repeats the address.
-func withoutAddress(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Err
-	}
-	return err
 }
 
 // dialable returns an address at which a client on this machine reaches a

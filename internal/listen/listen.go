@@ -9,10 +9,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 )
 
@@ -61,10 +63,10 @@ func (l Limits) withDefaults() Limits {
 
 // Config configures Run.
 type Config struct {
-	// Address is the address to listen on.
-	Address string
-	Handler http.Handler
-	Limits  Limits
+	// Address is the address to listen on, and Setting the setting that holds it.
+	Address, Setting string
+	Handler          http.Handler
+	Limits           Limits
 	// Refused is called with the bound that a refused connection or request
 	// exceeds: all, address, caller or tenant. It must not block; nil counts
 	// nothing.
@@ -82,10 +84,27 @@ type Config struct {
 	Log   *slog.Logger
 }
 
+// Open listens on an address. Its error names the address and the setting that
+// changes it.
+func Open(ctx context.Context, address, setting string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err == nil {
+		return listener, nil
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err // which does not repeat the address
+	}
+	remedy := "choose another address with " + setting
+	if errors.Is(err, syscall.EADDRINUSE) {
+		remedy = "stop the program that listens there, or " + remedy
+	}
+	return nil, fmt.Errorf("cannot listen on %s: %w; %s", address, err, remedy)
+}
+
 // Run listens and serves until ctx ends, and returns when every request has been
 // answered, or Drain after End.
 func Run(ctx context.Context, cfg Config) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	listener, err := Open(ctx, cfg.Address, cfg.Setting)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,7 +139,14 @@ func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 
-	if err := listen.Run(t.Context(), listen.Config{Address: taken.Addr().String()}); err == nil {
-		t.Error("Run = nil, want an error")
+	address := taken.Addr().String()
+	err = listen.Run(t.Context(), listen.Config{Address: address, Setting: "COUNTERSIGN_LISTEN"})
+	for _, want := range []string{address + ": ", "address already in use", "stop the program", "COUNTERSIGN_LISTEN"} {
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("Run = %v, want %q once", err, want)
+		}
+	}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("Run = %v, want EADDRINUSE", err)
 	}
 }

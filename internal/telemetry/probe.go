@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -27,9 +25,9 @@ func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, ru
 	if address == "" {
 		return run(ctx)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	listener, err := listen.Open(ctx, address, "COUNTERSIGN_METRICS_LISTEN")
 	if err != nil {
-		return fmt.Errorf("listen for probes: %w", err)
+		return err
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan struct{})

@@ -4779,7 +4779,7 @@ export interface components {
              * @enum {string}
              */
             drift: "none" | "text" | "interface";
-            /** @description Whether it is a new tool that nobody may use before an operator accepts it. */
+            /** @description Whether it is a new tool that nobody may use before an administrator with `policy:write` accepts it. */
             quarantined: boolean;
             digest: components["schemas"]["Digest"];
             recipients: components["schemas"]["Recipients"];

@@ -98,7 +98,7 @@ type InboxItem struct {
 const (
 	driftGone     = "its source no longer has the tool: it cannot be approved"
 	driftSince    = "the tool's definition, or the address of its source, changed since this was proposed: it cannot be approved, and must be proposed again"
-	driftAccepted = "the tool's definition, or the address of its source, is not the one that an operator accepted"
+	driftAccepted = "the tool's definition, or the address of its source, is not the accepted one"
 )
 
 // InboxOrder says which items of the inbox come first; InboxPlace is a place in it.

@@ -80,7 +80,7 @@ func TestTheInboxTellsOfDrift(t *testing.T) {
 		"as it was":                            {tools: listing("as listed")},
 		"changed since it was proposed":        {tools: listing("changed"), want: "must be proposed again"},
 		"gone":                                 {want: "no longer has the tool"},
-		"not as accepted when it was proposed": {tools: listing("changed"), want: "an operator accepted", propose: true},
+		"not as accepted when it was proposed": {tools: listing("changed"), want: "not the accepted one", propose: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

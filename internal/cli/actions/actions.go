@@ -100,7 +100,7 @@ func List(a *command.App) *cobra.Command {
 	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
 	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
 	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
-	flags.StringVar(&f.Automation, "automation-id", "", "only those of this `automation`")
+	command.AutomationFlag(cmd, &f.Automation, "only those of this `automation`")
 	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
 	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
 	command.RangeFlags(cmd, &f.Since, &f.Until, "those that were proposed")

@@ -20,8 +20,8 @@ import (
 
 // runFlags are a call in flags.
 type runFlags struct {
-	inputs, externalID, plan string
-	dryRun, noWait           bool
+	inputs, externalID, plan, automation string
+	dryRun, noWait                       bool
 }
 
 func run(a *command.App) *cobra.Command {
@@ -31,6 +31,7 @@ func run(a *command.App) *cobra.Command {
 	flags.StringVar(&f.inputs, "inputs", "{}", "the tool's arguments as a `JSON` object; @FILE reads a file, - standard input")
 	flags.Lookup("inputs").DefValue = ""
 	flags.StringVar(&f.externalID, "external-id", "", "your own `name` for the action, so that sending it again is safe")
+	command.AutomationFlag(cmd, &f.automation, "the `automation` that proposes it")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would happen, and do nothing")
 	flags.StringVar(&f.plan, "plan", "", "the `plan` that a dry run of this call printed")
 	flags.BoolVar(&f.noWait, "no-wait", false, "answer at once, also if it is pending")
@@ -87,7 +88,7 @@ func (f runFlags) call(ctx context.Context, a *command.App, c *client.Client, ar
 			return wire.Call{}, err
 		}
 	}
-	call := wire.Call{Inputs: inputs, ExternalID: f.externalID, DryRun: f.dryRun, Plan: f.plan}
+	call := wire.Call{Inputs: inputs, ExternalID: f.externalID, AutomationID: f.automation, DryRun: f.dryRun, Plan: f.plan}
 	if f.noWait {
 		call.Wait = new(envelope.Duration(0))
 	}

@@ -225,7 +225,7 @@ type proposalFlags struct {
 
 // given reports whether any flag but --args is set.
 func (f *proposalFlags) given() bool {
-	return f.Tool.Name != "" || f.source != "" || f.ExternalID != "" || f.Risk != "" || f.EmployeeID != (envelope.EmployeeID{}) ||
+	return f.Tool.Name != "" || f.source != "" || f.ExternalID != "" || f.Risk != "" || f.EmployeeID != (envelope.EmployeeID{}) || f.AutomationID != "" ||
 		f.Constraints != (envelope.Constraints{})
 }
 
@@ -239,6 +239,7 @@ func (f *proposalFlags) add(a *command.App, cmd *cobra.Command) {
 	command.RiskFlag(cmd, &f.Risk, "what `risk` you think it has: low, medium or high")
 	flags.StringVar(&f.Constraints.RateBucket, "bucket", "", "the `name` of the bucket whose limits hold; see \"countersign bucket list\"")
 	command.EmployeeFlag(cmd, &f.EmployeeID, "the `id` of the employee on whose behalf it is")
+	command.AutomationFlag(cmd, &f.AutomationID, "the `automation` that proposes it")
 	flags.BoolVar(&f.Constraints.Urgent, "urgent", false, "send it in quiet hours too, if the employee may")
 	command.FutureFlag(cmd, &f.Constraints.NotBefore, "not-before", "do not start it before this `time`, or this long from now: 15m")
 	command.FutureFlag(cmd, &f.Constraints.MustRunBefore, "must-run-before", "skip it unless it was started by this `time`, or this long from now")

@@ -53,7 +53,7 @@ func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	command.ToolFlag(cmd, &f.Tool)
 	flags.StringVar(&f.Source, "source", "", "only those of the source with this `id`")
 	flags.StringVar(&f.Session, "session-id", "", "only what was proposed in this `session`")
-	flags.StringVar(&f.Automation, "automation-id", "", "only what this `automation` proposed")
+	command.AutomationFlag(cmd, &f.Automation, "only what this `automation` proposed")
 	command.WordsFlag(cmd, &f.Kinds, "kind", "only these: approval, unknown, compensation, with commas between", wire.InboxApproval, wire.InboxUnknown, wire.InboxCompensation)
 	command.WordsFlag(cmd, &f.Risks, "risk", "only these: low, medium, high, with commas between", "low", "medium", "high")
 	command.Flag(cmd, "escalated", "bool", "only what has waited so long that more people should know; =false for the others", func(text string) error {

@@ -203,6 +203,7 @@ const (
 
 // connect gives a root command the flags that every command has.
 func (a *App) connect(root *cobra.Command) {
+	root.SetGlobalNormalizationFunc(oldNames)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRun = func(*cobra.Command, []string) {
 		a.begun = true

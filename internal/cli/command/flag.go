@@ -236,11 +236,24 @@ func IDFlag(cmd *cobra.Command, p *string, name, about string) {
 	})
 }
 
-// ScopeFlags adds --session-id, --employee-id and --automation-id.
+// AutomationFlag adds --automation.
+func AutomationFlag(cmd *cobra.Command, id *string, about string) {
+	cmd.Flags().StringVar(id, "automation", "", about)
+}
+
+// oldNames gives flags that were renamed their names of today.
+func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "automation-id" {
+		name = "automation"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// ScopeFlags adds --session-id, --employee-id and --automation.
 func ScopeFlags(cmd *cobra.Command, session *string, employee *envelope.EmployeeID, automation *string, only string) {
 	cmd.Flags().StringVar(session, "session-id", "", only+" in this `session`")
 	EmployeeFlag(cmd, employee, only+" on behalf of the employee of this `id`")
-	cmd.Flags().StringVar(automation, "automation-id", "", only+" under this `automation`")
+	AutomationFlag(cmd, automation, only+" under this `automation`")
 }
 
 // JSONFlag adds a flag that holds JSON, or names with @ a file that does; "@-"

@@ -34,7 +34,7 @@ func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) {
 	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: success, error, denied, expired, skipped, unknown, pending, executing or dry_run",
 		"success", "error", "denied", "expired", "skipped", "unknown", "pending", "executing", "dry_run")
 	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
-	flags.StringVar(&f.Automation, "automation-id", "", "only those of this `automation`")
+	command.AutomationFlag(cmd, &f.Automation, "only those of this `automation`")
 	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
 	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
 	command.Flag(cmd, "user", "string", "only those that the token of this `name` or id proposed", func(text string) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -82,9 +83,9 @@ func Begin(ctx context.Context, cfg Config) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port)))
+	at, err := listen.Open(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port)), "--port")
 	if err != nil {
-		return Session{}, fmt.Errorf("listen for the browser: %w", err)
+		return Session{}, err
 	}
 	flow.RedirectURL = "http://" + at.Addr().String() + callbackPath
 	flow.Scopes = cfg.Scopes

@@ -117,7 +117,7 @@ func modeSet(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.PutMode(ctx, wire.Mode{Automation: automation, Tool: args[0], Mode: mode}), "%s is %s", args[0], mode)
 	})
-	cmd.Flags().StringVar(&automation, "automation-id", "", "only for what is proposed under this `automation`")
+	command.AutomationFlag(cmd, &automation, "only for what is proposed under this `automation`")
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func modeDelete(a *command.App) *cobra.Command {
 	cmd := command.NewChange(a, "delete KEY", "a key that a mode is set for", "removed the mode of %s", func(c *client.Client, ctx context.Context, key string) error {
 		return c.DeleteMode(ctx, automation, key)
 	})
-	cmd.Flags().StringVar(&automation, "automation-id", "", "that of this `automation`")
+	command.AutomationFlag(cmd, &automation, "that of this `automation`")
 	return cmd
 }
 
@@ -227,7 +227,7 @@ func ruleSet(a *command.App) *cobra.Command {
 	a.TextFlag(cmd, &r.Expression, "when", "the `expression`, or @ and the name of a file that holds it (required)")
 	command.EnumFlag(cmd, &r.Mode, "mode", "the `mode` where it is true: require_approval or deny (required)", "require_approval", "deny")
 	flags.StringVar(&r.Reason, "reason", "", "a `reason`, told where the rule applies")
-	flags.StringVar(&r.Automation, "automation-id", "", "only for what is proposed under this `automation`")
+	command.AutomationFlag(cmd, &r.Automation, "only for what is proposed under this `automation`")
 	flags.BoolVar(&off, "off", false, "keep it, and do not ask it")
 	return cmd
 }

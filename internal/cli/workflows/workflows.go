@@ -39,7 +39,7 @@ func run(a *command.App) *cobra.Command {
 	flags.StringVar(&f.externalID, "external-id", "", "your own `name` for the workflow, so that sending it again is safe")
 	flags.StringVar(&f.session, "session-id", "", "the `session` that the steps belong to")
 	flags.StringVar(&f.employee, "employee-id", "", "the `id` of the employee on whose behalf it is")
-	flags.StringVar(&f.automation, "automation-id", "", "the `id` of the automation whose rules of policy hold")
+	command.AutomationFlag(cmd, &f.automation, "the `id` of the automation whose rules of policy hold")
 	command.WaitFlag(cmd, &f.wait, "answer when it has ended, or after this `duration`")
 	return cmd
 }

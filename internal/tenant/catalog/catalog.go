@@ -36,8 +36,8 @@ type Tool struct {
 	// Definition is the one that the source listed last.
 	Definition
 	// Digest is the digest of Definition, Accepted that of the definition that
-	// an operator accepted, or else that was listed first. They may be of
-	// different schemes: Is compares them.
+	// was accepted, or else that was listed first. They may be of different
+	// schemes: Is compares them.
 	Digest, Accepted []byte
 	// Binding is the digest of Definition and of the address of its source.
 	// Proposals, approvals, grants and plans are for a binding, so that none is

@@ -19,8 +19,8 @@ const (
 // InferRecipients returns patterns for where a tool's input schema seems to
 // name recipients: fields of format email or idn-email, and fields with a
 // well-known name such as to, cc, attendees, phone_number or channel, whether
-// written snake_case, camelCase or kebab-case. Fields that name the sender, or
-// are of a type that can name nobody, are left out.
+// written snake_case, camelCase or kebab-case. Fields that name the sender or an
+// end of a relation, or are of a type that can name nobody, are left out.
 //
 // It follows properties, items, allOf and its like, and $ref within the
 // schema, into a recursive schema once. The patterns are at most MaxPatterns;
@@ -63,6 +63,9 @@ func (g *guesser) schema(node any, path, refs []string) {
 	}
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			if isEnd(name, properties) {
+				continue
+			}
 			g.schema(properties[name], append(slices.Clip(path), name), refs)
 		}
 	}
@@ -90,6 +93,27 @@ func (g *guesser) schema(node any, path, refs []string) {
 	if ref, ok := schema["$ref"].(string); ok && !slices.Contains(refs, ref) {
 		g.schema(g.resolve(ref), path, append(slices.Clip(refs), ref))
 	}
+}
+
+// isEnd reports whether a field names one end of a relation, or where something
+// is moved to, and so nobody who gets a message: a to beside a from and the type
+// of a relation, or a destination beside a source and no text.
+func isEnd(name string, properties map[string]any) bool {
+	name = plainName(name)
+	if name != "to" && name != "destination" {
+		return false
+	}
+	siblings := make(map[string]bool, len(properties))
+	for sibling := range properties {
+		siblings[plainName(sibling)] = true
+	}
+	anyOf := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return siblings[name] })
+	}
+	if name == "to" {
+		return siblings["from"] && anyOf("relation", "relationtype", "relationship", "relationshiptype", "predicate", "edgetype", "linktype")
+	}
+	return siblings["source"] && !anyOf("text", "body", "message", "content", "subject", "template")
 }
 
 // subschemas returns the schemas that a keyword lists, or has by name, in

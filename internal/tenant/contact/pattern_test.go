@@ -169,6 +169,11 @@ func TestGuessRecipients(t *testing.T) {
 		"numbers that reach":    {`{"properties":{"chat_id":{"type":"integer"},"to":{"type":["integer","string"]}}}`, []string{"/chat_id", "/to"}},
 		"odd names":             {`{"properties":{"a/b~c":{"format":"email"},"x*":{"format":"email"}}}`, []string{"/*", "/a~1b~0c"}},
 		"too long a name":       {`{"properties":{"` + strings.Repeat("x", 200) + `":{"format":"email"}}}`, nil},
+		"ends of relations":     {`{"type":"object","properties":{"relations":{"type":"array","items":{"type":"object","properties":{"from":{"type":"string"},"to":{"type":"string"},"relationType":{"type":"string"}},"required":["from","to","relationType"]}}},"required":["relations"]}`, nil},
+		"ends of a move":        {`{"properties":{"source":{"type":"string"},"destination":{"type":"string"}}}`, nil},
+		"a text message":        {`{"properties":{"source":{"type":"string"},"destination":{"type":"string"},"text":{"type":"string"}}}`, []string{"/destination"}},
+		"a call":                {`{"properties":{"from":{"type":"string"},"to":{"type":"string"}}}`, []string{"/to"}},
+		"a mail of a relation":  {`{"properties":{"to":{"type":"string"},"relationship":{"type":"string"}}}`, []string{"/to"}},
 		"who is assigned":       {`{"properties":{"assignee":{"type":"string"}}}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

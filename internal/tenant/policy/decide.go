@@ -28,8 +28,8 @@ const (
 	LayerInferred = "inferred_default"
 	// LayerAsked narrows: the agent asked for a person's approval.
 	LayerAsked = "asked_approval"
-	// LayerDrift narrows: the tool's definition is not the one that an
-	// operator accepted.
+	// LayerDrift narrows: the tool's definition is not the accepted
+	// one.
 	LayerDrift = "drift"
 	// LayerTrust narrows: the risk is above what the employee is trusted with.
 	LayerTrust = "trust"
@@ -86,7 +86,7 @@ type Input struct {
 	Danger envelope.Mode
 	// AskedApproval is set if the agent wants a person to look.
 	AskedApproval bool
-	// Drifted is set if the tool is not as an operator accepted it.
+	// Drifted is set if the tool differs from its accepted definition.
 	Drifted bool
 	// Trust caps the risk that may run without a person; empty caps nothing.
 	Trust Trust
