@@ -75,6 +75,9 @@ const usage = `bench measures Countersign against the River library in the same 
               than twice its quiet value, if the API has 512 MB or more, or if the
               attacker has more connections open than it may (not among the default
               runs; Linux only)
+  http        single requests as agents make them: proposals over REST, against a
+              bare handler with one INSERT, and calls through /mcp, against the same
+              calls straight to the tool's server (not among the default runs)
   page        the operator's page in Chromium, with 1,000 actions that wait and 10,000
               that have ended: its sizes, when the inbox is painted, from a key to
               what comes of it with a processor four times slower, and what many
@@ -148,7 +151,7 @@ func measures() map[string]measure {
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "waited": measureWaited, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
-		"page": measurePage,
+		"page": measurePage, "http": measureHTTP,
 	}
 }
 

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-dev/countersign/bench/machine"
+	"github.com/countersign-dev/countersign/bench/process"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker"
+)
+
+const (
+	// singly is how many requests are made one at a time, and together how many by
+	// several callers, of which proposers propose and agents call tools.
+	singly    = 200
+	together  = 4000
+	proposers = 64
+	agents    = 16
+)
+
+// measureHTTP measures single requests as agents make them: proposals over REST
+// beside a bare handler with one INSERT, and calls through /mcp beside the same
+// calls straight to the tool's server. The API is a process of its own.
+func measureHTTP(ctx context.Context, s *suite) error {
+	return s.environment(ctx, "", func(h *environment) error {
+		server, _ := slowServer(0)
+		defer server.Close()
+		if err := addMCP(ctx, h, h.tenant, "slow", server.URL); err != nil {
+			return err
+		}
+		if err := h.setMode(ctx, envelope.ModeAllow); err != nil {
+			return err
+		}
+		token, err := h.owner(ctx)
+		if err != nil {
+			return err
+		}
+		dir, err := os.MkdirTemp("", "countersign-http-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		api, err := process.StartAPI(ctx, dir, h.url)
+		if err != nil {
+			return err
+		}
+		defer api.Child.Stop(process.StopGrace)
+		s.rep.note("load before: %s", machine.Load())
+		caller := &restCaller{base: api.Base, token: token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: proposers}}}
+		if err := proposeSingly(ctx, s, h.pool, caller); err != nil {
+			return err
+		}
+		fleet, err := worker.New(ctx, h.pool, settings.NewCache(), h.live, worker.Config{Pipeline: h.workerConfig()})
+		if err != nil {
+			return err
+		}
+		return whileRunning(ctx, fleet.Run, func() error {
+			if err := process.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+				left, err := h.left(ctx, 0)
+				return left == 0, err
+			}); err != nil {
+				return err
+			}
+			if err := caller.waits(ctx, s.rep); err != nil {
+				return err
+			}
+			return callTools(ctx, s.rep, server.URL, api.Base, token)
+		})
+	})
+}
+
+// restCaller proposes over REST.
+type restCaller struct {
+	base, token string
+	http        *http.Client
+}
+
+// propose proposes a call of the tool and returns what it took, in milliseconds.
+func (c *restCaller) propose(ctx context.Context, query string) (float64, error) {
+	body := fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":"slow","source":"slow"},"args":{}}`, uuid.NewString())
+	return c.post(ctx, c.base+"/api/v1/actions"+query, body)
+}
+
+func (c *restCaller) post(ctx context.Context, url string, body []byte) (float64, error) {
+	began := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err == nil && res.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("POST %s: %s: %.300s", url, res.Status, text)
+	}
+	return float64(time.Since(began).Microseconds()) / 1000, err
+}
+
+// waits measures proposals whose request stays open until the action has ended.
+func (c *restCaller) waits(ctx context.Context, rep *report) error {
+	took, _, err := several(ctx, 1, singly, func(ctx context.Context, _ int) (float64, error) { return c.propose(ctx, "?wait=5s") })
+	if err != nil {
+		return err
+	}
+	rep.aimed("POST /actions?wait, one at a time, p50", "ms", quantile(took, 50), 10, map[string]float64{"p99_ms": quantile(took, 99)})
+	return nil
+}
+
+// proposeSingly measures proposals that nobody executes yet.
+func proposeSingly(ctx context.Context, s *suite, pool *pgxpool.Pool, c *restCaller) error {
+	bare, err := bareHandler(ctx, pool)
+	if err != nil {
+		return err
+	}
+	defer bare.Close()
+	peer := *c
+	direct := func(ctx context.Context, _ int) (float64, error) { return peer.post(ctx, bare.URL, []byte(`{}`)) }
+	ours := func(ctx context.Context, _ int) (float64, error) { return c.propose(ctx, "") }
+	took, _, err := several(ctx, 1, singly, ours)
+	if err != nil {
+		return err
+	}
+	s.rep.aimed("one proposal by REST, p50", "ms", quantile(took, 50), 3, map[string]float64{"p99_ms": quantile(took, 99)})
+	var our, their []float64
+	for range max(1, s.rounds) {
+		_, rate, err := several(ctx, proposers, together, direct)
+		if err != nil {
+			return err
+		}
+		their = append(their, rate)
+		if _, rate, err = several(ctx, proposers, together, ours); err != nil {
+			return err
+		}
+		our = append(our, rate)
+	}
+	s.rep.against("one INSERT", "proposals by REST, "+strconv.Itoa(proposers)+" in flight", "/s", our, their, nil)
+	return nil
+}
+
+// bareHandler is an HTTP server that inserts a row for each request.
+func bareHandler(ctx context.Context, pool *pgxpool.Pool) (*httptest.Server, error) {
+	if _, err := pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS countersign_data.bare (id uuid PRIMARY KEY, body jsonb NOT NULL)"); err != nil {
+		return nil, err
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			_, err = pool.Exec(r.Context(), "INSERT INTO countersign_data.bare (id, body) VALUES ($1, $2)", uuid.Must(uuid.NewV7()), body)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+	})), nil
+}
+
+// callTools measures calls through /mcp and straight to the tool's server.
+func callTools(ctx context.Context, rep *report, direct, base, token string) error {
+	through := make(map[string][2][]float64)
+	rates := make(map[string]float64)
+	for name, to := range map[string]struct{ url, tool string }{"direct": {direct, "slow"}, "front": {base + "/mcp", "slow__slow"}} {
+		sessions := make([]*mcp.ClientSession, agents)
+		for i := range sessions {
+			client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+			session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: to.url, HTTPClient: bearer(token)}, nil)
+			if err != nil {
+				return fmt.Errorf("connect to %s: %w", name, err)
+			}
+			defer func() { _ = session.Close() }()
+			sessions[i] = session
+		}
+		call := func(ctx context.Context, caller int) (float64, error) {
+			began := time.Now()
+			res, err := sessions[caller].CallTool(ctx, &mcp.CallToolParams{Name: to.tool, Arguments: map[string]any{"id": uuid.NewString()}})
+			if err == nil && res.IsError {
+				err = fmt.Errorf("the %s call failed: %+v", name, res.Content)
+			}
+			return float64(time.Since(began).Microseconds()) / 1000, err
+		}
+		one, _, err := several(ctx, 1, singly, call)
+		if err != nil {
+			return err
+		}
+		many, rate, err := several(ctx, agents, together, call)
+		if err != nil {
+			return err
+		}
+		through[name], rates[name] = [2][]float64{one, many}, rate
+	}
+	front, straight := through["front"], through["direct"]
+	rep.aimed("MCP call over a direct one, p50", "ms", quantile(front[0], 50)-quantile(straight[0], 50), 10,
+		map[string]float64{"front_ms": quantile(front[0], 50), "direct_ms": quantile(straight[0], 50)})
+	rep.aimed("MCP call, one at a time, p99", "ms", quantile(front[0], 99), 20, map[string]float64{"direct_ms": quantile(straight[0], 99)})
+	rep.aimed(strconv.Itoa(agents)+" MCP calls in flight, p50", "ms", quantile(front[1], 50), 15, map[string]float64{"direct_ms": quantile(straight[1], 50)})
+	rep.against("direct", strconv.Itoa(agents)+" MCP calls in flight", "/s", []float64{rates["front"]}, []float64{rates["direct"]}, nil)
+	return nil
+}
+
+// bearer returns an HTTP client that shows a token.
+func bearer(token string) *http.Client {
+	return &http.Client{Transport: authorized{token, &http.Transport{MaxIdleConnsPerHost: agents}}}
+}
+
+type authorized struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	return a.next.RoundTrip(r)
+}
+
+// several makes n calls by some callers at once. It returns what each took, sorted,
+// and the calls a second.
+func several(ctx context.Context, callers, n int, call func(ctx context.Context, caller int) (float64, error)) (took []float64, rate float64, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	took = make([]float64, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for caller := range callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				ms, err := call(ctx, caller)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				took[i] = ms
+			}
+		})
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, 0, err
+	}
+	rate = float64(n) / time.Since(began).Seconds()
+	slices.Sort(took)
+	return took, rate, nil
+}
+
+// quantile returns a percentile of sorted values.
+func quantile(sorted []float64, percent int) float64 { return sorted[(len(sorted)-1)*percent/100] }
