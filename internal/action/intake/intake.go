@@ -138,6 +138,11 @@ type Answer struct {
 	Err error
 }
 
+// Scheduled reports whether the envelope was put on the schedule just now.
+func (a Answer) Scheduled() bool {
+	return !a.Known && a.Err == nil && a.Approval == envelope.ApprovalAuto
+}
+
 // Config configures an Intake.
 type Config struct {
 	// ApprovalWait is how long an envelope waits for a decision; zero means 5

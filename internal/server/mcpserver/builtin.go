@@ -107,7 +107,7 @@ func (ts *tokenServer) callWait(ctx context.Context, req *sdk.CallToolRequest) (
 	if a.Seconds != nil {
 		wait = time.Duration(*a.Seconds) * time.Second
 	}
-	return ts.follow(ctx, req, a.Action, wait, false)
+	return ts.follow(ctx, req, a.Action, wait, accepted{})
 }
 
 func (ts *tokenServer) callStatus(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -161,7 +161,7 @@ func (ts *tokenServer) callRevert(ctx context.Context, req *sdk.CallToolRequest)
 	if err != nil {
 		return nil, err
 	}
-	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
+	res, err := ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, accepted{answers[0].Known, answers[0].Scheduled()})
 	if answers[0].Known && errors.Is(err, fault.NotFound) {
 		err = fault.New(fault.Conflict, "its reversal %s was proposed outside of your session", answers[0].Action)
 	}

@@ -45,7 +45,7 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	if err != nil {
 		return nil, err
 	}
-	return ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, answers[0].Known)
+	return ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, accepted{answers[0].Known, answers[0].Scheduled()})
 }
 
 // submitter returns the holder as intake knows them, with the request of a call.
@@ -149,11 +149,15 @@ func (ts *tokenServer) internal(ctx context.Context, what string, err error) err
 // protocolError returns an error of the protocol.
 func protocolError(code int64, text string) error { return &jsonrpc.Error{Code: code, Message: text} }
 
+// accepted is the part of an answer of intake that a wait depends on.
+type accepted struct{ known, scheduled bool }
+
 // follow keeps a call open until its action has ended or the time is over, and
-// answers with its state.
-func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, joined bool) (*sdk.CallToolResult, error) {
-	v, err := ts.await(ctx, id, wait, ts.progressFunc(req, wait))
-	if req.Params.Name != toolWait && !joined && !envelope.Ended(v.Envelope.Result.Status) {
+// answers with its state. An action that was scheduled just now is read first when
+// something has happened to it.
+func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id envelope.ActionID, wait time.Duration, a accepted) (*sdk.CallToolResult, error) {
+	v, err := ts.await(ctx, id, wait, a.scheduled, ts.progressFunc(req, wait))
+	if req.Params.Name != toolWait && !a.known && !envelope.Ended(v.Envelope.Result.Status) {
 		ts.EndWait(ctx, ts.by.Tenant, id)
 	}
 	if errors.Is(err, fault.Limited) && req.Params.Name != toolWait {
@@ -162,24 +166,30 @@ func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id 
 	if err != nil {
 		return nil, err
 	}
-	return ts.answer(v, joined), nil
+	return ts.answer(v, a.known), nil
 }
 
 // await returns an action when it has ended, when it is clear that it will not
 // end in time, when the time is over, or when the Server closes. notify is
 // called whenever the action was read. The error is that of ctx, or of reading.
-func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait time.Duration, notify func(context.Context, outbox.View)) (outbox.View, error) {
-	v, err := ts.readAction(ctx, id)
-	if err != nil || envelope.Ended(v.Envelope.Result.Status) {
-		return v, err
+func (ts *tokenServer) await(ctx context.Context, id envelope.ActionID, wait time.Duration, scheduled bool, notify func(context.Context, outbox.View)) (v outbox.View, err error) {
+	if !scheduled {
+		if v, err = ts.readAction(ctx, id); err != nil || envelope.Ended(v.Envelope.Result.Status) {
+			return v, err
+		}
 	}
 	closed, err := ts.Waits.Open(ts.by)
 	if err != nil {
+		if scheduled {
+			var read error
+			v, read = ts.readAction(ctx, id)
+			err = cmp.Or(read, err)
+		}
 		return v, err
 	}
 	defer closed()
 	until := time.Now().Add(wait)
-	how := request.Wait{Most: wait, Every: ts.cfg.Progress, Closed: ts.closing, Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
+	how := request.Wait{Scheduled: scheduled, Most: wait, Every: ts.cfg.Progress, Closed: ts.closing, Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
 		return ts.watch(ctx, ts.by.Tenant, id)
 	}}
 	v, _, err = request.Await(ctx, how, func(ctx context.Context) (outbox.View, bool, error) {

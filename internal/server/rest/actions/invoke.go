@@ -169,12 +169,12 @@ func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 // waited long enough. Unless told how long to wait, the caller does not wait
 // for a person.
 func awaitOutcome(c *request.Call, a intake.Answer, told bool) (outbox.View, error) {
-	if !told {
+	if !told && !a.Scheduled() {
 		if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {
 			return v, err
 		}
 	}
-	return awaitProposed(c, a.Action, a.Known)
+	return awaitProposed(c, a)
 }
 
 // asCallError turns an error about an envelope into one about a call: an

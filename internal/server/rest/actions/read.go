@@ -32,7 +32,7 @@ func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]out
 // GET /api/v1/actions/{id} shows an action, after its end if the caller wants
 // to wait.
 func Show(c *request.Call, id envelope.ActionID) error {
-	view, err := await(c, id)
+	view, err := await(c, id, false)
 	if err != nil {
 		return err
 	}

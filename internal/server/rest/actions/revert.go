@@ -42,7 +42,7 @@ func Revert(c *request.Call, id envelope.ActionID) error {
 	if a.Err != nil {
 		return a.Err
 	}
-	view, err := awaitProposed(c, a.Action, a.Known)
+	view, err := awaitProposed(c, a.Answer)
 	if a.Known && errors.Is(err, fault.NotFound) {
 		return fault.At("/reverted_by", "other_session", fault.Conflict, "its reversal %s was proposed outside of your session", a.Action)
 	}

@@ -78,7 +78,7 @@ func Submit(c *request.Call) error {
 	if answers[0].Err != nil {
 		return answers[0].Err
 	}
-	view, err := awaitProposed(c, answers[0].Action, answers[0].Known)
+	view, err := awaitProposed(c, answers[0])
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -13,18 +14,23 @@ import (
 
 // await returns an action that the caller may see: at once, or, if the caller
 // wants to wait, when it has ended, the time is over or the server closes. The
-// header of the answer marks an action that has not ended by then.
-func await(c *request.Call, id envelope.ActionID) (outbox.View, error) {
-	v, err := read(c, id)
-	if err != nil || c.WaitFor == 0 || envelope.Ended(v.Envelope.Result.Status) {
-		return v, err
+// header of the answer marks an action that has not ended by then. An action that
+// was scheduled just now is read first when something has happened to it.
+func await(c *request.Call, id envelope.ActionID, scheduled bool) (v outbox.View, err error) {
+	if scheduled = scheduled && c.WaitFor > 0; !scheduled {
+		if v, err = read(c, id); err != nil || c.WaitFor == 0 || envelope.Ended(v.Envelope.Result.Status) {
+			return v, err
+		}
 	}
 	closed, err := c.OpenWait()
+	if err == nil && closed == nil && scheduled {
+		return read(c, id)
+	}
 	if err != nil || closed == nil {
 		return v, err
 	}
 	defer closed()
-	wait := request.Wait{Most: c.WaitFor, Closed: c.Broker.Closed(), Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
+	wait := request.Wait{Scheduled: scheduled, Most: c.WaitFor, Closed: c.Broker.Closed(), Watch: func(ctx context.Context) (<-chan struct{}, func(), error) {
 		return c.Broker.Watch(ctx, c.By.Tenant, id)
 	}}
 	v, ended, err := request.Await(c.R.Context(), wait, func(context.Context) (outbox.View, bool, error) {
@@ -39,10 +45,10 @@ func await(c *request.Call, id envelope.ActionID) (outbox.View, error) {
 
 // awaitProposed is await for the action that this request proposed, whose
 // proposals must be Awaited if the caller wants to wait.
-func awaitProposed(c *request.Call, id envelope.ActionID, known bool) (outbox.View, error) {
-	v, err := await(c, id)
-	if c.WaitFor > 0 && !known && !envelope.Ended(v.Envelope.Result.Status) {
-		c.EndWait(c.R.Context(), c.By.Tenant, id)
+func awaitProposed(c *request.Call, a intake.Answer) (outbox.View, error) {
+	v, err := await(c, a.Action, a.Scheduled())
+	if c.WaitFor > 0 && !a.Known && !envelope.Ended(v.Envelope.Result.Status) {
+		c.EndWait(c.R.Context(), c.By.Tenant, a.Action)
 	}
 	return v, err
 }

@@ -70,6 +70,8 @@ type Wait struct {
 	// Watch returns a channel that receives when something has changed, as
 	// Broker.Watch does; nil for nothing that tells.
 	Watch func(context.Context) (changed <-chan struct{}, stop func(), err error)
+	// Scheduled reports that there is nothing to read before a change.
+	Scheduled bool
 	// Every is how often to read without a change; zero is never.
 	Every time.Duration
 	// Closed ends every wait when it is closed, as the server closes.
@@ -97,18 +99,25 @@ func Await[T any](ctx context.Context, w Wait, read func(context.Context) (v T, 
 		defer ticker.Stop()
 		tick = ticker.C
 	}
-	for {
-		if v, done, err = read(ctx); err != nil || done {
-			return v, done, err
+	wanted := !w.Scheduled || changed == nil
+	for ended := false; ; wanted = true {
+		if wanted {
+			if v, done, err = read(ctx); err != nil || done || ended {
+				return v, done, err
+			}
 		}
 		select {
 		case <-changed:
+			continue
 		case <-tick:
+			continue
 		case <-waiting.Done():
-			return v, false, ctx.Err() // nil if only the time is over
 		case <-w.Closed:
-			return v, false, nil
 		}
+		if ctx.Err() != nil || wanted {
+			return v, false, ctx.Err() // nil if only the time is over
+		}
+		ended = true // it was not read yet
 	}
 }
 
