@@ -41,9 +41,15 @@ const (
 	matchSynonym = 0.6
 )
 
+// bonusName is what a tool gains whose whole name a query matches, in proportion
+// for a part of it.
+const bonusName = 0.3
+
 // Search returns those of the given tools of the catalog that match a text, the
 // best first. A text of several words need not match with all of them. The rank
-// is by BM25's inverse document frequency, the field, and the kind of match.
+// is by BM25's inverse document frequency, the field, the kind of match, and
+// whether the tool reads, writes or destroys as the text asks. A tool that
+// destroys comes first only if the text has a word for it, or is its name.
 func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	query := queryTerms(text)
 	scores := c.index().search(query)
@@ -51,10 +57,13 @@ func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	for _, t := range among {
 		allowed[t] = true
 	}
-	plain := strings.ToLower(strings.TrimSpace(text))
+	plain, question := strings.ToLower(strings.TrimSpace(text)), classOfQuestion(text)
 	for t := range allowed {
+		if scores[t] > 0 {
+			scores[t] *= classFactor(question, t.class())
+		}
 		// A tool whose name is the text comes first.
-		if plain == strings.ToLower(t.Key.String()) || plain == strings.ToLower(t.Key.Action) || plain == t.FullName.String() {
+		if t.named(plain) {
 			scores[t] += math.MaxInt32
 		}
 	}
@@ -67,6 +76,9 @@ func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	slices.SortFunc(found, func(a, b *Tool) int {
 		return cmp.Or(cmp.Compare(scores[b], scores[a]), compareKeys(a, b))
 	})
+	if question != classDestroy {
+		destructiveLater(found, plain)
+	}
 	return found
 }
 
@@ -76,6 +88,8 @@ type index struct {
 	// terms are in order; postings are those of each term.
 	terms    []string
 	postings map[string][]posting
+	// names holds how many terms the name of each tool has.
+	names map[*Tool]int
 }
 
 type posting struct {
@@ -84,8 +98,9 @@ type posting struct {
 }
 
 func newIndex(tools map[policy.Key]*Tool) *index {
-	ix := &index{size: len(tools), postings: make(map[string][]posting)}
+	ix := &index{size: len(tools), postings: make(map[string][]posting), names: make(map[*Tool]int, len(tools))}
 	for _, t := range tools {
+		ix.names[t] = len(t.nameTerms())
 		for term, weight := range t.terms() {
 			ix.postings[term] = append(ix.postings[term], posting{t, weight})
 		}
@@ -102,7 +117,7 @@ func (t *Tool) terms() map[string]float64 {
 			found[term] = max(found[term], weight)
 		}
 	}
-	add(weightName, stems(t.Key.Action+" "+t.FullName.Entity+" "+t.FullName.Action))
+	add(weightName, t.nameTerms())
 	add(weightSource, stems(t.Key.Source+" "+t.FullName.Module))
 	add(weightTitle, stems(t.Title))
 	add(weightDescription, stems(t.Description))
@@ -110,6 +125,11 @@ func (t *Tool) terms() map[string]float64 {
 	add(weightArgument, stems(names))
 	add(weightArgumentDoc, stems(docs))
 	return found
+}
+
+// nameTerms returns the terms of a tool's name.
+func (t *Tool) nameTerms() []string {
+	return stems(t.Key.Action + " " + t.FullName.Entity + " " + t.FullName.Action)
 }
 
 // schemaTexts returns the names and the descriptions of a schema's fields, down
@@ -142,14 +162,21 @@ func schemaTexts(schema json.RawMessage) (names, docs string) {
 
 // search scores tools by the terms of a query. A term that few tools have
 // weighs more than one that many have, and a tool that matches all of them more
-// than one that matches some.
+// than one that matches some, as does one whose name has nothing else.
 func (ix *index) search(query []string) map[*Tool]float64 {
 	scores, matched := make(map[*Tool]float64), make(map[*Tool]int)
+	inName := make(map[*Tool]map[string]bool)
 	for _, term := range query {
 		best := make(map[*Tool]float64)
 		for candidate, quality := range ix.candidates(term) {
 			for _, p := range ix.postings[candidate] {
 				best[p.tool] = max(best[p.tool], quality*p.weight)
+				if p.weight == weightName {
+					if inName[p.tool] == nil {
+						inName[p.tool] = make(map[string]bool)
+					}
+					inName[p.tool][candidate] = true
+				}
 			}
 		}
 		n := float64(len(best))
@@ -160,7 +187,8 @@ func (ix *index) search(query []string) map[*Tool]float64 {
 		}
 	}
 	for t := range scores {
-		scores[t] *= float64(matched[t]) / float64(len(query))
+		named := float64(len(inName[t])) / float64(max(1, ix.names[t]))
+		scores[t] *= float64(matched[t]) / float64(len(query)) * (1 + bonusName*named)
 	}
 	return scores
 }

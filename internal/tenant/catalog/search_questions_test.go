@@ -2,12 +2,14 @@ package catalog_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
@@ -42,40 +44,100 @@ func serverTools(t testing.TB) map[string][]source.Tool {
 	return servers
 }
 
+// adapterTools reads the tools of the adapters of some kinds of sources.
+func adapterTools(t testing.TB, kinds ...string) map[string][]source.Tool {
+	t.Helper()
+	sources := make(map[string][]source.Tool)
+	for _, kind := range kinds {
+		raw, err := os.ReadFile("../../source/" + kind + "/tools.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var listed []struct {
+			Name, Description string
+			Input             json.RawMessage
+		}
+		if err := json.Unmarshal(raw, &listed); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range listed {
+			sources[kind] = append(sources[kind], source.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Input})
+		}
+	}
+	return sources
+}
+
 // TestSearchAnswersQuestions asks questions as people do about the tools of
-// public MCP servers. At least 95 in 100 must have an expected tool among the
-// first three.
+// public MCP servers and of adapters.
 func TestSearchAnswersQuestions(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
-	for server, tools := range serverTools(t) {
-		s.Put(tenanttest.Builtin(server))
-		s.List(server, tools...)
+	heldOut := []string{"notion", "playwright", "git", "slack"}
+	for name, test := range map[string]struct {
+		file string
+		// only are the servers of the catalog; none means all. adapters are kinds of
+		// sources beside them.
+		only, adapters []string
+		// first and firstThree are how many questions must have an expected tool
+		// there.
+		asked, first, firstThree int
+	}{
+		"all":      {file: "questions.txt", asked: 101, first: 94, firstThree: 101},
+		"tuned":    {file: "questions_tuned.txt", only: []string{"filesystem", "memory", "github", "everything", "thinking", "fetch"}, asked: 25, first: 20, firstThree: 24},
+		"held out": {file: "questions_held_out.txt", only: heldOut, adapters: []string{"linear", "sentry", "mail"}, asked: 25, first: 14, firstThree: 21},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFixture(t)
+			servers := serverTools(t)
+			maps.DeleteFunc(servers, func(server string, _ []source.Tool) bool {
+				return test.only != nil && !slices.Contains(test.only, server)
+			})
+			maps.Copy(servers, adapterTools(t, test.adapters...))
+			for server, tools := range servers {
+				s.Put(tenanttest.Builtin(server))
+				s.List(server, tools...)
+			}
+			asked, first, firstThree := ask(t, s.snapshot(), test.file)
+
+			if asked != test.asked || first < test.first || firstThree < test.firstThree {
+				t.Errorf("%d questions, %d answered by the first tool, %d by the first three, want %d, %d, %d",
+					asked, first, firstThree, test.asked, test.first, test.firstThree)
+			}
+			t.Logf("%d questions, %d answered by the first tool, %d by the first three", asked, first, firstThree)
+		})
 	}
-	catalog := s.snapshot()
-	all := catalog.Tools()
-	raw, err := os.ReadFile("testdata/questions.txt")
+}
+
+// ask returns how many questions a file has, and how many of them find an
+// expected tool first and among the first three.
+func ask(t *testing.T, c *catalog.Catalog, file string) (asked, first, firstThree int) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	asked, found := 0, 0
+	all := c.Tools()
 	for line := range strings.Lines(string(raw)) {
 		question, expected, ok := strings.Cut(strings.TrimSpace(line), " = ")
 		if !ok {
 			continue
 		}
 		asked++
-		got := keys(catalog.Search(all, question))
-		first := got[:min(len(got), 3)]
-		if slices.ContainsFunc(strings.Fields(expected), func(want string) bool { return slices.Contains(first, want) }) {
-			found++
-			continue
+		got := keys(c.Search(all, question))
+		at := slices.IndexFunc(got, func(key string) bool { return slices.Contains(strings.Fields(expected), key) })
+		if len(got) > 0 && strings.Contains(got[0], "delete") && !strings.Contains(expected, "delete") {
+			t.Errorf("%q finds %s first, which destroys", question, got[0])
 		}
-		t.Logf("%q finds %q, not %s", question, got[:min(len(got), 6)], expected)
+		switch {
+		case at == 0:
+			first++
+			firstThree++
+		case at == 1 || at == 2:
+			firstThree++
+			t.Logf("%q finds %q first, then %s", question, got[:at], expected)
+		default:
+			t.Logf("%q finds %q, not %s", question, got[:min(len(got), 6)], expected)
+		}
 	}
-
-	if asked < 65 || found*100 < asked*95 {
-		t.Errorf("%d of %d questions are answered by the first three tools, want 95 in 100", found, asked)
-	}
+	return asked, first, firstThree
 }
