@@ -297,8 +297,8 @@ type TriageMessageDetail struct {
 	Locations []TriageLocation `json:"locations"`
 	// Decision is the whole decision with its trace, null if there is none.
 	Decision json.RawMessage `json:"decision"`
-	// DecidedBecause is new, answered, asked, brought_back or corrected; empty without
-	// a decision.
+	// DecidedBecause is new, answered, asked, brought_back, copied or corrected; empty
+	// without a decision.
 	DecidedBecause string         `json:"decided_because,omitempty"`
 	Signals        []TriageSignal `json:"signals"`
 	// Notes say what reading took away from the text, Warnings what was broken.

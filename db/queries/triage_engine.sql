@@ -134,8 +134,8 @@ LIMIT @most::bigint;
 
 -- name: TriageDecisionsOf :many
 -- Messages that are decided again, with where they lie, what their owner did, what
--- models answered, and what was proposed about them.
-SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+-- models answered, what was decided, and what was proposed about them.
+SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, d.decision, d.signals, d.judged, m.identity, m.thread_id, m.list, m.touched_at, m.undone, m.received_at, m.size,
     coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
         WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
@@ -155,15 +155,16 @@ ORDER BY d.message_id;
 -- name: TriageDecisionsPut :exec
 -- A message has one decision; a later one takes its place.
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at)
+    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at,
+    judged)
 SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, @run_id, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
     decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason', r ->> 'tier', r ->> 'prompt', r ->> 'degraded',
     r -> 'answers', ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted')), CASE WHEN r -> 'wanted' <> '[]' THEN now() END, (r ->> 'withheld')::boolean,
-    (r ->> 'received_at')::timestamptz
+    (r ->> 'received_at')::timestamptz, ARRAY(SELECT jsonb_array_elements_text(r -> 'judged'))
 FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, message_id) DO UPDATE
-SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
+SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act = excluded.act, category = excluded.category, priority = excluded.priority,
     bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
     decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
     notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL, tier = excluded.tier,
@@ -281,13 +282,16 @@ UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = @tenant_id AND m
 
 -- name: TriageMessagesKnown :many
 -- Messages of an account that are known by their identities, whether each has left
--- the folders in which it could lie, and what would have moved it away.
+-- the folders in which it could lie, what would have moved it away, and the copies
+-- that its decision joins.
 SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
+    coalesce(d.judged, '{}')::text[] AS judged,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
     ) END::text[] AS moved
 FROM triage_messages m
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = ANY (@identities::bytea[]);
 
 -- name: TriageMessagesLeft :many
@@ -389,7 +393,8 @@ ON CONFLICT DO NOTHING
 RETURNING external_id, envelope;
 
 -- name: TriageProposalsWithdraw :exec
--- Has workers withdraw what waits about messages that their owner moved or flagged.
+-- Has workers withdraw what waits about messages that their owner moved or flagged,
+-- or of which a copy allows less.
 -- A draft stays: it answers the message wherever that lies.
 UPDATE triage_proposals p
 SET withdraw_at = now()

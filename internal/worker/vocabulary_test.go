@@ -78,7 +78,7 @@ func TestTheSchemaKnowsTheWordsOfTheCode(t *testing.T) {
 		"triage_accounts_kind_check":     {"eml", "imap", "maildir", "mbox", "mcp"},
 		"triage_corrections_head_check":  {"act", "category", "priority", "unwanted"},
 		"triage_decisions_again_check":   {"answered", "brought_back", "corrected"},
-		"triage_decisions_reason_check":  {"answered", "asked", "brought_back", "corrected", "new"},
+		"triage_decisions_reason_check":  {"answered", "asked", "brought_back", "copied", "corrected", "new"},
 		"triage_decisions_tier_check":    {"embedded", "t1", "t2a", "t2b"},
 		"triage_proposals_outcome_check": {"approved", "denied", "expired", "reverted", "undone", "withdrawn"},
 		"triage_set_aside_step_check":    {"list", "read", "store"},

@@ -5272,7 +5272,7 @@ export interface components {
              * @description Why it was decided; left out without a decision.
              * @enum {string}
              */
-            decided_because?: "new" | "answered" | "asked" | "brought_back" | "corrected";
+            decided_because?: "new" | "answered" | "asked" | "brought_back" | "copied" | "corrected";
             /**
              * Format: date-time
              * @description When its owner was seen to have moved or flagged it.

@@ -392,7 +392,7 @@ func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDe
 }
 
 const triageDecisionsOf = `-- name: TriageDecisionsOf :many
-SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, m.identity, m.thread_id, m.touched_at, m.undone, m.received_at, m.size,
+SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, d.decision, d.signals, d.judged, m.identity, m.thread_id, m.list, m.touched_at, m.undone, m.received_at, m.size,
     coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
         WHERE p.tenant_id = d.tenant_id AND p.message_id = d.message_id)::jsonb AS proposed
@@ -419,8 +419,12 @@ type TriageDecisionsOfRow struct {
 	MessageID  uuid.UUID
 	Reason     string
 	Answers    []byte
+	Decision   []byte
+	Signals    []byte
+	Judged     []string
 	Identity   []byte
 	ThreadID   uuid.UUID
+	List       string
 	TouchedAt  *time.Time
 	Undone     []string
 	ReceivedAt time.Time
@@ -433,7 +437,7 @@ type TriageDecisionsOfRow struct {
 }
 
 // Messages that are decided again, with where they lie, what their owner did, what
-// models answered, and what was proposed about them.
+// models answered, what was decided, and what was proposed about them.
 func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDecisionsOfParams) ([]TriageDecisionsOfRow, error) {
 	rows, err := db.Query(ctx, triageDecisionsOf, arg.TenantID, arg.MessageIds)
 	if err != nil {
@@ -447,8 +451,12 @@ func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDec
 			&i.MessageID,
 			&i.Reason,
 			&i.Answers,
+			&i.Decision,
+			&i.Signals,
+			&i.Judged,
 			&i.Identity,
 			&i.ThreadID,
+			&i.List,
 			&i.TouchedAt,
 			&i.Undone,
 			&i.ReceivedAt,
@@ -471,15 +479,16 @@ func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDec
 
 const triageDecisionsPut = `-- name: TriageDecisionsPut :exec
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
-    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at)
+    decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at,
+    judged)
 SELECT $1, (r ->> 'message_id')::uuid, $2, $3, r ->> 'act', r ->> 'category', r ->> 'priority', r ->> 'bucket', r ->> 'cohort',
     (r ->> 'level')::smallint, (r ->> 'confidence')::float8, (r ->> 'question')::boolean, r -> 'decision', r -> 'signals', r -> 'prediction',
     decode(r ->> 'features', 'base64'), r -> 'notes', r -> 'skipped', r ->> 'model', r ->> 'reason', r ->> 'tier', r ->> 'prompt', r ->> 'degraded',
     r -> 'answers', ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted')), CASE WHEN r -> 'wanted' <> '[]' THEN now() END, (r ->> 'withheld')::boolean,
-    (r ->> 'received_at')::timestamptz
+    (r ->> 'received_at')::timestamptz, ARRAY(SELECT jsonb_array_elements_text(r -> 'judged'))
 FROM jsonb_array_elements($4::jsonb) r
 ON CONFLICT (tenant_id, message_id) DO UPDATE
-SET run_id = excluded.run_id, decided_at = now(), act = excluded.act, category = excluded.category, priority = excluded.priority,
+SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act = excluded.act, category = excluded.category, priority = excluded.priority,
     bucket = excluded.bucket, cohort = excluded.cohort, level = excluded.level, confidence = excluded.confidence, question = excluded.question,
     decision = excluded.decision, signals = excluded.signals, prediction = excluded.prediction, features = excluded.features,
     notes = excluded.notes, skipped = excluded.skipped, model = excluded.model, reason = excluded.reason, again = NULL, tier = excluded.tier,
@@ -959,11 +968,13 @@ func (q *Queries) TriageMessagesInsert(ctx context.Context, db DBTX, arg *Triage
 
 const triageMessagesKnown = `-- name: TriageMessagesKnown :many
 SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
+    coalesce(d.judged, '{}')::text[] AS judged,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
         SELECT p.action FROM triage_proposals p
         WHERE p.tenant_id = m.tenant_id AND p.message_id = m.message_id AND p.action IN ('archive', 'quarantine')
     ) END::text[] AS moved
 FROM triage_messages m
+LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id
 WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.identity = ANY ($3::bytea[])
 `
 
@@ -977,11 +988,13 @@ type TriageMessagesKnownRow struct {
 	MessageID uuid.UUID
 	Identity  []byte
 	Left      bool
+	Judged    []string
 	Moved     []string
 }
 
 // Messages of an account that are known by their identities, whether each has left
-// the folders in which it could lie, and what would have moved it away.
+// the folders in which it could lie, what would have moved it away, and the copies
+// that its decision joins.
 func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageMessagesKnownParams) ([]TriageMessagesKnownRow, error) {
 	rows, err := db.Query(ctx, triageMessagesKnown, arg.TenantID, arg.AccountID, arg.Identities)
 	if err != nil {
@@ -995,6 +1008,7 @@ func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageM
 			&i.MessageID,
 			&i.Identity,
 			&i.Left,
+			&i.Judged,
 			&i.Moved,
 		); err != nil {
 			return nil, err
@@ -1368,7 +1382,8 @@ type TriageProposalsWithdrawParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Has workers withdraw what waits about messages that their owner moved or flagged.
+// Has workers withdraw what waits about messages that their owner moved or flagged,
+// or of which a copy allows less.
 // A draft stays: it answers the message wherever that lies.
 func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawParams) error {
 	_, err := db.Exec(ctx, triageProposalsWithdraw, arg.TenantID, arg.MessageIds)

@@ -32,6 +32,12 @@ type dueMessage struct {
 	proposed   []plan.Part
 	// replies are what models answered about it.
 	replies []cascade.Reply
+	// last is what was decided about it, found which flags it had, judged the copies
+	// that this joins, and list the list of the copy that came first.
+	last   *decide.Decision
+	found  signals
+	judged []string
+	list   string
 	// open is what is left to ask about it, if that was the reason.
 	open []cascade.Tier
 	// folder and item say where it lies; the key is empty if nowhere.

@@ -30,6 +30,9 @@ type mail struct {
 	// header names what the message is called, and what it names.
 	header string
 	named  []string
+	// counted is the digest of the header fields and the authentication that deciding
+	// uses: copies of a message may differ in them.
+	counted string
 }
 
 // newMail returns a message as it was read. One that the reader built says so,
@@ -62,8 +65,11 @@ type chunk struct {
 
 	// again has the messages that are decided again, by identity; nil in a chunk of
 	// messages that were read for another reason.
-	again   map[string]dueMessage
-	known   map[string]knownMessage
+	again map[string]dueMessage
+	known map[string]knownMessage
+	// joins has the decisions that those about further copies are joined with, by
+	// identity.
+	joins   map[string]dueMessage
 	threads *threads
 	senders *senders
 
@@ -75,7 +81,9 @@ type chunk struct {
 	// back lie again where they could lie before triage or their owner moved them;
 	// their owner brought brought back.
 	back, brought []uuid.UUID
-	proposed      int
+	// narrowed are messages of which a copy allows less than was proposed.
+	narrowed []uuid.UUID
+	proposed int
 }
 
 // knownMessage is a message that was met before.
@@ -85,16 +93,18 @@ type knownMessage struct {
 	// messages moved, and moved are the actions that were proposed to do that.
 	left  bool
 	moved []string
+	// judged are the copies that its decision joins; empty without one.
+	judged []string
 }
 
 // store decides about the messages that were never met, and writes all of it.
 func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 	// A transaction that is run again begins anew.
-	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.back, c.brought = nil, nil, nil, nil, nil, nil, nil
+	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.back, c.brought, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil
 	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
 	for i := range c.mails {
 		m := &c.mails[i]
-		m.header = identifier(m.message.MessageID)
+		m.header, m.counted = identifier(m.message.MessageID), countedOf(m)
 		m.named = nil
 		for _, id := range slices.Concat(m.message.InReplyTo, m.message.References) {
 			if id = identifier(id); id != "" && !slices.Contains(m.named, id) && len(m.named) < maxNamed {
@@ -122,7 +132,7 @@ func (c *chunk) take(m *mail) error {
 	}
 	if known, ok := c.known[identity]; ok {
 		c.met(m, known)
-		return nil
+		return c.takeCopy(m, identity)
 	}
 	m.id = uuid.Must(uuid.NewV7())
 	c.known[identity] = knownMessage{id: m.id}
@@ -185,8 +195,14 @@ func (c *chunk) counts() measure.Counts {
 	if c.again != nil {
 		return measure.Counts{Decided: len(c.decisions), Proposed: c.proposed}
 	}
+	sent := 0
+	for _, m := range c.messages {
+		if m.Outgoing {
+			sent++
+		}
+	}
 	return measure.Counts{
-		Decided: len(c.decisions), Sent: len(c.messages) - len(c.decisions), Known: len(c.mails) - len(c.messages),
+		Decided: len(c.decisions), Sent: sent, Known: len(c.mails) - len(c.messages),
 		TooLarge: len(c.skipped), Proposed: c.proposed,
 	}
 }
@@ -207,8 +223,12 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
 	why, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
-		// The message itself counts among those that came before it.
-		about.Sender.Received, about.List.Received = max(0, about.Sender.Received-1), max(0, about.List.Received-1)
+		// The message itself counts among those that came before it, under the list of
+		// the copy that came first.
+		about.Sender.Received = max(0, about.Sender.Received-1)
+		if again.list == row.List {
+			about.List.Received = max(0, about.List.Received-1)
+		}
 		why, earlier, target.Proposed = again.reason, again.earlier, again.proposed
 	}
 	found := signal.Find(m.message, about)
@@ -226,6 +246,7 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 	asked := c.questions(row, facts, again)
 	d := cascade.Decide(facts, asked.replies)
 	d.Trace = append(d.Trace, asked.steps...)
+	d = again.join(d)
 	var proposals []plan.Proposal
 	var skips []plan.Skip
 	if c.account.Proposes() && !asked.withheld {
@@ -237,15 +258,37 @@ func (c *chunk) decide(m *mail, row messageRow, t thread, again *dueMessage) (au
 	}
 	decision.Reason, decision.Received = why, row.Received
 	asked.note(&decision)
+	return automated, c.add(m, row, t, decision, proposals, again)
+}
+
+// add adds a decision and its proposals, in place of an earlier one of the chunk
+// about another copy of the message.
+func (c *chunk) add(m *mail, row messageRow, t thread, decision decisionRow, proposals []plan.Proposal, again *dueMessage) error {
+	c.decisions = slices.DeleteFunc(c.decisions, func(d decisionRow) bool { return d.Message == m.id })
+	c.proposals = slices.DeleteFunc(c.proposals, func(p proposalRow) bool { return p.Message == m.id })
+	next := dueMessage{id: m.id, thread: t.id, list: row.List}
+	if again != nil {
+		next = *again
+		if again.joins() {
+			decision.Signals.flag(again.found)
+		}
+		if again.narrowed(decision.Decision) {
+			c.narrowed = append(c.narrowed, m.id)
+		}
+	}
+	next.reason, next.last, next.found, next.replies = reasonCopied, &decision.Decision, decision.Signals, decision.Answers
+	next.judged = judgedWith(next.judged, m.counted, decision.Reason)
+	decision.Judged = next.judged
+	c.joins[string(m.message.Identity[:])] = next
 	c.decisions = append(c.decisions, decision)
 	for _, p := range proposals {
 		proposal, err := proposalRowOf(m, p)
 		if err != nil {
-			return automated, err
+			return err
 		}
 		c.proposals = append(c.proposals, proposal)
 	}
-	return automated, nil
+	return nil
 }
 
 // asks reports whether a message of the owner asks something, so that its owner

@@ -90,6 +90,7 @@ type decisionRow struct {
 	Wanted     []cascade.Tier      `json:"wanted"`
 	Withheld   bool                `json:"withheld"`
 	Received   instant             `json:"received_at"`
+	Judged     []string            `json:"judged"`
 }
 
 // reason is why a message is decided. There are two more, which SQL alone writes:
@@ -100,6 +101,7 @@ const (
 	reasonNew         reason = "new"
 	reasonBroughtBack reason = "brought_back"
 	reasonAsked       reason = "asked"
+	reasonCopied      reason = "copied"
 )
 
 // signals is what the rules found, as it is stored. Evidence is text of the mail.
@@ -112,6 +114,12 @@ type signals struct {
 	SecurityAlert  bool                    `json:"security_alert"`
 	Code           string                  `json:"code,omitempty"`
 	Authentication signal.Authentication   `json:"authentication"`
+}
+
+// flag adds the flags of another copy.
+func (s *signals) flag(other signals) {
+	s.Suspicious, s.Phishing = s.Suspicious || other.Suspicious, s.Phishing || other.Phishing
+	s.Injection, s.SecurityAlert = s.Injection || other.Injection, s.SecurityAlert || other.SecurityAlert
 }
 
 // notes says what reading took away from a message, and what was broken.

@@ -235,7 +235,32 @@ func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
 	rows, err := dbsqlc.New().TriageMessagesKnown(ctx, tx, &dbsqlc.TriageMessagesKnownParams{TenantID: c.tenant(), AccountID: c.account.ID, Identities: identities})
 	c.known = make(map[string]knownMessage, len(rows))
 	for _, r := range rows {
-		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, left: r.Left, moved: r.Moved}
+		c.known[string(r.Identity)] = knownMessage{id: r.MessageID, left: r.Left, moved: r.Moved, judged: r.Judged}
+	}
+	if err != nil {
+		return err
+	}
+	return c.loadJoins(ctx, tx)
+}
+
+// loadJoins reads the decisions about messages of which the chunk has copies that
+// differ from the judged ones.
+func (c *chunk) loadJoins(ctx context.Context, tx pgx.Tx) error {
+	c.joins = map[string]dueMessage{}
+	var ids []uuid.UUID
+	for i := range c.mails {
+		known := c.known[string(c.mails[i].message.Identity[:])]
+		if c.again == nil && len(known.judged) > 0 && !slices.Contains(known.judged, c.mails[i].counted) && !slices.Contains(ids, known.id) {
+			ids = append(ids, known.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	due, err := dueMessages(ctx, tx, c.run, ids)
+	for _, d := range due {
+		d.reason = reasonCopied
+		c.joins[d.identity] = d
 	}
 	return err
 }

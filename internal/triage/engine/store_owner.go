@@ -29,7 +29,7 @@ func dueMessages(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) (due [
 	for _, row := range rows {
 		d := dueMessage{
 			id: row.MessageID, thread: row.ThreadID, identity: string(row.Identity), reason: reason(row.Reason),
-			earlier: decide.Earlier{Touched: row.TouchedAt != nil}, folder: mailbox.Folder{Name: row.Folder, Use: mailbox.Use(row.Use)},
+			earlier: decide.Earlier{Touched: row.TouchedAt != nil}, judged: row.Judged, list: row.List, folder: mailbox.Folder{Name: row.Folder, Use: mailbox.Use(row.Use)},
 			item: mailbox.Item{
 				Location: mailbox.Location{Folder: row.Folder, Key: row.Key}, Flags: row.Flags, Received: row.ReceivedAt, Size: row.Size,
 			},
@@ -37,7 +37,9 @@ func dueMessages(ctx context.Context, tx pgx.Tx, r *run, ids []uuid.UUID) (due [
 		for _, action := range row.Undone {
 			d.earlier.Undone = append(d.earlier.Undone, decide.Action(action))
 		}
-		if err := errors.Join(json.Unmarshal(row.Proposed, &d.proposed), json.Unmarshal(row.Answers, &d.replies)); err != nil {
+		err := errors.Join(json.Unmarshal(row.Proposed, &d.proposed), json.Unmarshal(row.Answers, &d.replies), json.Unmarshal(row.Decision, &d.last),
+			json.Unmarshal(row.Signals, &d.found))
+		if err != nil {
 			return nil, err
 		}
 		due = append(due, d)

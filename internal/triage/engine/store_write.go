@@ -46,6 +46,7 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 		},
 		func() error { return c.wantTexts(ctx, tx) },
 		func() error { return c.decideAgain(ctx, tx) },
+		func() error { return withdraw(ctx, tx, c.run, c.narrowed) },
 		func() error { return c.propose(ctx, tx) },
 		func() error {
 			return q.TriageRunCount(ctx, tx, &dbsqlc.TriageRunCountParams{

@@ -161,6 +161,8 @@ func again(because string) string {
 		return "a language model was asked about it, or could not be in time"
 	case "brought_back":
 		return "its owner brought it back"
+	case "copied":
+		return "a copy of it differs in header fields or authentication"
 	case "corrected":
 		return "something was said of a message of its sender"
 	}

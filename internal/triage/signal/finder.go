@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +40,16 @@ type fields struct {
 	from                                 int
 	listID, unsubscribe, unsubscribePost string
 	precedence, autoSubmitted, listPost  string
+}
+
+// Header returns what the rules read of a message's header, beside addresses and
+// subject: copies of a message may differ in it.
+func Header(m *message.Message) string {
+	var h fields
+	for _, field := range m.Fields {
+		h.read(field)
+	}
+	return fmt.Sprintf("%#v", h)
 }
 
 func newFinder(m *message.Message, about Context) *finder {
