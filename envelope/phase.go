@@ -34,8 +34,12 @@ const (
 	PhaseUnknown Phase = "unknown"
 )
 
-// CodeUndone is the code of an action that was withdrawn before it was sent.
-const CodeUndone = "undone"
+const (
+	// CodeUndone is the code of an action that was withdrawn before it was sent.
+	CodeUndone = "undone"
+	// CodeKilled is the code of an action that the kill switch ended.
+	CodeKilled = "killed"
+)
 
 // Phases returns all phases.
 func Phases() []Phase {

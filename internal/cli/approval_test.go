@@ -93,7 +93,7 @@ func editsArguments(d *fixture) {
 	d.want(d.operator("approve", id, "--wait"), command.ExitUsage, "was edited by", "--etag")
 	etag := decode[wire.Action](d.t, d.want(d.operator("get", "--json", id), command.ExitOK).out).Decision.ETag
 	d.want(d.operator("approve", id, "--etag", etag, "--wait"), command.ExitOK, "completed")
-	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "not waiting")
+	d.want(d.operator("edit", id, "--set", "title=Late"), command.ExitFailed, "does not wait for a decision: it was approved by demo operator")
 }
 
 func approvesOtherArguments(d *fixture) {
@@ -114,7 +114,7 @@ func approvesOtherArguments(d *fixture) {
 func decidesManyAtOnce(d *fixture) {
 	one, two, three := d.propose("One"), d.propose("Two"), d.propose("Three")
 	d.want(d.operator("approve", one, two, "--note", "both"), command.ExitOK, one, two, "approved")
-	d.want(d.operator("approve", one, three), command.ExitFailed, "refused", "not waiting", "approved")
+	d.want(d.operator("approve", one, three), command.ExitFailed, "refused", "does not wait for a decision: it was approved by demo operator", "approved")
 	four, five := d.propose("Four"), d.propose("Five")
 	s := d.want(d.operator("deny", four, five, "--json"), command.ExitOK, `"result":"denied"`)
 	if lines := strings.Split(strings.TrimSpace(s.out), "\n"); len(lines) != 2 {

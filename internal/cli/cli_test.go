@@ -252,7 +252,7 @@ func decides(d *fixture) {
 	good, bad := d.propose("Approved"), d.propose("Denied")
 	d.want(d.agent("approve", good), command.ExitFailed, "role agent", "it takes the role")
 	d.want(d.operator("approve", good, "--wait", "--note", "fine"), command.ExitOK, "completed")
-	d.want(d.operator("approve", good), command.ExitFailed, "not waiting")
+	d.want(d.operator("approve", good), command.ExitFailed, "does not wait for a decision: it was approved by demo operator")
 	d.want(d.operator("deny", bad, "--note", "no, thank you"), command.ExitOK, "denied", "no, thank you")
 	d.want(d.agent("get", bad), command.ExitAction, "denied by demo operator", "no, thank you")
 	one, two := d.propose("One"), d.propose("Two")
@@ -262,7 +262,14 @@ func decides(d *fixture) {
 func undoes(d *fixture) {
 	id := d.propose("Undone")
 	d.want(d.agent("undo", id), command.ExitOK, "skipped", "undone")
-	d.want(d.agent("undo", id), command.ExitFailed)
+	const outcome = ": it was undone by demo agent ("
+	d.want(d.agent("undo", id), command.ExitFailed, "action "+id+" is already undone"+outcome)
+	waiting := d.propose("Undone while it waits")
+	d.want(d.agent("undo", waiting), command.ExitOK, "undone")
+	d.want(d.operator("approve", waiting), command.ExitFailed, "action "+waiting+" does not wait for a decision"+outcome)
+	d.want(d.operator("deny", waiting), command.ExitFailed, "action "+waiting+" does not wait for a decision"+outcome)
+	d.want(d.agent("undo", waiting), command.ExitFailed, "action "+waiting+" is already undone"+outcome)
+	d.want(d.agent("list", "--phase", "undone"), command.ExitOK, waiting)
 }
 
 func lists(d *fixture) {

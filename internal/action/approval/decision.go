@@ -31,9 +31,10 @@ type decisionTx struct {
 // item is an action that is decided about.
 type item struct {
 	decision.Action
-	action     envelope.ActionID
-	state      envelope.Approval
-	overdue    bool
+	action envelope.ActionID
+	state  envelope.Approval
+	// closed is why nobody can decide about it any more; nil while it waits.
+	closed     error
 	isProposer bool
 	// edited reports whether a person changed what was proposed.
 	edited bool
@@ -102,10 +103,10 @@ func (m *item) checkDecider(by Decider) error {
 		return fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", m.tool)
 	case m.isProposer:
 		return fault.Coded(wire.CodeOwnProposal, fault.Denied, "nobody decides about their own proposal; somebody else has to")
-	case m.state == envelope.ApprovalExpired, m.state == envelope.ApprovalRequired && m.overdue:
-		return fault.Coded(wire.CodeExpired, fault.Gone, "the time to decide about action %s is over", m.action)
+	case m.closed != nil:
+		return m.closed
 	case m.state != envelope.ApprovalRequired:
-		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s is not waiting for a decision: it is %s", m.action, m.state)
+		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s does not wait for a decision: this request decided about it before", m.action)
 	}
 	return nil
 }

@@ -39,12 +39,30 @@ func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, ids []uuid.UUID) (
 		return nil, err
 	}
 	items := make(map[envelope.ActionID]*item, len(rows))
+	var closed []envelope.ActionID
 	for i := range rows {
-		m := itemFromRow(&rows[i])
-		m.isProposer = isProposer(by, rows[i].ProposedBy, rows[i].Person) || slices.Contains(rows[i].ShownTo, by.person())
+		r := &rows[i]
+		m := itemFromRow(r)
+		m.isProposer = isProposer(by, r.ProposedBy, r.Person) || slices.Contains(r.ShownTo, by.person())
 		items[m.action] = m
+		if r.Overdue || m.state != envelope.ApprovalRequired {
+			closed = append(closed, m.action)
+		}
 	}
-	return items, nil
+	return items, setClosed(ctx, tx, by.Tenant, items, closed)
+}
+
+// setClosed sets why nobody can decide about some items any more.
+func setClosed(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, items map[envelope.ActionID]*item, closed []envelope.ActionID) error {
+	if len(closed) == 0 {
+		return nil
+	}
+	views, err := outbox.Get(ctx, tx, tenant, closed...)
+	for i := range views {
+		m := items[views[i].Envelope.ActionID]
+		m.closed = views[i].CheckUndecided(m.Now)
+	}
+	return err
 }
 
 // isProposer reports whether an envelope is the decider's own proposal: of the same
@@ -60,7 +78,7 @@ func isProposer(by Decider, token, person *uuid.UUID) bool {
 
 func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	m := &item{
-		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState), overdue: r.Overdue,
+		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState),
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
 		Action: decision.Action{Proposal: settings.Proposal{
 			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,

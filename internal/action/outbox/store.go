@@ -421,7 +421,7 @@ func EndWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 // action that is approved while this transaction waits for its lock is
 // scheduled by then, so the schedule is tried a second time.
 func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor envelope.Actor) (bool, error) {
-	q, by := dbsqlc.New(), "undone by "+actor
+	q, by := dbsqlc.New(), envelope.UndoneBy+actor
 	unschedule := func() (int64, error) {
 		return q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
 			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: string(by),

@@ -216,20 +216,53 @@ func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 		if len(views) == 0 {
 			return fault.New(fault.NotFound, "no action %s", action)
 		}
-		_, err = envelope.Next(views[0].Envelope.Result.Status, envelope.EventUndo)
-		if err == nil {
-			// Of a class whose start is not marked, and leased, or tried before
-			// without an answer.
-			err = fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "its call may be running, or may have had its effect")
-		}
-		next := ""
-		if views[0].Phase == envelope.PhaseCompleted {
-			next = "; what was done is reverted instead (countersign revert)"
-		}
-		return fault.Wrap(err, fault.Conflict, "too late to undo: the envelope is %s%s", views[0].Envelope.Result.Status, next)
+		return views[0].cannotUndo()
 	}
 	return audit.Write(ctx, tx, audit.Event{
 		Tenant: tenant, Kind: audit.Undone, Actor: actor,
 		Items: []audit.Item{{Action: action, Status: envelope.StatusSkipped, Code: CodeUndone}},
 	})
+}
+
+// cannotUndo returns why an envelope was not undone.
+func (v *View) cannotUndo() error {
+	id := v.Envelope.ActionID
+	switch v.Phase {
+	case envelope.PhaseUndone:
+		return fault.New(fault.Conflict, "action %s is already undone: %s", id, v.Outcome())
+	case envelope.PhaseCompleted:
+		return fault.New(fault.Conflict, "action %s cannot be undone: %s; revert it instead (countersign revert)", id, v.Outcome())
+	case envelope.PhasePending, envelope.PhaseApproved:
+		// Of a class whose start is not marked, and leased, or tried before without an
+		// answer.
+		return fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s cannot be undone: its call may be running, or may have had its effect", id)
+	case envelope.PhaseExecuting, envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed, envelope.PhaseSkipped, envelope.PhaseUnknown:
+	}
+	return fault.New(fault.Conflict, "action %s cannot be undone: %s", id, v.Outcome())
+}
+
+// Outcome returns the state of the envelope for messages.
+func (v *View) Outcome() envelope.Outcome {
+	return envelope.Outcome{
+		Phase: v.Phase, Mode: v.Mode, DecidedBy: v.DecidedBy, DecidedAt: v.DecidedAt, Note: v.DecisionNote, ExpiresAt: v.ApprovalExpiresAt,
+		Failure: v.Envelope.Result.Error, EndedAt: v.Envelope.Timestamps.CompletedAt,
+	}
+}
+
+// CheckUndecided returns why nobody can decide about the envelope at a time, or nil
+// while it waits for a decision.
+func (v *View) CheckUndecided(now time.Time) error {
+	o, id := v.Outcome(), v.Envelope.ActionID
+	if o.Phase == envelope.PhasePending && o.ExpiresAt != nil && !o.ExpiresAt.After(now) {
+		o.Phase = envelope.PhaseExpired // though no sweep has stored that yet
+	}
+	switch o.Phase {
+	case envelope.PhasePending:
+		return nil
+	case envelope.PhaseExpired:
+		return fault.Coded(wire.CodeExpired, fault.Gone, "the time to decide about action %s is over: %s", id, o)
+	case envelope.PhaseApproved, envelope.PhaseExecuting, envelope.PhaseCompleted, envelope.PhaseDenied, envelope.PhaseFailed,
+		envelope.PhaseSkipped, envelope.PhaseUndone, envelope.PhaseUnknown:
+	}
+	return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s does not wait for a decision: %s", id, o)
 }

@@ -32,7 +32,7 @@ const (
 // The codes of results that are not Pass.
 const (
 	// CodeKilled: an operator used the kill switch.
-	CodeKilled = "killed"
+	CodeKilled = envelope.CodeKilled
 	// CodeDeadline: must_run_before has passed.
 	CodeDeadline = "deadline"
 	// CodeDoNotContact: a recipient is on the do-not-contact list.

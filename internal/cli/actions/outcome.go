@@ -75,16 +75,25 @@ func explain(a *command.App, act wire.Action) {
 		return
 	case act.Policy.Mode == envelope.ModeDeny:
 		a.Note("%s: policy denies it (%s)", e.ActionID, command.Line(because(act.Policy)))
-	case act.Phase == envelope.PhaseDenied && act.Decision != nil:
-		a.Note("%s: denied by %s%s", e.ActionID, command.Line(act.Decision.By.Brief()), command.Noted(act.Decision.Note))
+	case act.Phase == envelope.PhaseDenied, act.Phase == envelope.PhaseUndone:
+		a.Note("%s: %s", e.ActionID, command.Safe(outcomeOf(act.Phase, act.Policy, act.Decision, e.Result.Error, e.Timestamps.CompletedAt).String()))
 	case act.Phase == envelope.PhaseExpired:
-		a.Note("%s: nobody decided in time; propose it again", e.ActionID)
+		a.Note("%s: %s; propose it again", e.ActionID, outcomeOf(act.Phase, act.Policy, act.Decision, nil, nil))
 	case e.Result.Error != nil:
 		a.Note("%s: %s: %s", e.ActionID, command.Line(e.Result.Error.Code), command.Line(e.Result.Error.Message))
 		if answer := command.Compact(e.Result.Output); answer != "" {
 			a.Note("It answered %s", command.Line(answer))
 		}
 	}
+}
+
+// outcomeOf returns the state of an action for messages.
+func outcomeOf(phase envelope.Phase, p wire.PolicyDecision, d *wire.Decision, failure *envelope.Failure, ended *time.Time) envelope.Outcome {
+	o := envelope.Outcome{Phase: phase, Mode: p.Mode, Failure: failure, EndedAt: ended}
+	if d != nil {
+		o.DecidedBy, o.DecidedAt, o.Note, o.ExpiresAt = d.By, d.At, d.Note, d.ExpiresAt
+	}
+	return o
 }
 
 // because returns the reason of a decision in words.

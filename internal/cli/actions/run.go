@@ -170,19 +170,16 @@ func failureText(inv wire.Invocation) string {
 	if inv.Error != nil {
 		why = ": " + command.Line(cmp.Or(inv.Error.Message, inv.Error.Code))
 	}
+	outcome := outcomeOf(inv.Phase, inv.Policy, inv.Decision, inv.Error, inv.FinishedAt).String()
 	switch {
 	case inv.Status == wire.ExecutionDenied && inv.Policy.Mode == envelope.ModeDeny:
 		return "policy denies it (" + command.Line(because(inv.Policy)) + ")"
-	case inv.Status == wire.ExecutionDenied && inv.Decision != nil && inv.Decision.By != "":
-		return "denied by " + command.Line(inv.Decision.By.Brief()) + command.Noted(inv.Decision.Note)
-	case inv.Status == wire.ExecutionDenied:
-		return "denied" + why
+	case inv.Status == wire.ExecutionDenied, inv.Status == wire.ExecutionSkipped:
+		return command.Safe(outcome)
 	case inv.Status == wire.ExecutionExpired:
-		return "nobody decided in time; propose it again if it is still wanted"
+		return outcome + "; propose it again if it is still wanted"
 	case inv.Status == wire.ExecutionUnknown:
 		return "it is unknown whether it happened; do not repeat it" + why
-	case inv.Status == wire.ExecutionSkipped:
-		return "skipped" + why
 	}
 	return "it failed" + why
 }

@@ -69,12 +69,10 @@ func Of(ctx context.Context, tx pgx.Tx, cache *settings.Cache, v outbox.View) (F
 // check returns why an action cannot be sent, whatever the time: it is too late, its
 // tool is not the one that was proposed, or policy denies it.
 func check(ctx context.Context, tx pgx.Tx, v *outbox.View, a *decision.Action) error {
-	id := v.Envelope.ActionID
-	switch {
-	case v.Phase == envelope.PhasePending && v.ApprovalExpiresAt != nil && !v.ApprovalExpiresAt.After(a.Now):
-		return fault.Coded(wire.CodeExpired, fault.Gone, "the time to decide about action %s is over", id)
-	case v.Phase != envelope.PhasePending && v.Phase != envelope.PhaseApproved:
-		return fault.Coded(wire.CodeDecided, fault.Conflict, "action %s is not waiting to be sent: it is %s", id, v.Phase)
+	if v.Phase != envelope.PhaseApproved {
+		if err := v.CheckUndecided(a.Now); err != nil {
+			return err
+		}
 	}
 	tool := policy.Key{Source: v.Envelope.Tool.Source, Action: v.Envelope.Tool.Name}
 	return approval.CheckApprovable(a.Tool, tool, v.ToolDigest, func() (policy.Decision, error) {

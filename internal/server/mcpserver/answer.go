@@ -43,6 +43,8 @@ type report struct {
 	RetryAfter int `json:"retry_after_seconds,omitempty"`
 	// Errors are the rules that the arguments break.
 	Errors []envelope.FieldError `json:"errors,omitempty"`
+
+	outcome envelope.Outcome
 }
 
 // waitHint says how to wait for an action.
@@ -114,6 +116,7 @@ func (ts *tokenServer) report(v outbox.View) report {
 	e := v.Envelope
 	r := report{
 		Status: statusOf(v), Action: &e.ActionID, Tool: policy.Key{Source: e.Tool.Source, Action: e.Tool.Name}.String(), Phase: v.Phase,
+		outcome: v.Outcome(),
 	}
 	if e.Result.Error != nil {
 		r.Code, r.Reason = e.Result.Error.Code, e.Result.Error.Message
@@ -163,11 +166,11 @@ func (r report) text() string {
 	case "denied":
 		r.denied(&b)
 	case "expired":
-		fmt.Fprintf(&b, "Not done: nobody decided about action %s in time. Make the call again only if it is still wanted.", id)
+		fmt.Fprintf(&b, "Action %s was not done: %s. Make the call again only if it is still wanted.", id, r.outcome)
 	case "undone":
-		fmt.Fprintf(&b, "Not done: action %s was taken back before it began.", id)
+		fmt.Fprintf(&b, "Action %s was not done: %s.", id, r.outcome)
 	case "skipped":
-		fmt.Fprintf(&b, "Not done: action %s was skipped: %s", id, stopped(r.causeText()))
+		fmt.Fprintf(&b, "Action %s was not done: %s", id, stopped(r.outcome.String()))
 	case "unknown":
 		fmt.Fprintf(&b, "Nobody knows whether action %s happened: %s Do not repeat it; tell the user. An operator has to find out.", id, stopped(r.causeText()))
 	default:
@@ -178,10 +181,7 @@ func (r report) text() string {
 
 func (r report) denied(b *strings.Builder) {
 	if r.DecidedBy != "" {
-		fmt.Fprintf(b, "Denied: %s refused action %s.", r.DecidedBy, r.Action)
-		if r.Reason != "" {
-			fmt.Fprintf(b, " They said: %s", r.Reason)
-		}
+		fmt.Fprintf(b, "Action %s was not done: %s", r.Action, stopped(r.outcome.String()))
 		return
 	}
 	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Because(envelope.ModeDeny, r.Reason, r.Layers))

@@ -272,12 +272,15 @@ func TestUndo(t *testing.T) {
 
 	undone := c.call("countersign_undo", object{"action_id": id.String()}).wants(t, "undone", false)
 	after := c.call("countersign_wait", object{"action_id": id.String()}).wants(t, "undone", false)
+	again := c.call("countersign_undo", object{"action_id": id.String()}).wants(t, "conflict", true)
 	done := c.call(nameRead, object{})
 	c.call("countersign_wait", object{"action_id": done.note.Action, "seconds": 60})
 	late := c.call("countersign_undo", object{"action_id": done.note.Action}).wants(t, "conflict", true)
 
-	if !strings.Contains(undone.text, "taken back") || !strings.Contains(after.text, "taken back") || !strings.Contains(late.text, "Too late") {
-		t.Errorf("texts = %q, %q, %q", undone.text, after.text, late.text)
+	const outcome = "it was undone by agent ("
+	if !strings.Contains(undone.text, outcome) || !strings.Contains(after.text, outcome) || !strings.Contains(again.text, "is already undone: "+outcome) ||
+		!strings.Contains(late.text, "cannot be undone: its call succeeded at") {
+		t.Errorf("texts = %q, %q, %q, %q", undone.text, after.text, again.text, late.text)
 	}
 }
 

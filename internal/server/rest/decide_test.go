@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,41 @@ func TestUndo(t *testing.T) {
 	late = f.agent.propose("read")
 	f.settle(envelope.StatusSent, "")
 	f.agent.send("POST", path(late, "/undo"), nil).wants(t, 409)
+}
+
+// Each state has a message of its own, the same for an undo and for a decision.
+func TestRefusedDecisionsNameTheOutcome(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).tenant("outcomes")
+	for name, row := range map[string]struct {
+		end     func(id string)
+		status  int
+		outcome string
+	}{
+		"undone":  {func(id string) { f.agent.send("POST", path(id, "/undo"), nil).wants(t, 200) }, 409, "it was undone by agent"},
+		"denied":  {func(id string) { f.admin.send("POST", path(id, "/deny"), object{"note": "not today"}).wants(t, 200) }, 409, "it was denied by admin"},
+		"granted": {func(id string) { f.admin.send("POST", path(id, "/approve"), nil).wants(t, 200) }, 409, "it was approved by admin"},
+		"expired": {func(id string) {
+			f.exec("UPDATE actions SET approval_state = 'expired', decided_at = now(), decided_by = 'system' WHERE action_id = $1", id)
+		}, 410, "nobody decided about it by "},
+		"overdue": {func(id string) {
+			f.exec("UPDATE actions SET approval_expires_at = now() - interval '1 s' WHERE action_id = $1", id)
+		}, 410, "nobody decided about it by "},
+	} {
+		id := f.agent.propose("write")
+		row.end(id)
+		for _, what := range []string{"/approve", "/deny"} {
+			if p := f.operator.send("POST", path(id, what), nil).wants(t, row.status).problem(t); !strings.Contains(p.Detail, id) || !strings.Contains(p.Detail, ": "+row.outcome) {
+				t.Errorf("%s of %s = %q, want %q", what, name, p.Detail, row.outcome)
+			}
+		}
+		if name == "granted" || name == "overdue" {
+			continue // what waits for a decision or its turn is undone
+		}
+		if p := f.agent.send("POST", path(id, "/undo"), nil).wants(t, 409).problem(t); !strings.Contains(p.Detail, ": "+row.outcome) {
+			t.Errorf("undo of %s = %q, want %q", name, p.Detail, row.outcome)
+		}
+	}
 }
 
 func TestOfRacingDecisionsOneWins(t *testing.T) {

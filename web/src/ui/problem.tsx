@@ -11,7 +11,7 @@ function advice(error: unknown): string {
     case 401: return 'Log in again.'
     case 403: return 'Ask somebody whose role may do this.'
     case 404: return 'It is not there, or not yours to see.'
-    case 409: return 'It changed since you looked. Look again, and decide anew.'
+    case 409: return 'It changed since you looked. Look again.'
     case 410: return 'It is too late for this.'
     case 412: return 'Somebody else changed it. Load it again.'
     case 429: return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'

@@ -43,19 +43,19 @@ func answerInvocation(c *request.Call, v outbox.View, known bool) error {
 		return c.JSON(http.StatusAccepted, inv)
 	case wire.ExecutionDenied, wire.ExecutionExpired, wire.ExecutionSkipped, wire.ExecutionError, wire.ExecutionUnknown, wire.ExecutionDryRun:
 	}
-	return &callError{inv}
+	return &callError{inv, v.Outcome()}
 }
 
 // callError says that a call was not done or that its outcome is unknown, and
 // carries what is on record.
-type callError struct{ wire.Invocation }
+type callError struct {
+	wire.Invocation
+
+	outcome envelope.Outcome
+}
 
 // Error returns one line without any text of the tool.
 func (e *callError) Error() string {
-	note := ""
-	if e.Decision != nil && e.Decision.Note != "" {
-		note = ": " + e.Decision.Note
-	}
 	why := ""
 	if e.Invocation.Error != nil {
 		why = ": " + cmp.Or(e.Invocation.Error.Message, e.Invocation.Error.Code)
@@ -65,11 +65,9 @@ func (e *callError) Error() string {
 		if e.Policy.Mode == envelope.ModeDeny {
 			return "policy denies this call: " + policy.Because(envelope.ModeDeny, e.Policy.Source, e.Policy.Trace)
 		}
-		return "a person denied this call" + note
-	case wire.ExecutionExpired:
-		return "nobody decided about this call in time"
-	case wire.ExecutionSkipped:
-		return "the call was undone before it began" + why
+		return "the call was not made: " + e.outcome.String()
+	case wire.ExecutionExpired, wire.ExecutionSkipped:
+		return "the call was not made: " + e.outcome.String()
 	case wire.ExecutionUnknown:
 		return "the call was sent, and nobody knows whether it happened; do not make it again under another name" + why
 	case wire.ExecutionError:

@@ -21,10 +21,18 @@ const none: Json = {}
 
 // whyNotUndo says why an action cannot be taken back before it is sent; undefined where it can.
 export function whyNotUndo({ phase, envelope }: Action): string | undefined {
-  if (phase === 'pending' || phase === 'approved') return envelope.result.status === 'pending' ? undefined : 'It is being sent.'
-  if (phase === 'executing') return 'It is being sent.'
-  if (phase === 'completed') return 'It was sent. Revert it.'
-  return 'There is nothing to undo: it was not sent.'
+  switch (phase) {
+    case 'pending':
+    case 'approved': return envelope.result.status === 'pending' ? undefined : 'It is being sent.'
+    case 'executing': return 'It is being sent.'
+    case 'completed': return 'It was sent. Revert it.'
+    case 'undone': return 'It is already undone.'
+    case 'denied': return 'It was denied.'
+    case 'expired': return 'Nobody decided about it in time.'
+    case 'skipped': return 'It was skipped.'
+    case 'failed': return 'Its call failed.'
+    case 'unknown': return 'Find out first whether it happened.'
+  }
 }
 
 // whyNotRevert says why an action has nothing that could be reverted, as far as its state tells.

@@ -60,14 +60,16 @@ export const forecastQuery = (id: string) => ({
   queryKey: ['forecast', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Schemas['Forecast']>(`/api/v1/actions/${encodeURIComponent(id)}/forecast`, {}, signal), retry: false,
 })
 
+const sentence = (detail: string | undefined, otherwise: string) => `${(detail || otherwise).replace(/\.$/, '')}.`
+
 // told says what a refusal of a decision means for whoever decided, and what they typed.
 export function told(error: unknown): string {
   if (!(error instanceof Problem)) return 'The server was not reached, so nobody knows whether it was decided. Look again; what you typed is kept.'
   switch (error.status) {
     case 409:
-      return `${error.detail || 'It can no longer be decided.'} What you typed is kept.`
+      return `${sentence(error.detail, 'It can no longer be decided')} What you typed is kept.`
     case 410:
-      return 'It is too late: the time to decide is over. Nothing was decided.'
+      return `${sentence(error.detail, 'It is too late: the time to decide is over')} Nothing was decided.`
     case 412:
     case 428:
       return 'It changed since you looked. Nothing was decided. Look at what changed; what you typed is kept.'
