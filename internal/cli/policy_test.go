@@ -54,6 +54,9 @@ func setsModes(d *fixture) {
 func setsDanger(d *fixture) {
 	d.want(d.operator("policy", "danger"), command.ExitOK, "deny")
 	d.want(d.operator("source", "list"), command.ExitOK, "1 of them denied as dangerous")
+	d.want(d.operator("source", "show", "notes"), command.ExitOK, "notes", "mcp", "credentials", "transport")
+	d.want(d.operator("source", "show", "notes", "--json"), command.ExitOK, `"source_id":"notes"`)
+	d.want(d.operator("source", "show", "none"), command.ExitFailed, "no such source")
 	d.want(d.operator("source", "refresh", "notes"), command.ExitOK, "countersign policy danger require_approval", "Denied: notes.delete")
 	d.want(d.operator("policy", "danger", "require_approval"), command.ExitFailed, "it takes the role")
 	d.want(d.admin("policy", "danger", "allow"), command.ExitUsage, "countersign policy mode set")

@@ -23,7 +23,7 @@ func Sources(a *command.App) *cobra.Command {
 			return []string{s.ID, s.Kind, s.DefaultRisk, sourceGuard(s), command.Local(s.ListedAt), sourceState(s)}
 		},
 	}, (*client.Client).Sources),
-		sourceSet(a), sourceAccept(a), sourceRefresh(a),
+		sourceShow(a), sourceSet(a), sourceAccept(a), sourceRefresh(a),
 		command.NewChange(a, "delete ID", "the source's id", "removed source %s", (*client.Client).DeleteSource))
 	cmd.Aliases = []string{"sources"}
 	return cmd
@@ -99,6 +99,29 @@ func unchecked(src wire.Source) string {
 		all = append(all, "…")
 	}
 	return " (" + strings.Join(all, "; ") + ")"
+}
+
+func sourceShow(a *command.App) *cobra.Command {
+	return command.New(a, "show ID", command.Arguments(1, 1, "the source's id"), func(ctx context.Context, c *client.Client, args []string) error {
+		all, err := c.Sources(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(src wire.Source) bool { return src.ID == args[0] })
+		if at < 0 {
+			return fmt.Errorf("no such source %q; \"countersign source list\" lists them", args[0])
+		}
+		src := all[at]
+		if a.JSON {
+			return a.WriteJSON(src)
+		}
+		credentials := "none"
+		if src.HasCredentials {
+			credentials = "set"
+		}
+		return a.Fields("source", src.ID, "kind", src.Kind, "configuration", string(src.Config), "credentials", credentials,
+			"risk", src.DefaultRisk, "guard", sourceGuard(src), "listed", command.Local(src.ListedAt), "state", sourceState(src))
+	})
 }
 
 func sourceSet(a *command.App) *cobra.Command {
