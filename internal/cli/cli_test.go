@@ -417,7 +417,7 @@ func runsDev(d *fixture) {
 	env := map[string]string{"DATABASE_URL": d.database}
 	code := cli.Run(ctx, []string{"dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0"},
 		command.System{Out: out, Err: errs, Program: "bin/countersign", Getenv: func(name string) string { return env[name] }})
-	if code != command.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(errs.String(), "Stopping") {
+	if code != command.ExitOK || !strings.Contains(out.String(), "bin/countersign submit --tool") || !strings.Contains(out.String(), " OPERATOR_TOKEN=cs_operator_") || strings.Contains(out.String(), "export DATABASE_URL") || !strings.Contains(errs.String(), "Stopping") {
 		d.t.Errorf("dev = %d:\n%s%s", code, out, errs)
 	}
 	s = d.want(d.agent("dev", "--once", "--notes", "/bin/true"), command.ExitFailed, "failed", "The log is in")

@@ -39,8 +39,26 @@ func (e *Environment) startDatabase(ctx context.Context) (string, error) {
 		return "", err
 	}
 	e.onClose(server.Stop)
+	e.watchDatabase(server)
 	e.database = server.URL()
 	return fmt.Sprintf("%s, private, %s", server.Version(), where), e.openPool(ctx)
+}
+
+// watchDatabase reports to Failed that the private server ended by itself.
+func (e *Environment) watchDatabase(server *embedded.Server) {
+	ended, closing, watched := server.Ended(), make(chan struct{}), make(chan struct{})
+	go func() { // the environment's Close waits for it
+		defer close(watched)
+		select {
+		case <-ended:
+			e.failed <- fmt.Errorf("PostgreSQL ended by itself; its log is %s; start countersign dev again", server.LogFile())
+		case <-closing:
+		}
+	}()
+	e.onStop(func() {
+		close(closing)
+		<-watched
+	})
 }
 
 // openPool opens the pool and the telemetry that API and worker share.

@@ -219,6 +219,15 @@ func (e *Environment) Failed() <-chan error { return e.failed }
 // URL returns the base URL of the API.
 func (e *Environment) URL() string { return e.url }
 
+// PrivateDatabaseURL returns the address of the private server, with its password;
+// empty if the configuration names another.
+func (e *Environment) PrivateDatabaseURL() string {
+	if e.cfg.DatabaseURL != "" {
+		return ""
+	}
+	return e.database
+}
+
 // Tokens returns the tokens of the tenant demo.
 func (e *Environment) Tokens() Tokens { return e.demo.tokens }
 

@@ -120,7 +120,10 @@ func welcome(ctx context.Context, a *command.App, h *dev.Environment, log string
 	if a.JSON {
 		out = a.Err
 	}
-	tokens := h.Tokens()
+	tokens, database := h.Tokens(), ""
+	if url := h.PrivateDatabaseURL(); url != "" {
+		database = fmt.Sprintf("  export DATABASE_URL='%s'\n", url)
+	}
 	_, err = fmt.Fprintf(out, `
 It stays up until Ctrl-C (a second one forces the end).
 
@@ -136,14 +139,17 @@ It stays up until Ctrl-C (a second one forces the end).
   tokens    %[5]s
   log       %[6]s
 
-Three commands to try, in another terminal:
+To use in another terminal (psql "$DATABASE_URL" opens the database):
 
-  export COUNTERSIGN_URL=%[1]s COUNTERSIGN_TOKEN=%[2]s
+%[10]s  export COUNTERSIGN_URL=%[1]s AGENT_TOKEN=%[2]s OPERATOR_TOKEN=%[3]s
+  export COUNTERSIGN_TOKEN=$AGENT_TOKEN
+
+Three commands to try there:
 
   %[7]s submit --tool notes:notes.create --args '{"title":"Hello","body":"from me"}'
   %[7]s list --approval required
   %[7]s approve ID --wait --token %[3]s
-`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner, page)
+`, h.URL(), tokens.Agent, tokens.Operator, tokens.Admin, h.TokensFile(), log, program(a), tokens.Owner, page, database)
 	return err
 }
 

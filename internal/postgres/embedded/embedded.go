@@ -178,6 +178,22 @@ func (s *Server) Pid() int {
 	return s.proc.pid()
 }
 
+// Ended returns a channel that is closed when the server's present process ends,
+// by itself or by Stop or Restart.
+func (s *Server) Ended() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		ended := make(chan struct{})
+		close(ended)
+		return ended
+	}
+	return s.proc.done
+}
+
+// LogFile returns the file of the server's log.
+func (s *Server) LogFile() string { return s.folder.logFile() }
+
 // Stop shuts the server down: fast first, immediately after ten seconds or
 // when ctx ends, by SIGKILL if that does not help. It always returns with the
 // server gone, and a temporary folder with it. Stopping twice is no error.
