@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
@@ -97,7 +98,9 @@ type Source struct {
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	known   map[string]bool // tools of the last listing; nil before the first
+	// restarts spaces the restarts of a child that ends early; nil before the first.
+	restarts backoff.BackOff
+	known    map[string]bool // tools of the last listing; nil before the first
 
 	calls source.Calls // calls, dials, and the closing of old sessions
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,6 +22,13 @@ import (
 // pingTimeout is how long a child that let a call time out has to show that
 // it is alive before it is replaced.
 const pingTimeout = 2 * time.Second
+
+const (
+	// steadyAfter is how long a child must run for its end not to count as early.
+	steadyAfter = time.Minute
+	// maxRestarts bounds the restarts in a row of a child that ends early.
+	maxRestarts = 8
+)
 
 // session is one MCP session and the connection it runs over.
 type session struct {
@@ -160,14 +168,58 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 
 // watch waits for a session's end and takes it out of use.
 func (s *Source) watch(sess *session) {
+	began := time.Now()
 	err := sess.sdk.Wait()
 	s.mu.Lock()
-	closed := s.closed
+	closed, replaced := s.closed, s.current != nil && s.current != sess
 	s.mu.Unlock()
 	if !closed && err != nil {
 		s.log.Warn("mcp session ended", slog.String("cause", sess.conn.fault()))
 	}
 	s.retire(sess)
+	if !closed && !replaced && s.cfg.Transport == TransportStdio {
+		s.restart(time.Since(began))
+	}
+}
+
+// restart starts a child again that ended after a time: at once, and then after
+// growing waits while it ends early or does not start. After maxRestarts in a row
+// it leaves that to the next call.
+func (s *Source) restart(lived time.Duration) {
+	for {
+		s.mu.Lock()
+		wait := time.Duration(0)
+		if s.restarts == nil || lived > steadyAfter {
+			growing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMaxInterval(time.Minute), backoff.WithMaxElapsedTime(0))
+			s.restarts = backoff.WithMaxRetries(growing, maxRestarts)
+		} else {
+			wait = s.restarts.NextBackOff()
+		}
+		s.mu.Unlock()
+		if wait == backoff.Stop || s.startAfter(wait) {
+			return
+		}
+		lived = 0
+	}
+}
+
+// startAfter makes a session after a wait. It reports whether there is one, or
+// the source is closed.
+func (s *Source) startAfter(wait time.Duration) bool {
+	ctx, end, ok := s.calls.Start(context.Background(), max(wait, 0)+s.cfg.ListTimeout)
+	if !ok {
+		return true
+	}
+	defer end()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return true
+	case <-timer.C:
+	}
+	_, err := s.session(ctx)
+	return err == nil || errors.Is(err, source.ErrClosed)
 }
 
 // retire takes a session out of use. Calls that still run on it may end in

@@ -114,6 +114,32 @@ func TestChildEnvironment(t *testing.T) {
 	}
 }
 
+// A child that ends is started again without a call.
+func TestChildThatEndsIsRestarted(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	src := open(t, stdio(t, "family", newEffectLog(t), envAddr+"="+listener.Addr().String()))
+	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
+	first, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	expect(t, src.Execute(t.Context(), callOf(t, "garble", envelope.EffectOnce)), source.KindUnknown, source.CodeMalformed)
+
+	ends(t, first)
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // of what comes at once
+		t.Fatal(err)
+	}
+	if _, err := listener.Accept(); err != nil {
+		t.Errorf("Accept() = %v, want a second child", err)
+	}
+}
+
 func TestFrameLargerThanAllowed(t *testing.T) {
 	t.Parallel()
 	src := open(t, stdio(t, "serve", newEffectLog(t)))
