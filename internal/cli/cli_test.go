@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
@@ -145,6 +148,7 @@ func TestCommands(t *testing.T) {
 		"logs in":                               logsIn,
 		"runs the development environment once": runsDev,
 		"knows itself":                          knowsItself,
+		"suggests flags":                        suggestsFlags,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -428,9 +432,76 @@ func runsDev(d *fixture) {
 	}
 }
 
+func suggestsFlags(d *fixture) {
+	for flag, want := range map[string]string{
+		"--lmit":              `did you mean "--limit"?`,
+		"--automaton=hunter2": `did you mean "--automation"?`,
+		"--tokne=hunter2":     `did you mean "--token"?`,
+		"-token":              `did you mean "--token"?`,
+		"--payroll":           "unknown flag: --payroll\n",
+	} {
+		if s := d.want(d.agent("list", flag), command.ExitUsage, want); strings.Contains(s.err, "hunter2") {
+			d.t.Errorf("the value shows: %s", s.err)
+		}
+	}
+}
+
+// The lines to paste open the private database.
+func TestDevPrintsItsDatabase(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	dir, err := os.MkdirTemp("", "countersign-dev-test-") // t.TempDir() is closed to the account of a private server
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var actions int
+	var errs bytes.Buffer
+	out := &ender{text: "approve ID", end: cancel}
+	out.end = func() {
+		defer cancel()
+		var exports []string
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "  export ") {
+				exports = append(exports, line)
+			}
+		}
+		url, err := exec.CommandContext(ctx, "sh", "-c", strings.Join(exports, "")+`printf %s "$DATABASE_URL"`).Output()
+		if err != nil {
+			t.Errorf("%v from %q", err, exports)
+			return
+		}
+		conn, err := pgx.Connect(ctx, string(url))
+		if err != nil {
+			t.Errorf("connect to %s: %v", url, err)
+			return
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM countersign_data.actions").Scan(&actions); err != nil {
+			t.Error(err)
+		}
+	}
+	code := cli.Run(ctx, []string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0"},
+		command.System{Out: out, Err: &errs, Getenv: func(string) string { return "" }})
+	if code != command.ExitOK || actions == 0 {
+		t.Errorf("dev = %d with %d actions in its database:\n%s%s", code, actions, out, &errs)
+	}
+}
+
 func knowsItself(d *fixture) {
-	d.want(d.agent("version"), command.ExitOK, "countersign "+telemetry.Version())
-	d.want(d.agent("version", "--json"), command.ExitOK, `"go":"go1.`)
+	for _, version := range []string{"version", "--version"} {
+		d.want(d.agent(version), command.ExitOK, "countersign "+telemetry.Version())
+		d.want(d.agent(version, "--json"), command.ExitOK, `"go":"go1.`)
+	}
+	d.want(d.agent("--version", "lst"), command.ExitUsage, `did you mean "list"?`)
 	d.want(d.agent(), command.ExitOK, "Start here:")
 	d.want(d.agent("completion", "bash"), command.ExitOK, "__start_countersign")
 }

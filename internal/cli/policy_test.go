@@ -48,7 +48,7 @@ func setsModes(d *fixture) {
 	d.want(d.admin("policy", "mode", "set", "no*es:*", "deny"), command.ExitUsage, "source:name, source:*")
 	d.want(d.admin("policy", "mode", "set", "notes:*"), command.ExitUsage, "at least 2")
 	d.want(d.operator("policy", "mode", "set", "notes:*", "deny"), command.ExitFailed, "it takes the role")
-	d.want(d.admin("policy", "modes"), command.ExitUsage, "did you mean mode")
+	d.want(d.admin("policy", "modes"), command.ExitUsage, `did you mean "mode"?`)
 }
 
 func setsDanger(d *fixture) {

@@ -35,9 +35,24 @@ func Run(ctx context.Context, args []string, sys command.System) int {
 	return command.Execute(ctx, args, sys, root)
 }
 
+// versionFlag adds --version, which does what the command version does.
+func versionFlag(root, version *cobra.Command) {
+	var given bool
+	root.Flags().BoolVar(&given, "version", false, "show the version, as the command version does")
+	group := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if given && len(args) == 0 {
+			return version.RunE(cmd, args)
+		}
+		return group(cmd, args)
+	}
+}
+
 // root builds the tree of commands.
 func root(a *command.App) *cobra.Command {
 	root := command.NewGroup("countersign")
+	version := setup.Version(a)
+	versionFlag(root, version)
 	for _, group := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -59,7 +74,7 @@ func root(a *command.App) *cobra.Command {
 			tools.Sources(a), tools.Command(a), triage.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a),
 			setup.Migrate(a), setup.Doctor(a), setup.Tenant(a), policy.Command(a),
 			identity.Tokens(a), identity.DBLogins(a), identity.Operators(a), identity.Providers(a),
-			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), setup.Version(a),
+			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), version,
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})

@@ -10,10 +10,13 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // The exit codes of every command that is configured by this package.
@@ -158,7 +161,8 @@ func unknown(values map[string]string) []error {
 		if !ours || slices.Contains(known, name) || serviceLink.MatchString(strings.TrimPrefix(name, strings.TrimSuffix(prefix, "_"))) {
 			continue
 		}
-		nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
+		edits := func(to string) int { return fault.EditDistance([]rune(name), []rune(to), math.MaxInt32) }
+		nearest := slices.MinFunc(known, func(a, b string) int { return edits(a) - edits(b) })
 		wrong = append(wrong, fmt.Errorf("  %s is unknown; the nearest name is %s", name, nearest))
 	}
 	return wrong
@@ -177,26 +181,4 @@ func names() []string {
 		}
 	}
 	return all
-}
-
-// distance returns how many letters must be inserted, deleted or replaced to
-// make one text of another (the Levenshtein distance).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,6 +1,7 @@
 // Package fault owns the few kinds of error that callers can tell apart. Any
 // other error is a bug or an outage, whose text callers do not see. It does not
-// know how HTTP, MCP or SQL express the kinds.
+// know how HTTP, MCP or SQL express the kinds. It also owns the suggestions in the
+// texts of errors about unknown names.
 package fault
 
 import (

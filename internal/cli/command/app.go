@@ -11,11 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/countersign-dev/countersign/client"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/visible"
 )
@@ -210,7 +210,7 @@ func (a *App) connect(root *cobra.Command) {
 		a.URL = cmp.Or(a.URL, a.Getenv(urlEnv), defaultURL)
 		a.Token = cmp.Or(a.Token, a.Getenv(TokenEnv))
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write JSON: one document, or one object a line for streams")
 	root.PersistentFlags().StringVar(&a.URL, "url", "", "the `address` of the API (default $"+urlEnv+" or "+defaultURL+")")
 	root.PersistentFlags().StringVar(&a.Token, "token", "", "a `token` (default $"+TokenEnv+", which is safer)")
@@ -243,12 +243,13 @@ func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	cmd.SuggestionsMinimumDistance = 2
-	text := "there is no command " + cmd.CommandPath() + " " + args[0]
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	var known []string
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			known = append(known, below.Name())
+		}
 	}
-	return Misuse("%s", text)
+	return Misuse("there is no command %s %s%s", cmd.CommandPath(), args[0], fault.Suggestion(fault.Nearest(args[0], known)))
 }
 
 // NewList returns the command list, which shows what a method of the client

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -384,11 +385,30 @@ func EmployeeName(id envelope.EmployeeID) string {
 	return id.String()
 }
 
-// flagError returns an error of a flag without its value, which may be a
-// secret.
-func flagError(err error) error {
+// flagError returns an error of a flag of a command without its value, which
+// may be a secret, and with the nearest names for one that is unknown.
+func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return Misuse("--%s %v", bad.GetFlag().Name, cmp.Or(bad.Unwrap(), err))
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return Misuse("%v%s", err, fault.Suggestion(nearestFlags(cmd, cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()))))
+	}
 	return Misuse("%v", err)
+}
+
+// nearestFlags returns the flags of a command that a misspelt name may stand
+// for.
+func nearestFlags(cmd *cobra.Command, name string) []string {
+	var known []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { // those of all commands among them, once flags are parsed
+		if !flag.Hidden {
+			known = append(known, flag.Name)
+		}
+	})
+	near := fault.Nearest(name, known)
+	for i := range near {
+		near[i] = "--" + near[i]
+	}
+	return near
 }

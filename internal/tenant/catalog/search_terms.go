@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/kljensen/snowball/english"
+
+	"github.com/countersign-dev/countersign/internal/fault"
 )
 
 // stems returns the words of a text as terms of the index, each once: in lower
@@ -87,7 +89,7 @@ func corrections(word string, vocabularies ...[]string) []string {
 			if len(candidate) < minLength || len(candidate)-len(word) > allowed || len(word)-len(candidate) > allowed {
 				continue
 			}
-			switch d := editDistance([]rune(word), []rune(candidate), allowed); {
+			switch d := fault.EditDistance([]rune(word), []rune(candidate), allowed); {
 			case d > allowed:
 			case d < allowed:
 				nearest, allowed = []string{candidate}, d
@@ -97,34 +99,4 @@ func corrections(word string, vocabularies ...[]string) []string {
 		}
 	}
 	return nearest
-}
-
-// editDistance returns the number of insertions, deletions, substitutions and
-// swaps of neighbours that make b of a (optimal string alignment), or more than
-// limit where it is larger.
-func editDistance(a, b []rune, limit int) int {
-	previous, current, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range current {
-		current[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next[0] = i
-		least := i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(current[j]+1, next[j-1]+1, current[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], previous[j-2]+1)
-			}
-			least = min(least, next[j])
-		}
-		if least > limit {
-			return limit + 1
-		}
-		previous, current, next = current, next, previous
-	}
-	return current[len(b)]
 }
