@@ -111,7 +111,7 @@ func TestSendThatCannotBe(t *testing.T) {
 
 func TestExecuteIsBoundedInTime(t *testing.T) {
 	t.Parallel()
-	c := open(t, rest.Config{CallTimeout: time.Millisecond})
+	c := open(t, rest.Config{CallTimeout: 200 * time.Millisecond})
 
 	got := c.Execute(t.Context(), source.Call{Effect: envelope.EffectOnce}, func(ctx context.Context) source.Observation {
 		<-ctx.Done()
