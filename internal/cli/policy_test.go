@@ -100,7 +100,7 @@ func makesGrants(d *fixture) {
 		d.want(d.admin(append([]string{"policy", "grant", "make", "notes:notes.create"}, args...)...), command.ExitUsage, text)
 	}
 	d.want(d.admin("policy", "grant", "make", "notes"), command.ExitUsage, "sourceId:actionId")
-	d.want(d.admin("policy", "grant", "make", "notes:none"), command.ExitFailed, "no tool notes:none")
+	d.want(d.admin("policy", "grant", "make", "notes:none"), command.ExitFailed, "no such tool")
 	d.want(d.admin("policy", "grant", "revoke", "x"), command.ExitUsage, "36 characters")
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -454,7 +453,7 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 	}
 	var known bool
 	if r.bucket, known = snap.Limits.Bucket(r.bucketName()); !known {
-		return r, check.Invalid("/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
+		return r, check.Invalid("/constraints/rate_bucket", "unknown_bucket", "%s", snap.Limits.UnknownBucket(r.bucketName()))
 	}
 	if !r.chosen {
 		r.action = envelope.NewActionID()

@@ -79,7 +79,7 @@ func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *
 		}
 		if bucket := p.Constraints.RateBucket; bucket != "" {
 			if _, known := snap.Limits.Bucket(bucket); !known {
-				found.Add(stepPointer(i)+"/constraints/rate_bucket", "unknown_bucket", "no such bucket; there are %s", strings.Join(snap.Limits.BucketNames(), ", "))
+				found.Add(stepPointer(i)+"/constraints/rate_bucket", "unknown_bucket", "%s", snap.Limits.UnknownBucket(bucket))
 			}
 		}
 	}

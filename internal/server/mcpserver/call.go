@@ -64,6 +64,7 @@ func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.Ca
 	if err != nil {
 		return nil, err
 	}
+	unknown := false
 	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
 		snap, err := ts.Catalog.Current(ctx, tx, ts.by.Tenant)
 		if err != nil {
@@ -71,7 +72,8 @@ func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.Ca
 		}
 		tool, ok := findTool(snap, name, ts.by.Tools)
 		if !ok {
-			return protocolError(jsonrpc.CodeInvalidParams, "unknown tool; list the tools to see the ones there are")
+			unknown = true
+			return errUnknownTool
 		}
 		if p, err = proposalOf(tool, params.Arguments, key); err != nil || named {
 			return err
@@ -79,7 +81,35 @@ func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.Ca
 		p.ExternalID, err = externalID(ctx, tx, ts.by, p)
 		return err
 	})
+	if unknown {
+		err = ts.suggest(ctx, name)
+	}
 	return p, err
+}
+
+// errUnknownTool is the error for a tool that does not exist for the holder.
+var errUnknownTool = protocolError(jsonrpc.CodeInvalidParams, "unknown tool; list the tools to see the ones there are")
+
+// suggest returns the error for an unknown tool with the nearest names in the
+// list of the holder. It depends on the name and the list alone, and so is the
+// same for tools that do not exist and tools that are not for the holder.
+func (ts *tokenServer) suggest(ctx context.Context, name string) error {
+	if ts.Routes.Admit(ts.by, "listTools") != nil {
+		return errUnknownTool
+	}
+	tools, err := ts.catalog(ctx)
+	if err != nil {
+		return errUnknownTool
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	near := fault.Nearest(name, names)
+	if len(near) == 0 {
+		return errUnknownTool
+	}
+	return protocolError(jsonrpc.CodeInvalidParams, "unknown tool"+fault.Suggestion(near))
 }
 
 // idempotencyKey returns the external id that the client gave the call, if any.

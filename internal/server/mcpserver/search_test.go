@@ -136,6 +136,12 @@ func TestToolsOfOthersDoNotExist(t *testing.T) {
 		if !strings.Contains(want, "unknown tool") || slices.ContainsFunc(got, func(text string) bool { return text != want }) {
 			t.Errorf("tools of others are answered with %q, want %q", got, want)
 		}
+		if got := call("box__raed", object{}); !strings.Contains(got, `did you mean "box__read"?`) {
+			t.Errorf("a misspelt tool is answered with %q", got)
+		}
+		if got := call("box__wriet", object{}); got != want {
+			t.Errorf("a misspelt tool of others is answered with %q, want %q", got, want)
+		}
 		listed, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -154,7 +154,7 @@ func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key
 		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, RiskOverride: postgres.OrNull(string(o.Risk)),
 		EffectOverride: postgres.OrNull(string(o.Effect)), MaxAttempts: postgres.OrNull(int32(o.MaxAttempts)),
 	})
-	return postgres.Affected(n, violations.Fault(err), errNoTool(key))
+	return postgres.Affected(n, violations.Fault(err), ErrNoTool)
 }
 
 // DescribeTool sets what operators say of a tool, instead of what they said.
@@ -178,10 +178,11 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		}
 	}
 	n, err := dbsqlc.New().ToolDescribe(ctx, tx, p)
-	return postgres.Affected(n, violations.Fault(err), errNoTool(key))
+	return postgres.Affected(n, violations.Fault(err), ErrNoTool)
 }
 
-func errNoTool(key policy.Key) error { return fault.New(fault.NotFound, "no tool %s", key) }
+// ErrNoTool is the error for a tool that does not exist, or not for the caller.
+var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
 
 func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {
 	t := &Tool{

@@ -7,12 +7,14 @@
 package limits
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -57,6 +59,15 @@ func (s *Set) BucketNames() []string {
 		return nil
 	}
 	return s.bucketNames
+}
+
+// UnknownBucket returns the message for a name that no bucket has which takes
+// new envelopes: the nearest names, or all.
+func (s *Set) UnknownBucket(name string) string {
+	if near := fault.Nearest(name, s.BucketNames()); len(near) > 0 {
+		return "no such bucket " + strconv.Quote(name) + fault.Suggestion(near)
+	}
+	return "no such bucket; there are " + strings.Join(s.BucketNames(), ", ")
 }
 
 // NameOf returns the name of a bucket, also of a retired one; "" for one that

@@ -104,7 +104,7 @@ func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.S
 		return sub, nil, err
 	}
 	if _, known := snap.Limits.Bucket(cmp.Or(sub.Bucket, "default")); !known {
-		return sub, nil, request.Invalid("/rate_bucket", "unknown_bucket", "no such bucket")
+		return sub, nil, request.Invalid("/rate_bucket", "unknown_bucket", snap.Limits.UnknownBucket(sub.Bucket))
 	}
 	switch old, err := subscription.Get(ctx, tx, c.By.Tenant, sub.Name); {
 	case err == nil:

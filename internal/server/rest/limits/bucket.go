@@ -18,7 +18,7 @@ type bucketState struct {
 
 // buckets is the collection of buckets.
 var buckets = request.Collection[bucketState]{
-	Name: "buckets", Noun: "bucket",
+	Name: "buckets", Noun: request.NounBucket,
 	Read: func(ctx context.Context, tx pgx.Tx, c *request.Call) ([]bucketState, error) {
 		all, err := limits.BucketStates(ctx, tx, c.By.Tenant, c.Named("name")...)
 		return request.Map(all, func(b limits.BucketState) bucketState {

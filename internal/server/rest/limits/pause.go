@@ -39,7 +39,7 @@ func Pause(c *request.Call, body wire.PauseInput) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return c.Suggest(string(body.Scope), body.Subject, err)
 	}
 	c.SetLocation("/api/v1/pauses/" + active.ID.String())
 	if slices.ContainsFunc(before, func(p wire.Pause) bool { return p.ID == active.ID }) {

@@ -17,7 +17,7 @@ import (
 // POST /api/v1/policy/explain says what policy would decide about a call, and
 // why. It stores nothing.
 func Explain(c *request.Call, body wire.Question) error {
-	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (answer wire.Explanation, err error) {
+	return c.Suggest(request.NounTool, body.Tool, request.Answer(c, func(ctx context.Context, tx pgx.Tx) (answer wire.Explanation, err error) {
 		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
 		if err != nil {
 			return answer, err
@@ -46,5 +46,5 @@ func Explain(c *request.Call, body wire.Question) error {
 		d := decisions[0]
 		trace := request.Map(d.Trace, func(s policy.Step) wire.PolicyStep { return wire.PolicyStep(s) })
 		return wire.Explanation{Tool: tool.Key.String(), Mode: d.Mode, Source: d.Source, Decision: d.ID, Version: snap.Version, Trace: trace}, nil
-	})
+	}))
 }

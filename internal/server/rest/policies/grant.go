@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -58,7 +59,7 @@ func MakeGrant(c *request.Call, body wire.GrantInput) error {
 		return c.RecordChange(ctx, tx, "grant for "+body.Tool+" made")
 	})
 	if err != nil {
-		return err
+		return c.Suggest(request.NounTool, body.Tool, err)
 	}
 	c.SetLocation("/api/v1/policy/grants/" + id.String())
 	return c.JSON(http.StatusCreated, struct {
@@ -79,7 +80,7 @@ func previewGrant(c *request.Call, body wire.GrantInput) error {
 		err = fault.Coded(wire.CodeTools, fault.Denied, "the token is for other tools than %s", g.Tool)
 	}
 	if err != nil {
-		return err
+		return c.Suggest(request.NounTool, body.Tool, err)
 	}
 	return actions.ShowGrant(c, g)
 }
@@ -93,7 +94,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 	}
 	tool, ok := snap.Tool(key)
 	if !ok || !tool.Within(by.Tools) {
-		return settings.Grant{}, fault.New(fault.NotFound, "no tool %s", key)
+		return settings.Grant{}, catalog.ErrNoTool
 	}
 	if len(in.Digest) > 0 && !tool.Lists(in.Digest) {
 		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")

@@ -86,7 +86,7 @@ func (l Collection[T]) Show(c *Call, key string) error {
 			item, tag, err = l.find(ctx, tx, c, key)
 			return err
 		})
-		return item, tag, err
+		return item, tag, c.Suggest(l.Noun, key, err)
 	})
 }
 
@@ -129,10 +129,11 @@ func (l Collection[T]) change(c *Call, key, subject string, change func(ctx cont
 		}
 		return err
 	})
-	if err == nil {
-		c.Wake() // actions that waited may be due now
+	if err != nil {
+		return c.Suggest(l.Noun, key, err)
 	}
-	return err
+	c.Wake() // actions that waited may be due now
+	return nil
 }
 
 // answerTagged answers with what do returns and its entity tag.

@@ -2,12 +2,14 @@ package request
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
@@ -45,9 +47,6 @@ func WithBodyAndAction[T any](handle func(*Call, T, envelope.ActionID) error) Ha
 	})
 }
 
-// ErrNoTool is the error for a tool that does not exist, or not for the caller.
-var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
-
 // WithTool returns a Handler that reads the tool in the path, as source:name,
 // for handle. Tools that the caller's token is not for do not exist.
 func WithTool(handle func(*Call, policy.Key) error) Handler {
@@ -57,9 +56,13 @@ func WithTool(handle func(*Call, policy.Key) error) Handler {
 			return fault.New(fault.NotFound, "the path must name the tool as source:name, with a slash in the name written as %%2F")
 		}
 		if c.By.Tools != nil && !policy.Covers(c.By.Tools, key) {
-			return ErrNoTool
+			return c.Suggest(NounTool, key.String(), catalog.ErrNoTool)
 		}
-		return handle(c, key)
+		err = handle(c, key)
+		if errors.Is(err, catalog.ErrNoTool) {
+			return c.Suggest(NounTool, key.String(), err)
+		}
+		return err
 	}
 }
 

@@ -21,7 +21,7 @@ func Diff(c *request.Call, key policy.Key) error {
 	}
 	t, ok := l.snap.Tool(key)
 	if !ok {
-		return request.ErrNoTool
+		return catalog.ErrNoTool
 	}
 	diff := wire.ToolDiff{
 		Tool: key.String(), Drift: string(t.Drift), Drifted: t.Drifted(), Quarantined: t.Quarantined,

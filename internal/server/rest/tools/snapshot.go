@@ -46,7 +46,7 @@ func PutSnapshotRule(c *request.Call, body wire.SnapshotRule, key policy.Key) er
 			return err
 		}
 		if _, ok := snap.Tool(key); !ok {
-			return request.ErrNoTool
+			return catalog.ErrNoTool
 		}
 		rule := catalog.SnapshotRule{Tool: read, Args: body.Args, Required: body.Required}
 		if err := snapshot.CheckRule(snap, key, rule); err != nil {

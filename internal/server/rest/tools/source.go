@@ -46,7 +46,7 @@ func sourceFrom(src catalog.Source) sourceView {
 
 // sources is the collection of sources.
 var sources = request.Collection[sourceView]{
-	Name: "sources", Noun: "source",
+	Name: "sources", Noun: request.NounSource,
 	Read: readSources,
 	Key:  func(src sourceView) string { return src.ID },
 	ETag: func(src *sourceView) *string { return &src.ETag },
@@ -239,7 +239,7 @@ func RefreshSource(c *request.Call) error {
 		return catalog.AskRefresh(ctx, tx, c.By.Tenant, id)
 	})
 	if err != nil {
-		return err
+		return c.Suggest(request.NounSource, id, err)
 	}
 	return c.JSON(http.StatusAccepted, wire.Refresh{SourceID: id, AskedAt: asked.UTC()})
 }

@@ -36,29 +36,18 @@ func newListing(c *request.Call) (*listing, error) {
 }
 
 func readListing(ctx context.Context, tx pgx.Tx, c *request.Call) (*listing, error) {
-	l := &listing{
-		by:    settings.Viewer{Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id")},
-		agent: c.By.Role == identity.RoleAgent,
-	}
-	snap, now, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
+	snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	l.snap, l.by.Now = snap, now.Now
+	l := &listing{snap: snap, by: c.Viewer(state), agent: c.By.Role == identity.RoleAgent}
 	l.rules, err = toolRules(ctx, tx, c.By.Tenant)
 	return l, err
 }
 
-// tools returns the tools that the caller may see: agents see what they may
-// use, people also what is switched off.
+// tools returns the tools that the caller may see.
 func (l *listing) tools() []*catalog.Tool {
-	if l.agent {
-		return l.snap.Visible(l.by)
-	}
-	return slices.DeleteFunc(l.snap.Tools(), func(t *catalog.Tool) bool {
-		src, ok := l.snap.Source(t.Key.Source)
-		return ok && src.ListError != "" || !t.Within(l.by.Tools)
-	})
+	return request.VisibleTools(l.snap, l.agent, l.by)
 }
 
 // sources returns the sources of the tools, and those that could not be listed.
@@ -158,10 +147,10 @@ func Get(c *request.Call) error {
 	}
 	t, err := l.snap.Resolve(envelope.Tool{Name: c.R.PathValue("tool")}, l.by.Tools)
 	if err == nil && l.agent && !l.snap.MayUse(t, l.by) {
-		err = request.ErrNoTool
+		err = catalog.ErrNoTool
 	}
 	if err != nil {
-		return resolveError(err)
+		return c.Suggest(request.NounTool, c.R.PathValue("tool"), resolveError(err))
 	}
 	return showTool(c, l, t)
 }
@@ -214,7 +203,7 @@ func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (
 	}
 	t, ok := l.snap.Tool(key)
 	if !ok {
-		return wire.Tool{}, request.ErrNoTool
+		return wire.Tool{}, catalog.ErrNoTool
 	}
 	return l.show(t)
 }
@@ -223,7 +212,7 @@ func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (
 // or for several.
 func resolveError(err error) error {
 	if found, ok := fieldOf(err); ok && found.Rule != envelope.RuleRequired {
-		return request.ErrNoTool
+		return catalog.ErrNoTool
 	} else if ok {
 		return request.Invalid("/path/tool", "ambiguous", found.Message)
 	}
