@@ -149,6 +149,7 @@ func TestCommands(t *testing.T) {
 		"runs the development environment once": runsDev,
 		"knows itself":                          knowsItself,
 		"suggests flags":                        suggestsFlags,
+		"completes words":                       completesWords,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -86,5 +86,6 @@ func root(a *command.App) *cobra.Command {
 		root.SetCompletionCommandGroupID(group.id)
 	}
 	addHelp(root, helps())
+	addCompletion(a, root)
 	return root
 }
