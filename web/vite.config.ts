@@ -1,8 +1,8 @@
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
-// The names of built files carry no hash: web/dist is committed, and the server puts the digest of the whole folder into
-// the path instead.
+// The names of built files carry no hash: web/dist is committed, and the server puts the digest of the whole folder
+// into the path instead.
 export default defineConfig({
   base: './',
   plugins: [react()],
@@ -14,7 +14,8 @@ export default defineConfig({
       output: {
         entryFileNames: 'app.js',
         // A view's part of the page is named after its folder.
-        chunkFileNames: ({ facadeModuleId }) => `${/views\/([a-z-]+)\//.exec(facadeModuleId ?? '')?.[1] ?? '[name]'}.js`,
+        chunkFileNames: ({ facadeModuleId }) =>
+          `${/views\/([a-z-]+)\//.exec(facadeModuleId ?? '')?.[1] ?? '[name]'}.js`,
         assetFileNames: ({ names }) => (names.some((name) => name.endsWith('.css')) ? 'index.css' : '[name][extname]'),
       },
     },

@@ -12,20 +12,35 @@ const action = (id: string) => api<Action>('operator', 'GET', `/api/v1/actions/$
 let count = 0
 const name = (what: string) => `${what}-${process.pid}-${Date.now()}-${++count}`
 
-// refusedCalls has an admin propose calls that the tool refuses for good, and waits until all of them are dead letters. Each
-// test has a tool of its own: what is replayed is a dead letter again a moment later, and would be counted by another.
-async function refusedCalls(how: number, tool: 'append' | 'read' | 'publish'): Promise<{ automation: string; since: string }> {
+// refusedCalls has an admin propose calls that the tool refuses for good, and waits until all of them are dead letters.
+// Each test has a tool of its own: what is replayed is a dead letter again a moment later, and would be counted by
+// another.
+async function refusedCalls(
+  how: number,
+  tool: 'append' | 'read' | 'publish',
+): Promise<{ automation: string; since: string }> {
   await api('owner', 'PUT', `/api/v1/policy/modes/notes:notes.${tool}`, { mode: 'allow' }).catch(() => undefined)
   const automation = name('refused')
   const since = new Date().toISOString()
   for (let from = 0; from < how; from += 500) {
     const items = Array.from({ length: Math.min(500, how - from) }, (_, i) => ({
-      type: 'mcp.exec', external_id: `${automation}-${from + i}`, automation_id: automation, tool: { source: 'notes', name: `notes.${tool}` }, args: { id: `no such note ${from + i}`, ...(tool === 'append' ? { text: 'More.' } : {}) },
+      type: 'mcp.exec',
+      external_id: `${automation}-${from + i}`,
+      automation_id: automation,
+      tool: { source: 'notes', name: `notes.${tool}` },
+      args: { id: `no such note ${from + i}`, ...(tool === 'append' ? { text: 'More.' } : {}) },
     }))
     await api('admin', 'POST', '/api/v1/actions/batch', { items })
   }
   const filter = { tool: `notes:notes.${tool}`, since }
-  await expect.poll(async () => (await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', { filter, dry_run: true })).left, { timeout: 60_000 }).toBe(how)
+  await expect
+    .poll(
+      async () =>
+        (await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', { filter, dry_run: true }))
+          .left,
+      { timeout: 60_000 },
+    )
+    .toBe(how)
   return { automation, since }
 }
 
@@ -41,7 +56,8 @@ function recordReplays(page: Page): Replayed {
     if (!request.url().endsWith('/api/v1/dead-letters/replay')) return
     const body = request.postDataJSON() as Replayed['requests'][number]
     found.requests.push(body)
-    if (!body.dry_run) found.ids.push(...((await (await request.response())!.json()) as { action_ids: string[] }).action_ids)
+    if (!body.dry_run)
+      found.ids.push(...((await (await request.response())!.json()) as { action_ids: string[] }).action_ids)
   })
   return found
 }
@@ -58,23 +74,36 @@ test.describe('journey 11: dead letters are replayed at a pace, and stopped half
     await drawer.getByLabel('Pace').fill('10')
     await expect(drawer).toContainText('200 a second: the last goes out in about 5.0 s')
     await drawer.getByRole('button', { name: 'Replay 1,000' }).click()
-    await expect.poll(async () => Number(await drawer.getByRole('progressbar').getAttribute('value')), { intervals: [50] }).toBeGreaterThanOrEqual(400)
+    await expect
+      .poll(async () => Number(await drawer.getByRole('progressbar').getAttribute('value')), { intervals: [50] })
+      .toBeGreaterThanOrEqual(400)
     await drawer.getByRole('button', { name: 'Stop' }).click()
     await expect(drawer).toContainText('Stopped.')
     const replayed = Number(await drawer.getByRole('progressbar').getAttribute('value'))
     expect(replayed).toBeLessThan(1_000)
-    // What was asked is the filter of the list, with the time of the dry run as its end, and each letter was taken once.
+    // What was asked is the filter of the list, with the time of the dry run as its end, and each letter was taken
+    // once.
     const asked = recorded.requests.filter((r) => !r.dry_run)
     expect(new Set(asked.map((r) => JSON.stringify(r.filter))).size).toBe(1)
     expect(asked[0]!.filter).toMatchObject({ tool: 'notes:notes.append', since })
     expect(recorded.ids).toHaveLength(replayed)
     expect(new Set(recorded.ids).size).toBe(replayed)
-    const left = await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', { filter: asked[0]!.filter, dry_run: true })
+    const left = await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', {
+      filter: asked[0]!.filter,
+      dry_run: true,
+    })
     expect(left.left).toBe(1_000 - replayed)
     // Nothing goes on behind the back of whoever stopped it.
     await drawer.getByRole('button', { name: 'Close' }).last().click()
     await expect(drawer).toHaveCount(0)
-    expect((await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', { filter: asked[0]!.filter, dry_run: true })).left).toBe(1_000 - replayed)
+    expect(
+      (
+        await api<{ left: number }>('operator', 'POST', '/api/v1/dead-letters/replay', {
+          filter: asked[0]!.filter,
+          dry_run: true,
+        })
+      ).left,
+    ).toBe(1_000 - replayed)
   })
 
   test('some, by keyboard alone', async ({ operator: page }) => {
@@ -101,7 +130,8 @@ test.describe('journey 11: dead letters are replayed at a pace, and stopped half
 
   test('one is given up with a reason, and then is no dead letter', async ({ operator: page }) => {
     const { automation } = await refusedCalls(1, 'publish')
-    const [found] = (await api<{ items: Action[] }>('operator', 'GET', `/api/v1/actions?automation_id=${automation}`)).items
+    const [found] = (await api<{ items: Action[] }>('operator', 'GET', `/api/v1/actions?automation_id=${automation}`))
+      .items
     const id = found!.envelope.action_id
     await page.goto(`${url()}/dead-letters/${id}`)
     await page.getByRole('button', { name: 'Give up…' }).click()
@@ -162,9 +192,19 @@ test.describe('journey 12: an action is undone before it is sent', () => {
 
 test('the list follows what happens in place, and puts nothing new under the hand', async ({ operator: page }) => {
   const session = name('session')
-  const make = (more = {}) => api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
-    items: [{ type: 'mcp.exec', external_id: name('listed'), session_id: session, tool: { source: 'notes', name: 'notes.create' }, args: { title: name('Note'), body: 'A note.' }, ...more }],
-  }).then((answer) => answer.items[0]!.action_id)
+  const make = (more = {}) =>
+    api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+      items: [
+        {
+          type: 'mcp.exec',
+          external_id: name('listed'),
+          session_id: session,
+          tool: { source: 'notes', name: 'notes.create' },
+          args: { title: name('Note'), body: 'A note.' },
+          ...more,
+        },
+      ],
+    }).then((answer) => answer.items[0]!.action_id)
   const first = await make()
   await page.goto(`${url()}/actions?session_id=${session}`)
   const rows = page.locator('.list-row')
@@ -180,10 +220,15 @@ test('the list follows what happens in place, and puts nothing new under the han
   await expect(rows.first()).toContainText('needs a person')
 })
 
-test('the filter that is shown is the one that was applied: after back, forward and reload, and in the query', async ({ operator: page }) => {
+test('the filter that is shown is the one that was applied: after back, forward and reload, and in the query', async ({
+  operator: page,
+}) => {
   await propose()
   const asked: string[] = []
-  page.on('request', (r) => r.url().includes('/api/v1/actions?') && asked.push(new URL(r.url()).searchParams.get('phase') ?? 'none'))
+  page.on(
+    'request',
+    (r) => r.url().includes('/api/v1/actions?') && asked.push(new URL(r.url()).searchParams.get('phase') ?? 'none'),
+  )
   await page.goto(`${url()}/actions`)
   await page.getByRole('button', { name: 'Needs a person', exact: true }).click()
   await expect(page).toHaveURL(/phase=pending$/)
@@ -220,7 +265,12 @@ test('an address that is not understood is an error, and no list', async ({ oper
 
 test('a workflow that waits is a ladder, and is canceled by whoever may', async ({ operator: page }) => {
   const workflow = await api<{ workflow_id: string }>('agent', 'POST', '/api/v1/workflows', {
-    external_id: name('workflow'), steps: [{ tool: 'notes:notes.list' }, { tool: 'notes:notes.create', inputs: { title: name('Note'), body: 'x' } }, { tool: 'notes:notes.list' }],
+    external_id: name('workflow'),
+    steps: [
+      { tool: 'notes:notes.list' },
+      { tool: 'notes:notes.create', inputs: { title: name('Note'), body: 'x' } },
+      { tool: 'notes:notes.list' },
+    ],
   })
   await page.goto(`${url()}/workflows/${workflow.workflow_id}`)
   const rungs = page.locator('.rung')

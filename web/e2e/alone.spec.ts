@@ -45,17 +45,26 @@ async function typeDraft(page: Page, id: string, title: string) {
   await page.getByLabel('title', { exact: true }).fill(title)
 }
 
-const titleOf = async (id: string) => (await api<{ envelope: { args: { title: string } } }>('operator', 'GET', `/api/v1/actions/${id}`)).envelope.args.title
+const titleOf = async (id: string) =>
+  (await api<{ envelope: { args: { title: string } } }>('operator', 'GET', `/api/v1/actions/${id}`)).envelope.args.title
 
 test('people log in at their organisation’s issuer, and come to where they wanted', async ({ page, alone }) => {
-  await api('owner', 'PUT', '/api/v1/identity-providers/example', { issuer: alone.issuer.url, label: 'Example', role_claim: 'roles', roles: { deciders: 'operator' }, web_client_id: client })
+  await api('owner', 'PUT', '/api/v1/identity-providers/example', {
+    issuer: alone.issuer.url,
+    label: 'Example',
+    role_claim: 'roles',
+    roles: { deciders: 'operator' },
+    web_client_id: client,
+  })
   await page.goto(`${url()}/actions?phase=pending`)
   await expect(page).toHaveURL(/\/login\?to=/)
   await atIssuer(page)
   await answerForm(page, 'ana')
   await expect(page).toHaveURL(`${url()}/actions?phase=pending`)
   expect(await me(page)).toMatchObject({ name: 'Ana Lima', role: 'operator' })
-  expect(await page.evaluate('document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)')).not.toMatch(/eyJ|code/)
+  expect(
+    await page.evaluate('document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)'),
+  ).not.toMatch(/eyJ|code/)
   await page.goto(`${url()}/settings`)
   await quiet(page)
   await page.keyboard.press('Control+k')
@@ -96,9 +105,14 @@ test('whoever has no access, is disabled, or goes back, reads so', async ({ page
   // From the page itself: a link from elsewhere begins no login.
   await page.evaluate(() => location.assign('/auth/login?provider=nobody'))
   await expect(said).toContainText('There is no such login')
-  const { items } = await api<{ items: { operator_id: string; name: string; issuer: string; subject: string }[] }>('owner', 'GET', '/api/v1/operators?limit=100')
+  const { items } = await api<{ items: { operator_id: string; name: string; issuer: string; subject: string }[] }>(
+    'owner',
+    'GET',
+    '/api/v1/operators?limit=100',
+  )
   const { operator_id, name, issuer, subject } = items.find((one) => one.name === 'Ana Lima')!
-  const disable = (disabled: boolean) => api('owner', 'PUT', `/api/v1/operators/${operator_id}`, { name, issuer, subject, disabled })
+  const disable = (disabled: boolean) =>
+    api('owner', 'PUT', `/api/v1/operators/${operator_id}`, { name, issuer, subject, disabled })
   await disable(true)
   await begin()
   await answerForm(page, 'ana')
@@ -113,7 +127,10 @@ test('a draft survives the end of the session, and a new login at the issuer', a
   await expect(page).toHaveURL(`${url()}/inbox`)
   const id = await propose({ title: 'As proposed' })
   await typeDraft(page, id, 'Typed before the end')
-  await page.evaluate(`fetch('/api/v1/me/sessions').then((answer) => answer.json()).then(({ items }) => fetch('/api/v1/me/sessions/' + items.find((one) => one.current).session_id, { method: 'DELETE' }))`)
+  await page.evaluate(
+    `fetch('/api/v1/me/sessions').then((answer) => answer.json()).then(({ items }) =>
+      fetch('/api/v1/me/sessions/' + items.find((one) => one.current).session_id, { method: 'DELETE' }))`,
+  )
   const ended = page.getByRole('heading', { name: 'Your session ended' })
   await expect(ended).toBeVisible({ timeout: 45_000 })
   const [tab] = await Promise.all([context.waitForEvent('page'), atIssuer(page)])
@@ -126,13 +143,28 @@ test('a draft survives the end of the session, and a new login at the issuer', a
   await expect.poll(() => titleOf(id)).toBe('Typed before the end')
 })
 
-test('the API is restarted while the page is open: nothing is lost or doubled, and drafts stay', async ({ page, context, alone }) => {
+test('the API is restarted while the page is open: nothing is lost or doubled, and drafts stay', async ({
+  page,
+  context,
+  alone,
+}) => {
   test.setTimeout(120_000)
   const session = `restart-${Date.now()}`
   let count = 0
-  const make = async () => (await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
-    items: [{ type: 'mcp.exec', external_id: `${session}-${++count}`, session_id: session, tool: { source: 'notes', name: 'notes.create' }, args: { title: `Restart ${count}`, body: 'A note.' } }],
-  })).items[0]!.action_id
+  const make = async () =>
+    (
+      await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+        items: [
+          {
+            type: 'mcp.exec',
+            external_id: `${session}-${++count}`,
+            session_id: session,
+            tool: { source: 'notes', name: 'notes.create' },
+            args: { title: `Restart ${count}`, body: 'A note.' },
+          },
+        ],
+      })
+    ).items[0]!.action_id
   const first = await make()
   await login(page, 'operator', `/actions?session_id=${session}`)
   const rows = page.locator('.list-row')

@@ -8,7 +8,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 async function evaluate<T>(page: Page, expression: string): Promise<T> {
   const session = await page.context().newCDPSession(page)
   try {
-    const { result, exceptionDetails } = await session.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+    const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    })
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
     return result.value as T
   } finally {
@@ -16,27 +20,43 @@ async function evaluate<T>(page: Page, expression: string): Promise<T> {
   }
 }
 
-// violations returns what axe finds wrong with what is shown, and which contrasts it could not tell; but not those of text that
-// is scrolled below a bar that stays in its place, which nobody reads there.
+// violations returns what axe finds wrong with what is shown, and which contrasts it could not tell; but not those of
+// text that is scrolled below a bar that stays in its place, which nobody reads there.
 export async function violations(page: Page): Promise<string[]> {
   await evaluate(page, `window.axe || (${'function () {'} ${axe} ${'}'}).call(window)`)
-  return evaluate<string[]>(page, `axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then((found) => [
+  return evaluate<string[]>(
+    page,
+    `axe.run(document, { resultTypes: ['violations', 'incomplete'] }).then((found) => [
     ...found.violations.map((v) => [v, '']),
-    ...found.incomplete.filter((v) => v.id === 'color-contrast').map((v) => [{ ...v, nodes: v.nodes.filter((n) => n.any[0]?.data?.messageKey !== 'bgOverlap') }, ' (could not be told)']),
-  ].flatMap(([rule, how]) => rule.nodes.map((node) => rule.id + how + ': ' + node.target.join(' ') + ' ' + (node.any[0]?.message ?? node.failureSummary))))`)
+    ...found.incomplete.filter((v) => v.id === 'color-contrast').map((v) =>
+      [{ ...v, nodes: v.nodes.filter((n) => n.any[0]?.data?.messageKey !== 'bgOverlap') }, ' (could not be told)']),
+  ].flatMap(([rule, how]) => rule.nodes.map((node) =>
+    rule.id + how + ': ' + node.target.join(' ') + ' ' + (node.any[0]?.message ?? node.failureSummary))))`,
+  )
 }
 
 // sideways returns the elements that reach beyond the page's width, if it can be scrolled sideways.
 export const sideways = (page: Page) =>
-  evaluate<string[]>(page, `document.documentElement.scrollWidth <= innerWidth && (document.getElementById('main')?.scrollWidth ?? 0) <= (document.getElementById('main')?.clientWidth ?? 0) ? []
-    : [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.table-scroll, pre, .tabs, nav')).map((e) => e.tagName + '.' + e.className).slice(0, 5)`)
+  evaluate<string[]>(
+    page,
+    `document.documentElement.scrollWidth <= innerWidth
+      && (document.getElementById('main')?.scrollWidth ?? 0) <= (document.getElementById('main')?.clientWidth ?? 0) ? []
+    : [...document.querySelectorAll('body *')]
+      .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.table-scroll, pre, .tabs, nav'))
+      .map((e) => e.tagName + '.' + e.className).slice(0, 5)`,
+  )
 
 // focused describes the element that has the focus, and whether one can see it there.
 export const focused = (page: Page) =>
-  evaluate<{ name: string; shown: boolean }>(page, `(() => {
+  evaluate<{ name: string; shown: boolean }>(
+    page,
+    `(() => {
     const e = document.activeElement
     const box = e.getBoundingClientRect()
     const style = getComputedStyle(e)
-    const ring = e.id === 'main' || (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1) || e.closest('.palette-head') !== null
-    return { name: e.tagName + '.' + e.className, shown: e !== document.body && box.width > 0 && box.height > 0 && ring }
-  })()`)
+    const outlined = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1
+    const ring = e.id === 'main' || outlined || e.closest('.palette-head') !== null
+    const visible = e !== document.body && box.width > 0 && box.height > 0
+    return { name: e.tagName + '.' + e.className, shown: visible && ring }
+  })()`,
+  )

@@ -1,5 +1,12 @@
 // What the tests share: people who are logged in, the API beside the page, and a page that may not complain.
-import { test as base, expect, type Browser, type BrowserContextOptions, type Locator, type Page } from '@playwright/test'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  test as base,
+  expect,
+  type Locator,
+  type Page,
+} from '@playwright/test'
 
 export { expect }
 export type Role = 'agent' | 'operator' | 'admin' | 'owner'
@@ -15,10 +22,20 @@ export function token(role: Role): string {
 }
 
 // api calls the API as a role, or with a token. It throws what the API refused.
-export async function api<T = Record<string, unknown>>(as: Role | `cs_${string}`, method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+export async function api<T = Record<string, unknown>>(
+  as: Role | `cs_${string}`,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
   const answer = await fetch(url() + path, {
     method,
-    headers: { Authorization: `Bearer ${as.startsWith('cs_') ? as : token(as as Role)}`, 'Content-Type': 'application/json', ...headers },
+    headers: {
+      Authorization: `Bearer ${as.startsWith('cs_') ? as : token(as as Role)}`,
+      'Content-Type': 'application/json',
+      ...headers,
+    },
     body: body === undefined ? undefined : JSON.stringify(body),
   })
   const text = await answer.text()
@@ -35,9 +52,18 @@ let count = 0
 // propose has the agent propose a note, which asks a person, and returns the action's id.
 export async function propose(args: Record<string, unknown> = {}, more: Record<string, unknown> = {}): Promise<string> {
   const key = `e2e-${process.pid}-${Date.now()}-${++count}`
-  const answer = await api<{ action_id?: string; envelope?: Proposed }>('agent', 'POST', '/api/v1/actions', {
-    type: 'mcp.exec', tool: { source: 'notes', name: 'notes.create' }, args: { title: `Note ${key}`, body: 'A note.', ...args }, ...more,
-  }, { 'Idempotency-Key': key })
+  const answer = await api<{ action_id?: string; envelope?: Proposed }>(
+    'agent',
+    'POST',
+    '/api/v1/actions',
+    {
+      type: 'mcp.exec',
+      tool: { source: 'notes', name: 'notes.create' },
+      args: { title: `Note ${key}`, body: 'A note.', ...args },
+      ...more,
+    },
+    { 'Idempotency-Key': key },
+  )
   return (answer.action_id ?? answer.envelope?.action_id)!
 }
 
@@ -49,14 +75,15 @@ export async function login(page: Page, role: Exclude<Role, 'agent'> | `cs_${str
   await expect(page.locator('nav.rail')).toBeVisible()
 }
 
-// complaints collects what a browser complains of while a page is shown: errors of the console, uncaught errors, and reports of the
-// Content-Security-Policy and of Trusted Types.
+// complaints collects what a browser complains of while a page is shown: errors of the console, uncaught errors, and
+// reports of the Content-Security-Policy and of Trusted Types.
 export function complaints(page: Page): string[] {
   const found: string[] = []
   page.on('pageerror', (error) => found.push(`uncaught: ${error.message}`))
   page.on('console', (message) => {
     // A status that is an error is an answer, which the page shows; the browser says so in the console as well.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) found.push(`console: ${message.text()}`)
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      found.push(`console: ${message.text()}`)
   })
   return found
 }

@@ -1,19 +1,43 @@
 // Journeys through the inbox, each by pointing and by the keyboard alone.
-import { action, another, api, canonical, closeBreaker, expect, give, hands, login, look, numerals, person, phase, test } from './recorder'
+import {
+  action,
+  another,
+  api,
+  canonical,
+  closeBreaker,
+  expect,
+  give,
+  hands,
+  login,
+  look,
+  numerals,
+  person,
+  phase,
+  test,
+} from './recorder'
 
 for (const hand of hands) {
   test.describe(`by ${hand}`, () => {
-    test('an action is approved, and its result appears without loading again', async ({ operator: page, recorder }) => {
+    test('an action is approved, and its result appears without loading again', async ({
+      operator: page,
+      recorder,
+    }) => {
       const id = await recorder.propose('keep', '{"title":"Approve me"}')
       await look(page, id)
       await give(page, hand, 'a', 'Approve')
       await expect(page.getByText('Approved', { exact: false }).first()).toBeVisible()
       await expect.poll(() => phase(id)).toBe('completed')
-      await expect(page.locator('.list-row', { hasText: 'Approve me' }).locator('.state')).toContainText(/approved by you|completed/)
+      await expect(page.locator('.list-row', { hasText: 'Approve me' }).locator('.state')).toContainText(
+        /approved by you|completed/,
+      )
     })
 
     test('what the tool gets is what the page showed, digit for digit', async ({ operator: page, recorder }) => {
-      const id = await recorder.propose('keep', '{"title":"Exact","order":9007199254740993,"amount":12.5,"note":"","rows":[[1,2],[9007199254740995],[]],"who":{"kind":"group","size":3}}')
+      const id = await recorder.propose(
+        'keep',
+        '{"title":"Exact","order":9007199254740993,"amount":12.5,"note":"",' +
+          '"rows":[[1,2],[9007199254740995],[]],"who":{"kind":"group","size":3}}',
+      )
       await look(page, id)
       await expect(page.getByText('9007199254740993')).toBeVisible()
       await expect(page.getByText('empty text')).toBeVisible()
@@ -32,11 +56,17 @@ for (const hand of hands) {
       expect(canonical(sent)).toBe(canonical(shown!))
       expect(numerals(raw)).toEqual(numerals(shown!))
       expect(numerals(raw)).toEqual(['1', '12.5', '2', '3', '9007199254740993', '9007199254740995'])
-      expect(canonical(sent)).toBe(`{"amount":12.5,"note":"","order":9007199254740993,"reply_to":"","rows":[[1,2],[9007199254740995],[]],"title":"Exactly by ${hand}","who":{"kind":"group","size":3}}`)
+      expect(canonical(sent)).toBe(
+        '{"amount":12.5,"note":"","order":9007199254740993,"reply_to":"",' +
+          `"rows":[[1,2],[9007199254740995],[]],"title":"Exactly by ${hand}","who":{"kind":"group","size":3}}`,
+      )
     })
 
     test('two people agree; an edit makes both look again', async ({ browser, recorder }) => {
-      await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('pair'))}`, { approvals: 2, wait: '1h' })
+      await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('pair'))}`, {
+        approvals: 2,
+        wait: '1h',
+      })
       const [ana, bo] = [await person(`Ana ${hand} ${Date.now()}`), await person(`Bo ${hand} ${Date.now()}`)]
       const [anas, bos] = [await another(browser), await another(browser)]
       const id = await recorder.propose('pair', '{"title":"Two of us"}')
@@ -63,7 +93,12 @@ for (const hand of hands) {
 
     test('what one proposes oneself, somebody else decides', async ({ browser, recorder }) => {
       const ana = await person(`Own ${hand} ${Date.now()}`)
-      const { envelope } = await api<{ envelope: { action_id: string } }>(ana, 'POST', '/api/v1/actions', { type: 'mcp.exec', external_id: `own-${hand}-${Date.now()}`, tool: { source: recorder.source, name: 'keep' }, args: { title: 'Mine' } })
+      const { envelope } = await api<{ envelope: { action_id: string } }>(ana, 'POST', '/api/v1/actions', {
+        type: 'mcp.exec',
+        external_id: `own-${hand}-${Date.now()}`,
+        tool: { source: recorder.source, name: 'keep' },
+        args: { title: 'Mine' },
+      })
       const page = await another(browser)
       await login(page, ana, `/inbox/${envelope.action_id}`)
       await expect(page.getByText('This is your own proposal.', { exact: false }).first()).toBeVisible()
@@ -73,12 +108,21 @@ for (const hand of hands) {
       await page.context().close()
     })
 
-    test('somebody edits while one looks: it says so, nothing is decided, and what was typed is kept', async ({ operator: page, recorder }) => {
+    test('somebody edits while one looks: it says so, nothing is decided, and what was typed is kept', async ({
+      operator: page,
+      recorder,
+    }) => {
       const id = await recorder.propose('keep', '{"title":"Old","note":"as it was"}')
       await look(page, id)
       await give(page, hand, 'e', 'Edit')
       await page.getByLabel('note', { exact: true }).fill('what I typed')
-      await api('admin', 'POST', `/api/v1/actions/${id}/edit`, { args: { title: 'New', note: 'as it was' } }, { 'If-Match': `"${(await action(id)).decision!.etag}"` })
+      await api(
+        'admin',
+        'POST',
+        `/api/v1/actions/${id}/edit`,
+        { args: { title: 'New', note: 'as it was' } },
+        { 'If-Match': `"${(await action(id)).decision!.etag}"` },
+      )
       await expect(page.getByRole('alert').filter({ hasText: 'Changed since' })).toContainText('/title')
       await page.locator('h2.title').click()
       await page.keyboard.press('a')
@@ -116,7 +160,10 @@ for (const hand of hands) {
       expect((await action(id, 'agent')).decision!.note).toBe('Use the other account, never mine.')
     })
 
-    test('what is always allowed passes when it is alike, and asks when it is not', async ({ operator: page, recorder }) => {
+    test('what is always allowed passes when it is alike, and asks when it is not', async ({
+      operator: page,
+      recorder,
+    }) => {
       const title = `Always ${hand} ${Date.now()}`
       const id = await recorder.propose('like', `{"title":"${title}","note":"one"}`)
       await look(page, id)
@@ -136,12 +183,21 @@ for (const hand of hands) {
       const alike = await recorder.propose('like', `{"title":"${title}","note":"another"}`)
       await expect.poll(() => phase(alike)).toBe('completed')
       expect(await phase(await recorder.propose('like', `{"title":"${title}!","note":"one"}`))).toBe('pending')
-      expect(await phase(await recorder.propose('like', `{"title":"${title}","note":"one","amount":99999}`))).toBe('pending')
+      expect(await phase(await recorder.propose('like', `{"title":"${title}","note":"one","amount":99999}`))).toBe(
+        'pending',
+      )
     })
 
-    test('an unknown outcome is resolved in three ways, each with how one knows', async ({ operator: page, recorder }) => {
+    test('an unknown outcome is resolved in three ways, each with how one knows', async ({
+      operator: page,
+      recorder,
+    }) => {
       test.setTimeout(120_000)
-      for (const [answer, ends] of [['It happened', 'completed'], ['It did not: give up', 'failed'], ['It did not: run again', 'unknown']] as const) {
+      for (const [answer, ends] of [
+        ['It happened', 'completed'],
+        ['It did not: give up', 'failed'],
+        ['It did not: run again', 'unknown'],
+      ] as const) {
         await closeBreaker(recorder)
         const id = await recorder.propose('lose', `{"title":"Lost ${ends} ${hand} ${Date.now()}"}`)
         await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
@@ -157,21 +213,42 @@ for (const hand of hands) {
       }
     })
 
-    test('a step that could not be reverted is settled in two ways, each with how one knows', async ({ operator: page, recorder }) => {
+    test('a step that could not be reverted is settled in two ways, each with how one knows', async ({
+      operator: page,
+      recorder,
+    }) => {
       test.setTimeout(120_000)
       // An atomic workflow takes only tools that have a reversal; here the one of each is the other, and one refuses.
-      for (const [tool, other] of [['step', 'refuse'], ['refuse', 'step']] as const) {
+      for (const [tool, other] of [
+        ['step', 'refuse'],
+        ['refuse', 'step'],
+      ] as const) {
         await api('owner', 'PUT', `/api/v1/policy/modes/${encodeURIComponent(recorder.tool(tool))}`, { mode: 'allow' })
-        await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool(tool))}/description`, { reversal: { tool: recorder.tool(other), args: { title: '$inputs/title' } } })
+        await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool(tool))}/description`, {
+          reversal: { tool: recorder.tool(other), args: { title: '$inputs/title' } },
+        })
       }
-      for (const [answer, ends] of [['I reverted it myself', 'reverted'], ['Leave it as it is', 'resolved']] as const) {
+      for (const [answer, ends] of [
+        ['I reverted it myself', 'reverted'],
+        ['Leave it as it is', 'resolved'],
+      ] as const) {
         const title = `${ends} ${hand} ${Date.now()}`
         const { workflow_id } = await api<{ workflow_id: string }>('admin', 'POST', '/api/v1/workflows', {
-          external_id: title.replaceAll(' ', '-'), atomic: true, steps: [{ tool: recorder.tool('step'), inputs: { title } }, { tool: recorder.tool('refuse'), inputs: { title } }],
+          external_id: title.replaceAll(' ', '-'),
+          atomic: true,
+          steps: [
+            { tool: recorder.tool('step'), inputs: { title } },
+            { tool: recorder.tool('refuse'), inputs: { title } },
+          ],
         })
-        const state = async () => (await api<{ state: string }>('operator', 'GET', `/api/v1/workflows/${workflow_id}`)).state
+        const state = async () =>
+          (await api<{ state: string }>('operator', 'GET', `/api/v1/workflows/${workflow_id}`)).state
         await expect.poll(state, { timeout: 30_000 }).toBe('compensation_failed')
-        const { items } = await api<{ items: { action_id: string; workflow_id?: string }[] }>('operator', 'GET', '/api/v1/inbox?kind=compensation&limit=100')
+        const { items } = await api<{ items: { action_id: string; workflow_id?: string }[] }>(
+          'operator',
+          'GET',
+          '/api/v1/inbox?kind=compensation&limit=100',
+        )
         const before = recorder.calls.length
         await look(page, items.find((item) => item.workflow_id === workflow_id)!.action_id)
         await expect(page.getByText('this one could not be reverted', { exact: false })).toBeVisible()
@@ -201,7 +278,8 @@ for (const hand of hands) {
 test('two hundred are decided at once, and each that was refused says why', async ({ operator: page, recorder }) => {
   test.setTimeout(180_000)
   const ids: string[] = []
-  for (let i = 0; i < 200; i++) ids.push(await recorder.propose('many', `{"title":"Batch ${String(i).padStart(3, '0')}"}`))
+  for (let i = 0; i < 200; i++)
+    ids.push(await recorder.propose('many', `{"title":"Batch ${String(i).padStart(3, '0')}"}`))
   await page.getByLabel('Filter').fill(recorder.tool('many'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(200)
@@ -223,7 +301,10 @@ test('two hundred are decided at once, and each that was refused says why', asyn
   await expect.poll(() => recorder.calls.filter((call) => call.tool === 'many').length, { timeout: 60_000 }).toBe(195)
 })
 
-test('a held key decides about one, and about what is grave only after a moment', async ({ operator: page, recorder }) => {
+test('a held key decides about one, and about what is grave only after a moment', async ({
+  operator: page,
+  recorder,
+}) => {
   const first = await recorder.propose('held', '{"title":"Held, first"}', ',"risk":"high"')
   const second = await recorder.propose('held', '{"title":"Held, second"}', ',"risk":"high"')
   await page.getByLabel('Filter').fill(recorder.tool('held'))
@@ -243,7 +324,10 @@ test('a held key decides about one, and about what is grave only after a moment'
   expect(await phase(second)).toBe('pending')
 })
 
-test('always is this call alone unless it is loosened, and shows what would have passed', async ({ operator: page, recorder }) => {
+test('always is this call alone unless it is loosened, and shows what would have passed', async ({
+  operator: page,
+  recorder,
+}) => {
   const title = `Exactly ${Date.now()}`
   const args = `{"title":"${title}","rows":[[1,2]]}`
   const id = await recorder.propose('like', args)
@@ -252,18 +336,32 @@ test('always is this call alone unless it is loosened, and shows what would have
   await give(page, 'keyboard', 'w', 'Always…')
   const dialog = page.getByRole('dialog')
   await expect(dialog.getByRole('status')).toContainText(/^1 of \d+ calls (since|among)/)
-  await expect(dialog.getByRole('region', { name: 'What would have passed' }).getByRole('link')).toHaveAttribute('href', `/actions/${waits}`)
+  await expect(dialog.getByRole('region', { name: 'What would have passed' }).getByRole('link')).toHaveAttribute(
+    'href',
+    `/actions/${waits}`,
+  )
   await give(page, 'keyboard', 'Control+Enter', 'Approve, and allow')
   await expect.poll(() => phase(id)).toBe('completed')
-  await expect.poll(async () => phase(await recorder.propose('like', `{"rows":[[1,2.0]],"title":"${title}"}`))).not.toBe('pending')
-  for (const other of [`{"title":"${title}","rows":[[1,2],[3]]}`, `{"title":"${title}","rows":[[1,2]],"note":"x"}`, `{"title":"${title}","rows":[[1,99999]]}`, `{"title":"${title}"}`]) {
+  await expect
+    .poll(async () => phase(await recorder.propose('like', `{"rows":[[1,2.0]],"title":"${title}"}`)))
+    .not.toBe('pending')
+  for (const other of [
+    `{"title":"${title}","rows":[[1,2],[3]]}`,
+    `{"title":"${title}","rows":[[1,2]],"note":"x"}`,
+    `{"title":"${title}","rows":[[1,99999]]}`,
+    `{"title":"${title}"}`,
+  ]) {
     expect(await phase(await recorder.propose('like', other)), other).toBe('pending')
   }
 })
 
 test('many are approved once every difference can be seen', async ({ operator: page, recorder }) => {
   const long = (word: string) => `${word} ${'and so on '.repeat(300)}`
-  for (const i of [1, 2]) await recorder.propose('pair', `{"title":"T${i}","order":${i},"amount":${i}.5,"note":"${long(`N${i}`)}","reply_to":"r${i}","urgent":${i === 1}}`)
+  for (const i of [1, 2])
+    await recorder.propose(
+      'pair',
+      `{"title":"T${i}","order":${i},"amount":${i}.5,"note":"${long(`N${i}`)}","reply_to":"r${i}","urgent":${i === 1}}`,
+    )
   await page.getByLabel('Filter').fill(recorder.tool('pair'))
   await page.keyboard.press('Enter')
   await expect(page.locator('.list-row')).toHaveCount(2)
@@ -273,7 +371,8 @@ test('many are approved once every difference can be seen', async ({ operator: p
   await page.keyboard.press('a')
   const dialog = page.getByRole('dialog')
   const approve = dialog.getByRole('button', { name: 'Approve 2' })
-  for (const name of ['/title', '/order', '/amount', '/note', '/reply_to', '/urgent']) await expect(dialog.getByRole('columnheader', { name, exact: true })).toHaveCount(1)
+  for (const name of ['/title', '/order', '/amount', '/note', '/reply_to', '/urgent'])
+    await expect(dialog.getByRole('columnheader', { name, exact: true })).toHaveCount(1)
   await expect(approve).toHaveAttribute('aria-description', /values are cut/)
   await page.keyboard.press('Control+Enter')
   await page.keyboard.press('f')
@@ -287,5 +386,7 @@ test('the forecast counts the people who must agree', async ({ operator: page, r
   await api('admin', 'PUT', `/api/v1/reviews/${encodeURIComponent(recorder.tool('brief'))}`, { approvals: 2 })
   const id = await recorder.propose('brief', '{"title":"Two must agree"}')
   await look(page, id)
-  await expect(page.getByRole('region', { name: 'If you approve now' })).toContainText('1 more must agree. It goes out after that')
+  await expect(page.getByRole('region', { name: 'If you approve now' })).toContainText(
+    '1 more must agree. It goes out after that',
+  )
 })

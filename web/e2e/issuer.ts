@@ -1,5 +1,5 @@
-// An issuer of OpenID Connect on this machine, by oidc-provider: a login form, a consent that is always given, and a page that
-// says no.
+// An issuer of OpenID Connect on this machine, by oidc-provider: a login form, a consent that is always given, and a
+// page that says no.
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,10 +17,20 @@ const people: Record<string, { name: string; roles: string[] }> = {
 }
 
 const form = `<!doctype html><html lang="en"><title>The issuer</title><h1>The issuer</h1>
-<form method="post"><label>Name <input name="login" autofocus></label><button>Log in</button><button name="no" value="1">Go back</button></form>`
+<form method="post"><label>Name <input name="login" autofocus></label>
+<button>Log in</button><button name="no" value="1">Go back</button></form>`
 
 const configuration = (client: string, redirect: string): Configuration => ({
-  clients: [{ client_id: client, redirect_uris: [redirect], response_types: ['code'], grant_types: ['authorization_code'], token_endpoint_auth_method: 'none', id_token_signed_response_alg: 'RS256' }],
+  clients: [
+    {
+      client_id: client,
+      redirect_uris: [redirect],
+      response_types: ['code'],
+      grant_types: ['authorization_code'],
+      token_endpoint_auth_method: 'none',
+      id_token_signed_response_alg: 'RS256',
+    },
+  ],
   claims: { openid: ['sub', 'roles'], profile: ['name'] },
   conformIdTokenClaims: false,
   cookies: { keys: ['a key of the tests'] },
@@ -31,7 +41,10 @@ const configuration = (client: string, redirect: string): Configuration => ({
   findAccount: (_, id) => (people[id] ? { accountId: id, claims: () => ({ sub: id, ...people[id] }) } : undefined),
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   loadExistingGrant: async (ctx) => {
-    const grant = new ctx.oidc.provider.Grant({ accountId: ctx.oidc.session!.accountId!, clientId: ctx.oidc.client!.clientId })
+    const grant = new ctx.oidc.provider.Grant({
+      accountId: ctx.oidc.session!.accountId!,
+      clientId: ctx.oidc.client!.clientId,
+    })
     grant.addOIDCScope('openid email profile')
     await grant.save()
     return grant
@@ -48,7 +61,9 @@ async function bodyOf(request: IncomingMessage): Promise<URLSearchParams> {
 async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse) {
   if (request.method !== 'POST') return void response.writeHead(200, { 'Content-Type': 'text/html' }).end(form)
   const said = await bodyOf(request)
-  const result = said.has('no') ? { error: 'access_denied', error_description: 'the person went back' } : { login: { accountId: said.get('login') ?? '' } }
+  const result = said.has('no')
+    ? { error: 'access_denied', error_description: 'the person went back' }
+    : { login: { accountId: said.get('login') ?? '' } }
   await provider.interactionFinished(request, response, result)
 }
 

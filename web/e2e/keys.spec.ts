@@ -1,9 +1,9 @@
 // Every key that the help of the inbox lists does what the help says.
 import type { Page } from '@playwright/test'
-import { commandIDs, table, type CommandID } from '../src/lib/keys'
+import { type CommandID, commandIDs, table } from '../src/lib/keys'
 import { api, expect, login, propose, test, url } from './fixture'
 import { quiet } from './quiet'
-import { phase, test as recorded, type Recorder } from './recorder'
+import { phase, type Recorder, test as recorded } from './recorder'
 
 const at = (path: string) => async (page: Page) => expect(page).toHaveURL(new RegExp(`^${url()}${path}`))
 const opens = (what: string) => async (page: Page) => expect(page.locator(what).first()).toBeVisible()
@@ -28,7 +28,10 @@ test('every key of the shell does what the help says', async ({ page }) => {
   await login(page, 'operator', `/inbox/${id}`)
   await quiet(page)
   await page.keyboard.press('?')
-  const listed = page.locator('.help section').filter({ has: page.getByRole('heading', { name: /Everywhere|Go to/ }) }).locator('[data-command]')
+  const listed = page
+    .locator('.help section')
+    .filter({ has: page.getByRole('heading', { name: /Everywhere|Go to/ }) })
+    .locator('[data-command]')
   const ids = await listed.evaluateAll((all) => all.map((one) => one.getAttribute('data-command')!))
   expect(ids.toSorted()).toEqual(Object.keys(does).toSorted())
   for (const [name, { keys, sees }] of Object.entries(does)) {
@@ -67,10 +70,12 @@ interface Case {
   press: () => Promise<void>
 }
 
-const marked = (page: Page, how: number) => expect(page.getByRole('region', { name: 'Marked' })).toContainText(`${how} marked`)
+const marked = (page: Page, how: number) =>
+  expect(page.getByRole('region', { name: 'Marked' })).toContainText(`${how} marked`)
 const opened = (page: Page, id: string) => expect(page).toHaveURL(new RegExp(`/inbox/${id}`))
 
-// cases walks what each command of the groups Lists and Decide does. A command of the table that is not here fails the test.
+// cases walks what each command of the groups Lists and Decide does. A command of the table that is not here fails the
+// test.
 const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
   next: async ({ page, rows, at, press }) => {
     await at(rows[0])
@@ -181,9 +186,17 @@ const cases: Partial<Record<CommandID, (given: Case) => Promise<void>>> = {
   },
 }
 
-// waiting returns three actions of the tool that wait, oldest first: what else waits is denied, and what is missing proposed.
+// waiting returns three actions of the tool that wait, oldest first: what else waits is denied, and what is missing
+// proposed.
 async function waiting(recorder: Recorder): Promise<string[]> {
-  const ids = async () => (await api<{ items: { action_id: string }[] }>('operator', 'GET', `/api/v1/inbox?limit=100&tool=${encodeURIComponent(recorder.tool('keys'))}`)).items.map((item) => item.action_id)
+  const ids = async () =>
+    (
+      await api<{ items: { action_id: string }[] }>(
+        'operator',
+        'GET',
+        `/api/v1/inbox?limit=100&tool=${encodeURIComponent(recorder.tool('keys'))}`,
+      )
+    ).items.map((item) => item.action_id)
   for (const id of (await ids()).slice(3)) await api('operator', 'POST', `/api/v1/actions/${id}/deny`)
   for (let i = (await ids()).length; i < 3; i++) await recorder.propose('keys', `{"title":"Row ${i}"}`)
   return ids()
@@ -201,14 +214,24 @@ recorded('every key of the lists and of decisions does what the help says', asyn
   const fresh = async (more = '') => {
     const id = await recorder.propose('keys', '{"title":"To decide"}', more)
     await at(id)
-    await expect(page.getByRole('button', { name: 'Approve', exact: true })).not.toHaveAttribute('aria-disabled', 'true')
+    await expect(page.getByRole('button', { name: 'Approve', exact: true })).not.toHaveAttribute(
+      'aria-disabled',
+      'true',
+    )
     return id
   }
   for (const id of commands) {
     for (const key of table[id].keys) {
       await recorded.step(`${id} by ${key}`, async () => {
         const rows = await waiting(recorder)
-        await cases[id]!({ page, recorder, rows, at, fresh, press: () => page.keyboard.press(key.replace('Mod', 'Control')) })
+        await cases[id]!({
+          page,
+          recorder,
+          rows,
+          at,
+          fresh,
+          press: () => page.keyboard.press(key.replace('Mod', 'Control')),
+        })
       })
     }
   }

@@ -1,5 +1,5 @@
 // The real program, in a folder of its own.
-import { spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,9 @@ export interface Program {
 
 // run starts `countersign dev` and returns its address once it is up.
 function run(folder: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn('../bin/countersign', ['dev', '--listen', listen, '--data-dir', folder], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn('../bin/countersign', ['dev', '--listen', listen, '--data-dir', folder], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let said = ''
   return new Promise((resolve, reject) => {
     const hear = (piece: Buffer) => {

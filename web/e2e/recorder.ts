@@ -1,13 +1,14 @@
-// An MCP server that keeps what it is called with, byte for byte, and the people and steps that the journeys of the inbox share.
+// An MCP server that keeps what it is called with, byte for byte, and the people and steps that the journeys of the
+// inbox share.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from '@playwright/test'
+import { fromEntries, isObject, type Json, keys, parse, stringify } from '../src/lib/json'
 import { get } from '../src/lib/pointer'
-import { keys, isObject, parse, fromEntries, stringify, type Json } from '../src/lib/json'
-import { api, expect, test as base, token, url } from './fixture'
+import { api, test as base, expect, token, url } from './fixture'
 
+export { another, api, login, url } from './fixture'
 export { expect }
-export { api, another, login, url } from './fixture'
 
 // Hand is how a journey is walked: by pointing, or by the keyboard alone.
 export type Hand = 'pointer' | 'keyboard'
@@ -26,11 +27,43 @@ const schema = {
     reply_to: text,
     urgent: { type: 'boolean' },
     rows: { type: 'array', items: { type: 'array', items: { type: 'integer' } } },
-    who: { oneOf: [{ type: 'object', title: 'Person', required: ['kind'], properties: { kind: { const: 'person' }, name: text } }, { type: 'object', title: 'Group', required: ['kind'], properties: { kind: { const: 'group' }, size: { type: 'integer' } } }] },
+    who: {
+      oneOf: [
+        { type: 'object', title: 'Person', required: ['kind'], properties: { kind: { const: 'person' }, name: text } },
+        {
+          type: 'object',
+          title: 'Group',
+          required: ['kind'],
+          properties: { kind: { const: 'group' }, size: { type: 'integer' } },
+        },
+      ],
+    },
   },
 }
-const names = ['keep', 'pair', 'brief', 'like', 'many', 'later', 'lose', 'held', 'keys', 'step', 'refuse', 'sent', 'long', 'make', 'unmake'] as const
-const tools = names.map((name) => ({ name, title: `Recorder ${name}`, description: 'Keeps what it is called with.', inputSchema: schema, annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false } }))
+const names = [
+  'keep',
+  'pair',
+  'brief',
+  'like',
+  'many',
+  'later',
+  'lose',
+  'held',
+  'keys',
+  'step',
+  'refuse',
+  'sent',
+  'long',
+  'make',
+  'unmake',
+] as const
+const tools = names.map((name) => ({
+  name,
+  title: `Recorder ${name}`,
+  description: 'Keeps what it is called with.',
+  inputSchema: schema,
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+}))
 
 export interface Recorder {
   source: string
@@ -43,12 +76,16 @@ export interface Recorder {
 // canonical writes a value with its keys in order, so that two texts of one value are the same.
 export function canonical(of: string): string {
   const sorted = (value: Json): Json =>
-    Array.isArray(value) ? value.map(sorted) : isObject(value) ? fromEntries([...keys(value)].sort().map((key) => [key, sorted(value[key]!)] as const)) : value
+    Array.isArray(value)
+      ? value.map(sorted)
+      : isObject(value)
+        ? fromEntries([...keys(value)].sort().map((key) => [key, sorted(value[key]!)] as const))
+        : value
   return stringify(sorted(parse(of)))
 }
 
-// numerals returns the numbers of a JSON text as they are written there, in order of their texts. They are found without the
-// page's own parser, which could lose the same digits on both sides.
+// numerals returns the numbers of a JSON text as they are written there, in order of their texts. They are found
+// without the page's own parser, which could lose the same digits on both sides.
 export function numerals(of: string): string[] {
   return (of.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/-?\d[\d.eE+-]*/g) ?? []).sort()
 }
@@ -72,7 +109,11 @@ function answer(body: string, calls: Recorder['calls']): unknown {
   const result = (value: unknown) => ({ jsonrpc: '2.0', id, result: value })
   switch (get(request, '/method')) {
     case 'initialize':
-      return result({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'recorder', version: '1' } })
+      return result({
+        protocolVersion: '2025-06-18',
+        capabilities: { tools: {} },
+        serverInfo: { name: 'recorder', version: '1' },
+      })
     case 'tools/list':
       return result({ tools })
     case 'ping':
@@ -81,7 +122,9 @@ function answer(body: string, calls: Recorder['calls']): unknown {
       const name = String(get(request, '/params/name'))
       calls.push({ tool: name, args: stringify(get(request, '/params/arguments')), raw: rawArguments(body) })
       if (name === 'refuse') return result({ content: [{ type: 'text', text: 'refused' }], isError: true })
-      return name === 'lose' && get(request, '/params/arguments/title') !== 'Answered' ? undefined : result({ content: [{ type: 'text', text: 'kept' }] })
+      return name === 'lose' && get(request, '/params/arguments/title') !== 'Answered'
+        ? undefined
+        : result({ content: [{ type: 'text', text: 'kept' }] })
     }
     default:
       return { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } }
@@ -105,11 +148,16 @@ function serve(calls: Recorder['calls']): Promise<Server> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
 }
 
-// closeBreaker has the tool that loses calls answer one: after five losses in a row its circuit breaker would hold it back.
+// closeBreaker has the tool that loses calls answer one: after five losses in a row its circuit breaker would hold it
+// back.
 export async function closeBreaker(recorder: Recorder): Promise<void> {
   const id = await recorder.propose('lose', '{"title":"Answered"}')
   await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
-  await expect.poll(async () => (await api<{ phase: string }>('operator', 'GET', `/api/v1/actions/${id}`)).phase, { timeout: 30_000 }).toBe('completed')
+  await expect
+    .poll(async () => (await api<{ phase: string }>('operator', 'GET', `/api/v1/actions/${id}`)).phase, {
+      timeout: 30_000,
+    })
+    .toBe('completed')
 }
 
 let count = 0
@@ -119,7 +167,9 @@ async function submit(source: string, name: string, args: string, more: string):
   const answer = await fetch(`${url()}/api/v1/actions`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${token('agent')}`, 'Content-Type': 'application/json', 'Idempotency-Key': key },
-    body: `{"type":"mcp.exec","external_id":"${key}","tool":{"source":"${source}","name":"${name}"},"args":${args}${more}}`,
+    body:
+      `{"type":"mcp.exec","external_id":"${key}",` +
+      `"tool":{"source":"${source}","name":"${name}"},"args":${args}${more}}`,
   })
   const said = await answer.text()
   if (!answer.ok) throw new Error(`propose ${name}: ${answer.status} ${said}`)
@@ -127,25 +177,43 @@ async function submit(source: string, name: string, args: string, more: string):
 }
 
 export const test = base.extend<object, { recorder: Recorder }>({
-  recorder: [async ({}, use, info) => {
-    const calls: Recorder['calls'] = []
-    const server = await serve(calls)
-    const source = `recorder-${info.workerIndex}`
-    await api('admin', 'PUT', '/api/v1/settings', { timezone: 'UTC', session_pending_max: 0, session_minute_max: 0 })
-    await api('admin', 'PUT', `/api/v1/sources/${source}`, { kind: 'mcp', config: { transport: 'http', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp` }, default_risk: 'write' })
-    await api('admin', 'POST', `/api/v1/sources/${source}/refresh`)
-    await expect.poll(async () => (await api<{ items: unknown[] }>('admin', 'GET', `/api/v1/tools?source=${source}&limit=100`)).items.length, { timeout: 30_000 }).toBe(names.length)
-    const tool = (name: string) => `${source}:${name}`
-    await use({ source, tool, calls, propose: (name, args, more = '') => submit(source, name, args, more) })
-    server.close()
-    server.closeAllConnections()
-  }, { scope: 'worker' }],
+  recorder: [
+    async ({}, use, info) => {
+      const calls: Recorder['calls'] = []
+      const server = await serve(calls)
+      const source = `recorder-${info.workerIndex}`
+      await api('admin', 'PUT', '/api/v1/settings', { timezone: 'UTC', session_pending_max: 0, session_minute_max: 0 })
+      await api('admin', 'PUT', `/api/v1/sources/${source}`, {
+        kind: 'mcp',
+        config: { transport: 'http', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp` },
+        default_risk: 'write',
+      })
+      await api('admin', 'POST', `/api/v1/sources/${source}/refresh`)
+      await expect
+        .poll(
+          async () =>
+            (await api<{ items: unknown[] }>('admin', 'GET', `/api/v1/tools?source=${source}&limit=100`)).items.length,
+          { timeout: 30_000 },
+        )
+        .toBe(names.length)
+      const tool = (name: string) => `${source}:${name}`
+      await use({ source, tool, calls, propose: (name, args, more = '') => submit(source, name, args, more) })
+      server.close()
+      server.closeAllConnections()
+    },
+    { scope: 'worker' },
+  ],
 })
 
 // person makes somebody who decides, and returns a token of theirs.
 export async function person(name: string): Promise<`cs_${string}`> {
-  const { operator_id } = await api<{ operator_id: string }>('owner', 'POST', '/api/v1/operators', { name, role_set: 'operator' })
-  return (await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', { name, role: 'operator', operator_id })).token
+  const { operator_id } = await api<{ operator_id: string }>('owner', 'POST', '/api/v1/operators', {
+    name,
+    role_set: 'operator',
+  })
+  return (
+    await api<{ token: `cs_${string}` }>('owner', 'POST', '/api/v1/tokens', { name, role: 'operator', operator_id })
+  ).token
 }
 
 // look opens an action in the inbox, without loading the page anew where it is open.
@@ -173,5 +241,6 @@ export interface Seen {
   decision: { note: string; etag?: string; approvals_given: number; edited?: unknown } | null
 }
 
-export const action = (id: string, as: 'agent' | 'operator' = 'operator') => api<Seen>(as, 'GET', `/api/v1/actions/${id}`)
+export const action = (id: string, as: 'agent' | 'operator' = 'operator') =>
+  api<Seen>(as, 'GET', `/api/v1/actions/${id}`)
 export const phase = async (id: string) => (await action(id)).phase

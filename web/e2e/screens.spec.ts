@@ -19,12 +19,25 @@ test('pictures of every view', async ({ page }) => {
   test.setTimeout(240_000)
   mkdirSync(folder, { recursive: true })
   const { waiting, completed, denied, failed, workflow } = seeded()
-  for (const title of ['Agenda for Monday', 'Thank you, Norland', 'What we learnt in October', 'Shopping list, week 48']) await propose({ title, body: 'Written by the agent, for you to read before it is kept.' })
+  for (const title of [
+    'Agenda for Monday',
+    'Thank you, Norland',
+    'What we learnt in October',
+    'Shopping list, week 48',
+  ])
+    await propose({ title, body: 'Written by the agent, for you to read before it is kept.' })
   await page.goto(url() + '/login')
   await quiet(page)
   const views: Record<string, string> = {
-    inbox: `/inbox/${waiting}`, actions: '/actions', action: `/actions/${completed}`, denied: `/actions/${denied}`, 'dead-letters': '/dead-letters',
-    'dead-letter': `/dead-letters/${failed}`, workflows: '/workflows', workflow: `/workflows/${workflow}`, settings: '/settings',
+    inbox: `/inbox/${waiting}`,
+    actions: '/actions',
+    action: `/actions/${completed}`,
+    denied: `/actions/${denied}`,
+    'dead-letters': '/dead-letters',
+    'dead-letter': `/dead-letters/${failed}`,
+    workflows: '/workflows',
+    workflow: `/workflows/${workflow}`,
+    settings: '/settings',
   }
   for (const theme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: theme })
@@ -39,7 +52,11 @@ test('pictures of every view', async ({ page }) => {
       await quiet(page)
       await page.locator('[data-live=live]').waitFor()
       // An item has to be shown for a moment before it may be approved.
-      if (name === 'inbox') await page.getByRole('button', { name: /^Approve/ }).and(page.locator(':not([aria-disabled])')).waitFor()
+      if (name === 'inbox')
+        await page
+          .getByRole('button', { name: /^Approve/ })
+          .and(page.locator(':not([aria-disabled])'))
+          .waitFor()
       await picture(page, `${name}-${theme}`)
     }
     await page.keyboard.press('Control+k')

@@ -30,12 +30,18 @@ interface Stands {
   phase: string
 }
 
-const ended = (id: string) => until(() => api<Stands>('operator', 'GET', `/api/v1/actions/${id}`), ({ phase }) => !['pending', 'approved', 'executing'].includes(phase))
+const ended = (id: string) =>
+  until(
+    () => api<Stands>('operator', 'GET', `/api/v1/actions/${id}`),
+    ({ phase }) => !['pending', 'approved', 'executing'].includes(phase),
+  )
 
 async function approve(id: string) {
   const { phase } = await api<Stands>('operator', 'GET', `/api/v1/actions/${id}`)
   if (phase !== 'pending') return
-  const look = await fetch(`${process.env.E2E_URL}/api/v1/actions/${id}`, { headers: { Authorization: `Bearer ${(JSON.parse(process.env.E2E_TOKENS!) as Record<string, string>).operator}` } })
+  const look = await fetch(`${process.env.E2E_URL}/api/v1/actions/${id}`, {
+    headers: { Authorization: `Bearer ${(JSON.parse(process.env.E2E_TOKENS!) as Record<string, string>).operator}` },
+  })
   await api('operator', 'POST', `/api/v1/actions/${id}/approve`, {}, { 'If-Match': look.headers.get('ETag') ?? '' })
 }
 
@@ -48,15 +54,24 @@ export async function seed(): Promise<Seeded> {
     propose({ title: 'Minutes of the board', body: 'We agreed to agree before anything is sent.' }),
     propose(poison),
     propose({ title: 'Shopping list' }),
-    propose({ id: '0'.repeat(32), title: undefined, body: undefined }, { tool: { source: 'notes', name: 'notes.publish' } }),
+    propose(
+      { id: '0'.repeat(32), title: undefined, body: undefined },
+      { tool: { source: 'notes', name: 'notes.publish' } },
+    ),
     propose({ title: 'About a raise' }),
   ])
-  const workflow = await api<{ workflow_id: string }>('agent', 'POST', '/api/v1/workflows', {
-    steps: [
-      { tool: 'notes:notes.create', inputs: { title: 'Plan', body: 'One' } },
-      { tool: 'notes:notes.create', inputs: { title: 'Second', body: '$0.id' } },
-    ],
-  }, { 'Idempotency-Key': `e2e-${Date.now()}` })
+  const workflow = await api<{ workflow_id: string }>(
+    'agent',
+    'POST',
+    '/api/v1/workflows',
+    {
+      steps: [
+        { tool: 'notes:notes.create', inputs: { title: 'Plan', body: 'One' } },
+        { tool: 'notes:notes.create', inputs: { title: 'Second', body: '$0.id' } },
+      ],
+    },
+    { 'Idempotency-Key': `e2e-${Date.now()}` },
+  )
   await approve(completed)
   await approve(failed)
   await api('operator', 'POST', `/api/v1/actions/${denied}/deny`, { note: 'not without the finance team' })

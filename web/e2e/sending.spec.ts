@@ -1,25 +1,43 @@
 // Decisions are shown before the server has answered, and come back where it refuses.
 import type { Page, Route } from '@playwright/test'
-import { action, api, canonical, expect, give, hands, phase, test, url, type Recorder } from './recorder'
 import { quiet } from './quiet'
+import { action, api, canonical, expect, give, hands, phase, type Recorder, test, url } from './recorder'
 
 const rows = (page: Page) => page.locator('.list-row')
 const row = (page: Page, title: string) => rows(page).filter({ hasText: title })
 const opened = (page: Page, id: string) => expect(page).toHaveURL(new RegExp(`/inbox/${id}`))
-const ready = (page: Page, name = 'Approve') => expect(page.getByRole('button', { name, exact: true })).not.toHaveAttribute('aria-disabled', 'true')
+const ready = (page: Page, name = 'Approve') =>
+  expect(page.getByRole('button', { name, exact: true })).not.toHaveAttribute('aria-disabled', 'true')
 const note = (page: Page, text: string) => page.locator('.toast').filter({ hasText: text })
 
 // proposed has an admin propose as many as there are titles, in a session of their own.
-async function proposed(recorder: Recorder, name: 'sent' | 'long', titles: readonly string[], more: Record<string, unknown> = {}) {
+async function proposed(
+  recorder: Recorder,
+  name: 'sent' | 'long',
+  titles: readonly string[],
+  more: Record<string, unknown> = {},
+) {
   const session = `${name}-${process.pid}-${Date.now()}`
   const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
-    items: titles.map((title, n) => ({ type: 'mcp.exec', external_id: `${session}-${n}`, session_id: session, tool: { source: recorder.source, name }, args: { title }, ...more })),
+    items: titles.map((title, n) => ({
+      type: 'mcp.exec',
+      external_id: `${session}-${n}`,
+      session_id: session,
+      tool: { source: recorder.source, name },
+      args: { title },
+      ...more,
+    })),
   })
   return { session, ids: items.map((one) => one.action_id) }
 }
 
 // several opens the first of some that wait, in a list of these alone, and returns their ids.
-async function several(page: Page, recorder: Recorder, titles: readonly string[], more: Record<string, unknown> = {}): Promise<string[]> {
+async function several(
+  page: Page,
+  recorder: Recorder,
+  titles: readonly string[],
+  more: Record<string, unknown> = {},
+): Promise<string[]> {
   const { session, ids } = await proposed(recorder, 'sent', titles, more)
   await page.goto(`${url()}/inbox/${ids[0]}?session=${session}`)
   await expect(rows(page)).toHaveCount(titles.length)
@@ -49,13 +67,30 @@ async function hold(page: Page): Promise<Held> {
   }
 }
 
-const failing = (route: Route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'The database is away.' }) })
+const failing = (route: Route) =>
+  route.fulfill({
+    status: 503,
+    contentType: 'application/problem+json',
+    body: JSON.stringify({
+      type: 'about:blank',
+      title: 'Service Unavailable',
+      status: 503,
+      detail: 'The database is away.',
+    }),
+  })
 
 for (const hand of hands) {
-  test(`the next action is shown before the answer, and a failed decision comes back with what was typed, by ${hand}`, async ({ operator: page, recorder }) => {
+  test(`the next action is shown before the answer; a failed decision returns with what was typed, by ${hand}`, async ({
+    operator: page,
+    recorder,
+  }) => {
     const [first, second] = await several(page, recorder, ['Sent one', 'Sent two', 'Sent three'])
     await give(page, hand, 'e', 'Edit')
-    await page.getByLabel('note', { exact: true }).or(page.getByRole('button', { name: 'Add note' })).first().click()
+    await page
+      .getByLabel('note', { exact: true })
+      .or(page.getByRole('button', { name: 'Add note' }))
+      .first()
+      .click()
     await page.getByLabel('note', { exact: true }).fill('typed by a person')
     await page.locator('h2.title').click()
     const held = await hold(page)
@@ -80,11 +115,16 @@ for (const hand of hands) {
     await page.locator('h2.title').click()
     await give(page, hand, 'a', 'Approve as changed')
     await expect.poll(() => phase(first!)).toBe('completed')
-    expect(canonical(JSON.stringify((await action(first!)).envelope.args))).toBe('{"note":"typed by a person","title":"Sent one"}')
+    expect(canonical(JSON.stringify((await action(first!)).envelope.args))).toBe(
+      '{"note":"typed by a person","title":"Sent one"}',
+    )
     await expect(row(page, 'Sent one')).not.toContainText('not approved')
   })
 
-  test(`a denial that fails comes back with its word to the agent, by ${hand}`, async ({ operator: page, recorder }) => {
+  test(`a denial that fails comes back with its word to the agent, by ${hand}`, async ({
+    operator: page,
+    recorder,
+  }) => {
     const [first, second] = await several(page, recorder, ['Denied one', 'Denied two'])
     await give(page, hand, 'd', 'Deny…')
     await page.getByLabel('What the agent should do instead').fill('Ask Ana first.')
@@ -105,18 +145,29 @@ for (const hand of hands) {
   })
 }
 
-test('what somebody changed meanwhile is not approved, and is looked at again', async ({ operator: page, recorder }) => {
+test('what somebody changed meanwhile is not approved, and is looked at again', async ({
+  operator: page,
+  recorder,
+}) => {
   const [first] = await several(page, recorder, ['Stale one', 'Stale two'])
   // A page that is paused does not hear of the change.
   await page.keyboard.press('p')
   await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'paused')
-  await api('owner', 'POST', `/api/v1/actions/${first}/edit`, { args: { title: 'Stale one, changed' } }, { 'If-Match': `"${(await action(first!)).decision!.etag}"` })
+  await api(
+    'owner',
+    'POST',
+    `/api/v1/actions/${first}/edit`,
+    { args: { title: 'Stale one, changed' } },
+    { 'If-Match': `"${(await action(first!)).decision!.etag}"` },
+  )
   await page.keyboard.press('a')
   await expect(row(page, 'Stale one')).toContainText('not approved')
   await expect(note(page, 'not approved')).toContainText('It changed since you looked')
   expect(await phase(first!)).toBe('pending')
   await row(page, 'Stale one').click()
-  await expect(page.getByRole('article').getByRole('alert').filter({ hasText: 'Changed since' })).toContainText('/title')
+  await expect(page.getByRole('article').getByRole('alert').filter({ hasText: 'Changed since' })).toContainText(
+    '/title',
+  )
   await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-disabled', 'true')
 })
 
@@ -143,7 +194,9 @@ test('the focus is on the next row, and what became of a decision is said', asyn
   await opened(page, second!)
   await expect(page.locator('.list-row[aria-current=true]')).toBeFocused()
   await held.answer((route) => route.continue())
-  await expect(page.getByRole('status').filter({ has: page.locator('.toast') })).toContainText('Approved: Recorder sent · Said one')
+  await expect(page.getByRole('status').filter({ has: page.locator('.toast') })).toContainText(
+    'Approved: Recorder sent · Said one',
+  )
   // Also where the decision was made by its button, which is gone with the action.
   await ready(page)
   await page.getByRole('button', { name: 'Approve', exact: true }).focus()
@@ -152,7 +205,10 @@ test('the focus is on the next row, and what became of a decision is said', asyn
   await expect(page.locator('.list-row[aria-current=true]')).toBeFocused()
 })
 
-test('whoever leaves the page while a decision is on its way is asked; elsewhere in the page its refusal is heard', async ({ operator: page, recorder }) => {
+test('leaving the page while a decision is sent asks first; its refusal is heard elsewhere in the page', async ({
+  operator: page,
+  recorder,
+}) => {
   const [first] = await several(page, recorder, ['Left one', 'Left two'])
   const held = await hold(page)
   await page.keyboard.press('a')
@@ -182,7 +238,9 @@ test('whoever leaves the page while a decision is on its way is asked; elsewhere
 })
 
 test('an approval that is not answered yet is taken back once it is', async ({ operator: page, recorder }) => {
-  const [first, second] = await several(page, recorder, ['Back one', 'Back two'], { constraints: { not_before: new Date(Date.now() + 3_600_000).toISOString() } })
+  const [first, second] = await several(page, recorder, ['Back one', 'Back two'], {
+    constraints: { not_before: new Date(Date.now() + 3_600_000).toISOString() },
+  })
   await page.keyboard.press('a')
   await expect.poll(() => phase(first!)).toBe('approved')
   await opened(page, second!)
@@ -208,7 +266,10 @@ test('no more than four decisions are on their way at once', async ({ operator: 
     await held.arrived(n + 1)
   }
   await opened(page, ids[4]!)
-  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-description', /not answered the last 4/)
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute(
+    'aria-description',
+    /not answered the last 4/,
+  )
   await page.keyboard.press('a')
   await held.answer((route) => route.continue())
   for (const id of ids.slice(0, 4)) await expect.poll(() => phase(id)).toBe('completed')
@@ -218,13 +279,22 @@ test('no more than four decisions are on their way at once', async ({ operator: 
   await expect.poll(() => phase(ids[4]!)).toBe('completed')
 })
 
-test('of a long list the rows around what is shown are in the document, and the keys go through all of it', async ({ operator: page, recorder }) => {
+test('of a long list the rows around what is shown are in the document, and the keys go through all of it', async ({
+  operator: page,
+  recorder,
+}) => {
   test.setTimeout(120_000)
-  const { session, ids } = await proposed(recorder, 'long', Array.from({ length: 450 }, (_, n) => `Row ${String(n).padStart(3, '0')}`))
+  const { session, ids } = await proposed(
+    recorder,
+    'long',
+    Array.from({ length: 450 }, (_, n) => `Row ${String(n).padStart(3, '0')}`),
+  )
   await page.goto(`${url()}/inbox?session=${session}`)
   await expect(rows(page)).toHaveCount(200)
   // The list is read on, and stays where it was scrolled to when it grows beyond what is in the document.
-  await page.locator('.list').evaluate((list) => { list.scrollTop = list.scrollHeight })
+  await page.locator('.list').evaluate((list) => {
+    list.scrollTop = list.scrollHeight
+  })
   await expect(row(page, 'Row 199')).toBeInViewport()
   await expect(rows(page).first()).toHaveAttribute('aria-setsize', '400')
   await expect(row(page, 'Row 199')).toBeInViewport()
@@ -237,8 +307,11 @@ test('of a long list the rows around what is shown are in the document, and the 
   await expect(current).toContainText('Row 205')
   await expect(current).toBeFocused()
   await expect(current).toBeInViewport()
-  // The row with the focus stays in the document wherever the list is scrolled to, and comes back into view with the next key.
-  await page.locator('.list').evaluate((list) => { list.scrollTop = 0 })
+  // The row with the focus stays in the document wherever the list is scrolled to, and comes back into view with the
+  // next key.
+  await page.locator('.list').evaluate((list) => {
+    list.scrollTop = 0
+  })
   await expect(row(page, 'Row 000')).toBeInViewport()
   await expect(current).toBeFocused()
   await quiet(page)
@@ -257,26 +330,58 @@ test('of a long list the rows around what is shown are in the document, and the 
   await api('operator', 'POST', '/api/v1/actions/deny', { ids: ids.slice(0, 205) })
 })
 
-test('what is opened by its address is known also where the list has not come to it', async ({ operator: page, recorder }) => {
+test('what is opened by its address is known also where the list has not come to it', async ({
+  operator: page,
+  recorder,
+}) => {
   test.setTimeout(120_000)
-  const many = await proposed(recorder, 'long', Array.from({ length: 210 }, (_, n) => `Before ${n}`))
-  const mine = await api<{ envelope: { action_id: string } }>('operator', 'POST', '/api/v1/actions', { type: 'mcp.exec', external_id: `beyond-${many.session}`, tool: { source: recorder.source, name: 'sent' }, args: { title: 'Beyond the first page' } })
+  const many = await proposed(
+    recorder,
+    'long',
+    Array.from({ length: 210 }, (_, n) => `Before ${n}`),
+  )
+  const mine = await api<{ envelope: { action_id: string } }>('operator', 'POST', '/api/v1/actions', {
+    type: 'mcp.exec',
+    external_id: `beyond-${many.session}`,
+    tool: { source: recorder.source, name: 'sent' },
+    args: { title: 'Beyond the first page' },
+  })
   await page.goto(`${url()}/inbox/${mine.envelope.action_id}`)
-  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-description', /your own proposal/)
+  await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute(
+    'aria-description',
+    /your own proposal/,
+  )
   await expect(row(page, 'Beyond the first page')).toHaveCount(0)
   await api('admin', 'POST', `/api/v1/actions/${mine.envelope.action_id}/deny`)
   await api('operator', 'POST', '/api/v1/actions/deny', { ids: many.ids })
 })
 
-test('where a later part of many fails, what was answered before is shown, and the rest stays marked', async ({ operator: page, recorder }) => {
+test('where a later part of many fails, what was answered before is shown, and the rest stays marked', async ({
+  operator: page,
+  recorder,
+}) => {
   test.setTimeout(180_000)
-  const { session, ids } = await proposed(recorder, 'sent', Array.from({ length: 500 }, (_, n) => `Part ${String(n).padStart(3, '0')}`))
-  await api('admin', 'POST', '/api/v1/actions/batch', { items: [500, 501, 502].map((n) => ({ type: 'mcp.exec', external_id: `${session}-${n}`, session_id: session, tool: { source: recorder.source, name: 'sent' }, args: { title: `Part ${n}` } })) })
+  const { session, ids } = await proposed(
+    recorder,
+    'sent',
+    Array.from({ length: 500 }, (_, n) => `Part ${String(n).padStart(3, '0')}`),
+  )
+  await api('admin', 'POST', '/api/v1/actions/batch', {
+    items: [500, 501, 502].map((n) => ({
+      type: 'mcp.exec',
+      external_id: `${session}-${n}`,
+      session_id: session,
+      tool: { source: recorder.source, name: 'sent' },
+      args: { title: `Part ${n}` },
+    })),
+  })
   await page.goto(`${url()}/inbox/${ids[0]}?session=${session}`)
   const list = page.locator('.list')
   for (const count of ['400', '503']) {
     await expect(rows(page).first()).toBeVisible()
-    await list.evaluate((one) => { one.scrollTop = one.scrollHeight })
+    await list.evaluate((one) => {
+      one.scrollTop = one.scrollHeight
+    })
     await expect(rows(page).first()).toHaveAttribute('aria-setsize', count)
   }
   await page.getByRole('button', { name: 'Mark them' }).click()

@@ -1,11 +1,18 @@
 // What only a person can settle: unknown outcomes from the dead letters, and reversals that somebody proposed.
-import { api, another, closeBreaker, expect, give, hands, login, look, person, phase, test, url } from './recorder'
+import { another, api, closeBreaker, expect, give, hands, login, look, person, phase, test, url } from './recorder'
 
 for (const hand of hands) {
   test.describe(`by ${hand}`, () => {
-    test('an unknown outcome is resolved from its dead letter in three ways, each with how one knows', async ({ operator: page, recorder }) => {
+    test('an unknown outcome is resolved from its dead letter in three ways, each with how one knows', async ({
+      operator: page,
+      recorder,
+    }) => {
       test.setTimeout(180_000)
-      for (const [answer, ends] of [['It happened', 'completed'], ['It did not: give up', 'failed'], ['It did not: run again', 'unknown']] as const) {
+      for (const [answer, ends] of [
+        ['It happened', 'completed'],
+        ['It did not: give up', 'failed'],
+        ['It did not: run again', 'unknown'],
+      ] as const) {
         await closeBreaker(recorder)
         const id = await recorder.propose('lose', `{"title":"Letter ${ends} ${hand} ${Date.now()}"}`)
         await api('operator', 'POST', `/api/v1/actions/${id}/approve`)
@@ -29,7 +36,10 @@ for (const hand of hands) {
       }
     })
 
-    test('an unknown outcome whose answer fails comes back with how one knows', async ({ operator: page, recorder }) => {
+    test('an unknown outcome whose answer fails comes back with how one knows', async ({
+      operator: page,
+      recorder,
+    }) => {
       test.setTimeout(120_000)
       await closeBreaker(recorder)
       const id = await recorder.propose('lose', `{"title":"Answer fails ${hand} ${Date.now()}"}`)
@@ -37,7 +47,13 @@ for (const hand of hands) {
       await expect.poll(() => phase(id), { timeout: 30_000 }).toBe('unknown')
       await look(page, id)
       await page.getByLabel('How you know').fill('The other side has it.')
-      await page.route(`**/api/v1/dead-letters/${id}/resolve`, (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: '{"title":"Service Unavailable","status":503,"detail":"The database is away."}' }))
+      await page.route(`**/api/v1/dead-letters/${id}/resolve`, (route) =>
+        route.fulfill({
+          status: 503,
+          contentType: 'application/problem+json',
+          body: '{"title":"Service Unavailable","status":503,"detail":"The database is away."}',
+        }),
+      )
       await give(page, hand, 'Tab', 'It happened')
       await expect(page.locator('.toast').filter({ hasText: 'not recorded' })).toContainText('The database is away.')
       await page.unroute(`**/api/v1/dead-letters/${id}/resolve`)
@@ -49,9 +65,15 @@ for (const hand of hands) {
       await expect.poll(() => phase(id)).toBe('completed')
     })
 
-    test('a reversal that somebody proposed waits in the inbox, and somebody else approves it', async ({ operator: page, browser, recorder }) => {
+    test('a reversal that somebody proposed waits in the inbox, and somebody else approves it', async ({
+      operator: page,
+      browser,
+      recorder,
+    }) => {
       test.setTimeout(120_000)
-      await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool('make'))}/description`, { reversal: { tool: recorder.tool('unmake'), args: { title: '$inputs/title' } } })
+      await api('admin', 'PUT', `/api/v1/tools/${encodeURIComponent(recorder.tool('make'))}/description`, {
+        reversal: { tool: recorder.tool('unmake'), args: { title: '$inputs/title' } },
+      })
       const title = `Made ${hand} ${Date.now()}`
       const id = await recorder.propose('make', JSON.stringify({ title }))
       await api('owner', 'POST', `/api/v1/actions/${id}/approve`)
@@ -65,9 +87,16 @@ for (const hand of hands) {
       await expect(page.locator('.page-head')).toContainText('needs a person')
       // Whoever proposed it does not decide about it.
       await look(page, reversal)
-      await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute('aria-description', /your own proposal/)
+      await expect(page.getByRole('button', { name: 'Approve', exact: true })).toHaveAttribute(
+        'aria-description',
+        /your own proposal/,
+      )
       const other = await another(browser)
-      await login(other, await person(`Reverter ${hand} ${Date.now()}`), `/inbox?tool=${encodeURIComponent(recorder.tool('unmake'))}`)
+      await login(
+        other,
+        await person(`Reverter ${hand} ${Date.now()}`),
+        `/inbox?tool=${encodeURIComponent(recorder.tool('unmake'))}`,
+      )
       const row = other.locator('.list-row').filter({ hasText: title })
       await expect(row).toBeVisible()
       if (hand === 'pointer') await row.click()
@@ -77,7 +106,9 @@ for (const hand of hands) {
       await expect(other.getByRole('article').getByRole('link', { name: id })).toBeVisible()
       await give(other, hand, 'a', 'Approve')
       await expect.poll(() => phase(reversal), { timeout: 30_000 }).toBe('completed')
-      expect(recorder.calls.filter((call) => call.tool === 'unmake' && call.args === JSON.stringify({ title }))).toHaveLength(1)
+      expect(
+        recorder.calls.filter((call) => call.tool === 'unmake' && call.args === JSON.stringify({ title })),
+      ).toHaveLength(1)
       await other.context().close()
     })
   })

@@ -35,7 +35,11 @@ test('a token logs in by the keyboard alone, and the way leads on; an agent’s 
 
 test('a login that failed says why in words, and what to do', async ({ page }) => {
   // The table of what the server sends browsers back with is the one of the documentation.
-  const documented = readFileSync('../docs/identities.md', 'utf8').split('| `/login?problem=` |')[1]!.split('\n\n')[0]!.split('\n').slice(2)
+  const documented = readFileSync('../docs/identities.md', 'utf8')
+    .split('| `/login?problem=` |')[1]!
+    .split('\n\n')[0]!
+    .split('\n')
+    .slice(2)
   const codes = documented.flatMap((row) => [...row.split('|')[1]!.matchAll(/`(\w+)`/g)].map(([, code]) => code!))
   expect(codes.length).toBeGreaterThan(5)
   const said = page.getByRole('alert')
@@ -72,12 +76,18 @@ test('logout ends the other tabs @check', async ({ operator: page }) => {
   await expect(other).toHaveURL(url() + '/login')
 })
 
-test('a session that was ended elsewhere asks to log in over the page, and goes on there', async ({ operator: page, browser }) => {
+test('a session that was ended elsewhere asks to log in over the page, and goes on there', async ({
+  operator: page,
+  browser,
+}) => {
   await page.goto(url() + '/settings')
   const second = await another(browser)
   await login(second, 'operator', '/settings')
   // Other tests log in as the same operator at the same time.
-  const own = await page.evaluate<string>(`fetch('/api/v1/me/sessions?limit=100').then((answer) => answer.json()).then(({ items }) => items.find((one) => one.current).session_id)`)
+  const own = await page.evaluate<string>(
+    `fetch('/api/v1/me/sessions?limit=100').then((answer) => answer.json())
+      .then(({ items }) => items.find((one) => one.current).session_id)`,
+  )
   await api('operator', 'DELETE', `/api/v1/me/sessions/${own}`)
   await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 45_000 })
   await page.keyboard.press('Escape')
@@ -90,15 +100,26 @@ test('a session that was ended elsewhere asks to log in over the page, and goes 
 })
 
 test('a token that is revoked ends its tab', async ({ page }) => {
-  const made = await api<{ token: `cs_${string}`; token_id?: string; id?: string }>('owner', 'POST', '/api/v1/tokens', { name: 'for a tab', role: 'operator' })
+  const made = await api<{ token: `cs_${string}`; token_id?: string; id?: string }>('owner', 'POST', '/api/v1/tokens', {
+    name: 'for a tab',
+    role: 'operator',
+  })
   await login(page, made.token)
   await api('owner', 'DELETE', `/api/v1/tokens/${made.token_id ?? made.id}`)
   await expect(page.getByRole('heading', { name: 'Your session ended' })).toBeVisible({ timeout: 45_000 })
 })
 
 test('a token that is revoked ends its tab, and another one goes on there, by the keyboard alone', async ({ page }) => {
-  const { operator_id } = await api<{ operator_id: string }>('owner', 'POST', '/api/v1/operators', { name: `Keys ${Date.now()}`, role_set: 'operator' })
-  const issue = () => api<{ token: `cs_${string}`; token_id: string }>('owner', 'POST', '/api/v1/tokens', { name: 'for the keyboard', role: 'operator', operator_id })
+  const { operator_id } = await api<{ operator_id: string }>('owner', 'POST', '/api/v1/operators', {
+    name: `Keys ${Date.now()}`,
+    role_set: 'operator',
+  })
+  const issue = () =>
+    api<{ token: `cs_${string}`; token_id: string }>('owner', 'POST', '/api/v1/tokens', {
+      name: 'for the keyboard',
+      role: 'operator',
+      operator_id,
+    })
   const [made, other] = [await issue(), await issue()]
   const field = page.getByLabel('Token or one-time code')
   await page.goto(`${url()}/login`)
@@ -133,11 +154,25 @@ test('a token that is revoked ends its tab, and another one goes on there, by th
   await expect(page).toHaveURL(`${url()}/inbox`)
 })
 
-test('a stream that is cut is resumed, and what came meanwhile is found by the keyboard alone', async ({ operator: page, context }) => {
+test('a stream that is cut is resumed, and what came meanwhile is found by the keyboard alone', async ({
+  operator: page,
+  context,
+}) => {
   const session = `cut-${process.pid}-${Date.now()}`
-  const make = async (n: number) => (await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
-    items: [{ type: 'mcp.exec', external_id: `${session}-${n}`, session_id: session, tool: { source: 'notes', name: 'notes.create' }, args: { title: `Cut ${n}`, body: 'A note.' } }],
-  })).items[0]!.action_id
+  const make = async (n: number) =>
+    (
+      await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
+        items: [
+          {
+            type: 'mcp.exec',
+            external_id: `${session}-${n}`,
+            session_id: session,
+            tool: { source: 'notes', name: 'notes.create' },
+            args: { title: `Cut ${n}`, body: 'A note.' },
+          },
+        ],
+      })
+    ).items[0]!.action_id
   const first = await make(1)
   await quiet(page)
   await page.keyboard.press('/')
@@ -182,10 +217,15 @@ test('a stream that is cut is resumed, and nothing is lost', async ({ operator: 
   await expect(page.getByText('Proposed while the line was cut').first()).toBeVisible()
 })
 
-test('one tab reads the stream for all, and the next takes over when it is closed', async ({ operator: page, context }) => {
+test('one tab reads the stream for all, and the next takes over when it is closed', async ({
+  operator: page,
+  context,
+}) => {
   await expect(page.locator('[data-live]')).toHaveAttribute('data-live', 'live')
   let streams = 0
-  context.on('request', (request) => { if (request.url().includes('/api/v1/events')) streams++ })
+  context.on('request', (request) => {
+    if (request.url().includes('/api/v1/events')) streams++
+  })
   const others = [await context.newPage(), await context.newPage()]
   for (const other of others) {
     await other.goto(url() + '/actions')
@@ -225,7 +265,10 @@ for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
     await login(page, made.token, `/inbox/${seeded().waiting}`)
     await quiet(page)
     const me = await api<{ operations: string[] }>(made.token as `cs_${string}`, 'GET', '/api/v1/me')
-    for (const [operation, name] of [['approveAction', /^Approve/], ['denyAction', /^Deny/]] as const) {
+    for (const [operation, name] of [
+      ['approveAction', /^Approve/],
+      ['denyAction', /^Deny/],
+    ] as const) {
       const button = page.getByRole('button', { name }).first()
       if (me.operations.includes(operation)) await expect(button).not.toHaveAttribute('aria-description', /role/)
       else await expect(button).toHaveAttribute('aria-description', /role/)
@@ -236,8 +279,25 @@ for (const role of ['viewer', 'operator', 'admin', 'owner'] as const) {
 test('every command that the palette offers is in the help, with its key', async ({ operator: page }) => {
   await quiet(page)
   await page.keyboard.press('?')
-  const helped = await page.locator('.help [data-command]').evaluateAll((all) => all.map((one) => one.getAttribute('data-command')))
-  expect(helped).toEqual(expect.arrayContaining(['palette', 'help', 'refresh', 'pause', 'copy_link', 'go_inbox', 'go_actions', 'go_workflows', 'go_dead_letters', 'go_settings', 'next', 'previous']))
+  const helped = await page
+    .locator('.help [data-command]')
+    .evaluateAll((all) => all.map((one) => one.getAttribute('data-command')))
+  expect(helped).toEqual(
+    expect.arrayContaining([
+      'palette',
+      'help',
+      'refresh',
+      'pause',
+      'copy_link',
+      'go_inbox',
+      'go_actions',
+      'go_workflows',
+      'go_dead_letters',
+      'go_settings',
+      'next',
+      'previous',
+    ]),
+  )
   await page.keyboard.press('Escape')
 })
 
@@ -254,10 +314,17 @@ test('single letters can be switched off, and never act in a field', async ({ op
   await expect(page.locator('[data-live=paused]')).toHaveCount(0)
 })
 
-test('the palette finds an action by the beginning of its external id, and opens it by the keyboard alone', async ({ operator: page }) => {
+test('the palette finds an action by the beginning of its external id, and opens it by the keyboard alone', async ({
+  operator: page,
+}) => {
   const external = `invoice-${process.pid}-${Date.now()}`
   const { items } = await api<{ items: { action_id: string }[] }>('admin', 'POST', '/api/v1/actions/batch', {
-    items: ['a', 'b'].map((end) => ({ type: 'mcp.exec', external_id: `${external}-${end}`, tool: { source: 'notes', name: 'notes.create' }, args: { title: `Found ${end}`, body: 'A note.' } })),
+    items: ['a', 'b'].map((end) => ({
+      type: 'mcp.exec',
+      external_id: `${external}-${end}`,
+      tool: { source: 'notes', name: 'notes.create' },
+      args: { title: `Found ${end}`, body: 'A note.' },
+    })),
   })
   await quiet(page)
   await page.keyboard.press('Control+k')

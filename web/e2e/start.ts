@@ -8,7 +8,11 @@ export default async function start() {
   process.env.E2E_URL = program.url
   process.env.E2E_TOKENS = program.tokens
   // The tests propose more than one agent may that nobody answers.
-  await api('owner', 'PUT', '/api/v1/settings', { ...(await api('owner', 'GET', '/api/v1/settings')), session_pending_max: 5_000, session_minute_max: 50_000 })
+  await api('owner', 'PUT', '/api/v1/settings', {
+    ...(await api('owner', 'GET', '/api/v1/settings')),
+    session_pending_max: 5_000,
+    session_minute_max: 50_000,
+  })
   process.env.E2E_SEEDED = JSON.stringify(await seed())
   return program.stop
 }

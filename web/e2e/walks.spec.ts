@@ -1,8 +1,8 @@
 // Walks over all views: what must hold wherever one is.
 import { focused, sideways, violations } from './browser'
 import { complaints, expect, login, test, url } from './fixture'
-import { seeded as read, type Seeded } from './seed'
 import { quiet } from './quiet'
+import { seeded as read, type Seeded } from './seed'
 
 const views = (seeded: Seeded): Record<string, string> => ({
   'the inbox': '/inbox',
@@ -29,7 +29,8 @@ test.beforeAll(() => {
 
 for (const theme of ['light', 'dark'] as const) {
   for (const width of [1440, 390]) {
-    test(`no barriers and no complaints, ${theme}, ${width} px${theme === 'light' && width === 1440 ? ' @check' : ''}`, async ({ page }) => {
+    const check = theme === 'light' && width === 1440 ? ' @check' : ''
+    test(`no barriers and no complaints, ${theme}, ${width} px${check}`, async ({ page }) => {
       test.setTimeout(240_000)
       await page.emulateMedia({ colorScheme: theme })
       await page.setViewportSize({ width, height: 900 })
@@ -50,14 +51,24 @@ for (const theme of ['light', 'dark'] as const) {
 test('no sideways scrolling at 320 px and at 200 %, and with forced colours', async ({ page }) => {
   test.setTimeout(240_000)
   await login(page)
-  for (const [width, forced] of [[320, false], [720, false], [1440, true]] as const) {
+  for (const [width, forced] of [
+    [320, false],
+    [720, false],
+    [1440, true],
+  ] as const) {
     await page.setViewportSize({ width, height: forced ? 900 : 512 })
     await page.emulateMedia({ forcedColors: forced ? 'active' : 'none' })
     for (const [name, to] of Object.entries(views(seeded))) {
       await page.goto(url() + to)
       await quiet(page)
       expect.soft(await sideways(page), `${name}, ${width} px`).toEqual([])
-      if (forced) expect.soft((await violations(page)).filter((one) => !one.includes('contrast')), name).toEqual([])
+      if (forced)
+        expect
+          .soft(
+            (await violations(page)).filter((one) => !one.includes('contrast')),
+            name,
+          )
+          .toEqual([])
     }
   }
 })
@@ -71,7 +82,12 @@ test('text that means harm is written out and does nothing @check', async ({ pag
     const shown = await page.locator('main').innerText()
     expect.soft(shown, `${to}: hidden characters`).not.toMatch(/[\u202E\u200B\u2066]/)
     expect.soft(await page.title(), `${to}: title`).not.toMatch(/[\u202E\u200B\u2066]/)
-    expect.soft(await page.locator('main img, main script, main iframe, main a[href^="javascript:"]').count(), `${to}: markup`).toBe(0)
+    expect
+      .soft(
+        await page.locator('main img, main script, main iframe, main a[href^="javascript:"]').count(),
+        `${to}: markup`,
+      )
+      .toBe(0)
     expect.soft(await page.evaluate('window.hacked'), `${to}: script`).toBeUndefined()
     if (to.includes(seeded.poisoned)) expect.soft(shown, to).toContain('\\u{202E}evil\\u{200B}')
   }

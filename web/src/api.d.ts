@@ -2298,7 +2298,8 @@ export interface paths {
         put?: never;
         /**
          * Accept a tool's definition after it changed, or a new one in quarantine
-         * @description The digest is that of the definition that was looked at. 409 says that it is another one by now.
+         * @description The digest is that of the definition that was looked at. 409 says that it is another one by now. Accepting a
+         *     definition takes the scope `policy:write` too.
          */
         post: operations["acceptTool"];
         delete?: never;

@@ -6,7 +6,10 @@ const folder = new URL('../dist/', import.meta.url)
 const most = { first: 150_000, css: 12_000, later: 40_000 }
 const entry = readFileSync(new URL('app.js', folder), 'utf8')
 // What app.js imports at once is loaded with it.
-const first = new Set(['app.js', ...[...entry.matchAll(/(?:from|import)\s*["']\.\/([\w-]+\.js)["']/g)].map((found) => found[1])])
+const first = new Set([
+  'app.js',
+  ...[...entry.matchAll(/(?:from|import)\s*["']\.\/([\w-]+\.js)["']/g)].map((found) => found[1]),
+])
 let loaded = 0
 let failed = false
 const report = (what, size, limit) => {

@@ -1,6 +1,6 @@
-// Measures how fast the page is in Chromium, and prints the figures as one JSON object. SPEED_URL is the address of an API, and
-// SPEED_TOKEN an owner's token in a tenant of its own, in which 1,000 actions wait for a person and 10,000 have ended. A worker
-// has to run. Nothing but the browser's own clock is asked how long something took.
+// Measures how fast the page is in Chromium, and prints the figures as one JSON object. SPEED_URL is the address of an
+// API, and SPEED_TOKEN an owner's token in a tenant of its own, in which 1,000 actions wait for a person and 10,000
+// have ended. A worker has to run. Nothing but the browser's own clock is asked how long something took.
 import { chromium } from '@playwright/test'
 
 const { SPEED_URL: base, SPEED_TOKEN: token, CHROMIUM: program = '/usr/bin/chromium' } = process.env
@@ -11,7 +11,9 @@ const slow = 4
 
 async function api(method, path, body) {
   const answer = await fetch(base + path, {
-    method, headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: body && JSON.stringify(body),
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: body && JSON.stringify(body),
   })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
@@ -21,8 +23,14 @@ async function api(method, path, body) {
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 // quantile returns the value below which a part of the values is.
-const quantile = (values, part) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(part * values.length))]
-const spread = (values) => ({ p50: quantile(values, 0.5), p95: quantile(values, 0.95), worst: Math.max(...values), count: values.length })
+const quantile = (values, part) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(part * values.length))]
+const spread = (values) => ({
+  p50: quantile(values, 0.5),
+  p95: quantile(values, 0.95),
+  worst: Math.max(...values),
+  count: values.length,
+})
 
 // quiet waits until what was asked for is shown, and two frames more.
 async function quiet(page) {
@@ -38,42 +46,62 @@ async function largest(browser, storageState) {
   await page.goto(`${base}/inbox`)
   await quiet(page)
   await wait(500)
-  const time = await page.evaluate(() => new Promise((resolve) => {
-    new PerformanceObserver((list) => resolve(list.getEntries().at(-1).startTime)).observe({ type: 'largest-contentful-paint', buffered: true })
-  }))
+  const time = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        new PerformanceObserver((list) => resolve(list.getEntries().at(-1).startTime)).observe({
+          type: 'largest-contentful-paint',
+          buffered: true,
+        })
+      }),
+  )
   await context.close()
   return time
 }
 
 // load scrolls a list to its end until it has as many rows, which the list itself counts, and returns to the first.
 async function load(page, rows) {
-  await page.waitForFunction((rows) => {
-    const list = document.querySelector('main .list')
-    list.scrollTop = list.scrollHeight
-    return Number(list.querySelector('.list-row')?.getAttribute('aria-setsize')) >= rows
-  }, rows, { timeout: 120_000, polling: 50 })
-  await page.evaluate(() => { document.querySelector('main .list').scrollTop = 0 })
+  await page.waitForFunction(
+    (rows) => {
+      const list = document.querySelector('main .list')
+      list.scrollTop = list.scrollHeight
+      return Number(list.querySelector('.list-row')?.getAttribute('aria-setsize')) >= rows
+    },
+    rows,
+    { timeout: 120_000, polling: 50 },
+  )
+  await page.evaluate(() => {
+    document.querySelector('main .list').scrollTop = 0
+  })
   await quiet(page)
 }
 
-// fromKey presses a key and returns how long after it was pressed the browser had painted what came of it: until another row
-// is selected, and with detail, until that row's action is shown in full.
+// fromKey presses a key and returns how long after it was pressed the browser had painted what came of it: until
+// another row is selected, and with detail, until that row's action is shown in full.
 async function fromKey(page, key, detail) {
   await page.evaluate((detail) => {
     const row = () => document.querySelector('main .list-row[aria-current]')?.getAttribute('aria-posinset')
-    const ready = (before) => row() !== before && (!detail || document.querySelector('.inbox-detail .crumbs a')?.getAttribute('href') === `/actions/${location.pathname.split('/')[2]}`)
+    const ready = (before) =>
+      row() !== before &&
+      (!detail ||
+        document.querySelector('.inbox-detail .crumbs a')?.getAttribute('href') ===
+          `/actions/${location.pathname.split('/')[2]}`)
     window.painted = new Promise((resolve) => {
-      addEventListener('keydown', (event) => {
-        const before = row()
-        const look = () => {
-          if (!ready(before)) return requestAnimationFrame(look)
-          // A message sent before a frame is drawn arrives when it is.
-          const { port1, port2 } = new MessageChannel()
-          port1.onmessage = () => resolve(performance.now() - event.timeStamp)
-          port2.postMessage(0)
-        }
-        requestAnimationFrame(look)
-      }, { capture: true, once: true })
+      addEventListener(
+        'keydown',
+        (event) => {
+          const before = row()
+          const look = () => {
+            if (!ready(before)) return requestAnimationFrame(look)
+            // A message sent before a frame is drawn arrives when it is.
+            const { port1, port2 } = new MessageChannel()
+            port1.onmessage = () => resolve(performance.now() - event.timeStamp)
+            port2.postMessage(0)
+          }
+          requestAnimationFrame(look)
+        },
+        { capture: true, once: true },
+      )
     })
   }, detail)
   await page.keyboard.press(key)
@@ -124,20 +152,28 @@ async function heap(page) {
 
 // follow counts the events that the API streams, beside the page.
 async function follow(counted, signal) {
-  const answer = await fetch(`${base}/api/v1/events`, { headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' }, signal })
+  const answer = await fetch(`${base}/api/v1/events`, {
+    headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' },
+    signal,
+  })
   if (!answer.ok) throw new Error(`GET /api/v1/events: ${answer.status} ${await answer.text()}`)
-  for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) counted.events += piece.split('\ndata:').length - 1
+  for await (const piece of answer.body.pipeThrough(new TextDecoderStream()))
+    counted.events += piece.split('\ndata:').length - 1
 }
 
-// storm proposes actions, which the worker calls, so that a number of events comes at a pace, until there were so many. It
-// returns how many came, in which time, and which long tasks the page had.
+// storm proposes actions, which the worker calls, so that a number of events comes at a pace, until there were so many.
+// It returns how many came, in which time, and which long tasks the page had.
 async function storm(page, perSecond, events) {
   const counted = { events: 0 }
   const ended = new AbortController()
-  const following = follow(counted, ended.signal).catch((error) => { if (!ended.signal.aborted) throw error })
+  const following = follow(counted, ended.signal).catch((error) => {
+    if (!ended.signal.aborted) throw error
+  })
   await page.evaluate(() => {
     window.long = []
-    window.longTasks = new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ startTime, duration }) => [startTime, duration])))
+    window.longTasks = new PerformanceObserver((list) =>
+      window.long.push(...list.getEntries().map(({ startTime, duration }) => [startTime, duration])),
+    )
     window.longTasks.observe({ type: 'longtask' })
   })
   await wait(500)
@@ -151,7 +187,10 @@ async function storm(page, perSecond, events) {
       const id = `${began}-${due}`
       await api('POST', '/api/v1/actions/batch', {
         items: Array.from({ length: count }, (_, i) => ({
-          type: 'mcp.exec', external_id: `speed-${id}-${i}`, tool: { source: 'countersign', name: 'countersign.noop' }, args: { n: i, note: 'x'.repeat(100) },
+          type: 'mcp.exec',
+          external_id: `speed-${id}-${i}`,
+          tool: { source: 'countersign', name: 'countersign.noop' },
+          args: { n: i, note: 'x'.repeat(100) },
         })),
       })
     }
@@ -162,17 +201,30 @@ async function storm(page, perSecond, events) {
   await wait(2_000)
   ended.abort()
   await following
-  const long = (await page.evaluate(() => { window.longTasks.disconnect(); return window.long })).filter(([at]) => at >= from)
+  const long = (
+    await page.evaluate(() => {
+      window.longTasks.disconnect()
+      return window.long
+    })
+  ).filter(([at]) => at >= from)
   const perSecondLong = new Map()
   for (const [at] of long) perSecondLong.set(Math.floor(at / 1000), (perSecondLong.get(Math.floor(at / 1000)) ?? 0) + 1)
   const after = await heap(page)
   return {
-    events: counted.events, seconds, long: long.length, long_in_one_second: Math.max(0, ...perSecondLong.values()),
-    longest: Math.max(0, ...long.map(([, duration]) => duration)), heap_before: before, heap_after: after,
+    events: counted.events,
+    seconds,
+    long: long.length,
+    long_in_one_second: Math.max(0, ...perSecondLong.values()),
+    longest: Math.max(0, ...long.map(([, duration]) => duration)),
+    heap_before: before,
+    heap_after: after,
   }
 }
 
-const browser = await chromium.launch({ executablePath: program, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+const browser = await chromium.launch({
+  executablePath: program,
+  args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+})
 try {
   const context = await browser.newContext({ viewport: { width: 1350, height: 940 } })
   const page = await context.newPage()

@@ -26,9 +26,19 @@ export class Boundary extends Component<Props, { error?: Error; about?: string }
     const updated = /dynamically imported module|Importing a module|module script/.test(error.message)
     return (
       <Empty whole title={updated ? 'The page was updated' : 'This view stopped'}>
-        <p role="alert">{updated ? 'Load it again to go on.' : 'The rest of the page works. Load the page again; if it stays, report the message:'}</p>
-        {!updated && <pre className="json" tabIndex={0}>{error.message}</pre>}
-        <Button kind="primary" onClick={() => location.reload()}>Load again</Button>
+        <p role="alert">
+          {updated
+            ? 'Load it again to go on.'
+            : 'The rest of the page works. Load the page again; if it stays, report the message:'}
+        </p>
+        {!updated && (
+          <pre className="json" tabIndex={0}>
+            {error.message}
+          </pre>
+        )}
+        <Button kind="primary" onClick={() => location.reload()}>
+          Load again
+        </Button>
       </Empty>
     )
   }

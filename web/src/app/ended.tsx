@@ -1,15 +1,15 @@
 import { useEffect, useRef } from 'react'
 import { useMe } from '../lib/me'
-import { touch, useSessionEnded } from '../lib/session'
 import { queries } from '../lib/query'
+import { touch, useSessionEnded } from '../lib/session'
 import { useNow } from '../lib/time'
 import { Dialog, toast } from '../ui'
 import { LoginForm } from './login'
 
 const noticeBefore = 2 * 60_000
 
-// SessionEnd says two minutes before that the session ends, and afterwards stands over the page until somebody logs in. What was
-// being typed stays below.
+// SessionEnd says two minutes before that the session ends, and afterwards stands over the page until somebody logs in.
+// What was being typed stays below.
 export function SessionEnd() {
   const ended = useSessionEnded()
   const session = useMe().data?.session
@@ -22,7 +22,9 @@ export function SessionEnd() {
   useEffect(() => {
     if (!near || ended) return
     drop.current = toast({
-      text: idle ? 'Nothing was done here for a while: your session ends in two minutes.' : 'Your session ends in two minutes. Afterwards you log in again; drafts stay.',
+      text: idle
+        ? 'Nothing was done here for a while: your session ends in two minutes.'
+        : 'Your session ends in two minutes. Afterwards you log in again; drafts stay.',
       lastsMs: 0,
       ...(idle ? { action: { label: 'Stay logged in', run: () => void touch() } } : {}),
     })

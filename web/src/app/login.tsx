@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useId, useState, type FormEvent } from 'react'
+import { type FormEvent, useId, useState } from 'react'
 import { get } from '../lib/client'
 import { login } from '../lib/session'
 import { shown } from '../lib/text'
@@ -9,6 +9,11 @@ interface Options {
   organisation: string | null
   providers: { name: string; label: string; login_url: string }[]
   idle_minutes: number
+}
+
+// withTarget adds the page to return to after the login to a provider's address.
+function withTarget(loginURL: string, to: string) {
+  return `${loginURL}${loginURL.includes('?') ? '&' : '?'}to=${encodeURIComponent(to)}`
 }
 
 // LoginForm has the ways to log in: issuers of the organisation, and a token or a one-time code.
@@ -25,17 +30,45 @@ export function LoginForm({ to, newTab }: { to: string; newTab?: boolean }) {
   return (
     <div className="stack">
       {providers.map((provider) => (
-        <a key={provider.name} className="button primary" href={`${provider.login_url}${provider.login_url.includes('?') ? '&' : '?'}to=${encodeURIComponent(newTab ? '/login?done' : to)}`} target={target}>
+        <a
+          key={provider.name}
+          className="button primary"
+          href={withTarget(provider.login_url, newTab ? '/login?done' : to)}
+          target={target}
+        >
           Log in with {shown(provider.label)}
         </a>
       ))}
       {options.isError && <ProblemNote error={options.error} onRetry={() => void options.refetch()} />}
       {options.data && providers.length === 0 && (
-        <form className="stack" onSubmit={(event) => { event.preventDefault(); setOrganisation(named.trim()) }}>
-          <Field label="Organisation" hint={organisation && !options.isFetching ? 'No way to log in is known for this name. Check it, or use a token.' : 'Its name leads to your way to log in.'}>
-            {(wiring) => <input {...wiring} value={named} onChange={(event) => setNamed(event.target.value)} autoComplete="organization" maxLength={63} />}
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault()
+            setOrganisation(named.trim())
+          }}
+        >
+          <Field
+            label="Organisation"
+            hint={
+              organisation && !options.isFetching
+                ? 'No way to log in is known for this name. Check it, or use a token.'
+                : 'Its name leads to your way to log in.'
+            }
+          >
+            {(wiring) => (
+              <input
+                {...wiring}
+                value={named}
+                onChange={(event) => setNamed(event.target.value)}
+                autoComplete="organization"
+                maxLength={63}
+              />
+            )}
           </Field>
-          <Button type="submit" whyNot={named.trim() ? undefined : 'Type the name first.'} busy={options.isFetching}>Continue</Button>
+          <Button type="submit" whyNot={named.trim() ? undefined : 'Type the name first.'} busy={options.isFetching}>
+            Continue
+          </Button>
         </form>
       )}
       <TokenForm open={options.isSuccess && providers.length === 0} />
@@ -68,11 +101,30 @@ function TokenForm({ open }: { open: boolean }) {
     <details className="token" open={open}>
       <summary>With a token or a code</summary>
       <form className="stack" onSubmit={(event) => void send(event)}>
-        <Field label="Token or one-time code" hint={<>Agents’ tokens are refused. <code>countersign ui</code> shows an address that logs you in.</>}>
-          {(wiring) => <input {...wiring} type="password" value={secret} onChange={(event) => setSecret(event.target.value)} autoComplete="off" spellCheck={false} name={id} />}
+        <Field
+          label="Token or one-time code"
+          hint={
+            <>
+              Agents’ tokens are refused. <code>countersign ui</code> shows an address that logs you in.
+            </>
+          }
+        >
+          {(wiring) => (
+            <input
+              {...wiring}
+              type="password"
+              value={secret}
+              onChange={(event) => setSecret(event.target.value)}
+              autoComplete="off"
+              spellCheck={false}
+              name={id}
+            />
+          )}
         </Field>
         {problem !== undefined && <ProblemNote error={problem} what="Not logged in" />}
-        <Button type="submit" whyNot={secret.trim() ? undefined : 'Paste a token or a code first.'} busy={busy}>Log in</Button>
+        <Button type="submit" whyNot={secret.trim() ? undefined : 'Paste a token or a code first.'} busy={busy}>
+          Log in
+        </Button>
       </form>
     </details>
   )

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { useDeferredValue, useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react'
+import { type KeyboardEvent, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { get } from '../lib/client'
-import { commandIDs, table, type Binding, type CommandID } from '../lib/keys'
+import { type Binding, type CommandID, commandIDs, table } from '../lib/keys'
 import { shown } from '../lib/text'
 import { Dialog, Icon, Keys, ProblemNote } from '../ui'
-import { whereIs, type Found } from './found'
+import { type Found, whereIs } from './found'
 
 interface Entry {
   key: string
@@ -37,19 +37,30 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
       .map((command) => {
         const binding = commands.get(command)
         return {
-          key: `command ${command}`, label: table[command].label, shortcut: table[command].keys[0],
-          note: binding ? binding.whyNot : 'Not in this view.', ...(binding && !binding.whyNot ? { run: binding.run } : {}),
+          key: `command ${command}`,
+          label: table[command].label,
+          shortcut: table[command].keys[0],
+          note: binding ? binding.whyNot : 'Not in this view.',
+          ...(binding && !binding.whyNot ? { run: binding.run } : {}),
         }
       })
     const found: Entry[] = (asked.length >= 2 ? (search.data?.items ?? []) : []).map((one) => {
       const path = whereIs(one)
-      return { key: `${one.kind} ${one.id}`, label: one.label, note: one.kind.replace('_', ' '), ...(path ? { run: () => go(path) } : {}) }
+      return {
+        key: `${one.kind} ${one.id}`,
+        label: one.label,
+        note: one.kind.replace('_', ' '),
+        ...(path ? { run: () => go(path) } : {}),
+      }
     })
     // What the search brings later stands behind what is there at once: nothing moves under the hand.
     return [...given.filter((entry) => entry.run), ...found, ...given.filter((entry) => !entry.run)]
   }, [text, asked, search.data, commands, go])
   const chosen = Math.min(at, entries.length - 1)
-  useEffect(() => void list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }), [chosen])
+  useEffect(
+    () => void list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' }),
+    [chosen],
+  )
 
   const run = (entry: Entry | undefined) => {
     if (!entry?.run) return
@@ -69,21 +80,47 @@ export function Palette({ commands, onClose }: { commands: ReadonlyMap<CommandID
       <div className="palette-head">
         <Icon name="search" />
         <input
-          autoFocus role="combobox" aria-label="Find anything, or run a command" aria-expanded="true" aria-controls={id} aria-autocomplete="list"
-          aria-activedescendant={entries[chosen] ? `${id}-${chosen}` : undefined} placeholder="An id, a tool, a person, a command"
-          value={text} maxLength={200} spellCheck={false} autoComplete="off" onChange={(event) => { setText(event.target.value); setAt(0) }} onKeyDown={keys}
+          autoFocus
+          role="combobox"
+          aria-label="Find anything, or run a command"
+          aria-expanded="true"
+          aria-controls={id}
+          aria-autocomplete="list"
+          aria-activedescendant={entries[chosen] ? `${id}-${chosen}` : undefined}
+          placeholder="An id, a tool, a person, a command"
+          value={text}
+          maxLength={200}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={(event) => {
+            setText(event.target.value)
+            setAt(0)
+          }}
+          onKeyDown={keys}
         />
       </div>
       <ul className="palette-list" role="listbox" id={id} ref={list} aria-label="Found">
         {entries.map((entry, index) => (
-          <li key={entry.key} id={`${id}-${index}`} role="option" aria-selected={index === chosen} aria-disabled={!entry.run || undefined} className="palette-row" onClick={() => run(entry)}>
+          <li
+            key={entry.key}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            aria-disabled={!entry.run || undefined}
+            className="palette-row"
+            onClick={() => run(entry)}
+          >
             <span className="grow cut">{shown(entry.label)}</span>
             {entry.note && <span className="muted small">{entry.note}</span>}
             {entry.shortcut && <Keys of={entry.shortcut} />}
           </li>
         ))}
       </ul>
-      {entries.length === 0 && <p className="loading" role="status">{search.isFetching ? 'Searching…' : 'Nothing is called that.'}</p>}
+      {entries.length === 0 && (
+        <p className="loading" role="status">
+          {search.isFetching ? 'Searching…' : 'Nothing is called that.'}
+        </p>
+      )}
       {search.isError && asked.length >= 2 && <ProblemNote error={search.error} what="The search" />}
     </Dialog>
   )

@@ -1,4 +1,4 @@
-import { lazy, type ComponentType } from 'react'
+import { type ComponentType, lazy } from 'react'
 import type { CommandID } from '../lib/keys'
 import type { IconName } from '../ui/icon'
 import Inbox from '../views/inbox/view'
@@ -23,8 +23,18 @@ export const routes: readonly Route[] = [
   { path: '/inbox/:id?', view: Inbox, title: 'Inbox', place: '/inbox' },
   { path: '/actions', view: lazy(() => import('../views/actions/view')), title: 'Actions', place: '/actions' },
   { path: '/actions/:id', view: lazy(() => import('../views/action/view')), title: 'Action', place: '/actions' },
-  { path: '/workflows/:id?', view: lazy(() => import('../views/workflows/view')), title: 'Workflows', place: '/workflows' },
-  { path: '/dead-letters/:id?', view: lazy(() => import('../views/dead-letters/view')), title: 'Dead letters', place: '/dead-letters' },
+  {
+    path: '/workflows/:id?',
+    view: lazy(() => import('../views/workflows/view')),
+    title: 'Workflows',
+    place: '/workflows',
+  },
+  {
+    path: '/dead-letters/:id?',
+    view: lazy(() => import('../views/dead-letters/view')),
+    title: 'Dead letters',
+    place: '/dead-letters',
+  },
   { path: '/settings', view: lazy(() => import('../views/settings/view')), title: 'Settings', place: '/settings' },
 ]
 

@@ -3,11 +3,11 @@ import { Link, Redirect, Route, Switch, useLocation, useSearch } from 'wouter'
 import { copy } from '../lib/copy'
 import { available, press, table, useCommands } from '../lib/keys'
 import { isPaused, setPaused, useLiveUpdates } from '../lib/live'
-import { useMe, type Me } from '../lib/me'
+import { type Me, useMe } from '../lib/me'
 import { preferences, setPreferences, usePreferences } from '../lib/preferences'
 import { queries } from '../lib/query'
 import { logout, useSession } from '../lib/session'
-import { Icon, IconButton, Keys, Loading, ProblemNote, toast, Toasts } from '../ui'
+import { Icon, IconButton, Keys, Loading, ProblemNote, Toasts, toast } from '../ui'
 import { Boundary } from './boundary'
 import { SessionEnd } from './ended'
 import { Help } from './help'
@@ -59,7 +59,12 @@ function Rail({ at, onPalette, onHelp }: { at: string; onPalette: () => void; on
     <nav className="rail" aria-label="Views">
       <p className="brand">Countersign</p>
       {places.map((place) => (
-        <Link key={place.path} href={place.path} className="place" aria-current={place.path === at ? 'page' : undefined}>
+        <Link
+          key={place.path}
+          href={place.path}
+          className="place"
+          aria-current={place.path === at ? 'page' : undefined}
+        >
           <Icon name={place.icon} />
           <span>{place.title}</span>
           <Keys of={table[place.command].keys[0]!} />
@@ -84,23 +89,37 @@ function Shell({ me }: { me: Me }) {
   usePreferences()
   useSession(me)
   useLiveUpdates(me.operations.includes('streamEvents'))
-  useShellCommands(() => setHelp(available(0)), () => setPalette(available(0)))
+  useShellCommands(
+    () => setHelp(available(0)),
+    () => setPalette(available(0)),
+  )
   const place = '/' + (location.split('/')[1] ?? '')
   const route = routes.find((one) => one.place === place)
   useArrival(place, route?.title ?? 'Not found')
   return (
     <div className="shell">
-      <a className="skip" href="#main">Skip to the view</a>
+      <a className="skip" href="#main">
+        Skip to the view
+      </a>
       <Rail at={place} onPalette={() => setPalette(available(0))} onHelp={() => setHelp(available(0))} />
       <main id="main" tabIndex={-1}>
         <Boundary about={location}>
           <Suspense fallback={<Loading what="the view" />}>
             <Switch>
               {routes.map(({ path, view: View }) => (
-                <Route key={path} path={path}>{(params: { id?: string }) => <View id={params.id!} />}</Route>
+                <Route key={path} path={path}>
+                  {(params: { id?: string }) => <View id={params.id!} />}
+                </Route>
               ))}
-              <Route path="/"><Redirect to="/inbox" replace /></Route>
-              <Route><div className="page"><h1>Not found</h1><p>There is no such view.</p></div></Route>
+              <Route path="/">
+                <Redirect to="/inbox" replace />
+              </Route>
+              <Route>
+                <div className="page">
+                  <h1>Not found</h1>
+                  <p>There is no such view.</p>
+                </div>
+              </Route>
             </Switch>
           </Suspense>
         </Boundary>
@@ -122,8 +141,13 @@ function Entry() {
   const here = location + (search && `?${search}`)
   if (me.data) return <Shell me={me.data} />
   if (me.isPending) return <Loading what="the page" />
-  if (me.error.status === 401) return <Redirect to={here === '/' ? '/login' : `/login?to=${encodeURIComponent(here)}`} replace />
-  return <main id="main" className="login"><ProblemNote error={me.error} onRetry={() => void me.refetch()} /></main>
+  if (me.error.status === 401)
+    return <Redirect to={here === '/' ? '/login' : `/login?to=${encodeURIComponent(here)}`} replace />
+  return (
+    <main id="main" className="login">
+      <ProblemNote error={me.error} onRetry={() => void me.refetch()} />
+    </main>
+  )
 }
 
 export function App() {
@@ -132,8 +156,12 @@ export function App() {
     <>
       <Suspense fallback={<Loading what="the page" />}>
         <Switch>
-          <Route path="/login"><Login /></Route>
-          <Route><Entry /></Route>
+          <Route path="/login">
+            <Login />
+          </Route>
+          <Route>
+            <Entry />
+          </Route>
         </Switch>
       </Suspense>
       <Toasts />

@@ -1,9 +1,9 @@
 // One field to change, without fields inside.
 import { useRef } from 'react'
-import { stringify, same, type Json } from '../lib/json'
+import { type Json, same, stringify } from '../lib/json'
 import { shown } from '../lib/text'
 import { add, put, take, type } from './draft'
-import { Complaints, nameOf, useTyped, type Editing } from './Form'
+import { Complaints, type Editing, nameOf, useTyped } from './editing'
 import type { Field } from './plan'
 import { HiddenMark } from './text'
 
@@ -23,20 +23,38 @@ export function Editor({ field: planned, id, editing }: Props) {
   const bad = wrong !== undefined || complaints.some((c) => c.pointer === field.pointer)
   const typing = field.value !== undefined && field.kind !== 'const' && field.kind !== 'null'
   const name = <bdi>{shown(nameOf(field) || 'arguments')}</bdi>
-  const notes = [field.description && `${id}-d`, field.hints.length && `${id}-h`, bad && `${id}-c`].filter(Boolean).join(' ')
+  const notes = [field.description && `${id}-d`, field.hints.length && `${id}-h`, bad && `${id}-c`]
+    .filter(Boolean)
+    .join(' ')
   return (
     <div className={bad ? 'arg bad' : 'arg'} data-pointer={field.pointer}>
       <div className="arg-head">
         {typing ? <label htmlFor={id}>{name}</label> : <strong>{name}</strong>}
         {field.required && <span className="faint">required</span>}
         {!field.known && <span className="faint">not in the schema</span>}
-        {field.hints.length > 0 && <span className="faint" id={`${id}-h`}>{shown(field.hints.join(' · '))}</span>}
+        {field.hints.length > 0 && (
+          <span className="faint" id={`${id}-h`}>
+            {shown(field.hints.join(' · '))}
+          </span>
+        )}
         {field.kind === 'escaped' && <HiddenMark />}
         <Tools field={field} editing={editing} />
       </div>
-      {field.description && <p className="faint" id={`${id}-d`}>{shown(field.description)}</p>}
-      {field.value === undefined ? <Absent field={field} editing={editing} /> : <Control field={field} id={id} editing={editing} notes={notes} bad={bad} />}
-      {wrong && <p className="complaint" id={`${id}-c`}>{shown(wrong.problem)}</p>}
+      {field.description && (
+        <p className="faint" id={`${id}-d`}>
+          {shown(field.description)}
+        </p>
+      )}
+      {field.value === undefined ? (
+        <Absent field={field} editing={editing} />
+      ) : (
+        <Control field={field} id={id} editing={editing} notes={notes} bad={bad} />
+      )}
+      {wrong && (
+        <p className="complaint" id={`${id}-c`}>
+          {shown(wrong.problem)}
+        </p>
+      )}
       {!wrong && <Complaints of={field.pointer} id={`${id}-c`} complaints={complaints} />}
     </div>
   )
@@ -56,14 +74,28 @@ function Absent({ field, editing }: Omit<Props, 'id'>) {
 function Tools({ field, editing }: { field: Field; editing: Editing }) {
   const { draft, onDraft, asText, toggle } = editing
   if (field.value === undefined || field.pointer === '') {
-    return asText.has(field.pointer) && !draft.typed[field.pointer] ? <button type="button" className="link" onClick={() => toggle(field.pointer)}>As fields</button> : null
+    return asText.has(field.pointer) && !draft.typed[field.pointer] ? (
+      <button type="button" className="link" onClick={() => toggle(field.pointer)}>
+        As fields
+      </button>
+    ) : null
   }
   const name = <span className="unseen"> {shown(field.name)}</span>
   return (
     <span className="tools">
-      {asText.has(field.pointer) && !draft.typed[field.pointer] && <button type="button" className="link" onClick={() => toggle(field.pointer)}>As fields{name}</button>}
-      {field.nullable && field.kind !== 'null' && <button type="button" className="link" onClick={() => onDraft(put(draft, field.pointer, null))}>Set to null{name}</button>}
-      <button type="button" className="link" onClick={() => onDraft(take(draft, field.pointer))}>Remove{name}</button>
+      {asText.has(field.pointer) && !draft.typed[field.pointer] && (
+        <button type="button" className="link" onClick={() => toggle(field.pointer)}>
+          As fields{name}
+        </button>
+      )}
+      {field.nullable && field.kind !== 'null' && (
+        <button type="button" className="link" onClick={() => onDraft(put(draft, field.pointer, null))}>
+          Set to null{name}
+        </button>
+      )}
+      <button type="button" className="link" onClick={() => onDraft(take(draft, field.pointer))}>
+        Remove{name}
+      </button>
     </span>
   )
 }
@@ -78,26 +110,66 @@ function Control(props: ControlProps) {
     case 'null':
       return (
         <span className="blank">
-          null <button type="button" className="link" onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}>Write a value<span className="unseen"> for {shown(field.name)}</span></button>
+          null{' '}
+          <button
+            type="button"
+            className="link"
+            onClick={() => editing.onDraft(add(editing.draft, field, editing.schema))}
+          >
+            Write a value<span className="unseen"> for {shown(field.name)}</span>
+          </button>
         </span>
       )
     case 'choice':
-      return <Choice {...props} options={field.options.map((o) => ({ value: o.value, label: o.label ?? stringify(o.value) }))} />
+      return (
+        <Choice
+          {...props}
+          options={field.options.map((o) => ({ value: o.value, label: o.label ?? stringify(o.value) }))}
+        />
+      )
     case 'boolean':
-      return <Choice {...props} options={[{ value: true, label: 'true' }, { value: false, label: 'false' }]} />
+      return (
+        <Choice
+          {...props}
+          options={[
+            { value: true, label: 'true' },
+            { value: false, label: 'false' },
+          ]}
+        />
+      )
     default:
       return <Typing {...props} />
   }
 }
 
-function Choice({ field, id, editing, notes, bad, options }: ControlProps & { options: { value: Json; label: string }[] }) {
+function Choice({
+  field,
+  id,
+  editing,
+  notes,
+  bad,
+  options,
+}: ControlProps & { options: { value: Json; label: string }[] }) {
   const open = editing.draft.typed[field.pointer] !== undefined
   const at = open ? -1 : options.findIndex((o) => same(o.value, field.value))
   return (
-    <select id={id} value={at} aria-describedby={notes || undefined} aria-invalid={bad || undefined}
-      onChange={(e) => editing.onDraft(put(editing.draft, field.pointer, options[Number(e.target.value)]!.value))}>
-      {at < 0 && <option value={-1} disabled>choose</option>}
-      {options.map((o, i) => <option key={i} value={i}>{shown(o.label)}</option>)}
+    <select
+      id={id}
+      value={at}
+      aria-describedby={notes || undefined}
+      aria-invalid={bad || undefined}
+      onChange={(e) => editing.onDraft(put(editing.draft, field.pointer, options[Number(e.target.value)]!.value))}
+    >
+      {at < 0 && (
+        <option value={-1} disabled>
+          choose
+        </option>
+      )}
+      {options.map((o, i) => (
+        <option key={i} value={i}>
+          {shown(o.label)}
+        </option>
+      ))}
     </select>
   )
 }
@@ -111,7 +183,22 @@ function Typing({ field, id, editing, notes, bad }: ControlProps) {
     setText(value)
     editing.onDraft(type(editing.draft, field.pointer, field.kind, value))
   }
-  const shared = { id, value: text, 'aria-describedby': notes || undefined, 'aria-invalid': bad || undefined, spellCheck: false, autoComplete: 'off' }
-  if (field.kind === 'number') return <input {...shared} type="text" inputMode="decimal" onChange={(e) => onChange(e.target.value)} />
-  return <textarea {...shared} rows={rows} className={field.kind === 'text' ? undefined : 'code'} onChange={(e) => onChange(e.target.value)} />
+  const shared = {
+    id,
+    value: text,
+    'aria-describedby': notes || undefined,
+    'aria-invalid': bad || undefined,
+    spellCheck: false,
+    autoComplete: 'off',
+  }
+  if (field.kind === 'number')
+    return <input {...shared} type="text" inputMode="decimal" onChange={(e) => onChange(e.target.value)} />
+  return (
+    <textarea
+      {...shared}
+      rows={rows}
+      className={field.kind === 'text' ? undefined : 'code'}
+      onChange={(e) => onChange(e.target.value)}
+    />
+  )
 }

@@ -1,8 +1,8 @@
-// Advice on whether a value fits a schema, before the server says so. It must never be stricter than the server: what the
-// browser would judge otherwise (formats, patterns, numbers that are not exact here) is not asked.
-import { Validator, type Schema, type SchemaDraft } from '@cfworker/json-schema'
+// Advice on whether a value fits a schema, before the server says so. It must never be stricter than the server: what
+// the browser would judge otherwise (formats, patterns, numbers that are not exact here) is not asked.
+import { type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { Exact, fromEntries, isObject, type Json, type JsonObject, keys } from '../lib/json'
 import { join } from '../lib/pointer'
-import { Exact, fromEntries, isObject, keys, type Json, type JsonObject } from '../lib/json'
 import { text } from './schema'
 
 // Advice is what does not fit, by the pointer of the place.
@@ -11,10 +11,15 @@ export interface Advice {
   detail: string
 }
 
-const drafts: [string, SchemaDraft][] = [['draft-04', '4'], ['draft-06', '7'], ['draft-07', '7'], ['2019-09', '2019-09']]
+const drafts: [string, SchemaDraft][] = [
+  ['draft-04', '4'],
+  ['draft-06', '7'],
+  ['draft-07', '7'],
+  ['2019-09', '2019-09'],
+]
 
-// advisor returns the function that advises on values of a schema, and one without any advice where the schema cannot be
-// used here.
+// advisor returns the function that advises on values of a schema, and one without any advice where the schema cannot
+// be used here.
 export function advisor(schema: Json | undefined): (value: Json) => Advice[] {
   try {
     const { schema: loose } = loosen(schema ?? {})
@@ -28,7 +33,22 @@ export function advisor(schema: Json | undefined): (value: Json) => Advice[] {
 }
 
 // outer are keywords that only repeat what is said of a place inside.
-const outer = new Set(['properties', 'items', 'prefixItems', 'additionalItems', '$ref', '$dynamicRef', 'allOf', 'if', 'then', 'else', 'dependentSchemas', 'patternProperties', 'propertyNames', 'contains'])
+const outer = new Set([
+  'properties',
+  'items',
+  'prefixItems',
+  'additionalItems',
+  '$ref',
+  '$dynamicRef',
+  'allOf',
+  'if',
+  'then',
+  'else',
+  'dependentSchemas',
+  'patternProperties',
+  'propertyNames',
+  'contains',
+])
 
 function advise(validator: Validator, value: Json): Advice[] {
   try {
@@ -42,7 +62,11 @@ function advise(validator: Validator, value: Json): Advice[] {
       return e.keyword === 'type' || !exact.has(e.pointer)
     })
     const known = new Set<string>()
-    return said.map(({ pointer, error, keyword }) => ({ pointer, detail: keyword === 'false' ? 'is not among what the tool takes' : error }))
+    return said
+      .map(({ pointer, error, keyword }) => ({
+        pointer,
+        detail: keyword === 'false' ? 'is not among what the tool takes' : error,
+      }))
       .filter(({ pointer, detail }) => !known.has(pointer + detail) && known.add(pointer + detail))
   } catch {
     return []
@@ -54,13 +78,21 @@ function inexact(value: Json): unknown {
   if (value instanceof Exact) return Number(value.text)
   if (Array.isArray(value)) return value.map(inexact)
   if (!isObject(value)) return value
-  return Object.fromEntries(keys(value).filter((key) => key !== '__proto__').map((key) => [key, inexact(value[key]!)]))
+  return Object.fromEntries(
+    keys(value)
+      .filter((key) => key !== '__proto__')
+      .map((key) => [key, inexact(value[key]!)]),
+  )
 }
 
 // inexactPlaces returns the pointers of all that has numbers which are not exact here.
 function inexactPlaces(value: Json, pointer: string): Set<string> {
   if (value instanceof Exact) return new Set([pointer])
-  const parts: [string | number, Json][] = Array.isArray(value) ? [...value.entries()] : isObject(value) ? keys(value).map((key) => [key, value[key]!]) : []
+  const parts: [string | number, Json][] = Array.isArray(value)
+    ? [...value.entries()]
+    : isObject(value)
+      ? keys(value).map((key) => [key, value[key]!])
+      : []
   const places = new Set(parts.flatMap(([name, part]) => [...inexactPlaces(part, join(pointer, name))]))
   return places.size ? places.add(pointer) : places
 }
@@ -71,13 +103,35 @@ interface Loose {
   less: boolean
 }
 
-const dropped = new Set(['format', 'pattern', 'patternProperties', 'multipleOf', 'contentMediaType', 'contentEncoding', 'contentSchema', '$id', 'id'])
-const one = new Set(['items', 'additionalItems', 'additionalProperties', 'unevaluatedItems', 'unevaluatedProperties', 'propertyNames', 'contains', 'then', 'else', 'not', 'if'])
+const dropped = new Set([
+  'format',
+  'pattern',
+  'patternProperties',
+  'multipleOf',
+  'contentMediaType',
+  'contentEncoding',
+  'contentSchema',
+  '$id',
+  'id',
+])
+const one = new Set([
+  'items',
+  'additionalItems',
+  'additionalProperties',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+  'propertyNames',
+  'contains',
+  'then',
+  'else',
+  'not',
+  'if',
+])
 const many = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems', 'items'])
 const named = new Set(['properties', '$defs', 'definitions', 'dependentSchemas'])
 
-// loosen leaves out what is not asked here. Where taking more inside would mean taking less outside, the keyword around it
-// goes too.
+// loosen leaves out what is not asked here. Where taking more inside would mean taking less outside, the keyword around
+// it goes too.
 function loosen(schema: Json): Loose {
   if (!isObject(schema)) return { schema, less: false }
   const entries: [string, Json][] = []
@@ -92,7 +146,10 @@ function loosen(schema: Json): Loose {
     if (dropped.has(key)) less = true
     else if (many.has(key) && Array.isArray(value)) {
       const parts = value.map(inside)
-      entries.push([key === 'oneOf' && parts.some((part) => part.less) ? 'anyOf' : key, parts.map((part) => part.schema)])
+      entries.push([
+        key === 'oneOf' && parts.some((part) => part.less) ? 'anyOf' : key,
+        parts.map((part) => part.schema),
+      ])
     } else if (named.has(key) && isObject(value)) {
       entries.push([key, fromEntries(keys(value).map((name) => [name, inside(value[name]!).schema] as const))])
     } else if (one.has(key)) {
@@ -104,8 +161,8 @@ function loosen(schema: Json): Loose {
   return { schema: fromEntries(consistent(entries, schema)), less: less || Object.hasOwn(schema, '$ref') }
 }
 
-// consistent leaves out keywords that mean something else without those beside them that were dropped, and the second of
-// two unions under one name.
+// consistent leaves out keywords that mean something else without those beside them that were dropped, and the second
+// of two unions under one name.
 function consistent(entries: [string, Json][], schema: JsonObject): [string, Json][] {
   const names = new Set(entries.map(([key]) => key))
   const seen = new Set<string>()

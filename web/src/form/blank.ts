@@ -8,8 +8,8 @@ export interface Blank {
   open: string[]
 }
 
-// blank returns the emptiest value of a schema: a text, list or object is empty, a constant is itself, and anything else
-// is to be filled in.
+// blank returns the emptiest value of a schema: a text, list or object is empty, a constant is itself, and anything
+// else is to be filled in.
 export function blank(schema: Json, root: Json): Blank {
   const shape = shapeOf(schema, root)
   const [only, second] = shape.options ?? []

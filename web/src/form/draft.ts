@@ -1,8 +1,9 @@
 // A draft is what a person is changing: a value, and the texts in fields that are no value yet.
-import { blank } from './blank'
+
+import { type Json, parse } from '../lib/json'
 import { below, get, join, remove, set, tokens } from '../lib/pointer'
-import { parse, type Json } from '../lib/json'
-import { read, type Field, type Kind } from './plan'
+import { blank } from './blank'
+import { type Field, type Kind, read } from './plan'
 
 export interface Typed {
   text: string
@@ -20,7 +21,10 @@ export function draftOf(args: Json): Draft {
 
 // put sets a value. Texts inside what it replaces are gone.
 export function put(draft: Draft, pointer: string, value: Json): Draft {
-  return { args: set(draft.args, pointer, value), typed: keep(draft.typed, (at) => (below(at, pointer) ? undefined : at)) }
+  return {
+    args: set(draft.args, pointer, value),
+    typed: keep(draft.typed, (at) => (below(at, pointer) ? undefined : at)),
+  }
 }
 
 // take removes what is at a pointer: it is then not sent.
@@ -38,10 +42,12 @@ export function take(draft: Draft, pointer: string): Draft {
 }
 
 function keep(typed: Draft['typed'], moved: (pointer: string) => string | undefined): Draft['typed'] {
-  return Object.fromEntries(Object.entries(typed).flatMap(([at, text]) => {
-    const to = moved(at)
-    return to === undefined ? [] : [[to, text]]
-  }))
+  return Object.fromEntries(
+    Object.entries(typed).flatMap(([at, text]) => {
+      const to = moved(at)
+      return to === undefined ? [] : [[to, text]]
+    }),
+  )
 }
 
 // type takes the text of a field. A text that is no value is kept as it is typed, and the value stays as it was.
@@ -51,8 +57,8 @@ export function type(draft: Draft, pointer: string, kind: Kind, text: string): D
   return { args: draft.args, typed: { ...draft.typed, [pointer]: { text, problem: result.problem } } }
 }
 
-// add sends a field that was not sent. Nothing is filled in that a person would have to choose: such a field is empty, and
-// the draft does not fit until somebody writes there.
+// add sends a field that was not sent. Nothing is filled in that a person would have to choose: such a field is empty,
+// and the draft does not fit until somebody writes there.
 export function add(draft: Draft, field: Pick<Field, 'pointer' | 'kind' | 'schema' | 'options'>, root: Json): Draft {
   const made = blank(field.schema, root)
   const next = put(draft, field.pointer, made.value)

@@ -1,9 +1,10 @@
-// plan makes fields of a schema and a value. Every part of the value is in exactly one field, as it is: what a schema does
-// not describe, or describes otherwise, is a field of JSON text.
+// plan makes fields of a schema and a value. Every part of the value is in exactly one field, as it is: what a schema
+// does not describe, or describes otherwise, is a field of JSON text.
+
+import { Exact, isObject, type Json, type JsonObject, keys, same, stringify } from '../lib/json'
 import { join } from '../lib/pointer'
-import { Exact, isObject, keys, same, stringify, type Json, type JsonObject } from '../lib/json'
 import { hides } from '../lib/text'
-import { list, member, shapeOf, takes, text, typeOf, variantOf, type Option, type Shape, type Variant } from './schema'
+import { list, member, type Option, type Shape, shapeOf, takes, text, typeOf, type Variant, variantOf } from './schema'
 
 export type Kind = 'text' | 'escaped' | 'number' | 'boolean' | 'choice' | 'const' | 'null' | 'object' | 'list' | 'json'
 
@@ -53,7 +54,14 @@ export function leaves(of: Field): Field[] {
   return of.children.length ? of.children.flatMap(leaves) : [of]
 }
 
-function field(schema: Json, value: Json | undefined, place: Place, depth: number, root: Json, budget: { left: number }): Field {
+function field(
+  schema: Json,
+  value: Json | undefined,
+  place: Place,
+  depth: number,
+  root: Json,
+  budget: { left: number },
+): Field {
   budget.left--
   const outer = shapeOf(schema, root)
   const variants = outer.variants ?? []
@@ -100,8 +108,12 @@ function members(plain: Field, shape: Shape, value: JsonObject, child: Child): F
   const further = member(shape.schema, 'additionalProperties')
   // A pattern may describe a key of which properties says nothing, so that what describes it is not known here.
   const rest = isObject(further) && member(shape.schema, 'patternProperties') === undefined ? further : {}
-  const named = keys(properties).map((name) => child(name, properties[name]!, member(value, name), required.includes(name), true))
-  const others = keys(value).filter((name) => !Object.hasOwn(properties, name)).map((name) => child(name, rest, member(value, name), required.includes(name), false))
+  const named = keys(properties).map((name) =>
+    child(name, properties[name]!, member(value, name), required.includes(name), true),
+  )
+  const others = keys(value)
+    .filter((name) => !Object.hasOwn(properties, name))
+    .map((name) => child(name, rest, member(value, name), required.includes(name), false))
   return { ...plain, children: [...named, ...others], item: rest, open: further !== false }
 }
 
@@ -192,9 +204,17 @@ export function read(kind: Kind, typed: string, parse: (text: string) => Json): 
   }
 }
 
-// escaped writes a text as the inside of a JSON text, where every character that does not show is an escape. Line breaks
-// and tabs stay.
+// escaped writes a text as the inside of a JSON text, where every character that does not show is an escape. Line
+// breaks and tabs stay.
 export function escaped(value: string): string {
-  const inside = JSON.stringify(value).slice(1, -1).replaceAll(/\\(?:n|t|.)/g, (e) => (e === '\\n' ? '\n' : e === '\\t' ? '\t' : e))
-  return [...inside].map((c) => (hides(c, 'lines') ? [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, '0')}`).join('') : c)).join('')
+  const inside = JSON.stringify(value)
+    .slice(1, -1)
+    .replaceAll(/\\(?:n|t|.)/g, (e) => (e === '\\n' ? '\n' : e === '\\t' ? '\t' : e))
+  return [...inside]
+    .map((c) =>
+      hides(c, 'lines')
+        ? [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
+        : c,
+    )
+    .join('')
 }

@@ -1,7 +1,8 @@
-// What a JSON Schema says about one place of a value, as far as a form can show it. A schema comes from outside: it may be
-// wrong, refer to itself or contradict itself. Nothing here changes a value.
+// What a JSON Schema says about one place of a value, as far as a form can show it. A schema comes from outside: it may
+// be wrong, refer to itself or contradict itself. Nothing here changes a value.
+
+import { Exact, fromEntries, isObject, type Json, type JsonObject, keys, same } from '../lib/json'
 import { get } from '../lib/pointer'
-import { Exact, fromEntries, isObject, keys, same, type Json, type JsonObject } from '../lib/json'
 
 export type Type = 'string' | 'number' | 'integer' | 'boolean' | 'null' | 'array' | 'object'
 
@@ -31,7 +32,8 @@ export interface Variant {
 const typeNames: readonly string[] = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object']
 const unknown: Shape = { schema: {}, types: [], nullable: false, opaque: true }
 
-// typeOf returns the type of a value. A number is never an integer here: shapes that take an integer take numbers in forms.
+// typeOf returns the type of a value. A number is never an integer here: shapes that take an integer take numbers in
+// forms.
 export function typeOf(value: Json): Type {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
@@ -77,7 +79,12 @@ function shape(schema: Json | undefined, work: Work): Shape {
   const choices = member(merged, 'const') !== undefined ? [merged.const!] : list(merged, 'enum')
   if (choices.length) {
     const scalars = choices.every((v) => v === null || typeof v !== 'object' || v instanceof Exact)
-    return { ...plain, nullable: nullable || choices.includes(null), opaque: !scalars, options: choices.map((value) => ({ value, label: undefined })) }
+    return {
+      ...plain,
+      nullable: nullable || choices.includes(null),
+      opaque: !scalars,
+      options: choices.map((value) => ({ value, label: undefined })),
+    }
   }
   const union = [...list(merged, 'oneOf'), ...list(merged, 'anyOf')]
   return union.length ? unite(plain, union, work) : plain
@@ -85,7 +92,9 @@ function shape(schema: Json | undefined, work: Work): Shape {
 
 function typesOf(schema: JsonObject): Type[] {
   const type = member(schema, 'type')
-  const given = (Array.isArray(type) ? type : [type]).filter((t): t is Type => typeof t === 'string' && typeNames.includes(t))
+  const given = (Array.isArray(type) ? type : [type]).filter(
+    (t): t is Type => typeof t === 'string' && typeNames.includes(t),
+  )
   if (type !== undefined) return given.includes('number') ? given.filter((t) => t !== 'integer') : given
   if (isObject(member(schema, 'properties'))) return ['object']
   return member(schema, 'items') !== undefined || member(schema, 'prefixItems') !== undefined ? ['array'] : []
@@ -117,11 +126,26 @@ function refer(reference: Json, root: Json): Json | undefined {
 }
 
 export function without(object: JsonObject, names: readonly string[]): JsonObject {
-  return fromEntries(keys(object).filter((key) => !names.includes(key)).map((key) => [key, object[key]!] as const))
+  return fromEntries(
+    keys(object)
+      .filter((key) => !names.includes(key))
+      .map((key) => [key, object[key]!] as const),
+  )
 }
 
 // describing are the keywords of which the outer one counts, because they bind nothing.
-const describing = ['title', 'description', '$schema', '$id', '$defs', 'definitions', 'examples', 'default', '$comment', 'deprecated']
+const describing = [
+  'title',
+  'description',
+  '$schema',
+  '$id',
+  '$defs',
+  'definitions',
+  'examples',
+  'default',
+  '$comment',
+  'deprecated',
+]
 
 // both returns what two schemas say together, or undefined where they say different things of one keyword.
 function both(a: JsonObject, b: JsonObject): JsonObject | undefined {
@@ -145,13 +169,15 @@ function properties(a: JsonObject, b: JsonObject): JsonObject {
   return fromEntries(names.map((name) => [name, one(name)] as const))
 }
 
-// unite puts a union on a shape: a choice where every variant is a constant, nothing more than nullable where one is null,
-// and else variants.
+// unite puts a union on a shape: a choice where every variant is a constant, nothing more than nullable where one is
+// null, and else variants.
 function unite(plain: Shape, union: Json[], work: Work): Shape {
   const outer = without(plain.schema, ['oneOf', 'anyOf'])
   const merged = union.map((variant) => merge(variant, work)).map((variant) => variant && both(outer, variant))
   if (merged.some((variant) => variant === undefined)) return { ...plain, opaque: true }
-  const rest = (merged as JsonObject[]).filter((variant) => text(variant, 'type') !== 'null' && member(variant, 'const') !== null)
+  const rest = (merged as JsonObject[]).filter(
+    (variant) => text(variant, 'type') !== 'null' && member(variant, 'const') !== null,
+  )
   const nullable = plain.nullable || rest.length < merged.length
   if (rest.length === 1) {
     const only = shape(rest[0], work)
@@ -159,7 +185,11 @@ function unite(plain: Shape, union: Json[], work: Work): Shape {
   }
   const constants = rest.filter((variant) => member(variant, 'const') !== undefined)
   if (rest.length && constants.length === rest.length) {
-    return { ...plain, nullable, options: rest.map((variant) => ({ value: variant.const!, label: text(variant, 'title') })) }
+    return {
+      ...plain,
+      nullable,
+      options: rest.map((variant) => ({ value: variant.const!, label: text(variant, 'title') })),
+    }
   }
   return { ...plain, nullable, variants: tagged(rest, work) }
 }
@@ -167,18 +197,23 @@ function unite(plain: Shape, union: Json[], work: Work): Shape {
 // tagged names variants: by a property that is another constant in each of them, or by title.
 function tagged(variants: JsonObject[], work: Work): Variant[] {
   const constant = (variant: JsonObject, name: string) => {
-    const schema = isObject(member(variant, 'properties')) ? merge(member(variant.properties as JsonObject, name), work) : undefined
+    const schema = isObject(member(variant, 'properties'))
+      ? merge(member(variant.properties as JsonObject, name), work)
+      : undefined
     const options = schema && (member(schema, 'const') !== undefined ? [schema.const!] : list(schema, 'enum'))
     return options?.length === 1 && (options[0] === null || typeof options[0] !== 'object') ? options[0] : undefined
   }
-  const candidates = isObject(variants[0] && member(variants[0], 'properties')) ? keys(variants[0]!.properties as JsonObject) : []
+  const candidates = isObject(variants[0] && member(variants[0], 'properties'))
+    ? keys(variants[0]!.properties as JsonObject)
+    : []
   const name = candidates.find((n) => {
     const values = variants.map((variant) => constant(variant, n))
     return values.every((v, i) => v !== undefined && values.indexOf(v) === i)
   })
   return variants.map((schema, i) => {
     const value = name === undefined ? undefined : constant(schema, name)
-    const label = text(schema, 'title') ?? (value === undefined ? (text(schema, 'type') ?? `variant ${i + 1}`) : String(value))
+    const label =
+      text(schema, 'title') ?? (value === undefined ? (text(schema, 'type') ?? `variant ${i + 1}`) : String(value))
     return value === undefined || name === undefined ? { label, schema } : { label, schema, tag: { name, value } }
   })
 }

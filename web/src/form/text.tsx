@@ -1,17 +1,22 @@
 // Texts from outside, as they are read: nothing is cut without saying so, and nothing hides.
-import { useMemo, type ReactNode } from 'react'
+
 import { diffWordsWithSpace } from 'diff'
-import { stringify, type Json } from '../lib/json'
+import { type ReactNode, useMemo } from 'react'
+import { type Json, stringify } from '../lib/json'
 import type { Change } from '../lib/pointer'
 import { hides, shown } from '../lib/text'
 import { Chip, Shown } from '../ui'
-import { face, leaves, type Field } from './plan'
+import { type Field, face, leaves } from './plan'
 
 type Lines = 'one line' | 'lines'
 
 // HiddenMark says that a text has characters that do not show.
 export function HiddenMark() {
-  return <Chip tone="drift" icon="triangle">has characters that do not show</Chip>
+  return (
+    <Chip tone="drift" icon="triangle">
+      has characters that do not show
+    </Chip>
+  )
 }
 
 // Folds says which long values are open, and opens one.
@@ -24,11 +29,25 @@ const fold = 600
 
 // foldedIn returns the pointers of the values of a form that are folded until somebody opens them.
 export function foldedIn(of: Field): string[] {
-  return leaves(of).filter((field) => face(field).length > fold).map((field) => field.pointer)
+  return leaves(of)
+    .filter((field) => face(field).length > fold)
+    .map((field) => field.pointer)
 }
 
 // Long shows a value, and of a long one the beginning, with how much more there is.
-export function Long({ text, pointer, folds, lines = 'lines', most = fold }: { text: string; pointer: string; folds: Folds; lines?: Lines; most?: number }) {
+export function Long({
+  text,
+  pointer,
+  folds,
+  lines = 'lines',
+  most = fold,
+}: {
+  text: string
+  pointer: string
+  folds: Folds
+  lines?: Lines
+  most?: number
+}) {
   if (text.length <= most || folds.opened.has(pointer)) return <Shown text={text} lines={lines === 'lines'} />
   const cut = /[\ud800-\udbff]/.test(text[most - 101]!) ? most - 101 : most - 100
   return (
@@ -50,8 +69,13 @@ interface Part {
 
 // words returns the parts of two texts. Where finding them would take long, they are the two texts.
 export function words(was: string, now: string): Part[] {
-  const found = was.length + now.length > 100_000 ? undefined : diffWordsWithSpace(was, now, { maxEditLength: 400, timeout: 60 })
-  if (!found) return [{ text: was, side: 'was' }, { text: now, side: 'now' }]
+  const found =
+    was.length + now.length > 100_000 ? undefined : diffWordsWithSpace(was, now, { maxEditLength: 400, timeout: 60 })
+  if (!found)
+    return [
+      { text: was, side: 'was' },
+      { text: now, side: 'now' },
+    ]
   return found.map((part) => ({ text: part.value, side: part.added ? 'now' : part.removed ? 'was' : 'same' }))
 }
 
@@ -71,8 +95,20 @@ export function WordDiff({ was, now }: { was: string; now: string }) {
 }
 
 function DiffPart({ part: { text, side } }: { part: Part }): ReactNode {
-  if (side === 'was') return <del><span className="unseen">taken away: </span>{shown(text, 'lines')}</del>
-  if (side === 'now') return <ins><span className="unseen">added: </span>{shown(text, 'lines')}</ins>
+  if (side === 'was')
+    return (
+      <del>
+        <span className="unseen">taken away: </span>
+        {shown(text, 'lines')}
+      </del>
+    )
+  if (side === 'now')
+    return (
+      <ins>
+        <span className="unseen">added: </span>
+        {shown(text, 'lines')}
+      </ins>
+    )
   if (text.length <= 3 * context) return <span>{shown(text, 'lines')}</span>
   return (
     <span>
@@ -89,8 +125,14 @@ export function Changes({ changes }: { changes: readonly Change[] }) {
     <ul className="diffs">
       {changes.map(({ pointer, was, now }) => (
         <li key={pointer}>
-          <code className="pointer"><bdi>{shown(pointer || '(everything)')}</bdi></code>
-          {typeof was === 'string' && typeof now === 'string' ? <WordDiff was={was} now={now} /> : <Sides was={was} now={now} />}
+          <code className="pointer">
+            <bdi>{shown(pointer || '(everything)')}</bdi>
+          </code>
+          {typeof was === 'string' && typeof now === 'string' ? (
+            <WordDiff was={was} now={now} />
+          ) : (
+            <Sides was={was} now={now} />
+          )}
         </li>
       ))}
     </ul>
@@ -100,8 +142,14 @@ export function Changes({ changes }: { changes: readonly Change[] }) {
 function Sides({ was, now }: { was: Json | undefined; now: Json | undefined }) {
   return (
     <span className="diff">
-      <del><span className="unseen">before: </span>{valueText(was)}</del>{' '}
-      <ins><span className="unseen">now: </span>{valueText(now)}</ins>
+      <del>
+        <span className="unseen">before: </span>
+        {valueText(was)}
+      </del>{' '}
+      <ins>
+        <span className="unseen">now: </span>
+        {valueText(now)}
+      </ins>
     </span>
   )
 }

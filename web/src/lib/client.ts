@@ -1,6 +1,6 @@
 // Requests to the API, with the cookie of the browser's session.
 import type { components } from '../api'
-import { parse, stringify, type Json } from './json'
+import { type Json, parse, stringify } from './json'
 
 export type Schemas = components['schemas']
 
@@ -39,14 +39,14 @@ export interface Options {
   body?: unknown
   ifMatch?: string | undefined
   signal?: AbortSignal | undefined
-  // outlives has the browser send the request also where the page is closed meanwhile. Browsers allow that for short bodies.
+  // outlives has the browser send the request also where the page is closed meanwhile. Browsers allow that for short
+  // bodies.
   outlives?: boolean
 }
 
-// mostOutlives is how long a body may be that outlives the page: four at once, of any characters, are below the 64 KiB that
-// browsers allow.
+// mostOutlives is how long a body may be that outlives the page: four at once, of any characters, are below the 64 KiB
+// that browsers allow.
 const mostOutlives = 5_000
-
 
 // path returns a path with its query. A list is the same name several times; undefined and '' are left out.
 export function path(to: string, query: Query = {}): string {
@@ -80,5 +80,7 @@ export async function request<T>(method: string, to: string, options: Options = 
   return { body: body as T, etag: answer.headers.get('ETag') ?? '', headers: answer.headers }
 }
 
-export const get = <T>(to: string, query?: Query, signal?: AbortSignal) => request<T>('GET', to, { query, signal }).then((a) => a.body)
-export const post = <T>(to: string, body?: unknown, ifMatch?: string) => request<T>('POST', to, { body, ifMatch }).then((a) => a.body)
+export const get = <T>(to: string, query?: Query, signal?: AbortSignal) =>
+  request<T>('GET', to, { query, signal }).then((a) => a.body)
+export const post = <T>(to: string, body?: unknown, ifMatch?: string) =>
+  request<T>('POST', to, { body, ifMatch }).then((a) => a.body)

@@ -19,7 +19,9 @@ const filters: fc.Arbitrary<Filter> = fc
       phase: fc.subarray([...phases], { minLength: 1 }),
       tool: text,
       order: fc.constantFrom('newest', 'oldest'),
-      since: fc.date({ min: new Date('1980-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((d) => d.toISOString()),
+      since: fc
+        .date({ min: new Date('1980-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
+        .map((d) => d.toISOString()),
       workflow: fc.uuid(),
       drawer: fc.constant('replay'),
     },
@@ -47,11 +49,16 @@ describe('a filter', () => {
   })
 
   test('asks the API for everything but what is the page’s own', () => {
-    expect(query(fields, { phase: ['approved', 'failed'], tool: 'mail:*', drawer: 'replay' })).toEqual({ phase: 'approved,failed', tool: 'mail:*' })
+    expect(query(fields, { phase: ['approved', 'failed'], tool: 'mail:*', drawer: 'replay' })).toEqual({
+      phase: 'approved,failed',
+      tool: 'mail:*',
+    })
   })
 
   test('is told in words', () => {
-    expect(conditions(fields, { tool: 'mail:*', phase: ['approved', 'failed'] }).map((c) => [c.field.name, c.words])).toEqual([
+    expect(
+      conditions(fields, { tool: 'mail:*', phase: ['approved', 'failed'] }).map((c) => [c.field.name, c.words]),
+    ).toEqual([
       ['phase', 'approved or failed'],
       ['tool', 'mail:*'],
     ])

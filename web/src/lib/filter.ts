@@ -50,9 +50,12 @@ export function readFilter(fields: readonly Field[], search: string): ReadFilter
 export function check(field: Field, value: string): string {
   if (value === '') return `${quote(field.name)} is empty. Leave it out, or give it a value.`
   const { choices } = field
-  if (choices && !choices.includes(value)) return `${quote(field.name)} cannot be ${quote(value)}. It can be ${choices.join(', ')}.`
-  if (field.kind === 'id' && !uuid.test(value)) return `${quote(field.name)} takes an id, such as 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b.`
-  if (field.kind === 'time' && (!time.test(value) || Number.isNaN(Date.parse(value)))) return `${quote(field.name)} takes a time with its zone, such as 2026-01-02T03:04:05Z.`
+  if (choices && !choices.includes(value))
+    return `${quote(field.name)} cannot be ${quote(value)}. It can be ${choices.join(', ')}.`
+  if (field.kind === 'id' && !uuid.test(value))
+    return `${quote(field.name)} takes an id, such as 019a0b1c-2d3e-7f40-8a5b-6c7d8e9f0a1b.`
+  if (field.kind === 'time' && (!time.test(value) || Number.isNaN(Date.parse(value))))
+    return `${quote(field.name)} takes a time with its zone, such as 2026-01-02T03:04:05Z.`
   return ''
 }
 
@@ -72,11 +75,14 @@ export function writeFilter(fields: readonly Field[], filter: Filter): string {
 }
 
 // written returns a value as the URL and the API have it: several with commas between, in the order of the choices.
-const written = (field: Field, value: string | readonly string[]) => (typeof value === 'string' ? value : value.toSorted((a, b) => order(field, a) - order(field, b)).join(','))
+const written = (field: Field, value: string | readonly string[]) =>
+  typeof value === 'string' ? value : value.toSorted((a, b) => order(field, a) - order(field, b)).join(',')
 
 // query returns what the API is asked.
 export function query(fields: readonly Field[], filter: Filter): Record<string, string> {
-  return Object.fromEntries(fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, written(f, filter[f.name]!)]))
+  return Object.fromEntries(
+    fields.filter((f) => !f.view && filter[f.name] !== undefined).map((f) => [f.name, written(f, filter[f.name]!)]),
+  )
 }
 
 // set returns a filter with one condition set, or taken away where the value is '' or has nothing.

@@ -37,29 +37,48 @@ test('what the server refuses is refused, with its place', () => {
 })
 
 test('any text reads back as it was written', () => {
-  fc.assert(fc.property(anyText, (text) => stringify(parse(text)) === text && stringify(parse(stringify(parse(text), 2))) === text))
+  fc.assert(
+    fc.property(
+      anyText,
+      (text) => stringify(parse(text)) === text && stringify(parse(stringify(parse(text), 2))) === text,
+    ),
+  )
 })
 
 test('parse agrees with JSON.parse where both take a text', () => {
-  fc.assert(fc.property(fc.json(), (text) => {
-    expect(JSON.parse(stringify(parse(text)))).toEqual(JSON.parse(text))
-  }))
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      expect(JSON.parse(stringify(parse(text)))).toEqual(JSON.parse(text))
+    }),
+  )
 })
 
 test('parse takes no text that JSON.parse refuses', () => {
-  fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'{}[]":,0123456789.eE+-\\u tfnrulase\n') }), (text) => {
-    try {
-      parse(text)
-    } catch {
-      return
-    }
-    JSON.parse(text)
-  }), { numRuns: 2000 })
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'{}[]":,0123456789.eE+-\\u tfnrulase\n') }), (text) => {
+      try {
+        parse(text)
+      } catch {
+        return
+      }
+      JSON.parse(text)
+    }),
+    { numRuns: 2000 },
+  )
 })
 
 test('same tells values apart by what is written, not by the order of keys', () => {
   expect(same(parse('{"a":1,"b":[2,null]}'), parse('{"b":[2,null],"a":1}'))).toBe(true)
-  for (const [a, b] of [['1', '1.0'], ['9007199254740993', '9007199254740992'], ['""', 'null'], ['[]', '{}'], ['{"a":null}', '{"b":null}'], ['{"__proto__":null}', '{}'], ['[1]', '[1,1]'], ['0', '-0']]) {
+  for (const [a, b] of [
+    ['1', '1.0'],
+    ['9007199254740993', '9007199254740992'],
+    ['""', 'null'],
+    ['[]', '{}'],
+    ['{"a":null}', '{"b":null}'],
+    ['{"__proto__":null}', '{}'],
+    ['[1]', '[1,1]'],
+    ['0', '-0'],
+  ]) {
     expect(same(parse(a!), parse(b!)), `${a} and ${b}`).toBe(false)
   }
   expect(same(new Exact('1e400'), new Exact('1e400'))).toBe(true)

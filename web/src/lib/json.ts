@@ -1,5 +1,5 @@
-// JSON as the server means it: numbers keep their digits, keys keep their order, a key that occurs twice is an error, and
-// `__proto__` is a key like any other. JSON.parse does none of these.
+// JSON as the server means it: numbers keep their digits, keys keep their order, a key that occurs twice is an error,
+// and `__proto__` is a key like any other. JSON.parse does none of these.
 
 // Exact is a number that JavaScript cannot hold exactly, or that it would write otherwise.
 export class Exact {
@@ -21,7 +21,11 @@ const moves = /^(?:0|[1-9][0-9]*)$/
 // fromEntries returns an object whose keys are in the order of entries.
 export function fromEntries(entries: readonly (readonly [string, Json])[]): JsonObject {
   const object = Object.fromEntries(entries) as JsonObject
-  if (entries.some(([key]) => moves.test(key))) orders.set(object, entries.map(([key]) => key))
+  if (entries.some(([key]) => moves.test(key)))
+    orders.set(
+      object,
+      entries.map(([key]) => key),
+    )
   return object
 }
 
@@ -186,10 +190,19 @@ function write(value: Json, indent: number, margin: string): string {
     if (!parts.length) return open + close
     return indent ? `${open}\n${inner}${parts.join(`,\n${inner}`)}\n${margin}${close}` : open + parts.join(',') + close
   }
-  if (Array.isArray(value)) return list('[', value.map((v) => write(v ?? null, indent, inner)), ']')
+  if (Array.isArray(value))
+    return list(
+      '[',
+      value.map((v) => write(v ?? null, indent, inner)),
+      ']',
+    )
   if (!isObject(value)) return JSON.stringify(value)
   const present = keys(value).filter((key) => value[key] !== undefined)
-  return list('{', present.map((key) => `${JSON.stringify(key)}:${indent ? ' ' : ''}${write(value[key]!, indent, inner)}`), '}')
+  return list(
+    '{',
+    present.map((key) => `${JSON.stringify(key)}:${indent ? ' ' : ''}${write(value[key]!, indent, inner)}`),
+    '}',
+  )
 }
 
 // same reports whether two values are the same. The order of keys does not matter; the digits of a number do.

@@ -107,7 +107,8 @@ export function keyOf(event: Pick<KeyboardEvent, 'key' | 'shiftKey' | 'ctrlKey' 
 // inField says whether a key goes into what is being typed.
 function inField(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false
-  if (target instanceof HTMLInputElement) return !['checkbox', 'radio', 'button', 'submit', 'range'].includes(target.type)
+  if (target instanceof HTMLInputElement)
+    return !['checkbox', 'radio', 'button', 'submit', 'range'].includes(target.type)
   return target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement
 }
 
@@ -115,7 +116,8 @@ function inField(target: EventTarget | null): boolean {
 function usedBy(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof Element)) return false
   if (key === 'Enter') return target.closest('a, button, summary, [role=tab], [role=menuitem]') !== null
-  if (key.startsWith('Arrow')) return target.closest('[role=tablist], [role=menu], [role=listbox], [role=grid], input, pre, textarea') !== null
+  if (key.startsWith('Arrow'))
+    return target.closest('[role=tablist], [role=menu], [role=listbox], [role=grid], input, pre, textarea') !== null
   return false
 }
 
@@ -132,14 +134,17 @@ function find(key: string, layer: Map<CommandID, Binding>, typing: boolean): Bin
       const given = layer.get(id)
       if (given && row.keys.includes(one) && (!typing || row.fields)) return given
     }
-    if (!typing && commandIDs.some((id) => layer.has(id) && table[id].keys.some((k) => k.startsWith(one + ' ')))) return 'prefix'
+    if (!typing && commandIDs.some((id) => layer.has(id) && table[id].keys.some((k) => k.startsWith(one + ' '))))
+      return 'prefix'
   }
   return undefined
 }
 
-// press runs the command of a key press, and reports whether there was one. onRefused hears why a command cannot be given.
+// press runs the command of a key press, and reports whether there was one. onRefused hears why a command cannot be
+// given.
 export function press(event: KeyboardEvent, onRefused: (why: string) => void): boolean {
-  if (event.defaultPrevented || event.isComposing || ['Shift', 'Control', 'Alt', 'Meta'].includes(event.key)) return false
+  if (event.defaultPrevented || event.isComposing || ['Shift', 'Control', 'Alt', 'Meta'].includes(event.key))
+    return false
   const typing = inField(event.target)
   let key = keyOf(event)
   const plain = key.replace('Shift+', '').length === 1
@@ -160,7 +165,11 @@ export function press(event: KeyboardEvent, onRefused: (why: string) => void): b
 }
 
 const names: Record<string, string> = {
-  Mod: isMac ? '⌘' : 'Ctrl', Escape: 'Esc', ArrowDown: '↓', ArrowUp: '↑', Shift: '⇧',
+  Mod: isMac ? '⌘' : 'Ctrl',
+  Escape: 'Esc',
+  ArrowDown: '↓',
+  ArrowUp: '↑',
+  Shift: '⇧',
 }
 
 // written returns a key as it is shown: ["Ctrl", "K"].

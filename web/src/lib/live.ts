@@ -1,10 +1,11 @@
-// Live updates: one stream of events a browser. The tab that holds a lock reads the stream and tells the others; when the tab is
-// closed, the next one takes over where it was. Events change the cached actions that they are about, and mark lists stale.
+// Live updates: one stream of events a browser. The tab that holds a lock reads the stream and tells the others; when
+// the tab is closed, the next one takes over where it was. Events change the cached actions that they are about, and
+// mark lists stale.
 import { useEffect, useSyncExternalStore } from 'react'
 import { Problem } from './client'
 import { parse } from './json'
 import { queries } from './query'
-import { Changes, compareIDs, patch, type Event, type Row } from './reduce'
+import { Changes, compareIDs, type Event, patch, type Row } from './reduce'
 import { sessionEnded } from './session'
 import { follow } from './stream'
 
@@ -16,13 +17,19 @@ export interface Status {
 }
 
 // What tabs tell each other.
-type Told = { kind: 'event'; id: string; event: Event } | { kind: 'status'; status: Status } | { kind: 'id'; id: string } | { kind: 'anyone?' } | { kind: 'reread' }
+type Told =
+  | { kind: 'event'; id: string; event: Event }
+  | { kind: 'status'; status: Status }
+  | { kind: 'id'; id: string }
+  | { kind: 'anyone?' }
+  | { kind: 'reread' }
 
 const channelName = 'countersign.live'
 const refetchEvery = 1_000
 const pollAfter = 60_000
 const pollEvery = 10_000
-// A page that is hidden or paused for long keeps no more words than these in mind: behind them it reads everything again.
+// A page that is hidden or paused for long keeps no more words than these in mind: behind them it reads everything
+// again.
 const mostStale = 5_000
 
 // changes has what was heard of actions; lists patch their rows with it.
@@ -56,7 +63,9 @@ function setStatus(next: Status) {
 function words(event: Event): string[] {
   if (event.kind === 'configured') return ['config', 'me', 'forecast', 'inbox', 'inbox-counts', 'inbox-item']
   if (event.kind === 'retention_reported') return []
-  const own = event.action_id ? ['action', 'history', 'forecast', 'inbox-item', 'dead-letter'].map((word) => `${word} ${event.action_id}`) : []
+  const own = event.action_id
+    ? ['action', 'history', 'forecast', 'inbox-item', 'dead-letter'].map((word) => `${word} ${event.action_id}`)
+    : []
   return [...own, 'inbox', 'inbox-counts', 'actions', 'workflows', 'workflow', 'dead-letters', 'dead-letter-summary']
 }
 
@@ -99,13 +108,16 @@ function refetch() {
   if (paused || document.hidden || stale.size === 0) return
   const now = new Set(stale)
   stale.clear()
-  void queries.invalidateQueries({
-    predicate: ({ queryKey: [word, about] }) => now.has(String(word)) || now.has(`${String(word)} ${String(about)}`),
-  }, { cancelRefetch: false })
+  void queries.invalidateQueries(
+    {
+      predicate: ({ queryKey: [word, about] }) => now.has(String(word)) || now.has(`${String(word)} ${String(about)}`),
+    },
+    { cancelRefetch: false },
+  )
 }
 
-// rereadAll marks all that live events keep up to date as stale: something may have been missed. A dry run stays what it was
-// when a person asked for it.
+// rereadAll marks all that live events keep up to date as stale: something may have been missed. A dry run stays what
+// it was when a person asked for it.
 function rereadAll() {
   for (const { queryKey } of queries.getQueryCache().getAll()) stale.add(String(queryKey[0]))
   for (const word of ['me', 'dry-run']) stale.delete(word)
@@ -127,6 +139,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       removeEventListener('online', end)
       resolve()
     }
+    // biome-ignore lint/correctness/noUnusedVariables: end, above, clears it
     const timer = setTimeout(end, ms)
     signal.addEventListener('abort', end)
     addEventListener('online', end)
@@ -143,24 +156,29 @@ async function lead(signal: AbortSignal, tell: (told: Told) => void) {
   while (!signal.aborted) {
     const resumed = lastID !== ''
     try {
-      await follow('/api/v1/events' + (resumed ? `?last_event_id=${lastID}` : ''), signal, () => {
-        wait = 1_000
-        say({ state: resumed ? 'catching up' : 'live' })
-        // What was read before the stream was open may be older than its beginning.
-        if (!resumed) rereadAll()
-      }, (messages) => {
-        if (status.state !== 'live') say({ state: 'live' })
-        for (const message of messages) {
-          if (message.data) {
-            const event = parse(message.data) as unknown as Event
-            hear(message.id, event)
-            tell({ kind: 'event', id: message.id, event })
-          } else if (message.id) {
-            if (compareIDs(message.id, lastID) > 0) lastID = message.id
-            tell({ kind: 'id', id: message.id })
+      await follow(
+        '/api/v1/events' + (resumed ? `?last_event_id=${lastID}` : ''),
+        signal,
+        () => {
+          wait = 1_000
+          say({ state: resumed ? 'catching up' : 'live' })
+          // What was read before the stream was open may be older than its beginning.
+          if (!resumed) rereadAll()
+        },
+        (messages) => {
+          if (status.state !== 'live') say({ state: 'live' })
+          for (const message of messages) {
+            if (message.data) {
+              const event = parse(message.data) as unknown as Event
+              hear(message.id, event)
+              tell({ kind: 'event', id: message.id, event })
+            } else if (message.id) {
+              if (compareIDs(message.id, lastID) > 0) lastID = message.id
+              tell({ kind: 'id', id: message.id })
+            }
           }
-        }
-      })
+        },
+      )
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof Problem && error.status === 401) {
@@ -184,11 +202,18 @@ async function lead(signal: AbortSignal, tell: (told: Told) => void) {
 // listen takes in what the leading tab tells.
 function listen(told: Told, leads: boolean, tell: (told: Told) => void) {
   switch (told.kind) {
-    case 'event': return hear(told.id, told.event)
-    case 'id': lastID = compareIDs(told.id, lastID) > 0 ? told.id : lastID; return
-    case 'status': return setStatus(told.status)
-    case 'reread': lastID = ''; return rereadAll()
-    case 'anyone?': if (leads) tell({ kind: 'status', status })
+    case 'event':
+      return hear(told.id, told.event)
+    case 'id':
+      lastID = compareIDs(told.id, lastID) > 0 ? told.id : lastID
+      return
+    case 'status':
+      return setStatus(told.status)
+    case 'reread':
+      lastID = ''
+      return rereadAll()
+    case 'anyone?':
+      if (leads) tell({ kind: 'status', status })
   }
 }
 
@@ -202,10 +227,12 @@ function start(): () => void {
   const { locks } = navigator as { locks?: LockManager }
   if (locks) {
     tell({ kind: 'anyone?' })
-    void locks.request(channelName, { signal: ended.signal }, () => {
-      leads = true
-      return lead(ended.signal, tell)
-    }).catch(() => undefined)
+    void locks
+      .request(channelName, { signal: ended.signal }, () => {
+        leads = true
+        return lead(ended.signal, tell)
+      })
+      .catch(() => undefined)
   }
   // Without locks each tab has a stream of its own, while it is shown.
   let own: AbortController | undefined
@@ -237,12 +264,16 @@ export function useLiveUpdates(on: boolean) {
   useEffect(() => (on ? start() : undefined), [on])
 }
 
-// useLive returns how live the page is: the status of the stream, whether a person paused it, and how many events came since.
+// useLive returns how live the page is: the status of the stream, whether a person paused it, and how many events came
+// since.
 export function useLive() {
-  return useSyncExternalStore((heard) => {
-    watchers.add(heard)
-    return () => watchers.delete(heard)
-  }, () => view)
+  return useSyncExternalStore(
+    (heard) => {
+      watchers.add(heard)
+      return () => watchers.delete(heard)
+    },
+    () => view,
+  )
 }
 
 // setPaused stops what is shown from changing, or goes on with all that happened since.

@@ -28,8 +28,8 @@ export function useMe() {
   })
 }
 
-// useMay returns a function that says why the caller may not use an operation, or undefined where they may. Where nobody is
-// known yet, nobody may anything.
+// useMay returns a function that says why the caller may not use an operation, or undefined where they may. Where
+// nobody is known yet, nobody may anything.
 export function useMay(): (operation: OperationID) => string | undefined {
   const me = useMe().data
   return (operation) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { anyText } from '../form/random'
-import { parse, same, stringify, type Json } from './json'
+import { type Json, parse, same, stringify } from './json'
 import { diff, differing, get, join, remove, set, tokens } from './pointer'
 
 const changed = (text: string, what: (value: Json) => Json) => stringify(what(parse(text)))
@@ -34,16 +34,25 @@ test('diff names what differs and nothing else', () => {
 })
 
 test('applying a diff to one value gives the other', () => {
-  fc.assert(fc.property(anyText, anyText, (a, b) => {
-    const [was, now] = [parse(a), parse(b)]
-    // From the last to the first, so that what is removed from a list does not move what is still to be removed.
-    const result = diff(was, now).reverse().reduce((v, c) => (c.now === undefined ? remove(v, c.pointer) : v), was)
-    return same(diff(was, now).reduce((v, c) => (c.now === undefined ? v : set(v, c.pointer, c.now)), result), now)
-  }))
+  fc.assert(
+    fc.property(anyText, anyText, (a, b) => {
+      const [was, now] = [parse(a), parse(b)]
+      // From the last to the first, so that what is removed from a list does not move what is still to be removed.
+      const result = diff(was, now)
+        .reverse()
+        .reduce((v, c) => (c.now === undefined ? remove(v, c.pointer) : v), was)
+      return same(
+        diff(was, now).reduce((v, c) => (c.now === undefined ? v : set(v, c.pointer, c.now)), result),
+        now,
+      )
+    }),
+  )
 })
 
 test('a pointer leads through the names it was made of', () => {
-  fc.assert(fc.property(fc.array(fc.string()), (names) => {
-    expect(tokens(names.reduce<string>(join, ''))).toEqual(names)
-  }))
+  fc.assert(
+    fc.property(fc.array(fc.string()), (names) => {
+      expect(tokens(names.reduce<string>(join, ''))).toEqual(names)
+    }),
+  )
 })

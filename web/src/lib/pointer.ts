@@ -1,10 +1,13 @@
 // JSON Pointers (RFC 6901) into values, without changing the values.
-import { fromEntries, isObject, keys, same, type Json } from './json'
+import { fromEntries, isObject, type Json, keys, same } from './json'
 
 // tokens returns the names that a pointer goes through.
 export function tokens(pointer: string): string[] {
   if (pointer === '') return []
-  return pointer.slice(1).split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
 // join returns the pointer of a member or element.
@@ -27,8 +30,8 @@ export function get(value: Json | undefined, pointer: string): Json | undefined 
   return tokens(pointer).reduce<Json | undefined>(child, value)
 }
 
-// set returns value with another value at a pointer. A new key comes last, and a new element at the end of its list. Where
-// the pointer leads through something that is not there, objects are made.
+// set returns value with another value at a pointer. A new key comes last, and a new element at the end of its list.
+// Where the pointer leads through something that is not there, objects are made.
 export function set(value: Json | undefined, pointer: string, to: Json): Json {
   return change(value, tokens(pointer), to)
 }
@@ -47,7 +50,11 @@ function change(value: Json | undefined, [token, ...rest]: string[], to: Json | 
   }
   const object = isObject(value) ? value : {}
   const names = Object.hasOwn(object, token) ? keys(object) : [...keys(object), token]
-  return fromEntries(names.flatMap((name) => (name !== token ? [[name, object[name]!] as const] : next === undefined ? [] : [[name, next] as const])))
+  return fromEntries(
+    names.flatMap((name) =>
+      name !== token ? [[name, object[name]!] as const] : next === undefined ? [] : [[name, next] as const],
+    ),
+  )
 }
 
 // Change is one difference between two values.
@@ -65,7 +72,9 @@ export function diff(was: Json | undefined, now: Json | undefined, pointer = '')
     return names.flatMap((name) => diff(child(was, name), child(now, name), join(pointer, name)))
   }
   if (Array.isArray(was) && Array.isArray(now)) {
-    return Array.from({ length: Math.max(was.length, now.length) }, (_, i) => diff(was[i], now[i], join(pointer, i))).flat()
+    return Array.from({ length: Math.max(was.length, now.length) }, (_, i) =>
+      diff(was[i], now[i], join(pointer, i)),
+    ).flat()
   }
   return [{ pointer, was, now }]
 }

@@ -24,7 +24,9 @@ const row = (id: string): Row => ({
 const event = fc.record({
   action_id: fc.constantFrom(...actions, 'elsewhere'),
   kind: fc.constantFrom('decided', 'settled', 'undone', 'replayed', 'resolved'),
-  phase: fc.option(fc.constantFrom('approved', 'executing', 'completed', 'failed', 'unknown', 'denied'), { nil: undefined }),
+  phase: fc.option(fc.constantFrom('approved', 'executing', 'completed', 'failed', 'unknown', 'denied'), {
+    nil: undefined,
+  }),
   status: fc.option(fc.constantFrom('pending', 'sending', 'sent', 'failed', 'unknown'), { nil: undefined }),
   attempt: fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined }),
   actor: fc.constant('worker/a1'),
@@ -35,7 +37,10 @@ const event = fc.record({
 const arrivals = fc.array(event, { maxLength: 20 }).chain((events) => {
   const stream = events.map((e, i) => ({ id: `${9 + Math.floor(i / 2)}-${95 + i}-0`, event: e }))
   const repeated = stream.length === 0 ? fc.constant([]) : fc.array(fc.constantFrom(...stream), { maxLength: 20 })
-  return fc.tuple(fc.constant(stream), repeated.chain((more) => fc.shuffledSubarray([...stream, ...more], { minLength: stream.length + more.length })))
+  return fc.tuple(
+    fc.constant(stream),
+    repeated.chain((more) => fc.shuffledSubarray([...stream, ...more], { minLength: stream.length + more.length })),
+  )
 })
 
 const apply = (all: readonly { id: string; event: Event }[], rows: readonly Row[]) => {
@@ -52,8 +57,8 @@ describe('events', () => {
   test('give the same rows in any order and however often they arrive', () => {
     fc.assert(
       fc.property(arrivals, ([stream, arrived]) => {
-        // An event that says no more than how many attempts there were is passed over with those before it, so that rows
-        // are compared by what the last event of each says.
+        // An event that says no more than how many attempts there were is passed over with those before it, so that
+        // rows are compared by what the last event of each says.
         const last = (rows: readonly Row[]) => rows.map((r) => r.phase)
         expect(last(apply(arrived, actions.map(row)))).toEqual(last(apply(stream, actions.map(row))))
       }),
@@ -81,7 +86,14 @@ describe('events', () => {
 
   test('that were heard before a read was sent do not undo its answer', () => {
     const changes = new Changes()
-    changes.hear('1-1-0', { action_id: 'a', kind: 'decided', phase: 'approved', status: 'pending', actor: 'Bo', at: '' })
+    changes.hear('1-1-0', {
+      action_id: 'a',
+      kind: 'decided',
+      phase: 'approved',
+      status: 'pending',
+      actor: 'Bo',
+      at: '',
+    })
     const mark = changes.mark()
     const answer = [{ ...row('a'), phase: 'completed' as const }]
     expect(patchAll(answer, changes, mark)[0]!.phase).toBe('completed')
@@ -90,14 +102,33 @@ describe('events', () => {
   })
 
   test('take what an action waited for from it when its phase changes', () => {
-    const now = patch(row('a'), { action_id: 'a', kind: 'decided', phase: 'approved', status: 'pending', approval: 'granted', actor: 'Bo', at: '' })
+    const now = patch(row('a'), {
+      action_id: 'a',
+      kind: 'decided',
+      phase: 'approved',
+      status: 'pending',
+      approval: 'granted',
+      actor: 'Bo',
+      at: '',
+    })
     expect(now).toMatchObject({ phase: 'approved', waiting: null, envelope: { approval: 'granted' } })
-    expect(patch(now, { action_id: 'a', kind: 'decided', phase: 'approved', status: 'pending', approval: 'granted', actor: 'Bo', at: '' })).toBe(now)
+    expect(
+      patch(now, {
+        action_id: 'a',
+        kind: 'decided',
+        phase: 'approved',
+        status: 'pending',
+        approval: 'granted',
+        actor: 'Bo',
+        at: '',
+      }),
+    ).toBe(now)
   })
 
   test('are kept for a bounded number of actions', () => {
     const changes = new Changes(2)
-    for (const [i, id] of ['a', 'b', 'c'].entries()) changes.hear(`1-${i}-0`, { action_id: id, kind: 'settled', phase: 'completed', actor: 'w', at: '' })
+    for (const [i, id] of ['a', 'b', 'c'].entries())
+      changes.hear(`1-${i}-0`, { action_id: id, kind: 'settled', phase: 'completed', actor: 'w', at: '' })
     expect(['a', 'b', 'c'].map((id) => changes.event(id)?.phase)).toEqual([undefined, 'completed', 'completed'])
   })
 })

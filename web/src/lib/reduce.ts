@@ -68,7 +68,13 @@ export function patch<T extends Row>(row: T, event: Event): T {
   const status = event.status ?? envelope.result.status
   const approval = event.approval ?? envelope.approval
   const attempts = Math.max(event.attempt ?? 0, Number(envelope.result.attempts))
-  if (phase === row.phase && status === envelope.result.status && approval === envelope.approval && attempts === Number(envelope.result.attempts)) return row
+  if (
+    phase === row.phase &&
+    status === envelope.result.status &&
+    approval === envelope.approval &&
+    attempts === Number(envelope.result.attempts)
+  )
+    return row
   return {
     ...row,
     phase,

@@ -1,7 +1,7 @@
 // The browser's session: whether it has ended, and what tabs tell each other about it.
 import { useEffect, useSyncExternalStore } from 'react'
 import { post } from './client'
-import { meKey, type Me } from './me'
+import { type Me, meKey } from './me'
 import { onRefused, queries } from './query'
 
 type Told = 'login' | 'logout'
@@ -23,17 +23,25 @@ export const sessionEnded = () => set(true)
 onRefused(() => queries.getQueryData(meKey) && sessionEnded())
 
 export function useSessionEnded(): boolean {
-  return useSyncExternalStore((heard) => {
-    listeners.add(heard)
-    return () => listeners.delete(heard)
-  }, () => ended)
+  return useSyncExternalStore(
+    (heard) => {
+      listeners.add(heard)
+      return () => listeners.delete(heard)
+    },
+    () => ended,
+  )
 }
 
-// loggedIn takes a new session in. What was read stays where it is the same person; else the page begins anew, since nothing of
-// one person may be shown to another.
+// loggedIn takes a new session in. What was read stays where it is the same person; else the page begins anew, since
+// nothing of one person may be shown to another.
 export function loggedIn(me: Me, tell = true) {
   const before = queries.getQueryData<Me>(meKey)
-  const same = !before || (before.tenant_id === me.tenant_id && before.operator_id === me.operator_id && before.name === me.name && before.role === me.role)
+  const same =
+    !before ||
+    (before.tenant_id === me.tenant_id &&
+      before.operator_id === me.operator_id &&
+      before.name === me.name &&
+      before.role === me.role)
   if (tell) channel?.postMessage('login' satisfies Told)
   if (!same) return location.reload()
   queries.setQueryData(meKey, me)

@@ -8,9 +8,14 @@ export interface Steady<T> {
   showNew: () => void
 }
 
-// steady returns what is shown of a list. The rows of before keep their places, as they are now or as they were seen last;
-// what follows the last of them in now (the next page) is added; what is new elsewhere is counted and not shown.
-export function steady<T>(before: readonly T[], now: readonly T[], seen: ReadonlyMap<string, T>, keyOf: (item: T) => string) {
+// steady returns what is shown of a list. The rows of before keep their places, as they are now or as they were seen
+// last; what follows the last of them in now (the next page) is added; what is new elsewhere is counted and not shown.
+export function steady<T>(
+  before: readonly T[],
+  now: readonly T[],
+  seen: ReadonlyMap<string, T>,
+  keyOf: (item: T) => string,
+) {
   const places = new Map(now.map((item, at) => [keyOf(item), at]))
   const known = new Set(before.map(keyOf))
   let end = -1
@@ -21,11 +26,12 @@ export function steady<T>(before: readonly T[], now: readonly T[], seen: Readonl
   return { rows: shown, fresh: now.length - shown.filter((item) => places.has(keyOf(item))).length }
 }
 
-// useSteady keeps a list as it was first shown, and the pages that were added to it, until showNew is called or about (the
-// filter, in words) changes.
+// useSteady keeps a list as it was first shown, and the pages that were added to it, until showNew is called or about
+// (the filter, in words) changes.
 export function useSteady<T>(about: string, items: readonly T[] | undefined, keyOf: (item: T) => string): Steady<T> {
   const [base, setBase] = useState<{ about: string; rows: readonly T[] } | undefined>(undefined)
-  // What is shown of a base, as it was seen last: a row that leaves the list stays as it was then, also one of a later page.
+  // What is shown of a base, as it was seen last: a row that leaves the list stays as it was then, also one of a later
+  // page.
   const last = useRef<{ base: readonly T[]; rows: readonly T[]; seen: ReadonlyMap<string, T> }>(undefined)
   if (items && base?.about !== about) setBase({ about, rows: items })
   const { rows, fresh } = useMemo(() => {

@@ -26,7 +26,8 @@ export class Reader {
       const colon = line.indexOf(':')
       const [name, value] = colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')]
       if (line === '') {
-        if (this.id || this.data.length > 0) messages.push({ id: this.id, event: this.event, data: this.data.join('\n') })
+        if (this.id || this.data.length > 0)
+          messages.push({ id: this.id, event: this.event, data: this.data.join('\n') })
         this.id = this.event = ''
         this.data = []
       } else if (name === 'id') this.id = value
@@ -41,15 +42,30 @@ export class Reader {
 const silence = 40_000
 
 // follow reads a stream until it ends, and throws why it did. heard is called for every sign of life.
-export async function follow(to: string, signal: AbortSignal, opened: () => void, heard: (messages: Message[]) => void): Promise<void> {
+export async function follow(
+  to: string,
+  signal: AbortSignal,
+  opened: () => void,
+  heard: (messages: Message[]) => void,
+): Promise<void> {
   const ended = new AbortController()
   const end = () => ended.abort()
   signal.addEventListener('abort', end)
   addEventListener('offline', end)
   let quiet = setTimeout(end, silence)
   try {
-    const answer = await fetch(to, { headers: { Accept: 'text/event-stream, application/problem+json' }, signal: ended.signal, redirect: 'error', cache: 'no-store' })
-    if (!answer.ok || !answer.body) throw new Problem(answer.status, (parse((await answer.text()) || '{}') ?? {}) as Record<string, unknown>, answer.headers)
+    const answer = await fetch(to, {
+      headers: { Accept: 'text/event-stream, application/problem+json' },
+      signal: ended.signal,
+      redirect: 'error',
+      cache: 'no-store',
+    })
+    if (!answer.ok || !answer.body)
+      throw new Problem(
+        answer.status,
+        (parse((await answer.text()) || '{}') ?? {}) as Record<string, unknown>,
+        answer.headers,
+      )
     opened()
     const pieces = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     const reader = new Reader()

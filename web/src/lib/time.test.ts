@@ -21,6 +21,13 @@ test('absolute times are in the zone that was chosen', () => {
 
 test('lengths have at most two units', () => {
   expect([0, 142, 1500, 12_000, 250_000, 7_440_000, 262_800_000, 86_400_000].map(duration)).toEqual([
-    '0 ms', '142 ms', '1.5 s', '12 s', '4 min 10 s', '2 h 4 min', '3 d 1 h', '1 d',
+    '0 ms',
+    '142 ms',
+    '1.5 s',
+    '12 s',
+    '4 min 10 s',
+    '2 h 4 min',
+    '3 d 1 h',
+    '1 d',
   ])
 })

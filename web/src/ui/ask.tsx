@@ -34,15 +34,31 @@ export function Ask<T>({ title, text, label, note: noted, hint, send, onDone, on
   const submit = () => !whyNot && !sending.isPending && sending.mutate()
   return (
     <Dialog
-      title={title} onClose={onClose}
-      actions={<><Button onClick={onClose}>Not now</Button><Button kind="primary" command="send" whyNot={whyNot} busy={sending.isPending} onClick={submit}>{label}</Button></>}
+      title={title}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Not now</Button>
+          <Button kind="primary" command="send" whyNot={whyNot} busy={sending.isPending} onClick={submit}>
+            {label}
+          </Button>
+        </>
+      }
     >
       <div className="stack">
         <p>{text}</p>
         <Sending run={submit} />
         {noted !== 'no' && (
           <Field label="Note" hint={noted === 'must' ? hint : `${hint} It may be left out.`}>
-            {(wiring) => <textarea {...wiring} value={note} maxLength={500} required={noted === 'must'} onChange={(e) => setNote(e.target.value)} />}
+            {(wiring) => (
+              <textarea
+                {...wiring}
+                value={note}
+                maxLength={500}
+                required={noted === 'must'}
+                onChange={(e) => setNote(e.target.value)}
+              />
+            )}
           </Field>
         )}
         {sending.error && <ProblemNote error={sending.error} />}

@@ -1,5 +1,5 @@
 import type { ButtonHTMLAttributes, ReactNode } from 'react'
-import { table, type CommandID } from '../lib/keys'
+import { type CommandID, table } from '../lib/keys'
 import { Icon, type IconName } from './icon'
 import { Keys } from './keys'
 
@@ -14,7 +14,18 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
   children?: ReactNode
 }
 
-export function Button({ kind = 'plain', icon, command, whyNot, busy, children, onClick, className, title, ...rest }: ButtonProps) {
+export function Button({
+  kind = 'plain',
+  icon,
+  command,
+  whyNot,
+  busy,
+  children,
+  onClick,
+  className,
+  title,
+  ...rest
+}: ButtonProps) {
   const off = Boolean(whyNot) || busy
   const key = command && table[command].keys[0]
   return (
@@ -36,6 +47,19 @@ export function Button({ kind = 'plain', icon, command, whyNot, busy, children, 
 }
 
 // IconButton is a button with a sign alone; its label is read out and shown on pointing.
-export function IconButton({ label, icon, ...rest }: Omit<ButtonProps, 'children' | 'icon' | 'command'> & { label: string; icon: IconName }) {
-  return <Button kind="quiet" {...rest} icon={icon} aria-label={label} title={label} className={`only-icon ${rest.className ?? ''}`} />
+export function IconButton({
+  label,
+  icon,
+  ...rest
+}: Omit<ButtonProps, 'children' | 'icon' | 'command'> & { label: string; icon: IconName }) {
+  return (
+    <Button
+      kind="quiet"
+      {...rest}
+      icon={icon}
+      aria-label={label}
+      title={label}
+      className={`only-icon ${rest.className ?? ''}`}
+    />
+  )
 }

@@ -1,5 +1,5 @@
 // Dialogs and sheets are the browser's own: it keeps the focus inside, and closes on Escape.
-import { useContext, useEffect, useRef, type ReactNode } from 'react'
+import { type ReactNode, useContext, useEffect, useRef } from 'react'
 import { Layer } from '../lib/keys'
 import { IconButton } from './button'
 
@@ -24,7 +24,10 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', mus
     dialog?.showModal()
     return () => {
       dialog?.close()
-      const back = before instanceof HTMLElement && before !== document.body && before.isConnected ? before : document.getElementById('main')
+      const back =
+        before instanceof HTMLElement && before !== document.body && before.isConnected
+          ? before
+          : document.getElementById('main')
       back?.focus({ preventScroll: true })
     }
   }, [])

@@ -1,9 +1,19 @@
 // The conditions of a list: one pill each, in the URL, with the query that the API is asked one click away.
-import { useRef, useState, type FormEvent } from 'react'
+import { type FormEvent, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { useSearch } from 'wouter/use-browser-location'
 import { path } from '../lib/client'
-import { check, conditions, type Field, type Filter, query, readFilter, type ReadFilter, set, writeFilter } from '../lib/filter'
+import {
+  check,
+  conditions,
+  type Field,
+  type Filter,
+  query,
+  type ReadFilter,
+  readFilter,
+  set,
+  writeFilter,
+} from '../lib/filter'
 import { useCommands } from '../lib/keys'
 import { shown } from '../lib/text'
 import { Button } from './button'
@@ -12,7 +22,9 @@ import { Icon } from './icon'
 import { toast } from './toast'
 
 // useFilter returns the filter that the URL has, and a function that puts another one there.
-export function useFilter(fields: readonly Field[]): ReadFilter & { change: (filter: Filter, how?: { replace?: boolean }) => void } {
+export function useFilter(
+  fields: readonly Field[],
+): ReadFilter & { change: (filter: Filter, how?: { replace?: boolean }) => void } {
   const search = useSearch()
   const [at, go] = useLocation()
   return {
@@ -41,30 +53,49 @@ export function FilterBar({ fields, read, onChange, to }: FilterBarProps) {
       <div className="row">
         <AddCondition fields={fields} filter={filter} onChange={onChange} />
         {all.map(({ field, words }) => (
-          <Chip key={field.name} onRemove={() => onChange(set(filter, field.name, ''))} removeLabel={`Remove ${field.label.toLowerCase()}`}>
+          <Chip
+            key={field.name}
+            onRemove={() => onChange(set(filter, field.name, ''))}
+            removeLabel={`Remove ${field.label.toLowerCase()}`}
+          >
             <span className="filter-name">{field.label}</span> <bdi className="cut">{shown(words)}</bdi>
           </Chip>
         ))}
-        {all.length > 1 && <Button kind="quiet" onClick={() => onChange(keepView(fields, filter))}>Clear all</Button>}
-        <Button kind="quiet" aria-expanded={raw} onClick={() => setRaw(!raw)}>{raw ? 'Hide the query' : 'As a query'}</Button>
+        {all.length > 1 && (
+          <Button kind="quiet" onClick={() => onChange(keepView(fields, filter))}>
+            Clear all
+          </Button>
+        )}
+        <Button kind="quiet" aria-expanded={raw} onClick={() => setRaw(!raw)}>
+          {raw ? 'Hide the query' : 'As a query'}
+        </Button>
       </div>
       {problems.length > 0 && (
         <div className="problem" role="alert">
           <Icon name="triangle" />
           <div>
             <strong>This list was not loaded: its address has a filter that does not hold.</strong>
-            <ul>{problems.map((problem) => <li key={problem}>{shown(problem)}</li>)}</ul>
-            <p className="row"><Button onClick={() => onChange(filter)}>Leave that out</Button></p>
+            <ul>
+              {problems.map((problem) => (
+                <li key={problem}>{shown(problem)}</li>
+              ))}
+            </ul>
+            <p className="row">
+              <Button onClick={() => onChange(filter)}>Leave that out</Button>
+            </p>
           </div>
         </div>
       )}
-      {raw && <RawQuery key={writeFilter(fields, filter)} fields={fields} filter={filter} onChange={onChange} to={to} />}
+      {raw && (
+        <RawQuery key={writeFilter(fields, filter)} fields={fields} filter={filter} onChange={onChange} to={to} />
+      )}
     </section>
   )
 }
 
 // keepView returns what of a filter is the page's own.
-const keepView = (fields: readonly Field[], filter: Filter): Filter => Object.fromEntries(fields.filter((f) => f.view && filter[f.name] !== undefined).map((f) => [f.name, filter[f.name]!]))
+const keepView = (fields: readonly Field[], filter: Filter): Filter =>
+  Object.fromEntries(fields.filter((f) => f.view && filter[f.name] !== undefined).map((f) => [f.name, filter[f.name]!]))
 
 function AddCondition({ fields, filter, onChange }: Omit<FilterBarProps, 'read' | 'to'> & { filter: Filter }) {
   const open = fields.filter((f) => !f.view)
@@ -78,7 +109,10 @@ function AddCondition({ fields, filter, onChange }: Omit<FilterBarProps, 'read' 
     const wrong = check(field, trimmed)
     if (wrong) return toast({ text: wrong, tone: 'bad' })
     const before = filter[field.name]
-    const next = field.kind === 'several' ? [...new Set([...(Array.isArray(before) ? (before as string[]) : []), trimmed])] : trimmed
+    const next =
+      field.kind === 'several'
+        ? [...new Set([...(Array.isArray(before) ? (before as string[]) : []), trimmed])]
+        : trimmed
     onChange(set(filter, field.name, next))
     setValue('')
   }
@@ -88,22 +122,48 @@ function AddCondition({ fields, filter, onChange }: Omit<FilterBarProps, 'read' 
   }
   return (
     <form className="filter-add" onSubmit={submit}>
-      <label className="unseen" htmlFor="filter-name">Filter by</label>
-      <select id="filter-name" ref={chooser} value={field.name} onChange={(e) => { setName(e.target.value); setValue('') }}>
-        {open.map((f) => <option key={f.name} value={f.name}>{f.label}</option>)}
+      <label className="unseen" htmlFor="filter-name">
+        Filter by
+      </label>
+      <select
+        id="filter-name"
+        ref={chooser}
+        value={field.name}
+        onChange={(e) => {
+          setName(e.target.value)
+          setValue('')
+        }}
+      >
+        {open.map((f) => (
+          <option key={f.name} value={f.name}>
+            {f.label}
+          </option>
+        ))}
       </select>
       {field.choices ? (
         <select aria-label={field.label} value={value} onChange={(e) => put(e.target.value)}>
           <option value="">Choose…</option>
-          {field.choices.map((choice) => <option key={choice} value={choice}>{choice.replaceAll('_', ' ')}</option>)}
+          {field.choices.map((choice) => (
+            <option key={choice} value={choice}>
+              {choice.replaceAll('_', ' ')}
+            </option>
+          ))}
         </select>
       ) : (
         <>
           <input
-            aria-label={field.label} value={value} placeholder={field.example ?? ''} autoComplete="off" spellCheck={false}
-            type={field.kind === 'time' ? 'datetime-local' : 'text'} step={field.kind === 'time' ? 1 : undefined} onChange={(e) => setValue(e.target.value)}
+            aria-label={field.label}
+            value={value}
+            placeholder={field.example ?? ''}
+            autoComplete="off"
+            spellCheck={false}
+            type={field.kind === 'time' ? 'datetime-local' : 'text'}
+            step={field.kind === 'time' ? 1 : undefined}
+            onChange={(e) => setValue(e.target.value)}
           />
-          <Button type="submit" icon="filter">Filter</Button>
+          <Button type="submit" icon="filter">
+            Filter
+          </Button>
         </>
       )}
     </form>
@@ -122,17 +182,34 @@ function RawQuery({ fields, filter, onChange, to }: Omit<FilterBarProps, 'read'>
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const [before, search = ''] = text.split('?', 2)
-    const read = readFilter(fields.filter((f) => !f.view), search)
+    const read = readFilter(
+      fields.filter((f) => !f.view),
+      search,
+    )
     const problems = before === to ? read.problems : [`The path is ${to}.`]
     setWrong(problems)
     if (problems.length === 0) onChange({ ...keepView(fields, filter), ...read.filter })
   }
   return (
     <form className="filter-raw" onSubmit={submit}>
-      <label className="unseen" htmlFor="filter-raw">What the API is asked</label>
-      <input id="filter-raw" className="mono" value={text} spellCheck={false} autoComplete="off" aria-invalid={wrong.length > 0 || undefined} onChange={(e) => setText(e.target.value)} />
+      <label className="unseen" htmlFor="filter-raw">
+        What the API is asked
+      </label>
+      <input
+        id="filter-raw"
+        className="mono"
+        value={text}
+        spellCheck={false}
+        autoComplete="off"
+        aria-invalid={wrong.length > 0 || undefined}
+        onChange={(e) => setText(e.target.value)}
+      />
       <Button type="submit">Ask this</Button>
-      {wrong.length > 0 && <p className="error" role="alert">{shown(wrong.join(' '))}</p>}
+      {wrong.length > 0 && (
+        <p className="error" role="alert">
+          {shown(wrong.join(' '))}
+        </p>
+      )}
     </form>
   )
 }

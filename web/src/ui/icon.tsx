@@ -1,10 +1,13 @@
-// The page's own signs: 16 px, 1.5 stroke. A sign never stands alone: a word is beside it, or names the button it is in.
+// The page's own signs: 16 px, 1.5 stroke. A sign never stands alone: a word is beside it, or names the button it is
+// in.
 const strokes = {
   inbox: 'M2 9.5 4 3h8l2 6.5V13H2zM2 9.5h3.5a2.5 2.5 0 0 0 5 0H14',
   list: 'M5.5 4H14M5.5 8H14M5.5 12H14M2 4h.5M2 8h.5M2 12h.5',
   ladder: 'M5 1.5v13M11 1.5v13M5 4.5h6M5 8h6M5 11.5h6',
   letter: 'M2 3.5h12v9H2zM2 4l6 5 6-5',
-  gear: 'M8 10.25a2.25 2.25 0 1 0 0-4.5 2.25 2.25 0 0 0 0 4.5zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M12.6 3.4l-1.4 1.4M4.8 11.2l-1.4 1.4',
+  gear:
+    'M8 10.25a2.25 2.25 0 1 0 0-4.5 2.25 2.25 0 0 0 0 4.5zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2' +
+    'M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M12.6 3.4l-1.4 1.4M4.8 11.2l-1.4 1.4',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.5 10.5 14 14',
   clock: 'M8 14.25A6.25 6.25 0 1 0 8 1.75a6.25 6.25 0 0 0 0 12.5zM8 4.5V8l2.5 1.5',
   check: 'M2.5 8.5 6 12l7.5-8',
@@ -12,7 +15,8 @@ const strokes = {
   cross: 'M3.5 3.5l9 9M12.5 3.5l-9 9',
   barred: 'M8 14.25A6.25 6.25 0 1 0 8 1.75a6.25 6.25 0 0 0 0 12.5zM3.6 3.6l8.8 8.8',
   triangle: 'M8 2 14.5 13.5h-13zM8 6.5v3M8 11.5v.1',
-  hourglass: 'M4 1.75h8M4 14.25h8M4.5 1.75c0 4 3.5 4 3.5 6.25s-3.5 2.25-3.5 6.25M11.5 1.75c0 4-3.5 4-3.5 6.25s3.5 2.25 3.5 6.25',
+  hourglass:
+    'M4 1.75h8M4 14.25h8M4.5 1.75c0 4 3.5 4 3.5 6.25s-3.5 2.25-3.5 6.25M11.5 1.75c0 4-3.5 4-3.5 6.25s3.5 2.25 3.5 6.25',
   skip: 'M3 3.5 9 8l-6 4.5zM12.5 3.5v9',
   pause: 'M5 3v10M11 3v10',
   play: 'M4.5 2.5 13 8l-8.5 5.5z',
@@ -44,7 +48,16 @@ export function Icon({ name }: { name: IconName }) {
   const stroke = solid ? solid[0] : strokes[name as keyof typeof strokes]
   return (
     <svg className="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
-      {stroke && <path d={stroke} fill="none" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" strokeLinejoin="round" />}
+      {stroke && (
+        <path
+          d={stroke}
+          fill="none"
+          stroke="currentColor"
+          strokeWidth="1.5"
+          strokeLinecap="round"
+          strokeLinejoin="round"
+        />
+      )}
       {solid && <path d={solid[1]} fill="currentColor" />}
     </svg>
   )

@@ -1,10 +1,10 @@
 // A list that one walks with the keyboard.
-import { defaultRangeExtractor, useVirtualizer, type Range, type Virtualizer } from '@tanstack/react-virtual'
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, type ReactNode } from 'react'
+import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
 import { useCommands } from '../lib/keys'
 
-// inDocument is how many rows are all in the document, where find-in-page and copying see them. Of more rows, those around
-// what is shown are there, and the selected one, which may have the focus.
+// inDocument is how many rows are all in the document, where find-in-page and copying see them. Of more rows, those
+// around what is shown are there, and the selected one, which may have the focus.
 const inDocument = 200
 
 export interface ListProps<T> {
@@ -34,7 +34,11 @@ function withRow(range: number[], row: number): number[] {
 }
 
 // reveal scrolls a list as little as it must so that a row is in view.
-function reveal({ scrollElement: list, scrollOffset, scrollRect }: Virtualizer<HTMLDivElement, Element>, top: number, height: number) {
+function reveal(
+  { scrollElement: list, scrollOffset, scrollRect }: Virtualizer<HTMLDivElement, Element>,
+  top: number,
+  height: number,
+) {
   const from = scrollOffset ?? 0
   const room = scrollRect?.height ?? 0
   if (top < from) list!.scrollTop = top
@@ -42,13 +46,31 @@ function reveal({ scrollElement: list, scrollOffset, scrollRect }: Virtualizer<H
 }
 
 export function List<T>(props: ListProps<T>) {
-  const { label, items, keyOf, selected, onSelect, onOpen, marked, onMark, row, rowHeight = 56, onEnd, keys = true } = props
+  const {
+    label,
+    items,
+    keyOf,
+    selected,
+    onSelect,
+    onOpen,
+    marked,
+    onMark,
+    row,
+    rowHeight = 56,
+    onEnd,
+    keys = true,
+  } = props
   const scroller = useRef<HTMLDivElement>(null)
   const virtual = items.length > inDocument
   const at = useMemo(() => items.findIndex((item) => keyOf(item) === selected), [items, keyOf, selected])
   const rangeExtractor = useCallback((range: Range) => withRow(defaultRangeExtractor(range), at), [at])
   const virtualizer = useVirtualizer({
-    count: items.length, enabled: virtual, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 6, rangeExtractor,
+    count: items.length,
+    enabled: virtual,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => rowHeight,
+    overscan: 6,
+    rangeExtractor,
     // A list that grows beyond what is in the document stays where it was scrolled to.
     initialOffset: () => scroller.current?.scrollTop ?? 0,
   })
@@ -88,6 +110,7 @@ export function List<T>(props: ListProps<T>) {
   const drawn = shown.length > 0
 
   // The selected row comes into view by the list's own scrolling: the page never moves.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the virtualizer is one object for as long as the list is
   useLayoutEffect(() => {
     if (at < 0) return
     const shownRow = scroller.current?.querySelector<HTMLElement>('[aria-current=true]')
@@ -95,7 +118,10 @@ export function List<T>(props: ListProps<T>) {
     if (!virtual) shownRow?.scrollIntoView({ block: 'nearest' })
     else if (drawn) reveal(virtualizer, at * rowHeight, rowHeight)
     const focused = document.activeElement
-    if (shownRow && (focused === document.body || (focused?.classList.contains('list-row') && scroller.current?.contains(focused)))) {
+    if (
+      shownRow &&
+      (focused === document.body || (focused?.classList.contains('list-row') && scroller.current?.contains(focused)))
+    ) {
       shownRow.focus({ preventScroll: true })
     }
   }, [selected, at, virtual, drawn, rowHeight])
@@ -117,7 +143,12 @@ export function List<T>(props: ListProps<T>) {
     return (
       <li
         key={key}
-        className={`list-row ${isSelected ? 'selected' : ''} ${marked?.has(key) ? 'marked' : ''} ${top === undefined ? '' : 'list-virtual'}`}
+        className={[
+          'list-row',
+          isSelected ? 'selected' : '',
+          marked?.has(key) ? 'marked' : '',
+          top === undefined ? '' : 'list-virtual',
+        ].join(' ')}
         style={top === undefined ? undefined : { transform: `translateY(${top}px)`, height: rowHeight }}
         tabIndex={isSelected || (at < 0 && index === 0) ? 0 : -1}
         aria-current={isSelected || undefined}
@@ -136,7 +167,9 @@ export function List<T>(props: ListProps<T>) {
   }
   return (
     <div className="list" ref={scroller}>
-      <ul aria-label={label} style={virtual ? { height: virtualizer.getTotalSize() } : undefined}>{shown.map(draw)}</ul>
+      <ul aria-label={label} style={virtual ? { height: virtualizer.getTotalSize() } : undefined}>
+        {shown.map(draw)}
+      </ul>
     </div>
   )
 }

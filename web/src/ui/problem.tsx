@@ -8,13 +8,20 @@ import { Icon } from './icon'
 function advice(error: unknown): string {
   if (!(error instanceof Problem)) return 'The server was not reached. Check the connection, and try again.'
   switch (error.status) {
-    case 401: return 'Log in again.'
-    case 403: return 'Ask somebody whose role may do this.'
-    case 404: return 'It is not there, or not yours to see.'
-    case 409: return 'It changed since you looked. Look again.'
-    case 410: return 'It is too late for this.'
-    case 412: return 'Somebody else changed it. Load it again.'
-    case 429: return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'
+    case 401:
+      return 'Log in again.'
+    case 403:
+      return 'Ask somebody whose role may do this.'
+    case 404:
+      return 'It is not there, or not yours to see.'
+    case 409:
+      return 'It changed since you looked. Look again.'
+    case 410:
+      return 'It is too late for this.'
+    case 412:
+      return 'Somebody else changed it. Load it again.'
+    case 429:
+      return error.retryAfter ? `Try again in ${error.retryAfter} s.` : 'Try again in a moment.'
   }
   return error.status >= 500 ? 'Try again. If it stays, give the request id to whoever runs the server.' : ''
 }
@@ -27,19 +34,32 @@ export function ProblemNote({ error, onRetry, what }: { error: unknown; onRetry?
     <div className="problem" role="alert">
       <Icon name="triangle" />
       <div>
-        <strong>{what ? `${what}: ` : ''}{shown(title)}</strong>
+        <strong>
+          {what ? `${what}: ` : ''}
+          {shown(title)}
+        </strong>
         {problem?.detail && <p>{shown(problem.detail)}</p>}
         {problem && problem.errors.length > 0 && (
           <ul>
             {problem.errors.map((one, at) => (
-              <li key={at}><code>{shown(one.pointer)}</code> {shown(one.message)}</li>
+              <li key={at}>
+                <code>{shown(one.pointer)}</code> {shown(one.message)}
+              </li>
             ))}
           </ul>
         )}
         <p className="muted">{advice(error)}</p>
         <p className="row">
-          {onRetry && <Button icon="refresh" onClick={onRetry}>Try again</Button>}
-          {problem?.requestID && <Button kind="quiet" icon="copy" onClick={() => void copy(problem.requestID)}>Copy the request id</Button>}
+          {onRetry && (
+            <Button icon="refresh" onClick={onRetry}>
+              Try again
+            </Button>
+          )}
+          {problem?.requestID && (
+            <Button kind="quiet" icon="copy" onClick={() => void copy(problem.requestID)}>
+              Copy the request id
+            </Button>
+          )}
         </p>
       </div>
     </div>

@@ -46,7 +46,14 @@ export function Risk({ risk }: { risk: string }) {
     <span className={`risk risk-${level}`}>
       <svg className="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
         {[1, 2, 3].map((bar) => (
-          <rect key={bar} x={bar * 4.5 - 2.5} y={14 - bar * 4} width="3" height={bar * 4} className={bar <= level ? 'on' : 'off'} />
+          <rect
+            key={bar}
+            x={bar * 4.5 - 2.5}
+            y={14 - bar * 4}
+            width="3"
+            height={bar * 4}
+            className={bar <= level ? 'on' : 'off'}
+          />
         ))}
       </svg>
       {risk}

@@ -1,4 +1,4 @@
-import { useId, useRef, type KeyboardEvent, type ReactNode } from 'react'
+import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
 
 export interface Tab<K extends string> {
   key: K
@@ -6,7 +6,19 @@ export interface Tab<K extends string> {
 }
 
 // Tabs chooses one of a few. What it shows is the child, and the choice belongs in the URL.
-export function Tabs<K extends string>({ label, tabs, chosen, onChoose, children }: { label: string; tabs: readonly Tab<K>[]; chosen: K; onChoose: (key: K) => void; children?: ReactNode }) {
+export function Tabs<K extends string>({
+  label,
+  tabs,
+  chosen,
+  onChoose,
+  children,
+}: {
+  label: string
+  tabs: readonly Tab<K>[]
+  chosen: K
+  onChoose: (key: K) => void
+  children?: ReactNode
+}) {
   const id = useId()
   const bar = useRef<HTMLDivElement>(null)
   const move = (event: KeyboardEvent) => {
@@ -23,14 +35,24 @@ export function Tabs<K extends string>({ label, tabs, chosen, onChoose, children
       <div className="tabs" role="tablist" aria-label={label} ref={bar} onKeyDown={move}>
         {tabs.map((tab) => (
           <button
-            key={tab.key} type="button" role="tab" id={`${id}-${tab.key}`} aria-selected={tab.key === chosen}
-            aria-controls={children ? `${id}-panel` : undefined} tabIndex={tab.key === chosen ? 0 : -1} onClick={() => onChoose(tab.key)}
+            key={tab.key}
+            type="button"
+            role="tab"
+            id={`${id}-${tab.key}`}
+            aria-selected={tab.key === chosen}
+            aria-controls={children ? `${id}-panel` : undefined}
+            tabIndex={tab.key === chosen ? 0 : -1}
+            onClick={() => onChoose(tab.key)}
           >
             {tab.label}
           </button>
         ))}
       </div>
-      {children && <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${chosen}`}>{children}</div>}
+      {children && (
+        <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${chosen}`}>
+          {children}
+        </div>
+      )}
     </>
   )
 }

@@ -7,7 +7,11 @@ export function Shown({ text, lines }: { text: string; lines?: boolean }) {
   return (
     <>
       <bdi className={lines ? 'lines' : ''}>{shown(text, how)}</bdi>
-      {hides(text, how) && <Chip tone="drift" icon="triangle">has characters that do not show</Chip>}
+      {hides(text, how) && (
+        <Chip tone="drift" icon="triangle">
+          has characters that do not show
+        </Chip>
+      )}
     </>
   )
 }

@@ -7,6 +7,14 @@ export function Time({ at, as = 'relative' }: { at: string | undefined | null; a
   const { zone } = usePreferences()
   const now = useNow(as === 'clock' ? 60_000 : 5_000)
   if (!at) return null
-  const text = { relative: relative(at, now), clock: clock(at, zone, now), both: `${clock(at, zone, now)}, ${relative(at, now)}` }[as]
-  return <time dateTime={at} title={`${absolute(at, zone)} ${zoneName(zone)}`}>{text}</time>
+  const text = {
+    relative: relative(at, now),
+    clock: clock(at, zone, now),
+    both: `${clock(at, zone, now)}, ${relative(at, now)}`,
+  }[as]
+  return (
+    <time dateTime={at} title={`${absolute(at, zone)} ${zoneName(zone)}`}>
+      {text}
+    </time>
+  )
 }

@@ -1,7 +1,7 @@
 // Notes at the lower edge: what was done, and how to take it back.
-import { useSyncExternalStore, type ReactNode } from 'react'
-import { Button, IconButton } from './button'
+import { type ReactNode, useSyncExternalStore } from 'react'
 import type { CommandID } from '../lib/keys'
+import { Button, IconButton } from './button'
 
 export interface ToastContent {
   text: ReactNode
@@ -44,10 +44,13 @@ export function toast(content: ToastContent): () => void {
 }
 
 export function Toasts() {
-  const all = useSyncExternalStore((heard) => {
-    listeners.add(heard)
-    return () => listeners.delete(heard)
-  }, () => shown)
+  const all = useSyncExternalStore(
+    (heard) => {
+      listeners.add(heard)
+      return () => listeners.delete(heard)
+    },
+    () => shown,
+  )
   const drop = (id: number) => set(shown.filter((one) => one.id !== id))
   return (
     <div className="toasts" role="status" aria-live="polite">
@@ -55,7 +58,16 @@ export function Toasts() {
         <div key={one.id} className={`toast ${one.tone ?? 'plain'}`} role={one.tone === 'bad' ? 'alert' : undefined}>
           <span>{one.text}</span>
           {one.action && (
-            <Button kind="quiet" command={one.action.command} onClick={() => { drop(one.id); one.action?.run() }}>{one.action.label}</Button>
+            <Button
+              kind="quiet"
+              command={one.action.command}
+              onClick={() => {
+                drop(one.id)
+                one.action?.run()
+              }}
+            >
+              {one.action.label}
+            </Button>
           )}
           <IconButton icon="cross" label="Close" onClick={() => drop(one.id)} />
         </div>

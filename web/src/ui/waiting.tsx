@@ -25,7 +25,12 @@ export function Waits({ waiting, expires }: { waiting: Schemas['Waiting']; expir
     <span className="waits" title={`waits for ${shown(waiting.message)}`}>
       <Icon name={sign} />
       {(waiting.for !== 'approval' || !until) && <span className="cut">{shown(word)}</span>}
-      {until && <span className="muted nowrap">{waiting.for === 'approval' && 'expires '}<Time at={until} /></span>}
+      {until && (
+        <span className="muted nowrap">
+          {waiting.for === 'approval' && 'expires '}
+          <Time at={until} />
+        </span>
+      )}
     </span>
   )
 }

@@ -4,9 +4,9 @@ import { useMemo, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { Values, valuesOf } from '../../form/Form'
 import { plan } from '../../form/plan'
-import { foldedIn, type Folds } from '../../form/text'
+import { type Folds, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
-import { post, type Problem, type Schemas } from '../../lib/client'
+import { type Problem, post, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
 import type { Json } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
@@ -23,22 +23,32 @@ const none: Json = {}
 export function whyNotUndo({ phase, envelope }: Action): string | undefined {
   switch (phase) {
     case 'pending':
-    case 'approved': return envelope.result.status === 'pending' ? undefined : 'It is being sent.'
-    case 'executing': return 'It is being sent.'
-    case 'completed': return 'It was sent. Revert it.'
-    case 'undone': return 'It is already undone.'
-    case 'denied': return 'It was denied.'
-    case 'expired': return 'Nobody decided about it in time.'
-    case 'skipped': return 'It was skipped.'
-    case 'failed': return 'Its call failed.'
-    case 'unknown': return 'Find out first whether it happened.'
+    case 'approved':
+      return envelope.result.status === 'pending' ? undefined : 'It is being sent.'
+    case 'executing':
+      return 'It is being sent.'
+    case 'completed':
+      return 'It was sent. Revert it.'
+    case 'undone':
+      return 'It is already undone.'
+    case 'denied':
+      return 'It was denied.'
+    case 'expired':
+      return 'Nobody decided about it in time.'
+    case 'skipped':
+      return 'It was skipped.'
+    case 'failed':
+      return 'Its call failed.'
+    case 'unknown':
+      return 'Find out first whether it happened.'
   }
 }
 
 // whyNotRevert says why an action has nothing that could be reverted, as far as its state tells.
 export function whyNotRevert({ phase, envelope, effect, reverted_by }: Action): string | undefined {
   if (effect === 'read') return 'It only read.'
-  if (reverted_by && !['denied', 'expired', 'skipped', 'undone', 'failed'].includes(reverted_by.phase)) return 'It has a reversal already.'
+  if (reverted_by && !['denied', 'expired', 'skipped', 'undone', 'failed'].includes(reverted_by.phase))
+    return 'It has a reversal already.'
   if (phase === 'completed') return envelope.result.status === 'conflict' ? 'Its effect was there already.' : undefined
   if (phase === 'unknown') return 'Find out first whether it happened.'
   if (phase === 'pending' || phase === 'approved') return 'It was not sent. Undo it.'
@@ -68,10 +78,20 @@ export function Doing({ action }: { action: Action }) {
   return (
     <>
       <div className="row">
-        <Button command="undo" icon="undo" whyNot={noUndo} busy={undo.isPending} onClick={() => undo.mutate()}>Undo</Button>
-        <Button icon="left" whyNot={may('revertAction') ?? whyNotRevert(action)} onClick={() => setReverting(true)}>Revert…</Button>
-        {isDead && <Link className="button plain" href={`/dead-letters/${id}`}>Replay…</Link>}
-        <Button kind="quiet" command="copy_link" icon="link" onClick={() => void copy(location.href, 'Link copied')}>Copy link</Button>
+        <Button command="undo" icon="undo" whyNot={noUndo} busy={undo.isPending} onClick={() => undo.mutate()}>
+          Undo
+        </Button>
+        <Button icon="left" whyNot={may('revertAction') ?? whyNotRevert(action)} onClick={() => setReverting(true)}>
+          Revert…
+        </Button>
+        {isDead && (
+          <Link className="button plain" href={`/dead-letters/${id}`}>
+            Replay…
+          </Link>
+        )}
+        <Button kind="quiet" command="copy_link" icon="link" onClick={() => void copy(location.href, 'Link copied')}>
+          Copy link
+        </Button>
       </div>
       {undo.error && <ProblemNote error={undo.error} what="It was not taken back" />}
       {reverting && <Revert id={id} onClose={() => setReverting(false)} />}
@@ -80,7 +100,11 @@ export function Doing({ action }: { action: Action }) {
 }
 
 function refresh(client: ReturnType<typeof useQueryClient>, id: string) {
-  for (const key of [['action', id], ['history', id]]) void client.invalidateQueries({ queryKey: key })
+  for (const key of [
+    ['action', id],
+    ['history', id],
+  ])
+    void client.invalidateQueries({ queryKey: key })
 }
 
 // Revert shows what would be called, and proposes it only then.
@@ -108,16 +132,38 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
   const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
   const region = useRef<HTMLDivElement>(null)
   const cut = useMemo(() => foldedIn(plan(undefined, args)), [args]).some((pointer) => !opened.has(pointer))
-  const unseen = useUnseen(region, useMemo(() => (item?.reverse_tool ? valuesOf(undefined, args) : []), [item, args]))
-  const hidden = cut ? 'Show all values in full first.' : unseen?.length === 0 ? undefined : 'Not all values can be seen here. Make the window larger.'
-  const whyNot = item?.result === 'accepted' ? hidden : item ? 'The dry run says that it would not be proposed.' : 'Wait for the dry run.'
+  const unseen = useUnseen(
+    region,
+    useMemo(() => (item?.reverse_tool ? valuesOf(undefined, args) : []), [item, args]),
+  )
+  const hidden = cut
+    ? 'Show all values in full first.'
+    : unseen?.length === 0
+      ? undefined
+      : 'Not all values can be seen here. Make the window larger.'
+  const whyNot =
+    item?.result === 'accepted'
+      ? hidden
+      : item
+        ? 'The dry run says that it would not be proposed.'
+        : 'Wait for the dry run.'
   return (
     <Dialog
-      title="Revert this action" onClose={onClose}
-      actions={<><Button onClick={onClose}>Leave it</Button><Button kind="primary" whyNot={whyNot} busy={revert.isPending} onClick={() => revert.mutate()}>Propose the reversal</Button></>}
+      title="Revert this action"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Leave it</Button>
+          <Button kind="primary" whyNot={whyNot} busy={revert.isPending} onClick={() => revert.mutate()}>
+            Propose the reversal
+          </Button>
+        </>
+      }
     >
       <div className="stack">
-        <p>The reversal is an action of its own: policy, limits and people have the same say about it as about any other.</p>
+        <p>
+          The reversal is an action of its own: policy, limits and people have the same say about it as about any other.
+        </p>
         {tried.isPending && <Loading what="the dry run" />}
         {tried.error && <ProblemNote error={tried.error} what="The dry run did not run" />}
         <div ref={region}>{item && <Tried item={item} folds={folds} />}</div>
@@ -128,12 +174,38 @@ function Revert({ id, onClose }: { id: string; onClose: () => void }) {
 }
 
 function Tried({ item, folds }: { item: RevertItem; folds: Folds }) {
-  if (item.problem) return <div role="status"><strong>It cannot be reverted.</strong> <Shown text={item.problem.detail ?? item.problem.title} /> {item.problem.errors?.map((e) => <code key={e.pointer}>{e.rule} </code>)}</div>
-  if (item.reverted_by) return <p role="status">It has a reversal already: <Link href={`/actions/${item.reverted_by}`}>see it</Link> {item.phase && <State state={item.phase} />}</p>
+  if (item.problem)
+    return (
+      <div role="status">
+        <strong>It cannot be reverted.</strong> <Shown text={item.problem.detail ?? item.problem.title} />{' '}
+        {item.problem.errors?.map((e) => (
+          <code key={e.pointer}>{e.rule} </code>
+        ))}
+      </div>
+    )
+  if (item.reverted_by)
+    return (
+      <p role="status">
+        It has a reversal already: <Link href={`/actions/${item.reverted_by}`}>see it</Link>{' '}
+        {item.phase && <State state={item.phase} />}
+      </p>
+    )
   const args = (item.reverse_args ?? {}) as Json
   return (
     <>
-      <p role="status">Dry run: <strong>{item.result}</strong>. It would call <code><Shown text={item.reverse_tool ?? ''} /></code>{item.phase && <> and be <State state={item.phase} /></>}, with these arguments:</p>
+      <p role="status">
+        Dry run: <strong>{item.result}</strong>. It would call{' '}
+        <code>
+          <Shown text={item.reverse_tool ?? ''} />
+        </code>
+        {item.phase && (
+          <>
+            {' '}
+            and be <State state={item.phase} />
+          </>
+        )}
+        , with these arguments:
+      </p>
       <Values schema={undefined} value={args} folds={folds} />
     </>
   )

@@ -13,10 +13,14 @@ interface HistoryPage {
 
 const at = (id: string) => `/api/v1/actions/${encodeURIComponent(id)}`
 
-export const useAction = (id: string) => useQuery<Action, Problem>({ queryKey: ['action', id], queryFn: ({ signal }) => get<Action>(at(id), {}, signal) })
+export const useAction = (id: string) =>
+  useQuery<Action, Problem>({ queryKey: ['action', id], queryFn: ({ signal }) => get<Action>(at(id), {}, signal) })
 
 export const useExecution = (id: string) =>
-  useQuery<Execution, Problem>({ queryKey: ['history', id, 'execution'], queryFn: ({ signal }) => get<Execution>(`/api/v1/executions/${encodeURIComponent(id)}`, {}, signal) })
+  useQuery<Execution, Problem>({
+    queryKey: ['history', id, 'execution'],
+    queryFn: ({ signal }) => get<Execution>(`/api/v1/executions/${encodeURIComponent(id)}`, {}, signal),
+  })
 
 // mostPages bounds how much of one action's history is read.
 const mostPages = 25

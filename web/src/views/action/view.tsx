@@ -1,9 +1,10 @@
-// One action: its whole way from the proposal to its end, what was sent, why policy let it through, and what belongs to it.
+// One action: its whole way from the proposal to its end, what was sent, why policy let it through, and what belongs to
+// it.
 import { Link } from 'wouter'
 import { personOf } from '../../lib/actor'
-import { type Problem } from '../../lib/client'
-import { duration } from '../../lib/time'
+import type { Problem } from '../../lib/client'
 import { shown } from '../../lib/text'
+import { duration } from '../../lib/time'
 import { Chip, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time } from '../../ui'
 import { Waits } from '../../ui/waiting'
 import { Detail } from '../inbox/Detail'
@@ -17,16 +18,24 @@ import { type Action as ActionType, type Execution, useAction, useExecution, use
 
 export default function Action({ id }: { id: string }) {
   const action = useAction(id)
-  if (action.error && !action.data) return <Missing error={action.error} id={id} onRetry={() => void action.refetch()} />
+  if (action.error && !action.data)
+    return <Missing error={action.error} id={id} onRetry={() => void action.refetch()} />
   if (!action.data) return <Loading what="the action" />
   return <Loaded key={id} action={action.data} error={action.error} />
 }
 
 function Missing({ error, id, onRetry }: { error: Problem; id: string; onRetry: () => void }) {
-  if (error.status !== 404 && error.status !== 400) return <div className="page"><ProblemNote error={error} what="The action was not loaded" onRetry={onRetry} /></div>
+  if (error.status !== 404 && error.status !== 400)
+    return (
+      <div className="page">
+        <ProblemNote error={error} what="The action was not loaded" onRetry={onRetry} />
+      </div>
+    )
   return (
     <Empty whole title="There is no such action, or it is not yours to see">
-      <p><code>{shown(id)}</code></p>
+      <p>
+        <code>{shown(id)}</code>
+      </p>
       <Link href="/actions">All actions</Link>
     </Empty>
   )
@@ -44,17 +53,29 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
   return (
     <div className="page">
       <header className="stack">
-        <p className="small"><Link href="/actions">Actions</Link></p>
+        <p className="small">
+          <Link href="/actions">Actions</Link>
+        </p>
         <div className="page-head">
-          <h1 className="title mono"><Shown text={`${envelope.tool.source ?? ''}:${envelope.tool.name}`} /></h1>
+          <h1 className="title mono">
+            <Shown text={`${envelope.tool.source ?? ''}:${envelope.tool.name}`} />
+          </h1>
           <State state={phase === 'completed' && envelope.result.status === 'conflict' ? 'conflict' : phase} />
           <Risk risk={envelope.risk} />
           <span className="muted">{summary(action)}</span>
         </div>
         <Doing action={action} />
         {error && <ProblemNote error={error} what="What you see is from before" />}
-        {action.waiting && <p><Waits waiting={action.waiting} expires={action.decision?.expires_at} /></p>}
-        {envelope.result.error && phase !== 'completed' && <p><code>{envelope.result.error.code}</code> <Shown text={envelope.result.error.message} /></p>}
+        {action.waiting && (
+          <p>
+            <Waits waiting={action.waiting} expires={action.decision?.expires_at} />
+          </p>
+        )}
+        {envelope.result.error && phase !== 'completed' && (
+          <p>
+            <code>{envelope.result.error.code}</code> <Shown text={envelope.result.error.message} />
+          </p>
+        )}
       </header>
       {decides && (
         <section className="panel decide-panel" aria-label="Decide">
@@ -63,7 +84,9 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
       )}
       <section className="panel stack" aria-labelledby="way">
         <h2 id="way">What happened</h2>
-        {history.error && <ProblemNote error={history.error} what="The history was not loaded" onRetry={() => void history.refetch()} />}
+        {history.error && (
+          <ProblemNote error={history.error} what="The history was not loaded" onRetry={() => void history.refetch()} />
+        )}
         {history.isPending && <Loading what="the history" />}
         {history.data && (
           <>
@@ -76,7 +99,12 @@ function Loaded({ action, error }: { action: ActionType; error: Problem | null }
       {!decides && <Sent action={action} />}
       <Trace policy={action.policy} />
       <Facts action={action} execution={execution.data} />
-      <Related action={action} execution={execution.data} error={execution.error} onRetry={() => void execution.refetch()} />
+      <Related
+        action={action}
+        execution={execution.data}
+        error={execution.error}
+        onRetry={() => void execution.refetch()}
+      />
     </div>
   )
 }
@@ -90,7 +118,9 @@ function Sent({ action }: { action: ActionType }) {
       <JsonText value={envelope.args} label="Arguments" />
       {action.decision?.edited && (
         <details className="open">
-          <summary>As it was proposed, before <Shown text={personOf(action.decision.edited.by)} /> changed it</summary>
+          <summary>
+            As it was proposed, before <Shown text={personOf(action.decision.edited.by)} /> changed it
+          </summary>
           <JsonText value={action.decision.edited.proposed_args} label="Arguments as proposed" />
         </details>
       )}
@@ -118,8 +148,12 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
     <section className="panel stack" aria-labelledby="policy">
       <div className="row">
         <h2 id="policy">What policy said</h2>
-        <Chip tone={policy.mode === 'deny' ? 'bad' : policy.mode === 'allow' ? 'good' : 'person'}>{policy.mode.replaceAll('_', ' ')}</Chip>
-        <span className="muted"><Shown text={policy.source} /></span>
+        <Chip tone={policy.mode === 'deny' ? 'bad' : policy.mode === 'allow' ? 'good' : 'person'}>
+          {policy.mode.replaceAll('_', ' ')}
+        </Chip>
+        <span className="muted">
+          <Shown text={policy.source} />
+        </span>
       </div>
       <details className="open">
         <summary>Every layer ({policy.trace.length})</summary>
@@ -129,7 +163,13 @@ function Trace({ policy }: { policy: ActionType['policy'] }) {
               <span>{shown(step.layer.replaceAll('_', ' '))}</span>
               <span>{step.said ? shown(step.said.replaceAll('_', ' ')) : 'said nothing'}</span>
               <span className="mono">{shown(step.tool ?? '')}</span>
-              <span><Shown text={[step.detail, step.rule && `rule ${step.rule}`, step.version && `version ${step.version}`].filter(Boolean).join(', ')} /></span>
+              <span>
+                <Shown
+                  text={[step.detail, step.rule && `rule ${step.rule}`, step.version && `version ${step.version}`]
+                    .filter(Boolean)
+                    .join(', ')}
+                />
+              </span>
             </li>
           ))}
         </ol>
@@ -146,15 +186,49 @@ function Facts({ action, execution }: { action: ActionType; execution: Execution
     ['Action id', <code>{envelope.action_id}</code>],
     ['External id', envelope.external_id && <Shown text={envelope.external_id} />],
     ['Proposed by', execution?.user && <Shown text={execution.user.name} />],
-    ['Came by', execution?.context && <Shown text={[execution.context.via, execution.context.ip].filter(Boolean).join(', ')} />],
-    ['Session', envelope.session_id && <Link href={list('session_id', envelope.session_id)}><Shown text={envelope.session_id} /></Link>],
-    ['Automation', envelope.automation_id && <Link href={list('automation_id', envelope.automation_id)}><Shown text={envelope.automation_id} /></Link>],
-    ['Employee', envelope.employee_id && <Link href={list('employee_id', envelope.employee_id)}><code>{envelope.employee_id}</code></Link>],
-    ['Workflow', execution?.workflow_id && <Link href={`/workflows/${execution.workflow_id}`}><code>{execution.workflow_id}</code></Link>],
+    [
+      'Came by',
+      execution?.context && <Shown text={[execution.context.via, execution.context.ip].filter(Boolean).join(', ')} />,
+    ],
+    [
+      'Session',
+      envelope.session_id && (
+        <Link href={list('session_id', envelope.session_id)}>
+          <Shown text={envelope.session_id} />
+        </Link>
+      ),
+    ],
+    [
+      'Automation',
+      envelope.automation_id && (
+        <Link href={list('automation_id', envelope.automation_id)}>
+          <Shown text={envelope.automation_id} />
+        </Link>
+      ),
+    ],
+    [
+      'Employee',
+      envelope.employee_id && (
+        <Link href={list('employee_id', envelope.employee_id)}>
+          <code>{envelope.employee_id}</code>
+        </Link>
+      ),
+    ],
+    [
+      'Workflow',
+      execution?.workflow_id && (
+        <Link href={`/workflows/${execution.workflow_id}`}>
+          <code>{execution.workflow_id}</code>
+        </Link>
+      ),
+    ],
     ['Effect', effect],
     ['Bucket', envelope.constraints.rate_bucket && <Shown text={envelope.constraints.rate_bucket} />],
     ['Not before', envelope.constraints.not_before && <Time at={envelope.constraints.not_before} as="both" />],
-    ['Must run before', envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />],
+    [
+      'Must run before',
+      envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />,
+    ],
     ['Urgent', envelope.constraints.urgent && 'asks to be sent in quiet hours too'],
     ['Due', action.next_attempt_at && <Time at={action.next_attempt_at} as="both" />],
     ['Provider’s id', envelope.result.provider_id && <Shown text={envelope.result.provider_id} />],
@@ -165,7 +239,14 @@ function Facts({ action, execution }: { action: ActionType; execution: Execution
     <section className="panel stack" aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
       <dl className="fact-list">
-        {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+        {facts
+          .filter(([, value]) => value)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
       </dl>
     </section>
   )
@@ -179,25 +260,61 @@ const relations: Record<string, string> = {
   dry_run: 'a dry run of it',
 }
 
-function Related({ action, execution, error, onRetry }: { action: ActionType; execution: Execution | undefined; error: Problem | null; onRetry: () => void }) {
+function Related({
+  action,
+  execution,
+  error,
+  onRetry,
+}: {
+  action: ActionType
+  execution: Execution | undefined
+  error: Problem | null
+  onRetry: () => void
+}) {
   const related = execution?.related ?? []
   const { reverts, reverted_by } = action
   return (
     <section className="panel stack" aria-labelledby="related">
       <h2 id="related">What belongs to it</h2>
       {error && <ProblemNote error={error} what="Not all of it was loaded" onRetry={onRetry} />}
-      {reverts && <p>This action reverts <Link href={`/actions/${reverts}`}><code>{reverts}</code></Link>.</p>}
-      {reverted_by && <p className="row">Its last reversal is <Link href={`/actions/${reverted_by.action_id}`}><code>{reverted_by.action_id}</code></Link> <State state={reverted_by.phase} /></p>}
-      {related.length === 0 && !reverts && !reverted_by && <p className="muted">{execution ? 'No other action, workflow or dry run.' : ''}</p>}
+      {reverts && (
+        <p>
+          This action reverts{' '}
+          <Link href={`/actions/${reverts}`}>
+            <code>{reverts}</code>
+          </Link>
+          .
+        </p>
+      )}
+      {reverted_by && (
+        <p className="row">
+          Its last reversal is{' '}
+          <Link href={`/actions/${reverted_by.action_id}`}>
+            <code>{reverted_by.action_id}</code>
+          </Link>{' '}
+          <State state={reverted_by.phase} />
+        </p>
+      )}
+      {related.length === 0 && !reverts && !reverted_by && (
+        <p className="muted">{execution ? 'No other action, workflow or dry run.' : ''}</p>
+      )}
       {related.length > 0 && (
         <ul className="related">
           {related.map((r) => (
             <li key={`${r.relation} ${r.execution_id}`} className="row">
               <span className="muted">{relations[r.relation] ?? r.relation}</span>
-              {r.relation === 'dry_run'
-                ? <code>{r.execution_id}</code>
-                : <Link href={`/actions/${r.execution_id}`}><Shown text={r.tool} /></Link>}
-              {r.external_id && <span className="muted"><Shown text={r.external_id} /></span>}
+              {r.relation === 'dry_run' ? (
+                <code>{r.execution_id}</code>
+              ) : (
+                <Link href={`/actions/${r.execution_id}`}>
+                  <Shown text={r.tool} />
+                </Link>
+              )}
+              {r.external_id && (
+                <span className="muted">
+                  <Shown text={r.external_id} />
+                </span>
+              )}
               <Time at={r.proposed_at} as="both" />
             </li>
           ))}

@@ -9,18 +9,39 @@ const attempt = (n: number, from: number, to: number, code = ''): Item => ({
   kind: 'attempt',
   attempt: { attempt: n, status: code ? 'pending' : 'sent', code, started_at: at(from), finished_at: at(to) },
 })
-const waits = (seconds: number, what: string): Item => ({ at: at(seconds), kind: 'waits', detail: { waiting: { for: what, message: what, until: null } } })
+const waits = (seconds: number, what: string): Item => ({
+  at: at(seconds),
+  kind: 'waits',
+  detail: { waiting: { for: what, message: what, until: null } },
+})
 
 const item: fc.Arbitrary<Item> = fc.oneof(
-  fc.record({ at: fc.integer({ min: 0, max: 9_000 }).map(at), kind: fc.constantFrom('proposed', 'asked', 'voted', 'edited', 'approved', 'replayed', 'undone', 'ended', 'something_new') }),
+  fc.record({
+    at: fc.integer({ min: 0, max: 9_000 }).map(at),
+    kind: fc.constantFrom(
+      'proposed',
+      'asked',
+      'voted',
+      'edited',
+      'approved',
+      'replayed',
+      'undone',
+      'ended',
+      'something_new',
+    ),
+  }),
   fc.tuple(fc.nat(9_000), fc.constantFrom('bucket', 'quiet_hours')).map(([s, what]) => waits(s, what)),
-  fc.tuple(fc.nat(9), fc.nat(9_000), fc.nat(50), fc.constantFrom('', 'http_503')).map(([n, from, long, code]) => attempt(n, from, from + long, code)),
+  fc
+    .tuple(fc.nat(9), fc.nat(9_000), fc.nat(50), fc.constantFrom('', 'http_503'))
+    .map(([n, from, long, code]) => attempt(n, from, from + long, code)),
 )
 const history = fc.array(item, { maxLength: 30 })
 
 describe('folding', () => {
   test('keeps every entry, in order', () => {
-    fc.assert(fc.property(history, (items) => void expect(fold(items).flatMap((f) => f.items ?? [f.item])).toEqual(items)))
+    fc.assert(
+      fc.property(history, (items) => void expect(fold(items).flatMap((f) => f.items ?? [f.item])).toEqual(items)),
+    )
   })
 
   test('never takes in what a person did, nor an end, nor different things', () => {
@@ -29,7 +50,9 @@ describe('folding', () => {
         for (const { items: run } of fold(items)) {
           if (!run) continue
           expect(run.length).toBeGreaterThanOrEqual(3)
-          expect(new Set(run.map((i) => `${i.kind} ${i.detail?.waiting?.for ?? ''} ${i.attempt?.code ?? ''}`)).size).toBe(1)
+          expect(
+            new Set(run.map((i) => `${i.kind} ${i.detail?.waiting?.for ?? ''} ${i.attempt?.code ?? ''}`)).size,
+          ).toBe(1)
           expect(['waits', 'attempt']).toContain(run[0]!.kind)
         }
       }),
@@ -54,7 +77,9 @@ describe('spans', () => {
       attempt(1, 300, 301, 'http_503'),
       attempt(2, 303, 304),
     ]
-    expect(spans(items, true, start + 900_000).map((s) => [s.kind, (s.from - start) / 1_000, (s.to - start) / 1_000])).toEqual([
+    expect(
+      spans(items, true, start + 900_000).map((s) => [s.kind, (s.from - start) / 1_000, (s.to - start) / 1_000]),
+    ).toEqual([
       ['person', 0, 200],
       ['wait', 200, 300],
       ['call', 300, 301],
@@ -64,7 +89,9 @@ describe('spans', () => {
   })
 
   test('that have not ended go on until now', () => {
-    expect(spans([{ at: at(0), kind: 'proposed' }, waits(5, 'quiet_hours')], false, start + 60_000).at(-1)).toMatchObject({ kind: 'wait', words: 'waits for quiet_hours', to: start + 60_000 })
+    expect(
+      spans([{ at: at(0), kind: 'proposed' }, waits(5, 'quiet_hours')], false, start + 60_000).at(-1),
+    ).toMatchObject({ kind: 'wait', words: 'waits for quiet_hours', to: start + 60_000 })
   })
 
   test('do not overlap and are in order, whatever the history', () => {
@@ -82,10 +109,19 @@ describe('spans', () => {
 })
 
 describe('the bar', () => {
-  const all = fc.array(fc.tuple(fc.constantFrom<Span['kind'][]>('wait', 'call'), fc.nat(10_000_000)), { minLength: 1, maxLength: 60 }).map((lengths) => {
-    let from = 0
-    return lengths.map(([kind, long]): Span => ({ kind, words: '', from, to: (from += long) }))
-  })
+  const all = fc
+    .array(fc.tuple(fc.constantFrom<Span['kind'][]>('wait', 'call'), fc.nat(10_000_000)), {
+      minLength: 1,
+      maxLength: 60,
+    })
+    .map((lengths) => {
+      let from = 0
+      return lengths.map(([kind, long]): Span => {
+        const span = { kind, words: '', from, to: from + long }
+        from += long
+        return span
+      })
+    })
 
   test('is filled, in order, with nothing too narrow to see and nothing shorter drawn wider', () => {
     fc.assert(
@@ -98,7 +134,9 @@ describe('the bar', () => {
           x += p.width
         }
         if (given.some((s) => s.to > s.from)) expect(x).toBeCloseTo(1, 6)
-        for (const a of placed) for (const b of placed) if (a.to - a.from > b.to - b.from) expect(a.width).toBeGreaterThanOrEqual(b.width - 1e-12)
+        for (const a of placed)
+          for (const b of placed)
+            if (a.to - a.from > b.to - b.from) expect(a.width).toBeGreaterThanOrEqual(b.width - 1e-12)
       }),
     )
   })

@@ -60,7 +60,8 @@ export interface Span {
 const time = (text: string | null | undefined) => (text ? Date.parse(text) : NaN)
 const ends = new Set(['denied', 'expired', 'undone', 'killed', 'ended', 'discarded'])
 
-// spans returns the waits and the calls of an action, in the order of time and without overlaps. now ends what has not ended.
+// spans returns the waits and the calls of an action, in the order of time and without overlaps. now ends what has not
+// ended.
 export function spans(items: readonly Item[], ended: boolean, now: number): Span[] {
   const made: Span[] = []
   let open: Omit<Span, 'to'> | undefined
@@ -72,21 +73,29 @@ export function spans(items: readonly Item[], ended: boolean, now: number): Span
     close(at)
     open = { kind, words, from: at }
   }
-  const ordered = items.map((item) => ({ item, from: time(item.attempt?.started_at ?? item.at) })).filter((o) => !Number.isNaN(o.from))
+  const ordered = items
+    .map((item) => ({ item, from: time(item.attempt?.started_at ?? item.at) }))
+    .filter((o) => !Number.isNaN(o.from))
   ordered.sort((a, b) => a.from - b.from)
   let last = -Infinity
   for (const { item, from } of ordered) {
     const at = Math.max(from, last)
     last = at
     if (item.kind === 'asked' || item.kind === 'returned_to_approval') begin('person', 'waits for people', at)
-    else if (item.kind === 'proposed' || item.kind === 'approved' || item.kind === 'replayed') begin('wait', 'waits for its turn', at)
+    else if (item.kind === 'proposed' || item.kind === 'approved' || item.kind === 'replayed')
+      begin('wait', 'waits for its turn', at)
     else if (item.kind === 'waits') {
       const waiting = item.detail?.waiting
       if (waiting?.for !== 'approval') begin('wait', `waits for ${waiting?.message ?? 'its turn'}`, at)
     } else if (item.kind === 'attempt' && item.attempt) {
       const to = Math.max(at, time(item.attempt.finished_at) || at)
       close(at)
-      made.push({ kind: 'call', words: `attempt ${item.attempt.attempt}: ${item.attempt.code || item.attempt.status}`, from: at, to })
+      made.push({
+        kind: 'call',
+        words: `attempt ${item.attempt.attempt}: ${item.attempt.code || item.attempt.status}`,
+        from: at,
+        to,
+      })
       last = to
       open = { kind: 'wait', words: 'waits for its next attempt', from: to }
     } else if (ends.has(item.kind)) close(at)
@@ -101,8 +110,8 @@ export interface Placed extends Span {
   width: number
 }
 
-// place lays spans beside each other to scale, save that none is narrower than least: what is shorter than that gets it,
-// and the others share the rest by their lengths. So a call of 98 ms beside a wait of two hours can be seen.
+// place lays spans beside each other to scale, save that none is narrower than least: what is shorter than that gets
+// it, and the others share the rest by their lengths. So a call of 98 ms beside a wait of two hours can be seen.
 export function place(all: readonly Span[], least = 0.006): Placed[] {
   const floor = Math.min(least, 1 / Math.max(1, all.length))
   const lengths = all.map((s) => Math.max(0, s.to - s.from))

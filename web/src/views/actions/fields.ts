@@ -1,6 +1,17 @@
 import type { Field } from '../../lib/filter'
 
-export const phases = ['pending', 'approved', 'executing', 'completed', 'denied', 'failed', 'expired', 'skipped', 'undone', 'unknown'] as const
+export const phases = [
+  'pending',
+  'approved',
+  'executing',
+  'completed',
+  'denied',
+  'failed',
+  'expired',
+  'skipped',
+  'undone',
+  'unknown',
+] as const
 
 // fields are the conditions of the list of actions, by the names that the API has for them.
 export const fields: readonly Field[] = [
@@ -15,8 +26,18 @@ export const fields: readonly Field[] = [
   { name: 'external_id', label: 'External id', kind: 'text' },
   { name: 'since', label: 'Proposed since', kind: 'time' },
   { name: 'until', label: 'Proposed until', kind: 'time' },
-  { name: 'status', label: 'Status', kind: 'choice', choices: ['pending', 'sending', 'sent', 'conflict', 'failed', 'skipped', 'unknown'] },
-  { name: 'approval', label: 'Approval', kind: 'choice', choices: ['auto', 'required', 'granted', 'denied', 'expired'] },
+  {
+    name: 'status',
+    label: 'Status',
+    kind: 'choice',
+    choices: ['pending', 'sending', 'sent', 'conflict', 'failed', 'skipped', 'unknown'],
+  },
+  {
+    name: 'approval',
+    label: 'Approval',
+    kind: 'choice',
+    choices: ['auto', 'required', 'granted', 'denied', 'expired'],
+  },
   { name: 'order', label: 'Order', kind: 'choice', choices: ['newest', 'oldest'] },
 ]
 

@@ -1,5 +1,6 @@
-// What the lists of actions, workflows and dead letters share: what is new, what went wrong, nothing, the rows, and their end.
-import { useState, type ReactNode } from 'react'
+// What the lists of actions, workflows and dead letters share: what is new, what went wrong, nothing, the rows, and
+// their end.
+import { type ReactNode, useState } from 'react'
 import { useCommands } from '../../lib/keys'
 import { useNarrow } from '../../lib/media'
 import { useSteady } from '../../lib/steady'
@@ -29,23 +30,37 @@ export function Listing<T>({ of, asked, rows, keyOf, row, onOpen, onClear, nothi
   const filtered = Object.keys(asked).length > 0
   return (
     <>
-      {fresh > 0 && <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>{fresh} new</Button>}
+      {fresh > 0 && (
+        <Button className="fresh-button" icon="up" command="show_new" onClick={showNew}>
+          {fresh} new
+        </Button>
+      )}
       {rows.error && <ProblemNote error={rows.error} what={`The ${of} were not loaded`} onRetry={rows.again} />}
       {rows.loading && !rows.error && <Loading what={of} />}
-      {rows.items && (items.length > 0 || rows.ended !== 'end' ? (
-        <div className="panel list-panel">
-          <List
-            label={of[0]!.toUpperCase() + of.slice(1)} items={items} keyOf={keyOf} selected={selected} onSelect={setSelected} rowHeight={narrow ? 76 : 40}
-            onOpen={onOpen} onEnd={rows.more} row={row}
-          />
-          <End rows={rows} count={items.length} of={of} />
-        </div>
-      ) : filtered ? (
-        <Empty title={`There are no ${of} like this`}>
-          <p>The filter is in force as you see it.</p>
-          <Button onClick={onClear}>Clear the filter</Button>
-        </Empty>
-      ) : nothing)}
+      {rows.items &&
+        (items.length > 0 || rows.ended !== 'end' ? (
+          <div className="panel list-panel">
+            <List
+              label={of[0]!.toUpperCase() + of.slice(1)}
+              items={items}
+              keyOf={keyOf}
+              selected={selected}
+              onSelect={setSelected}
+              rowHeight={narrow ? 76 : 40}
+              onOpen={onOpen}
+              onEnd={rows.more}
+              row={row}
+            />
+            <End rows={rows} count={items.length} of={of} />
+          </div>
+        ) : filtered ? (
+          <Empty title={`There are no ${of} like this`}>
+            <p>The filter is in force as you see it.</p>
+            <Button onClick={onClear}>Clear the filter</Button>
+          </Empty>
+        ) : (
+          nothing
+        ))}
     </>
   )
 }

@@ -7,7 +7,10 @@ interface Row {
   phase: string
 }
 const key = (r: Row) => r.id
-const page = (next_cursor: string | null, ...ids: string[]): Page<Row> => ({ items: ids.map((id) => ({ id, phase: 'pending' })), next_cursor })
+const page = (next_cursor: string | null, ...ids: string[]): Page<Row> => ({
+  items: ids.map((id) => ({ id, phase: 'pending' })),
+  next_cursor,
+})
 const ids = (p: Page<Row>) => p.items.map(key).join(' ')
 
 describe('the first page, read again,', () => {
@@ -35,18 +38,27 @@ describe('the first page, read again,', () => {
   test('gives the list as it is, however much of it was loaded and whatever came and went meanwhile', () => {
     const universe = fc.uniqueArray(fc.integer({ min: 100, max: 999 }).map(String), { minLength: 1, maxLength: 40 })
     fc.assert(
-      fc.property(universe, universe, fc.integer({ min: 1, max: 10 }), fc.nat(4), fc.boolean(), (before, after, size, pages, newest) => {
-        const sort = (all: string[]) => (newest ? all.toSorted().reverse() : all.toSorted())
-        const read = (all: string[], from = 0) => page(from + size < all.length ? String(from + size) : null, ...all.slice(from, from + size))
-        const [old, now] = [sort(before), sort(after)]
-        let loaded = read(old)
-        for (let i = 0; i < pages && loaded.next_cursor; i++) loaded = extended(loaded, read(old, Number(loaded.next_cursor)), key)
-        const first = read(now)
-        const result = joined(first, loaded, key, newest ? 'newest' : 'oldest', size)
-        const got = result.items.map(key)
-        expect(got.slice(0, first.items.length)).toEqual(first.items.map(key))
-        expect(got).toEqual(sort([...new Set(got)]))
-      }),
+      fc.property(
+        universe,
+        universe,
+        fc.integer({ min: 1, max: 10 }),
+        fc.nat(4),
+        fc.boolean(),
+        (before, after, size, pages, newest) => {
+          const sort = (all: string[]) => (newest ? all.toSorted().reverse() : all.toSorted())
+          const read = (all: string[], from = 0) =>
+            page(from + size < all.length ? String(from + size) : null, ...all.slice(from, from + size))
+          const [old, now] = [sort(before), sort(after)]
+          let loaded = read(old)
+          for (let i = 0; i < pages && loaded.next_cursor; i++)
+            loaded = extended(loaded, read(old, Number(loaded.next_cursor)), key)
+          const first = read(now)
+          const result = joined(first, loaded, key, newest ? 'newest' : 'oldest', size)
+          const got = result.items.map(key)
+          expect(got.slice(0, first.items.length)).toEqual(first.items.map(key))
+          expect(got).toEqual(sort([...new Set(got)]))
+        },
+      ),
     )
   })
 })

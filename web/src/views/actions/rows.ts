@@ -14,8 +14,8 @@ export interface Page<T> {
 // most is how many rows the list keeps: it says so, and a narrower filter finds the others.
 export const most = 10_000
 const pageSize = 200
-// A request goes through a bounded number of rows, so that a page of a rare filter may be empty and not the last. The list
-// reads on by itself until it has some rows, or has asked so often.
+// A request goes through a bounded number of rows, so that a page of a rare filter may be empty and not the last. The
+// list reads on by itself until it has some rows, or has asked so often.
 const enough = 50
 const mostAsked = 20
 
@@ -24,12 +24,22 @@ type Order = 'newest' | 'oldest'
 const same = <T>(rows: readonly T[]) => rows
 
 // kept returns a page of no more rows than the list keeps.
-const kept = <T>(items: readonly T[], { next_cursor, cut = false }: Page<T>): Page<T> => ({ items: items.slice(0, most), next_cursor, cut: cut || items.length > most })
+const kept = <T>(items: readonly T[], { next_cursor, cut = false }: Page<T>): Page<T> => ({
+  items: items.slice(0, most),
+  next_cursor,
+  cut: cut || items.length > most,
+})
 
 // joined returns what is loaded after the first page was read again: its rows, and behind them those that were loaded
-// before. What the page lacks of its own range does not pass the filter any more. If it is full and has none of the rows
-// that were loaded before, rows between were not read, and the list begins anew.
-export function joined<T>(first: Page<T>, before: Page<T> | undefined, key: (row: T) => string, order: Order, size = pageSize): Page<T> {
+// before. What the page lacks of its own range does not pass the filter any more. If it is full and has none of the
+// rows that were loaded before, rows between were not read, and the list begins anew.
+export function joined<T>(
+  first: Page<T>,
+  before: Page<T> | undefined,
+  key: (row: T) => string,
+  order: Order,
+  size = pageSize,
+): Page<T> {
   const last = first.items.at(-1)
   if (!before || before.items.length === 0 || first.next_cursor === null) return first
   if (last === undefined) return before
@@ -81,13 +91,15 @@ function usePatches(patch: (after: number) => void) {
     now.current = patch
   })
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEvents(useCallback(() => {
-    const mark = changes.mark() - 1
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined
-      now.current(mark)
-    }, patchEvery)
-  }, []))
+  useEvents(
+    useCallback(() => {
+      const mark = changes.mark() - 1
+      timer.current ??= setTimeout(() => {
+        timer.current = undefined
+        now.current(mark)
+      }, patchEvery)
+    }, []),
+  )
   useEffect(() => () => clearTimeout(timer.current), [])
 }
 
@@ -121,14 +133,18 @@ export function useRows<T>({ name, to, query, key, order = 'newest', enabled, pa
     const mark = changes.mark()
     get<Page<T>>(to, { ...asked, view, limit: pageSize, cursor })
       .then((answer) => ({ ...answer, items: patch(answer.items, mark) }))
-      .then((next) => client.setQueryData<Page<T>>([name, asked, 'loaded'], (before) => before && extended(before, next, key)))
+      .then((next) =>
+        client.setQueryData<Page<T>>([name, asked, 'loaded'], (before) => before && extended(before, next, key)),
+      )
       .catch(setMoreError)
       .finally(() => (reading.current = false))
   }, [about, client, cursor, full, key, name, patch, to, view])
-  usePatches((after) => client.setQueryData<Page<T>>(all, (before) => {
-    const items = before && patch(before.items, after)
-    return items === before?.items ? before : { ...before!, items: items! }
-  }))
+  usePatches((after) =>
+    client.setQueryData<Page<T>>(all, (before) => {
+      const items = before && patch(before.items, after)
+      return items === before?.items ? before : { ...before!, items: items! }
+    }),
+  )
   const asked = useRef({ about, times: 0 })
   const count = page?.items.length
   useEffect(() => {

@@ -26,27 +26,61 @@ export default function Actions() {
   const [, go] = useLocation()
   const asked = query(fields, filter.filter)
   const order = filter.filter.order === 'oldest' ? 'oldest' : 'newest'
-  const rows = useRows<Action>({ name: 'actions', to, query: asked, key: keyOf, order, patch, view: 'summary', enabled: filter.problems.length === 0 })
+  const rows = useRows<Action>({
+    name: 'actions',
+    to,
+    query: asked,
+    key: keyOf,
+    order,
+    patch,
+    view: 'summary',
+    enabled: filter.problems.length === 0,
+  })
   return (
     <div className="page page-list">
       <header className="page-head">
         <h1>Actions</h1>
-        <Phases chosen={filter.filter.phase} onChoose={(phases) => filter.change(set(filter.filter, 'phase', phases))} />
+        <Phases
+          chosen={filter.filter.phase}
+          onChoose={(phases) => filter.change(set(filter.filter, 'phase', phases))}
+        />
       </header>
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
       {filter.problems.length === 0 && (
-        <Listing of="actions" asked={asked} rows={rows} keyOf={keyOf} row={(action) => <Row action={action} />} onOpen={(id) => go(`/actions/${id}`)} onClear={() => filter.change({})} nothing={<Nothing />} />
+        <Listing
+          of="actions"
+          asked={asked}
+          rows={rows}
+          keyOf={keyOf}
+          row={(action) => <Row action={action} />}
+          onOpen={(id) => go(`/actions/${id}`)}
+          onClear={() => filter.change({})}
+          nothing={<Nothing />}
+        />
       )}
     </div>
   )
 }
 
-function Phases({ chosen, onChoose }: { chosen: string | readonly string[] | undefined; onChoose: (phases: readonly string[]) => void }) {
+function Phases({
+  chosen,
+  onChoose,
+}: {
+  chosen: string | readonly string[] | undefined
+  onChoose: (phases: readonly string[]) => void
+}) {
   const now = [...(chosen ?? [])].join()
   return (
     <div className="row" role="group" aria-label="Phase">
       {views.map(({ label, phases }) => (
-        <Button key={label} kind="quiet" aria-pressed={[...phases].toSorted(byPlace).join() === now} onClick={() => onChoose(phases)}>{label}</Button>
+        <Button
+          key={label}
+          kind="quiet"
+          aria-pressed={[...phases].toSorted(byPlace).join() === now}
+          onClick={() => onChoose(phases)}
+        >
+          {label}
+        </Button>
       ))}
     </div>
   )
@@ -63,13 +97,21 @@ const Row = memo(function Row({ action }: { action: Action }) {
     <span className="action-row">
       <State state={phase === 'completed' && envelope.result.status === 'conflict' ? 'conflict' : phase} />
       <span className="action-tool mono cut">{shown(`${envelope.tool.source ?? ''}:${envelope.tool.name}`)}</span>
-      <bdi className="action-args cut">{shown(action.args_cut ? (action.args_preview ?? '').slice(0, 160) : oneLine(envelope.args))}</bdi>
+      <bdi className="action-args cut">
+        {shown(action.args_cut ? (action.args_preview ?? '').slice(0, 160) : oneLine(envelope.args))}
+      </bdi>
       <span className="action-why cut">
-        {waiting ? <Waits waiting={waiting} expires={action.decision?.expires_at} /> : error && <span title={shown(error.message)}>{shown(error.code.replaceAll('_', ' '))}</span>}
+        {waiting ? (
+          <Waits waiting={waiting} expires={action.decision?.expires_at} />
+        ) : (
+          error && <span title={shown(error.message)}>{shown(error.code.replaceAll('_', ' '))}</span>
+        )}
       </span>
       <span className="action-whose muted cut">{shown(envelope.automation_id ?? envelope.session_id ?? '')}</span>
       <Risk risk={envelope.risk} />
-      <span className="action-at muted nowrap"><Time at={envelope.timestamps.created_at} as="clock" /></span>
+      <span className="action-at muted nowrap">
+        <Time at={envelope.timestamps.created_at} as="clock" />
+      </span>
     </span>
   )
 })
@@ -78,7 +120,9 @@ function Nothing() {
   return (
     <Empty title="No actions yet">
       <p>Every call that an agent proposes is listed here, with what became of it. Propose one to see it:</p>
-      <pre className="json" tabIndex={0}>{"countersign call SOURCE:TOOL --inputs '{…}'"}</pre>
+      <pre className="json" tabIndex={0}>
+        {"countersign call SOURCE:TOOL --inputs '{…}'"}
+      </pre>
     </Empty>
   )
 }

@@ -17,28 +17,70 @@ export function Discard({ filter, onClose }: { filter: Filter; onClose: () => vo
   const frozen = tried.data && freeze(filter, tried.data)
   const progress = run.progress
   const started = progress !== undefined
-  const whyNot = may('discardDeadLetters') ?? (!frozen ? 'Wait for the dry run.' : frozen.count === 0 ? 'There is nothing to give up.' : reason.trim() === '' ? 'A reason is needed, for the record.' : undefined)
-  const go = () => frozen && run.start(frozen, to, () => ({ filter: { ...frozen.filter, until: frozen.asOf }, limit: 1_000, reason: reason.trim() }))
+  const whyNot =
+    may('discardDeadLetters') ??
+    (!frozen
+      ? 'Wait for the dry run.'
+      : frozen.count === 0
+        ? 'There is nothing to give up.'
+        : reason.trim() === ''
+          ? 'A reason is needed, for the record.'
+          : undefined)
+  const go = () =>
+    frozen &&
+    run.start(frozen, to, () => ({
+      filter: { ...frozen.filter, until: frozen.asOf },
+      limit: 1_000,
+      reason: reason.trim(),
+    }))
   return (
     <Sheet
-      title="Give dead letters up" onClose={onClose} mustAnswer={progress?.state === 'running'}
-      actions={progress?.state === 'running' ? <Button kind="danger" onClick={run.stop}>Stop</Button> : (
-        <>
-          <Button onClick={onClose}>{started ? 'Close' : 'Leave them'}</Button>
-          {!started && <Button kind="danger" whyNot={whyNot} onClick={go}>Give up {frozen?.count.toLocaleString('en') ?? ''}</Button>}
-        </>
-      )}
+      title="Give dead letters up"
+      onClose={onClose}
+      mustAnswer={progress?.state === 'running'}
+      actions={
+        progress?.state === 'running' ? (
+          <Button kind="danger" onClick={run.stop}>
+            Stop
+          </Button>
+        ) : (
+          <>
+            <Button onClick={onClose}>{started ? 'Close' : 'Leave them'}</Button>
+            {!started && (
+              <Button kind="danger" whyNot={whyNot} onClick={go}>
+                Give up {frozen?.count.toLocaleString('en') ?? ''}
+              </Button>
+            )}
+          </>
+        )
+      }
     >
       <div className="stack">
         <Meant filter={filter} frozen={frozen} />
         {tried.isPending && <Loading what="the dry run" />}
-        {tried.error && <ProblemNote error={tried.error} what="The dry run was refused" onRetry={() => void tried.refetch()} />}
+        {tried.error && (
+          <ProblemNote error={tried.error} what="The dry run was refused" onRetry={() => void tried.refetch()} />
+        )}
         {tried.data && <Counts result={tried.data} />}
         <p>They leave this list and cannot be replayed any more. Their attempts and events are kept.</p>
         <Field label="Reason" hint="For the record.">
-          {(wiring) => <input {...wiring} value={reason} maxLength={500} required disabled={started} onChange={(e) => setReason(e.target.value)} />}
+          {(wiring) => (
+            <input
+              {...wiring}
+              value={reason}
+              maxLength={500}
+              required
+              disabled={started}
+              onChange={(e) => setReason(e.target.value)}
+            />
+          )}
         </Field>
-        {progress && frozen && <p role="status"><strong>{progress.replayed.toLocaleString('en')}</strong> of {frozen.count.toLocaleString('en')} given up, {progress.left.toLocaleString('en')} left.</p>}
+        {progress && frozen && (
+          <p role="status">
+            <strong>{progress.replayed.toLocaleString('en')}</strong>
+            {` of ${frozen.count.toLocaleString('en')} given up, ${progress.left.toLocaleString('en')} left.`}
+          </p>
+        )}
         {run.error !== undefined && <ProblemNote error={run.error} what="It was stopped by an error" />}
       </div>
     </Sheet>

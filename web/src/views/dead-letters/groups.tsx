@@ -10,8 +10,8 @@ import { FilterBar, useFilter } from '../../ui/filter'
 import { Listing } from '../actions/listing'
 import { useRows } from '../actions/rows'
 import { Discard } from './discard'
-import { fields } from './fields'
 import { ReplayDrawer } from './drawer'
+import { fields } from './fields'
 
 type DeadLetter = Schemas['DeadLetter']
 
@@ -56,16 +56,34 @@ export function Groups() {
     <div className="page page-letters">
       <header className="page-head">
         <h1>Dead letters</h1>
-        <span className="muted grow">{words && `${words} that ended without their effect, or without anyone knowing`}</span>
-        <Button icon="refresh" whyNot={may('replayDeadLetters') ?? nothing} onClick={() => open('replay')}>Replay {words}…</Button>
-        <Button icon="cross" whyNot={may('discardDeadLetters') ?? nothing} onClick={() => open('discard')}>Give up…</Button>
+        <span className="muted grow">
+          {words && `${words} that ended without their effect, or without anyone knowing`}
+        </span>
+        <Button icon="refresh" whyNot={may('replayDeadLetters') ?? nothing} onClick={() => open('replay')}>
+          Replay {words}…
+        </Button>
+        <Button icon="cross" whyNot={may('discardDeadLetters') ?? nothing} onClick={() => open('discard')}>
+          Give up…
+        </Button>
       </header>
       <FilterBar fields={fields} read={filter} onChange={filter.change} to={to} />
-      {summary.error && <ProblemNote error={summary.error} what="The groups were not loaded" onRetry={() => void summary.refetch()} />}
+      {summary.error && (
+        <ProblemNote error={summary.error} what="The groups were not loaded" onRetry={() => void summary.refetch()} />
+      )}
       {ok && groups && groups.length > 0 && <GroupTable groups={groups} />}
       {ok && <Letters filter={filter.filter} onClear={() => filter.change({})} />}
-      {ok && drawer === 'replay' && <ReplayDrawer filter={conditionsOf(filter.filter)} onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })} />}
-      {ok && drawer === 'discard' && <Discard filter={conditionsOf(filter.filter)} onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })} />}
+      {ok && drawer === 'replay' && (
+        <ReplayDrawer
+          filter={conditionsOf(filter.filter)}
+          onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })}
+        />
+      )}
+      {ok && drawer === 'discard' && (
+        <Discard
+          filter={conditionsOf(filter.filter)}
+          onClose={() => filter.change(set(filter.filter, 'drawer', ''), { replace: true })}
+        />
+      )}
     </div>
   )
 }
@@ -81,22 +99,52 @@ function GroupTable({ groups }: { groups: readonly Group[] }) {
     <div className="table-scroll" tabIndex={0} role="group" aria-label="Groups of dead letters">
       <table className="table">
         <caption className="unseen">Dead letters by tool and code</caption>
-        <thead><tr><th scope="col">Tool</th><th scope="col">Why</th><th scope="col">Code</th><th scope="col" className="number">Letters</th><th scope="col" className="hide-narrow">Oldest</th><th scope="col" className="hide-narrow">Newest</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">Tool</th>
+            <th scope="col">Why</th>
+            <th scope="col">Code</th>
+            <th scope="col" className="number">
+              Letters
+            </th>
+            <th scope="col" className="hide-narrow">
+              Oldest
+            </th>
+            <th scope="col" className="hide-narrow">
+              Newest
+            </th>
+          </tr>
+        </thead>
         <tbody>
           {groups.map((group) => {
             const { reason, code, count, capped, oldest, newest } = group
             const [state, word] = stateOf[reason] ?? [reason, reason]
-            const href = writeFilter(fields, { ...Object.fromEntries(new URLSearchParams(search)), tool: toolOf(group), reason, ...(code ? { code } : {}) })
+            const href = writeFilter(fields, {
+              ...Object.fromEntries(new URLSearchParams(search)),
+              tool: toolOf(group),
+              reason,
+              ...(code ? { code } : {}),
+            })
             return (
               <tr key={`${toolOf(group)} ${reason} ${code}`}>
-                <td className="mono"><Link href={`/dead-letters?${href}`}>{shown(toolOf(group))}</Link></td>
-                <td><State state={state} word={word} /></td>
+                <td className="mono">
+                  <Link href={`/dead-letters?${href}`}>{shown(toolOf(group))}</Link>
+                </td>
+                <td>
+                  <State state={state} word={word} />
+                </td>
                 <td className="mono">{shown(code)}</td>
                 <td className="number">
-                  <meter className="hide-narrow" min={0} max={most} value={Number(count)} aria-hidden="true" /> {Number(count).toLocaleString('en')}{capped && '+'}
+                  <meter className="hide-narrow" min={0} max={most} value={Number(count)} aria-hidden="true" />{' '}
+                  {Number(count).toLocaleString('en')}
+                  {capped && '+'}
                 </td>
-                <td className="hide-narrow muted"><Time at={oldest} /></td>
-                <td className="hide-narrow muted"><Time at={newest} /></td>
+                <td className="hide-narrow muted">
+                  <Time at={oldest} />
+                </td>
+                <td className="hide-narrow muted">
+                  <Time at={newest} />
+                </td>
               </tr>
             )
           })}
@@ -110,7 +158,18 @@ function Letters({ filter, onClear }: { filter: Filter; onClear: () => void }) {
   const [, go] = useLocation()
   const asked = query(fields, filter)
   const rows = useRows<DeadLetter>({ name: 'dead-letters', to, query: asked, key: keyOf, enabled: true })
-  return <Listing of="dead letters" asked={asked} rows={rows} keyOf={keyOf} row={(letter) => <Row letter={letter} />} onOpen={(id) => go(`/dead-letters/${id}`)} onClear={onClear} nothing={<Nothing />} />
+  return (
+    <Listing
+      of="dead letters"
+      asked={asked}
+      rows={rows}
+      keyOf={keyOf}
+      row={(letter) => <Row letter={letter} />}
+      onOpen={(id) => go(`/dead-letters/${id}`)}
+      onClear={onClear}
+      nothing={<Nothing />}
+    />
+  )
 }
 
 function Row({ letter }: { letter: DeadLetter }) {
@@ -122,11 +181,20 @@ function Row({ letter }: { letter: DeadLetter }) {
       <span className="mono cut">{shown(letter.code ?? '')}</span>
       <bdi className="cut letter-message">{shown(letter.message ?? '')}</bdi>
       <span className="muted cut">{shown(letter.external_id ?? '')}</span>
-      <span className="muted nowrap action-at"><Time at={letter.at} as="clock" /></span>
+      <span className="muted nowrap action-at">
+        <Time at={letter.at} as="clock" />
+      </span>
     </span>
   )
 }
 
 function Nothing() {
-  return <Empty title="No dead letters"><p>An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until a person replays it, gives it up, or says what became of it.</p></Empty>
+  return (
+    <Empty title="No dead letters">
+      <p>
+        An action comes here when it ended without its effect, or when nobody knows whether it happened. It stays until
+        a person replays it, gives it up, or says what became of it.
+      </p>
+    </Empty>
+  )
 }

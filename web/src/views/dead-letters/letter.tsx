@@ -3,12 +3,12 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { give, ofUnknown } from '../../lib/answers'
-import { get, post, type Problem, type Schemas } from '../../lib/client'
+import { get, type Problem, post, type Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
-import { useMay, type OperationID } from '../../lib/me'
+import { type OperationID, useMay } from '../../lib/me'
 import { queries } from '../../lib/query'
-import { duration } from '../../lib/time'
 import { shown } from '../../lib/text'
+import { duration } from '../../lib/time'
 import { Ask, Button, Empty, JsonText, Loading, ProblemNote, Risk, Shown, State, Time, toast } from '../../ui'
 import { stateOf } from './groups'
 
@@ -20,18 +20,31 @@ interface Read {
 
 export function Letter({ id }: { id: string }) {
   const [, go] = useLocation()
-  const letter = useQuery<Read, Problem>({ queryKey: ['dead-letter', id], queryFn: ({ signal }) => get<Read>(`/api/v1/dead-letters/${encodeURIComponent(id)}`, {}, signal) })
+  const letter = useQuery<Read, Problem>({
+    queryKey: ['dead-letter', id],
+    queryFn: ({ signal }) => get<Read>(`/api/v1/dead-letters/${encodeURIComponent(id)}`, {}, signal),
+  })
   useCommands([{ id: 'back', run: () => (history.length > 1 ? history.back() : go('/dead-letters')) }])
   const { data, error } = letter
   if (!data && error && (error.status === 404 || error.status === 400)) {
     return (
       <Empty whole title="There is no such dead letter">
         <p>It may have been replayed, given up or resolved since. Its action has the whole of it.</p>
-        <p className="row"><Link href={`/actions/${encodeURIComponent(id)}`}>See the action</Link> <Link href="/dead-letters">All dead letters</Link></p>
+        <p className="row">
+          <Link href={`/actions/${encodeURIComponent(id)}`}>See the action</Link>{' '}
+          <Link href="/dead-letters">All dead letters</Link>
+        </p>
       </Empty>
     )
   }
-  if (!data) return error ? <div className="page"><ProblemNote error={error} what="The dead letter was not loaded" onRetry={() => void letter.refetch()} /></div> : <Loading what="the dead letter" />
+  if (!data)
+    return error ? (
+      <div className="page">
+        <ProblemNote error={error} what="The dead letter was not loaded" onRetry={() => void letter.refetch()} />
+      </div>
+    ) : (
+      <Loading what="the dead letter" />
+    )
   return <Loaded read={data} error={error} />
 }
 
@@ -40,22 +53,46 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
   return (
     <div className="page">
       <header className="stack">
-        <p className="small"><Link href="/dead-letters">Dead letters</Link></p>
+        <p className="small">
+          <Link href="/dead-letters">Dead letters</Link>
+        </p>
         <div className="page-head">
-          <h1 className="title mono"><Shown text={letter.tool} /></h1>
+          <h1 className="title mono">
+            <Shown text={letter.tool} />
+          </h1>
           <State state={state} word={word} />
           <Risk risk={action.envelope.risk} />
-          <span className="muted">since <Time at={letter.at} as="both" /></span>
+          <span className="muted">
+            since <Time at={letter.at} as="both" />
+          </span>
           <Link href={`/actions/${letter.action_id}`}>its action</Link>
         </div>
-        {letter.code && <p><code>{shown(letter.code)}</code> <Shown text={letter.message ?? ''} /></p>}
+        {letter.code && (
+          <p>
+            <code>{shown(letter.code)}</code> <Shown text={letter.message ?? ''} />
+          </p>
+        )}
         <Answers id={letter.action_id} unknown={letter.reason === 'unknown'} />
         {error && <ProblemNote error={error} what="What you see is from before" />}
       </header>
       {letter.reconciliation && (
         <section className="panel stack" aria-labelledby="reconciled">
           <h2 id="reconciled">What reads of the source said</h2>
-          <p>{Number(letter.reconciliation.attempts) === 0 ? 'Nobody asked the source yet.' : `Asked ${letter.reconciliation.attempts} times.`} {letter.reconciliation.last_result && <>Last: <Shown text={letter.reconciliation.last_result} />.</>} {letter.reconciliation.next_at && <>Asked again <Time at={letter.reconciliation.next_at} as="both" />.</>}</p>
+          <p>
+            {Number(letter.reconciliation.attempts) === 0
+              ? 'Nobody asked the source yet.'
+              : `Asked ${letter.reconciliation.attempts} times.`}{' '}
+            {letter.reconciliation.last_result && (
+              <>
+                Last: <Shown text={letter.reconciliation.last_result} />.
+              </>
+            )}{' '}
+            {letter.reconciliation.next_at && (
+              <>
+                Asked again <Time at={letter.reconciliation.next_at} as="both" />.
+              </>
+            )}
+          </p>
         </section>
       )}
       <section className="panel stack" aria-labelledby="sent">
@@ -70,9 +107,18 @@ function Loaded({ read: { dead_letter: letter, action, attempts }, error }: { re
               <p className="row">
                 <span>attempt {String(a.attempt)}</span> <Time at={a.finished_at} as="clock" />
                 {a.code && <code>{shown(a.code)}</code>} <Shown text={a.message ?? ''} />
-                {a.started_at && <span className="muted">{duration(Math.max(0, Date.parse(a.finished_at) - Date.parse(a.started_at)))}</span>}
+                {a.started_at && (
+                  <span className="muted">
+                    {duration(Math.max(0, Date.parse(a.finished_at) - Date.parse(a.started_at)))}
+                  </span>
+                )}
               </p>
-              {a.result !== undefined && <details className="open"><summary>Answer</summary><JsonText value={a.result} label={`Answer of attempt ${a.attempt}`} /></details>}
+              {a.result !== undefined && (
+                <details className="open">
+                  <summary>Answer</summary>
+                  <JsonText value={a.result} label={`Answer of attempt ${a.attempt}`} />
+                </details>
+              )}
             </li>
           ))}
         </ol>
@@ -90,11 +136,30 @@ interface Offer {
   send: (id: string, note: string) => Promise<unknown>
 }
 
-const settled: readonly Offer[] = ofUnknown.map((answer) => ({ ...answer, note: 'must', hint: 'How you know, for the record.', send: (id, note) => give(answer, id, note) }))
+const settled: readonly Offer[] = ofUnknown.map((answer) => ({
+  ...answer,
+  note: 'must',
+  hint: 'How you know, for the record.',
+  send: (id, note) => give(answer, id, note),
+}))
 
 const failed: readonly Offer[] = [
-  { label: 'Replay', operation: 'replayDeadLetters', text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.', note: 'may', hint: 'Why, for the record.', send: (id, note) => post('/api/v1/dead-letters/replay', { action_ids: [id], ...(note ? { note } : {}) }) },
-  { label: 'Give up', operation: 'discardDeadLetters', text: 'The action leaves the dead letters and cannot be replayed any more. Its attempts and events are kept.', note: 'must', hint: 'Why, for the record.', send: (id, reason) => post('/api/v1/dead-letters/discard', { action_ids: [id], reason }) },
+  {
+    label: 'Replay',
+    operation: 'replayDeadLetters',
+    text: 'The action goes on the schedule again, under its old idempotency key and with as many attempts as at first.',
+    note: 'may',
+    hint: 'Why, for the record.',
+    send: (id, note) => post('/api/v1/dead-letters/replay', { action_ids: [id], ...(note ? { note } : {}) }),
+  },
+  {
+    label: 'Give up',
+    operation: 'discardDeadLetters',
+    text: 'The action leaves the dead letters and cannot be replayed any more. Its attempts and events are kept.',
+    note: 'must',
+    hint: 'Why, for the record.',
+    send: (id, reason) => post('/api/v1/dead-letters/discard', { action_ids: [id], reason }),
+  },
 ]
 
 function Answers({ id, unknown }: { id: string; unknown: boolean }) {
@@ -102,15 +167,28 @@ function Answers({ id, unknown }: { id: string; unknown: boolean }) {
   const may = useMay()
   const [, go] = useLocation()
   const done = (label: string) => {
-    for (const word of ['dead-letters', 'dead-letter-summary', 'actions', 'inbox', 'inbox-counts']) void queries.invalidateQueries({ queryKey: [word] })
+    for (const word of ['dead-letters', 'dead-letter-summary', 'actions', 'inbox', 'inbox-counts'])
+      void queries.invalidateQueries({ queryKey: [word] })
     for (const word of ['action', 'history']) void queries.invalidateQueries({ queryKey: [word, id] })
     toast({ text: `${label}: recorded.` })
     go(`/actions/${id}`)
   }
   return (
     <div className="row">
-      {(unknown ? settled : failed).map((offer) => <Button key={offer.label} whyNot={may(offer.operation)} onClick={() => setOpen(offer)}>{offer.label}…</Button>)}
-      {open && <Ask {...open} title={open.label} send={(note) => open.send(id, note)} onDone={() => done(open.label)} onClose={() => setOpen(undefined)} />}
+      {(unknown ? settled : failed).map((offer) => (
+        <Button key={offer.label} whyNot={may(offer.operation)} onClick={() => setOpen(offer)}>
+          {offer.label}…
+        </Button>
+      ))}
+      {open && (
+        <Ask
+          {...open}
+          title={open.label}
+          send={(note) => open.send(id, note)}
+          onDone={() => done(open.label)}
+          onClose={() => setOpen(undefined)}
+        />
+      )}
     </div>
   )
 }

@@ -1,9 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { begin, body, type BulkResult, freeze, limit, next, paces, type Progress, sentence } from './replay'
+import { type BulkResult, begin, body, freeze, limit, next, type Progress, paces, sentence } from './replay'
 
 const asOf = '2026-01-02T10:00:00Z'
-const answer = (given: Partial<BulkResult>): BulkResult => ({ dry_run: false, action_ids: [], left: 0, left_out: 0, counts: [], as_of: asOf, ahead_ms: 0, ...given })
+const answer = (given: Partial<BulkResult>): BulkResult => ({
+  dry_run: false,
+  action_ids: [],
+  left: 0,
+  left_out: 0,
+  counts: [],
+  as_of: asOf,
+  ahead_ms: 0,
+  ...given,
+})
 
 // The server's side of a replay: some letters, of which a request takes at most as many as it says, and a schedule.
 function serve(count: number, perSecond: number | undefined) {
@@ -58,14 +67,25 @@ describe('a replay', () => {
   })
 
   test('stays stopped when the last answer arrives', () => {
-    expect(next({ replayed: 0, left: 10, state: 'stopped', wait: 0 }, answer({ action_ids: ['a'], left: 9 })).state).toBe('stopped')
+    expect(
+      next({ replayed: 0, left: 10, state: 'stopped', wait: 0 }, answer({ action_ids: ['a'], left: 9 })).state,
+    ).toBe('stopped')
   })
 
   test('asks for the filter of the list, with the time of the dry run as its end', () => {
     const frozen = freeze({ tool: 'mail:*', reason: 'exhausted' }, answer({ left: 412, left_out: 9 }))
     expect(frozen).toMatchObject({ count: 412, leftOut: 9, asOf })
-    expect(body(frozen, { perSecond: 50 }, { note: 'SMTP is back' })).toEqual({ filter: { tool: 'mail:*', reason: 'exhausted', until: asOf }, limit: 100, per_second: 50, note: 'SMTP is back' })
-    expect(body(frozen, { perSecond: undefined }, { allowDuplicates: true })).toEqual({ filter: { tool: 'mail:*', reason: 'exhausted', until: asOf }, limit: 500, allow_duplicates: true })
+    expect(body(frozen, { perSecond: 50 }, { note: 'SMTP is back' })).toEqual({
+      filter: { tool: 'mail:*', reason: 'exhausted', until: asOf },
+      limit: 100,
+      per_second: 50,
+      note: 'SMTP is back',
+    })
+    expect(body(frozen, { perSecond: undefined }, { allowDuplicates: true })).toEqual({
+      filter: { tool: 'mail:*', reason: 'exhausted', until: asOf },
+      limit: 500,
+      allow_duplicates: true,
+    })
   })
 
   test('keeps an end that the list has and that is earlier', () => {
@@ -77,7 +97,10 @@ describe('a replay', () => {
 
 test('a filter in words has each of its conditions', () => {
   expect(sentence({})).toBe('all dead letters')
-  expect(sentence({ tool: 'mail:*', source: 'mail', reason: 'exhausted', code: 'http_503', since: 'A', until: 'B' })).toBe(
-    'dead letters of mail:*, of the source mail, whose attempts are used up, with the code http_503, made at A or later, made before B',
+  expect(
+    sentence({ tool: 'mail:*', source: 'mail', reason: 'exhausted', code: 'http_503', since: 'A', until: 'B' }),
+  ).toBe(
+    'dead letters of mail:*, of the source mail, whose attempts are used up, with the code http_503, ' +
+      'made at A or later, made before B',
   )
 })

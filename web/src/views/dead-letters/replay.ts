@@ -12,8 +12,8 @@ export interface BulkResult {
   ahead_ms: number
 }
 
-// Frozen is the filter of the list as it was when the drawer was opened, with what it selected then. What becomes a dead
-// letter after as_of is not part of it.
+// Frozen is the filter of the list as it was when the drawer was opened, with what it selected then. What becomes a
+// dead letter after as_of is not part of it.
 export interface Frozen {
   filter: Filter
   count: number
@@ -26,8 +26,8 @@ export interface Pace {
   perSecond: number | undefined
 }
 
-// freeze makes the filter of a replay from that of the list and the answer to a dry run. With duplicates those of unknown
-// outcome are counted among those that are replayed.
+// freeze makes the filter of a replay from that of the list and the answer to a dry run. With duplicates those of
+// unknown outcome are counted among those that are replayed.
 export function freeze(filter: Filter, dryRun: BulkResult): Frozen {
   const { until } = filter
   const asOf = typeof until === 'string' && Date.parse(until) < Date.parse(dryRun.as_of) ? until : dryRun.as_of
@@ -62,10 +62,15 @@ export interface Progress {
   wait: number
 }
 
-export const begin = (frozen: Frozen): Progress => ({ replayed: 0, left: frozen.count, state: frozen.count === 0 ? 'done' : 'running', wait: 0 })
+export const begin = (frozen: Frozen): Progress => ({
+  replayed: 0,
+  left: frozen.count,
+  state: frozen.count === 0 ? 'done' : 'running',
+  wait: 0,
+})
 
-// next returns the progress after the answer to a request. A request that replayed nothing ends it, whatever is left: the
-// others are somebody else's by now, or no dead letters any more.
+// next returns the progress after the answer to a request. A request that replayed nothing ends it, whatever is left:
+// the others are somebody else's by now, or no dead letters any more.
 export function next(progress: Progress, answer: BulkResult): Progress {
   const replayed = progress.replayed + answer.action_ids.length
   const over = answer.left === 0 || answer.action_ids.length === 0
@@ -74,7 +79,22 @@ export function next(progress: Progress, answer: BulkResult): Progress {
 }
 
 // paces are the steps of the slider, from slow to all at once.
-export const paces: readonly (number | undefined)[] = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, undefined]
+export const paces: readonly (number | undefined)[] = [
+  0.1,
+  0.2,
+  0.5,
+  1,
+  2,
+  5,
+  10,
+  20,
+  50,
+  100,
+  200,
+  500,
+  1_000,
+  undefined,
+]
 
 // seconds returns how long a number of letters takes at a pace.
 export const seconds = (count: number, { perSecond }: Pace): number => (perSecond === undefined ? 0 : count / perSecond)

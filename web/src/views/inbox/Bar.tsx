@@ -10,16 +10,16 @@ import { shown } from '../../lib/text'
 import { useNow } from '../../lib/time'
 import { Button, Field, Shown, State, Time, toast } from '../../ui'
 import { AlwaysSheet } from './AlwaysSheet'
-import { approve, deny, edit, lists, told, type Always } from './decide'
-import type { Looking } from './Detail'
+import { type Always, approve, deny, edit, lists, told } from './decide'
 import type { Action } from './items'
-import { recall, remember, useMemory, type Refused, type Sent } from './memory'
+import type { Looking } from './looking'
+import { type Refused, recall, remember, type Sent, useMemory } from './memory'
 import { Person } from './Person'
 import { onlyApproving, whyNotOf } from './reasons'
 import { approved, nameOf, refuse, send, undoes, useQueue } from './sending'
 
-// glance is how long an action has to have been open before it can be approved, so that a second press of the key does not
-// decide about the next one; look is the same for what is of high risk or cannot be taken back.
+// glance is how long an action has to have been open before it can be approved, so that a second press of the key does
+// not decide about the next one; look is the same for what is of high risk or cannot be taken back.
 const glance = 300
 const look = 1_000
 
@@ -76,7 +76,12 @@ export function Bar(looking: Looking) {
   const unable = over ?? role ?? queue ?? (stale ? 'It changed since you looked. Look at it first.' : undefined)
   const wrong = Object.entries(memory.draft?.typed ?? {})[0]
   const misfit = wrong ? `${wrong[0]} ${wrong[1].problem}.` : undefined
-  const notApprove = unable ?? whyNotOf(item) ?? misfit ?? hiding(unread, unseen) ?? (openLong ? undefined : 'Read it first: one moment.')
+  const notApprove =
+    unable ??
+    whyNotOf(item) ??
+    misfit ??
+    hiding(unread, unseen) ??
+    (openLong ? undefined : 'Read it first: one moment.')
   const barred = item?.may_decide === false && !onlyApproving.includes(item.why_not ?? '') ? whyNotOf(item) : undefined
   const notDeny = unable ?? barred
   const notEdit = unable ?? (['voted', 'own_edit'].includes(item?.why_not ?? '') ? undefined : whyNotOf(item))
@@ -87,22 +92,35 @@ export function Bar(looking: Looking) {
     const args = editing && changed ? memory.draft!.args : undefined
     const at = seen()
     send({
-      id, name, doing: 'approving', not: 'not approved',
-      send: () => approve(id, at, { note: memory.note, args }), done: (result) => approved(id, name, result!),
+      id,
+      name,
+      doing: 'approving',
+      not: 'not approved',
+      send: () => approve(id, at, { note: memory.note, args }),
+      done: (result) => approved(id, name, result!),
     })
     undoes(id, name)
     onDecided()
   }
-  const grant = (always: Always) => void run(() => approve(id, seen(), { note: memory.note, always }), 'not approved', (result) => {
-    undoes(id, name)
-    remember(id, { mode: 'look', note: '', draft: undefined, seen: undefined, outcome: approved(id, name, result) })
-    setAlways(false)
-    onDecided()
-  })
+  const grant = (always: Always) =>
+    void run(
+      () => approve(id, seen(), { note: memory.note, always }),
+      'not approved',
+      (result) => {
+        undoes(id, name)
+        remember(id, { mode: 'look', note: '', draft: undefined, seen: undefined, outcome: approved(id, name, result) })
+        setAlways(false)
+        onDecided()
+      },
+    )
   const no = () => {
     const at = seen()
     send({
-      id, name, doing: 'denying', not: 'not denied', send: () => deny(id, at, memory.note),
+      id,
+      name,
+      doing: 'denying',
+      not: 'not denied',
+      send: () => deny(id, at, memory.note),
       done: () => {
         toast({ text: `Denied: ${name}. The agent is told.` })
         return { words: 'denied by you', state: 'denied' }
@@ -110,73 +128,120 @@ export function Bar(looking: Looking) {
     })
     onDecided()
   }
-  const save = () => void run(() => edit(id, seen(), memory.draft!.args, memory.note), 'not saved', (result) => {
-    remember(id, { mode: 'look', note: '', draft: undefined, seen: { etag: result.decision?.etag ?? '', args: result.envelope.args as never, at: Date.now() } })
-    toast({ text: 'Saved. It goes on waiting; whoever agreed before has to agree again.' })
-  })
+  const save = () =>
+    void run(
+      () => edit(id, seen(), memory.draft!.args, memory.note),
+      'not saved',
+      (result) => {
+        remember(id, {
+          mode: 'look',
+          note: '',
+          draft: undefined,
+          seen: { etag: result.decision?.etag ?? '', args: result.envelope.args as never, at: Date.now() },
+        })
+        toast({ text: 'Saved. It goes on waiting; whoever agreed before has to agree again.' })
+      },
+    )
   const startEdit = () => remember(id, { mode: 'edit', draft: memory.draft ?? draftOf(looking.args) })
   const leave = () => {
     if (memory.mode === 'edit' && changed) return toast({ text: 'Save or discard what you changed first.' })
     remember(id, { mode: 'look', draft: memory.mode === 'edit' ? undefined : memory.draft })
   }
   const notSave = notEdit ?? misfit ?? (changed ? undefined : 'Nothing is changed.')
-  const typed = memory.mode === 'deny' ? { run: no, whyNot: notDeny } : editing ? { run: save, whyNot: notSave } : { run: yes, whyNot: notApprove }
+  const typed =
+    memory.mode === 'deny'
+      ? { run: no, whyNot: notDeny }
+      : editing
+        ? { run: save, whyNot: notSave }
+        : { run: yes, whyNot: notApprove }
 
   useCommands([
     { id: 'approve', whyNot: notApprove, run: yes },
     { id: 'deny', whyNot: notDeny, run: () => remember(id, { mode: 'deny' }) },
     { id: 'edit', whyNot: notEdit, run: startEdit },
-    { id: 'always', whyNot: notApprove ?? (editing && changed ? 'Save what you changed first.' : undefined), run: () => setAlways(true) },
+    {
+      id: 'always',
+      whyNot: notApprove ?? (editing && changed ? 'Save what you changed first.' : undefined),
+      run: () => setAlways(true),
+    },
     { id: 'whole', whyNot: unread.length > 0 ? undefined : 'No value is cut.', run: () => folds.open(...unread) },
-    { id: 'note', whyNot: notApprove && notDeny, run: () => remember(id, { mode: memory.mode === 'edit' ? 'edit' : 'note' }) },
+    {
+      id: 'note',
+      whyNot: notApprove && notDeny,
+      run: () => remember(id, { mode: memory.mode === 'edit' ? 'edit' : 'note' }),
+    },
     memory.mode !== 'look' && { id: 'send', ...typed },
     memory.mode !== 'look' && { id: 'back', run: leave },
   ])
   if (memory.sent) return <Underway sent={memory.sent} />
   if (over) return <Over action={action} over={over} />
   return (
-    <footer className="bar" aria-label="Decide">
+    <footer className="bar" role="group" aria-label="Decide">
       {memory.refused && <Refusal of={memory.refused} />}
       {unread.length > 0 && memory.mode !== 'deny' && (
         <p className="banner tone-person">
-          {unread.length === 1 ? 'A value is cut' : `${unread.length} values are cut`}: {named(unread)}. <Button command="whole" onClick={() => folds.open(...unread)} />
+          {unread.length === 1 ? 'A value is cut' : `${unread.length} values are cut`}: {named(unread)}.{' '}
+          <Button command="whole" onClick={() => folds.open(...unread)} />
         </p>
       )}
       {memory.mode !== 'look' && <Note id={id} mode={memory.mode} />}
       <div className="row">
         {memory.mode === 'deny' ? (
           <>
-            <Button kind="danger" command="send" whyNot={notDeny} onClick={no}>Deny</Button>
+            <Button kind="danger" command="send" whyNot={notDeny} onClick={no}>
+              Deny
+            </Button>
             <Button onClick={leave}>Do not deny</Button>
           </>
         ) : editing ? (
           <>
-            <Button kind="primary" command="send" whyNot={notSave} busy={busy} onClick={save}>Save, keep waiting</Button>
-            <Button command="approve" whyNot={notApprove} onClick={yes}>{changed ? 'Approve as changed' : 'Approve'}</Button>
+            <Button kind="primary" command="send" whyNot={notSave} busy={busy} onClick={save}>
+              Save, keep waiting
+            </Button>
+            <Button command="approve" whyNot={notApprove} onClick={yes}>
+              {changed ? 'Approve as changed' : 'Approve'}
+            </Button>
             <Button onClick={() => remember(id, { mode: 'look', draft: undefined })}>Discard</Button>
           </>
         ) : (
           <>
-            <Button kind="primary" command="approve" whyNot={notApprove} onClick={yes}>Approve</Button>
-            <Button kind="danger" command="deny" whyNot={notDeny} onClick={() => remember(id, { mode: 'deny' })}>Deny…</Button>
-            <Button command="edit" whyNot={notEdit} onClick={startEdit}>Edit</Button>
-            <Button command="always" whyNot={notApprove} onClick={() => setAlways(true)}>Always…</Button>
+            <Button kind="primary" command="approve" whyNot={notApprove} onClick={yes}>
+              Approve
+            </Button>
+            <Button kind="danger" command="deny" whyNot={notDeny} onClick={() => remember(id, { mode: 'deny' })}>
+              Deny…
+            </Button>
+            <Button command="edit" whyNot={notEdit} onClick={startEdit}>
+              Edit
+            </Button>
+            <Button command="always" whyNot={notApprove} onClick={() => setAlways(true)}>
+              Always…
+            </Button>
           </>
         )}
-        <span className="faint small bar-seen">{notApprove && <span>{notApprove} </span>}seen <Time at={memory.seen && new Date(memory.seen.at).toISOString()} as="clock" /></span>
+        <span className="faint small bar-seen">
+          {notApprove && <span>{notApprove} </span>}seen{' '}
+          <Time at={memory.seen && new Date(memory.seen.at).toISOString()} as="clock" />
+        </span>
       </div>
       {always && <AlwaysSheet looking={looking} busy={busy} onClose={() => setAlways(false)} onGrant={grant} />}
     </footer>
   )
 }
 
-const named = (pointers: readonly string[]) => `${pointers.slice(0, 3).map((pointer) => shown(pointer || 'the arguments')).join(', ')}${pointers.length > 3 ? ` and ${pointers.length - 3} more` : ''}`
+const named = (pointers: readonly string[]) =>
+  `${pointers
+    .slice(0, 3)
+    .map((pointer) => shown(pointer || 'the arguments'))
+    .join(', ')}${pointers.length > 3 ? ` and ${pointers.length - 3} more` : ''}`
 
 // hiding returns why what will be sent cannot all be seen; undefined where it can.
 function hiding(unread: readonly string[], unseen: readonly string[] | undefined): string | undefined {
   if (unread.length > 0) return `Show ${named(unread)} in full first.`
   if (!unseen) return 'Wait until all values are shown.'
-  return unseen.length > 0 ? `Values cannot be seen here: ${named(unseen)}. Make the window larger, or choose JSON.` : undefined
+  return unseen.length > 0
+    ? `Values cannot be seen here: ${named(unseen)}. Make the window larger, or choose JSON.`
+    : undefined
 }
 
 // useOver says why nothing can be decided any more.
@@ -191,12 +256,27 @@ function useOver(action: Action): string | undefined {
 
 // Underway is what stands in place of the answers until the server has taken one of them.
 export function Underway({ sent: { words, at } }: { sent: Sent }) {
-  return <footer className="bar row"><State state="executing" word={`${words}…`} /><span className="muted">sent <Time at={new Date(at).toISOString()} as="clock" />, and not answered yet</span></footer>
+  return (
+    <footer className="bar row">
+      <State state="executing" word={`${words}…`} />
+      <span className="muted">
+        sent <Time at={new Date(at).toISOString()} as="clock" />, and not answered yet
+      </span>
+    </footer>
+  )
 }
 
 // Refusal says why a decision was not made, where it is made again.
 export function Refusal({ of: { words, why } }: { of: Refused }) {
-  return <p className="banner tone-bad"><strong>{words[0]!.toUpperCase()}{words.slice(1)}. </strong>{shown(why)}</p>
+  return (
+    <p className="banner tone-bad">
+      <strong>
+        {words[0]!.toUpperCase()}
+        {words.slice(1)}.{' '}
+      </strong>
+      {shown(why)}
+    </p>
+  )
 }
 
 function Over({ action, over }: { action: Action; over: string }) {
@@ -204,7 +284,19 @@ function Over({ action, over }: { action: Action; over: string }) {
   return (
     <footer className="bar row">
       <State state={action.phase} />
-      {by ? <span>by <Person actor={by} />, <Time at={at} as="both" />{note && <> · “<Shown text={note} />”</>}</span> : <span>{over}</span>}
+      {by ? (
+        <span>
+          by <Person actor={by} />, <Time at={at} as="both" />
+          {note && (
+            <>
+              {' '}
+              · “<Shown text={note} />”
+            </>
+          )}
+        </span>
+      ) : (
+        <span>{over}</span>
+      )}
     </footer>
   )
 }
@@ -220,9 +312,37 @@ function Note({ id, mode }: { id: string; mode: 'edit' | 'deny' | 'note' }) {
   }, [mode])
   return (
     <div className="note">
-      {mode === 'deny' && <p className="row">{reasons.map((reason) => <button type="button" className="chip" key={reason} onClick={() => { remember(id, { note: reason }); ref.current?.focus() }}>{reason.trim()}</button>)}</p>}
-      <Field label={mode === 'deny' ? 'What the agent should do instead' : 'Note'} hint={`${note.length > 400 ? `${500 - note.length} characters left · ` : ''}The agent reads this.`}>
-        {(wiring) => <textarea {...wiring} ref={ref} rows={2} maxLength={500} value={note} onChange={(e) => remember(id, { note: e.target.value })} />}
+      {mode === 'deny' && (
+        <p className="row">
+          {reasons.map((reason) => (
+            <button
+              type="button"
+              className="chip"
+              key={reason}
+              onClick={() => {
+                remember(id, { note: reason })
+                ref.current?.focus()
+              }}
+            >
+              {reason.trim()}
+            </button>
+          ))}
+        </p>
+      )}
+      <Field
+        label={mode === 'deny' ? 'What the agent should do instead' : 'Note'}
+        hint={`${note.length > 400 ? `${500 - note.length} characters left · ` : ''}The agent reads this.`}
+      >
+        {(wiring) => (
+          <textarea
+            {...wiring}
+            ref={ref}
+            rows={2}
+            maxLength={500}
+            value={note}
+            onChange={(e) => remember(id, { note: e.target.value })}
+          />
+        )}
       </Field>
     </div>
   )

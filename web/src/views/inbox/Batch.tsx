@@ -4,14 +4,14 @@ import { Values, valuesOf } from '../../form/Form'
 import { plan } from '../../form/plan'
 import { foldedIn, Long } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
-import { stringify, type Json } from '../../lib/json'
+import { type Json, stringify } from '../../lib/json'
 import { useCommands } from '../../lib/keys'
+import { useMay } from '../../lib/me'
 import { get } from '../../lib/pointer'
 import { queries } from '../../lib/query'
-import { useMay } from '../../lib/me'
 import { shown } from '../../lib/text'
 import { Button, Dialog, Field, ProblemNote, Sending, State } from '../../ui'
-import { many, part, type Decided } from './decide'
+import { type Decided, many, part } from './decide'
 import { actionQuery, type Item } from './items'
 import { argsOf, differences, headline } from './likeness'
 import { rememberAll } from './memory'
@@ -36,7 +36,11 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   const open = (...names: string[]) => setOpened((was) => new Set([...was, ...names]))
   const body = useRef<HTMLDivElement>(null)
   const difference = useMemo(() => differenceOf(items), [items])
-  const unread = difference.cells.filter(({ text }) => text.length > most).map(({ name }) => name).concat(foldedIn(plan(undefined, difference.first))).filter((name) => !opened.has(name))
+  const unread = difference.cells
+    .filter(({ text }) => text.length > most)
+    .map(({ name }) => name)
+    .concat(foldedIn(plan(undefined, difference.first)))
+    .filter((name) => !opened.has(name))
   const unseen = useUnseen(body, difference.names)
   const [note, setNote] = useState('')
   const [busy, setBusy] = useState(false)
@@ -44,14 +48,26 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   const [error, setError] = useState<unknown>()
   const sent = useRef(false)
   const may = useMay()
-  const hidden = reading ?? (unread.length > 0 ? `${unread.length} values are cut. Show them in full first.` : !unseen ? 'Wait until all differences are shown.' : unseen.length > 0 ? 'Not all values can be seen here. Make the window larger, or decide one by one.' : undefined)
+  const hidden =
+    reading ??
+    (unread.length > 0
+      ? `${unread.length} values are cut. Show them in full first.`
+      : !unseen
+        ? 'Wait until all differences are shown.'
+        : unseen.length > 0
+          ? 'Not all values can be seen here. Make the window larger, or decide one by one.'
+          : undefined)
   const whyNot = may(verb === 'approve' ? 'approveActions' : 'denyActions') ?? (verb === 'approve' ? hidden : undefined)
   const send = async () => {
     if (sent.current) return
     sent.current = true
     setBusy(true)
     const { decided, error: failed } = await many(verb, items, note)
-    rememberAll(decided.flatMap(({ action_id, result }) => (result === 'refused' ? [] : [[action_id, { outcome: outcomes[result], seen: undefined }] as const])))
+    rememberAll(
+      decided.flatMap(({ action_id, result }) =>
+        result === 'refused' ? [] : [[action_id, { outcome: outcomes[result], seen: undefined }] as const],
+      ),
+    )
     setBusy(false)
     setError(failed)
     // What was answered stays on record, also where a later part failed; nothing of it is sent again.
@@ -64,19 +80,45 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   const word = verb === 'approve' ? 'Approve' : 'Deny'
   return (
     <Dialog
-      title={results ? 'What became of each' : `${word} ${items.length}?`} onClose={close}
-      actions={results ? <Button kind="primary" onClick={close}>Close</Button> : (
-        <><Button kind={verb === 'approve' ? 'primary' : 'danger'} command="send" busy={busy} whyNot={whyNot} onClick={() => void send()}>{word} {items.length}</Button><Button onClick={close}>Cancel</Button></>
-      )}
+      title={results ? 'What became of each' : `${word} ${items.length}?`}
+      onClose={close}
+      actions={
+        results ? (
+          <Button kind="primary" onClick={close}>
+            Close
+          </Button>
+        ) : (
+          <>
+            <Button
+              kind={verb === 'approve' ? 'primary' : 'danger'}
+              command="send"
+              busy={busy}
+              whyNot={whyNot}
+              onClick={() => void send()}
+            >
+              {word} {items.length}
+            </Button>
+            <Button onClick={close}>Cancel</Button>
+          </>
+        )
+      }
     >
       <Sending run={() => void send()} whyNot={results ? 'It is done.' : whyNot} />
       {Boolean(error) && <ProblemNote error={error} what={results && unanswered(left.length)} />}
-      {results ? <Results items={items} results={results} /> : (
+      {results ? (
+        <Results items={items} results={results} />
+      ) : (
         <div className="stack" ref={body}>
           <Overview items={items} difference={difference} unread={unread} opened={opened} open={open} />
-          {verb === 'approve' && hidden && <p className="banner tone-person" role="status">{hidden} {unread.length > 0 && <Button command="whole" onClick={() => open(...unread)} />}</p>}
+          {verb === 'approve' && hidden && (
+            <p className="banner tone-person" role="status">
+              {hidden} {unread.length > 0 && <Button command="whole" onClick={() => open(...unread)} />}
+            </p>
+          )}
           <Field label={verb === 'deny' ? 'What the agents should do instead' : 'Note'} hint="The agents read this.">
-            {(wiring) => <textarea {...wiring} rows={2} maxLength={500} value={note} onChange={(e) => setNote(e.target.value)} />}
+            {(wiring) => (
+              <textarea {...wiring} rows={2} maxLength={500} value={note} onChange={(e) => setNote(e.target.value)} />
+            )}
           </Field>
         </div>
       )}
@@ -84,8 +126,10 @@ export function Batch({ verb, items: listed, onClose }: Props) {
   )
 }
 
-const unanswered = (left: number) =>
-  `${Math.min(left, part)} were not answered${left > part ? `, and the ${left - part} behind them were not sent` : ''}. They stay marked`
+function unanswered(left: number) {
+  const unsent = left > part ? `, and the ${left - part} behind them were not sent` : ''
+  return `${Math.min(left, part)} were not answered${unsent}. They stay marked`
+}
 
 // most is how much of a value a cell shows before somebody opens it.
 const most = 200
@@ -108,12 +152,19 @@ interface Difference {
 // differenceOf returns every value in which calls differ, and the first call in full.
 function differenceOf(items: readonly Item[]): Difference {
   const { pointers, tools } = differences(items)
-  const cells = items.flatMap((item) => pointers.map((pointer) => ({ name: `${item.action_id}${pointer}`, pointer, text: cellText(get(argsOf(item).args, pointer)) })))
+  const cells = items.flatMap((item) =>
+    pointers.map((pointer) => ({
+      name: `${item.action_id}${pointer}`,
+      pointer,
+      text: cellText(get(argsOf(item).args, pointer)),
+    })),
+  )
   const first = items[0] ? argsOf(items[0]).args : {}
   return { pointers, tools, cells, first, names: [...cells.map((cell) => cell.name), ...valuesOf(undefined, first)] }
 }
 
-const cellText = (value: Json | undefined) => (value === undefined ? 'not sent' : typeof value === 'string' ? value || 'empty text' : stringify(value))
+const cellText = (value: Json | undefined) =>
+  value === undefined ? 'not sent' : typeof value === 'string' ? value || 'empty text' : stringify(value)
 
 // useWhole reads the arguments of which the list has the beginning alone, and says why not all are known.
 function useWhole(listed: readonly Item[], wanted: boolean): { items: readonly Item[]; reading: string | undefined } {
@@ -124,16 +175,26 @@ function useWhole(listed: readonly Item[], wanted: boolean): { items: readonly I
   useEffect(() => {
     if (!next) return
     let gone = false
-    queries.fetchQuery(actionQuery(next.action_id)).then((action) => {
-      const { args_preview: _, args_cut: __, ...rest } = next
-      const whole = { ...rest, args: action.envelope.args, etag: action.decision?.etag ?? next.etag } as Item
-      if (!gone) setItems((was) => was.map((item) => (item === next ? whole : item)))
-    }, (error: unknown) => !gone && setProblem(`Not all arguments could be read${error instanceof Error ? `: ${error.message}` : ''}. Decide one by one.`))
+    queries.fetchQuery(actionQuery(next.action_id)).then(
+      (action) => {
+        const { args_preview: _, args_cut: __, ...rest } = next
+        const whole = { ...rest, args: action.envelope.args, etag: action.decision?.etag ?? next.etag } as Item
+        if (!gone) setItems((was) => was.map((item) => (item === next ? whole : item)))
+      },
+      (error: unknown) =>
+        !gone &&
+        setProblem(
+          `Not all arguments could be read${error instanceof Error ? `: ${error.message}` : ''}. Decide one by one.`,
+        ),
+    )
     return () => {
       gone = true
     }
   }, [next])
-  return { items, reading: problem ?? (left.length > 0 ? `${left.length} have long arguments, which are being read.` : undefined) }
+  return {
+    items,
+    reading: problem ?? (left.length > 0 ? `${left.length} have long arguments, which are being read.` : undefined),
+  }
 }
 
 interface OverviewProps {
@@ -152,19 +213,55 @@ function Overview({ items, difference: { pointers, tools, cells, first }, unread
   return (
     <>
       <p>
-        {tools.length === 1 ? <>All call <strong>{shown(tools[0]!)}</strong></> : <>{tools.length} tools</>}
-        {pointers.length > 0 ? <>; they differ in {pointers.map((pointer, i) => <span key={pointer}>{i > 0 && ', '}<code>{shown(pointer || 'all arguments')}</code></span>)}</> : items.length > 1 && '; their arguments are the same'}.
+        {tools.length === 1 ? (
+          <>
+            All call <strong>{shown(tools[0]!)}</strong>
+          </>
+        ) : (
+          <>{tools.length} tools</>
+        )}
+        {pointers.length > 0 ? (
+          <>
+            ; they differ in{' '}
+            {pointers.map((pointer, i) => (
+              <span key={pointer}>
+                {i > 0 && ', '}
+                <code>{shown(pointer || 'all arguments')}</code>
+              </span>
+            ))}
+          </>
+        ) : (
+          items.length > 1 && '; their arguments are the same'
+        )}
+        .
       </p>
-      {grave.length > 0 && <p className="banner tone-person">{grave.length} of them are of high risk or cannot be taken back.</p>}
-      {barred.length > 0 && <p className="banner tone-calm">{barred.length} of them you may not decide about; they will be refused.</p>}
+      {grave.length > 0 && (
+        <p className="banner tone-person">{grave.length} of them are of high risk or cannot be taken back.</p>
+      )}
+      {barred.length > 0 && (
+        <p className="banner tone-calm">{barred.length} of them you may not decide about; they will be refused.</p>
+      )}
       <div className="table-scroll batch-table" tabIndex={0} role="group" aria-label="What differs">
         <table className="table">
-          <thead><tr><th scope="col">action</th>{pointers.map((pointer) => <th scope="col" key={pointer}><code>{shown(pointer)}</code></th>)}</tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">action</th>
+              {pointers.map((pointer) => (
+                <th scope="col" key={pointer}>
+                  <code>{shown(pointer)}</code>
+                </th>
+              ))}
+            </tr>
+          </thead>
           <tbody>
             {items.map((item, row) => (
               <tr key={item.action_id}>
                 <td>{shown(item.tool)}</td>
-                {cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => <td key={name} data-value={name}><Long text={text} pointer={name} folds={folds} most={most} /></td>)}
+                {cells.slice(row * pointers.length, (row + 1) * pointers.length).map(({ name, text }) => (
+                  <td key={name} data-value={name}>
+                    <Long text={text} pointer={name} folds={folds} most={most} />
+                  </td>
+                ))}
               </tr>
             ))}
           </tbody>
@@ -182,18 +279,28 @@ const states = { approved: 'approved', voted: 'pending', denied: 'denied', refus
 const results = { approved: 'approved', voted: 'agreed, more must', denied: 'denied', refused: 'refused' } as const
 
 function Results({ items, results: decided }: { items: readonly Item[]; results: readonly Decided[] }) {
-  const counts = (['approved', 'voted', 'denied', 'refused'] as const).map((kind) => [kind, decided.filter((one) => one.result === kind).length] as const).filter(([, n]) => n > 0)
+  const counts = (['approved', 'voted', 'denied', 'refused'] as const)
+    .map((kind) => [kind, decided.filter((one) => one.result === kind).length] as const)
+    .filter(([, n]) => n > 0)
   const ordered = [...decided].sort((a, b) => Number(b.result === 'refused') - Number(a.result === 'refused'))
   return (
     <>
-      <p role="status" className="row">{counts.map(([kind, n]) => <strong key={kind}>{n} {results[kind]}</strong>)}</p>
+      <p role="status" className="row">
+        {counts.map(([kind, n]) => (
+          <strong key={kind}>
+            {n} {results[kind]}
+          </strong>
+        ))}
+      </p>
       <ul className="results">
         {ordered.map((one) => {
           const item = items.find((i) => i.action_id === one.action_id)
           return (
             <li key={one.action_id}>
               <State state={states[one.result]} word={results[one.result]} />
-              <span className="grow cut">{item ? `${shown(item.tool)} · ${shown(headline(item))}` : one.action_id}</span>
+              <span className="grow cut">
+                {item ? `${shown(item.tool)} · ${shown(headline(item))}` : one.action_id}
+              </span>
               {one.problem && <span className="why">{shown(one.problem.detail || one.problem.title)}</span>}
             </li>
           )

@@ -1,23 +1,25 @@
-// One thing that waits: what will be sent, what people changed, why a person is asked, and what happens if one approves.
+// One thing that waits: what will be sent, what people changed, why a person is asked, and what happens if one
+// approves.
 import { useQuery } from '@tanstack/react-query'
-import { useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
+import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { Link } from 'wouter'
-import { Form, ComplaintSummary, Values, valuesOf, type Complaint } from '../../form/Form'
 import { advisor } from '../../form/advice'
+import { ComplaintSummary, Form, Values, valuesOf } from '../../form/Form'
 import { plan } from '../../form/plan'
-import { Changes, foldedIn, type Folds } from '../../form/text'
+import { Changes, foldedIn } from '../../form/text'
 import { useUnseen } from '../../form/unseen'
-import { get, Problem, type Schemas } from '../../lib/client'
-import { stringify, type Json } from '../../lib/json'
-import { diff } from '../../lib/pointer'
+import { get, type Problem, type Schemas } from '../../lib/client'
 import { copy } from '../../lib/copy'
+import { type Json, stringify } from '../../lib/json'
 import { afterPaint, usePainted } from '../../lib/painted'
+import { diff } from '../../lib/pointer'
 import { queries } from '../../lib/query'
-import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
 import { shown } from '../../lib/text'
+import { Button, Chip, JsonText, Loading, ProblemNote, Risk, Shown, State, Tabs, Time } from '../../ui'
 import { Bar } from './Bar'
 import { forecastQuery } from './decide'
-import { actionQuery, type Action, type Item } from './items'
+import { type Action, actionQuery, type Item } from './items'
+import type { Looking } from './looking'
 import { rebased, remember, useMemory } from './memory'
 import { Person } from './Person'
 import { reasonsOf } from './reasons'
@@ -32,12 +34,36 @@ interface Props {
   head?: ReactNode
 }
 
-// Detail shows an action: at once where it was read ahead, and reads it again behind that. It is one of its own for each action.
+// Detail shows an action: at once where it was read ahead, and reads it again behind that. It is one of its own for
+// each action.
 export function Detail({ id, item, onDecided, marked = 0, head }: Props) {
   const painted = usePainted()
-  const query = useQuery<Action, Problem>({ ...actionQuery(id), enabled: painted || queries.getQueryData(['action', id]) === undefined })
-  if (query.data) return <Loaded id={id} action={query.data} item={item} onDecided={onDecided} marked={marked} head={head} error={query.error} />
-  return <div className="detail-body">{head}{query.error ? <ProblemNote error={query.error} onRetry={() => void query.refetch()} /> : <Loading what="the action" />}</div>
+  const query = useQuery<Action, Problem>({
+    ...actionQuery(id),
+    enabled: painted || queries.getQueryData(['action', id]) === undefined,
+  })
+  if (query.data)
+    return (
+      <Loaded
+        id={id}
+        action={query.data}
+        item={item}
+        onDecided={onDecided}
+        marked={marked}
+        head={head}
+        error={query.error}
+      />
+    )
+  return (
+    <div className="detail-body">
+      {head}
+      {query.error ? (
+        <ProblemNote error={query.error} onRetry={() => void query.refetch()} />
+      ) : (
+        <Loading what="the action" />
+      )}
+    </div>
+  )
 }
 
 function useTool(name: string) {
@@ -48,26 +74,15 @@ function useTool(name: string) {
   })
 }
 
-// Looking is what the parts of a detail share.
-export interface Looking {
-  id: string
-  action: Action
-  item: Item | undefined
-  args: Json
-  etag: string
-  schema: Json | undefined
-  tool: Schemas['Tool'] | undefined
-  // stale says that the action is not as this person saw it.
-  stale: boolean
-  // unread are the values that are cut, and unseen those that cannot be brought into view; undefined while that is not known.
-  unread: readonly string[]
-  unseen: readonly string[] | undefined
-  folds: Folds
-  complaints: readonly Complaint[]
-  onDecided: () => void
-}
-
-function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props & { action: Action; error: Problem | null }) {
+function Loaded({
+  id,
+  action,
+  item,
+  onDecided,
+  marked = 0,
+  head,
+  error,
+}: Props & { action: Action; error: Problem | null }) {
   const name = `${action.envelope.tool.source}:${action.envelope.tool.name}`
   const tool = useTool(name)
   const memory = useMemory(id)
@@ -82,17 +97,34 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
   }, [id, memory.seen, memory.sent, etag, args])
   const advise = useMemo(() => advisor(schema), [schema])
   const { draft, refused } = memory
-  const complaints = useMemo(() => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])], [advise, draft, refused])
+  const complaints = useMemo(
+    () => [...(draft ? advise(draft.args) : []), ...(refused?.complaints ?? [])],
+    [advise, draft, refused],
+  )
   const folds = { opened, open: (...pointers: string[]) => setOpened((was) => new Set([...was, ...pointers])) }
   const [how, setHow] = useState<How>('form')
   const region = useRef<HTMLElement>(null)
   const sends = draft?.args ?? args
   const values = useMemo(() => (how === 'json' ? [''] : valuesOf(schema, sends)), [how, schema, sends])
   const unseen = useUnseen(region, values)
-  const unread = useMemo(() => (how === 'json' ? [] : foldedIn(plan(schema, sends)).filter((pointer) => !opened.has(pointer))), [how, schema, sends, opened])
+  const unread = useMemo(
+    () => (how === 'json' ? [] : foldedIn(plan(schema, sends)).filter((pointer) => !opened.has(pointer))),
+    [how, schema, sends, opened],
+  )
   const pending = action.phase === 'pending'
   const looking: Looking = {
-    id, action, item, args, etag, schema, tool: tool.data, folds, unread, unseen, complaints, onDecided,
+    id,
+    action,
+    item,
+    args,
+    etag,
+    schema,
+    tool: tool.data,
+    folds,
+    unread,
+    unseen,
+    complaints,
+    onDecided,
     stale: pending && memory.seen !== undefined && memory.seen.etag !== etag,
   }
   return (
@@ -100,18 +132,30 @@ function Loaded({ id, action, item, onDecided, marked = 0, head, error }: Props 
       <div className="detail-body">
         {head}
         <Title {...looking} name={name} />
-        {error && <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>}
+        {error && (
+          <p className="banner tone-calm">This is what was read before; it could not be read again just now.</p>
+        )}
         {looking.stale && <Stale {...looking} />}
-        {refused && refused.complaints.length > 0 && <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />}
+        {refused && refused.complaints.length > 0 && (
+          <ComplaintSummary title="The tool does not take this" complaints={refused.complaints} />
+        )}
         <Arguments {...looking} toolError={tool.error} how={how} onHow={setHow} region={region} />
         <Edits {...looking} />
         {pending && <Reasons {...looking} />}
         {pending && <ForecastNote id={id} />}
         <Facts {...looking} />
       </div>
-      {action.phase === 'unknown' || item?.kind === 'compensation' ? <Settle {...looking} />
-        : marked > 0 ? <footer className="bar"><p className="muted">{marked} are marked in the list, and what you decide is about these. Unmark them to decide about this one.</p></footer>
-          : <Bar {...looking} />}
+      {action.phase === 'unknown' || item?.kind === 'compensation' ? (
+        <Settle {...looking} />
+      ) : marked > 0 ? (
+        <footer className="bar">
+          <p className="muted">
+            {marked} are marked in the list, and what you decide is about these. Unmark them to decide about this one.
+          </p>
+        </footer>
+      ) : (
+        <Bar {...looking} />
+      )}
     </article>
   )
 }
@@ -121,24 +165,76 @@ function Title({ action, item, tool, name }: Looking & { name: string }) {
   const given = action.decision?.approvals_given ?? 0
   return (
     <header className="detail-title">
-      <p className="faint small crumbs"><bdi>{shown(name)}</bdi>{action.envelope.session_id && <> / <bdi>{shown(action.envelope.session_id)}</bdi></>} / <Link href={`/actions/${action.envelope.action_id}`}>{action.envelope.action_id}</Link></p>
+      <p className="faint small crumbs">
+        <bdi>{shown(name)}</bdi>
+        {action.envelope.session_id && (
+          <>
+            {' '}
+            / <bdi>{shown(action.envelope.session_id)}</bdi>
+          </>
+        )}{' '}
+        / <Link href={`/actions/${action.envelope.action_id}`}>{action.envelope.action_id}</Link>
+      </p>
       <h1 className="unseen only-narrow">Inbox</h1>
-      <h2 className="title"><Shown text={tool?.title || name} /></h2>
+      <h2 className="title">
+        <Shown text={tool?.title || name} />
+      </h2>
       <p className="row">
-        <State state={item?.kind === 'compensation' ? 'failed' : action.phase} word={item?.kind === 'compensation' ? 'could not be taken back' : undefined} />
+        <State
+          state={item?.kind === 'compensation' ? 'failed' : action.phase}
+          word={item?.kind === 'compensation' ? 'could not be taken back' : undefined}
+        />
         <Risk risk={action.envelope.risk} />
         {item && !item.reversible && <Chip icon="undo">cannot be taken back</Chip>}
         {action.phase === 'pending' && needed > 1 && (
-          <span>needs {needed} people{given > 0 && <>, {given} agreed{item?.approved_by?.map((by) => <span key={by}>{' · '}<Person actor={by} /></span>)}</>}; {needed - given} more must agree</span>
+          <span>
+            needs {needed} people
+            {given > 0 && (
+              <>
+                , {given} agreed
+                {item?.approved_by?.map((by) => (
+                  <span key={by}>
+                    {' · '}
+                    <Person actor={by} />
+                  </span>
+                ))}
+              </>
+            )}
+            ; {needed - given} more must agree
+          </span>
         )}
       </p>
       <p className="muted">
-        {item?.proposed_by && <>proposed by <Person actor={item.proposed_by} /> </>}<Time at={action.envelope.timestamps.created_at} />
-        {action.phase === 'pending' && action.decision?.expires_at && <> · ends <Time at={action.decision.expires_at} as="both" /></>}
+        {item?.proposed_by && (
+          <>
+            proposed by <Person actor={item.proposed_by} />{' '}
+          </>
+        )}
+        <Time at={action.envelope.timestamps.created_at} />
+        {action.phase === 'pending' && action.decision?.expires_at && (
+          <>
+            {' '}
+            · ends <Time at={action.decision.expires_at} as="both" />
+          </>
+        )}
       </p>
-      {item?.drift && <p className="banner tone-drift"><strong>The tool changed: </strong><Shown text={item.drift} /></p>}
-      {item?.note && <p className="banner tone-waits"><strong>It came back: </strong><Shown text={item.note} /></p>}
-      {item?.message && <p className="banner tone-unknown"><Shown text={item.message} /></p>}
+      {item?.drift && (
+        <p className="banner tone-drift">
+          <strong>The tool changed: </strong>
+          <Shown text={item.drift} />
+        </p>
+      )}
+      {item?.note && (
+        <p className="banner tone-waits">
+          <strong>It came back: </strong>
+          <Shown text={item.note} />
+        </p>
+      )}
+      {item?.message && (
+        <p className="banner tone-unknown">
+          <Shown text={item.message} />
+        </p>
+      )}
     </header>
   )
 }
@@ -148,11 +244,26 @@ function Stale({ id, action, args, etag }: Looking) {
   const by = action.decision?.edited?.by
   const changes = diff(seen?.args, args)
   const look = () => {
-    remember(id, { seen: { etag, args, at: Date.now() }, draft: draft && seen ? rebased(draft, seen.args, args) : draft })
+    remember(id, {
+      seen: { etag, args, at: Date.now() },
+      draft: draft && seen ? rebased(draft, seen.args, args) : draft,
+    })
   }
   return (
     <div className="banner tone-person" role="alert">
-      <p><strong>Changed since you looked{by && changes.length > 0 && <>, by <Person actor={by} /></>}.</strong> {changes.length === 0 && 'The arguments are the same; what policy says of them, or who must agree, is not.'}{draft && ' What you typed is kept.'}</p>
+      <p>
+        <strong>
+          Changed since you looked
+          {by && changes.length > 0 && (
+            <>
+              , by <Person actor={by} />
+            </>
+          )}
+          .
+        </strong>{' '}
+        {changes.length === 0 && 'The arguments are the same; what policy says of them, or who must agree, is not.'}
+        {draft && ' What you typed is kept.'}
+      </p>
       {changes.length > 0 && <Changes changes={changes} />}
       <Button onClick={() => look()}>I have looked at it</Button>
     </div>
@@ -178,14 +289,34 @@ function Arguments(looking: Looking & Shape) {
     <section aria-label={title}>
       <div className="section-head">
         <h3>{title}</h3>
-        <Tabs label="How it is shown" tabs={[{ key: 'form', label: 'Form' }, { key: 'json', label: 'JSON' }]} chosen={how} onChoose={onHow} />
-        <Button kind="quiet" icon="copy" onClick={() => void copy(stringify(args, 2), 'Arguments copied')}>Copy</Button>
+        <Tabs
+          label="How it is shown"
+          tabs={[
+            { key: 'form', label: 'Form' },
+            { key: 'json', label: 'JSON' },
+          ]}
+          chosen={how}
+          onChoose={onHow}
+        />
+        <Button kind="quiet" icon="copy" onClick={() => void copy(stringify(args, 2), 'Arguments copied')}>
+          Copy
+        </Button>
       </div>
-      {toolError && <p className="faint small">The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.</p>}
-      {editing && <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />}
+      {toolError && (
+        <p className="faint small">
+          The schema of the tool could not be read ({shown(toolError.message)}), so the arguments are JSON.
+        </p>
+      )}
+      {editing && (
+        <Form schema={schema} draft={draft} onDraft={(next) => remember(id, { draft: next })} complaints={complaints} />
+      )}
       {editing && <h3>As it will be sent</h3>}
       <section ref={region} aria-label={editing ? 'As it will be sent' : undefined}>
-        {how === 'json' ? <JsonText value={draft?.args ?? args} label={title} /> : <Values schema={schema} value={draft?.args ?? args} folds={folds} />}
+        {how === 'json' ? (
+          <JsonText value={draft?.args ?? args} label={title} />
+        ) : (
+          <Values schema={schema} value={draft?.args ?? args} folds={folds} />
+        )}
       </section>
       {draft && <Mine args={args} draft={draft.args} />}
     </section>
@@ -207,10 +338,23 @@ function Edits({ action, args }: Looking) {
   if (!edited) return null
   return (
     <section aria-label="Changed by people">
-      <h3>Changed by <Person actor={edited.by} />, from what was proposed</h3>
+      <h3>
+        Changed by <Person actor={edited.by} />, from what was proposed
+      </h3>
       <Changes changes={diff(edited.proposed_args as Json, args)} />
       <ul className="faint small">
-        {edited.edits.map((edit, i) => <li key={i}><Person actor={edit.by} />, <Time at={edit.at} as="both" />: {edit.pointers.map((pointer) => shown(pointer || '(everything)')).join(', ')}{edit.note && <> · “<Shown text={edit.note} />”</>}</li>)}
+        {edited.edits.map((edit, i) => (
+          <li key={i}>
+            <Person actor={edit.by} />, <Time at={edit.at} as="both" />:{' '}
+            {edit.pointers.map((pointer) => shown(pointer || '(everything)')).join(', ')}
+            {edit.note && (
+              <>
+                {' '}
+                · “<Shown text={edit.note} />”
+              </>
+            )}
+          </li>
+        ))}
       </ul>
     </section>
   )
@@ -227,11 +371,23 @@ function Reasons({ action, item }: Looking) {
           <li key={i} className={reason.asks ? 'asks' : undefined}>
             <span>{shown(reason.who)}</span>
             <strong>{shown(reason.says)}</strong>
-            <span className="muted"><Shown text={reason.detail} /></span>
+            <span className="muted">
+              <Shown text={reason.detail} />
+            </span>
           </li>
         ))}
-        {needed > 1 && <li className="asks"><span>a review rule</span><strong>asks for {needed} people</strong><span /></li>}
-        {!reasons.length && <li><span>{shown(item?.policy ?? action.policy.source)}</span></li>}
+        {needed > 1 && (
+          <li className="asks">
+            <span>a review rule</span>
+            <strong>asks for {needed} people</strong>
+            <span />
+          </li>
+        )}
+        {!reasons.length && (
+          <li>
+            <span>{shown(item?.policy ?? action.policy.source)}</span>
+          </li>
+        )}
       </ul>
     </section>
   )
@@ -243,13 +399,40 @@ function ForecastNote({ id }: { id: string }) {
   return (
     <section aria-label="If you approve now">
       <h3>If you approve now</h3>
-      {forecast.problem ? <p className="banner tone-bad"><Shown text={forecast.problem.detail || forecast.problem.title} /></p>
-        : !forecast.allowed ? <p>It would not be sent.</p>
-          : forecast.goes_out_at === null ? <p>Nobody can say when it goes out.</p>
-            : forecast.approvals_left ? <p>{forecast.approvals_left} more must agree. It goes out after that{forecast.gates.length > 0 && <>, <Time at={forecast.goes_out_at} as="both" /> at the earliest</>}.</p>
-              : <p>It goes out {forecast.gates.length ? <Time at={forecast.goes_out_at} as="both" /> : 'at once'}.</p>}
+      {forecast.problem ? (
+        <p className="banner tone-bad">
+          <Shown text={forecast.problem.detail || forecast.problem.title} />
+        </p>
+      ) : !forecast.allowed ? (
+        <p>It would not be sent.</p>
+      ) : forecast.goes_out_at === null ? (
+        <p>Nobody can say when it goes out.</p>
+      ) : forecast.approvals_left ? (
+        <p>
+          {forecast.approvals_left} more must agree. It goes out after that
+          {forecast.gates.length > 0 && (
+            <>
+              , <Time at={forecast.goes_out_at} as="both" /> at the earliest
+            </>
+          )}
+          .
+        </p>
+      ) : (
+        <p>It goes out {forecast.gates.length ? <Time at={forecast.goes_out_at} as="both" /> : 'at once'}.</p>
+      )}
       {forecast.gates.length > 0 && (
-        <ul>{forecast.gates.map((gate, i) => <li key={i}><Shown text={gate.message} />{gate.until && <>, until <Time at={gate.until} as="clock" /></>}</li>)}</ul>
+        <ul>
+          {forecast.gates.map((gate, i) => (
+            <li key={i}>
+              <Shown text={gate.message} />
+              {gate.until && (
+                <>
+                  , until <Time at={gate.until} as="clock" />
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
       )}
     </section>
   )
@@ -263,13 +446,23 @@ function Facts({ action, item }: Looking) {
     ['for', envelope.employee_id],
     ['bucket', envelope.constraints.rate_bucket && shown(envelope.constraints.rate_bucket)],
     ['not before', envelope.constraints.not_before && <Time at={envelope.constraints.not_before} as="both" />],
-    ['must run before', envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />],
+    [
+      'must run before',
+      envelope.constraints.must_run_before && <Time at={envelope.constraints.must_run_before} as="both" />,
+    ],
     ['reverts', action.reverts && <Link href={`/actions/${action.reverts}`}>{action.reverts}</Link>],
     ['workflow', item?.workflow_id && <Link href={`/workflows/${item.workflow_id}`}>{item.workflow_id}</Link>],
   ]
   return (
     <dl className="inbox-facts small">
-      {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      {facts
+        .filter(([, value]) => value)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
     </dl>
   )
 }

@@ -1,6 +1,7 @@
 // One line of the inbox.
-import { memo } from 'react'
+
 import { useQuery } from '@tanstack/react-query'
+import { memo } from 'react'
 import { shown } from '../../lib/text'
 import { Icon, Risk, State, Time } from '../../ui'
 import { actionQuery, type Item } from './items'
@@ -19,32 +20,51 @@ interface Props {
 
 const kinds = { approval: undefined, unknown: 'unknown', compensation: 'failed' } as const
 
-// Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it changed
-// alone: a list has a thousand.
+// Row shows an item. What was decided stays in its place, greyed, with what became of it. It is drawn again where it
+// changed alone: a list has a thousand.
 export const Row = memo(function Row({ item, marked, gone, ask }: Props) {
   const { outcome, draft, sent, refused } = useMemory(item.action_id)
   const kind = kinds[item.kind]
   const over = gone || outcome !== undefined
   return (
     <div className={over ? 'inbox-row over' : 'inbox-row'}>
-      <span className="mark" aria-hidden="true">{marked && <Icon name="check" />}</span>
+      <span className="mark" aria-hidden="true">
+        {marked && <Icon name="check" />}
+      </span>
       {marked && <span className="unseen">marked </span>}
       <span className="grow stack-tight">
         <span className="row-line">
           <strong className="cut">{shown(item.title || item.tool)}</strong>
           {item.title && <span className="faint cut">{shown(item.tool)}</span>}
         </span>
-        <span className="row-line muted"><span className="cut">{shown(headline(item)) || 'no arguments'}</span></span>
+        <span className="row-line muted">
+          <span className="cut">{shown(headline(item)) || 'no arguments'}</span>
+        </span>
       </span>
       <span className="row-side">
-        {sent ? <State state="executing" word={`${sent.words}…`} />
-          : over ? <Became item={item} ask={ask} /> : <Facts item={item} kind={kind} changed={draft !== undefined} refused={refused?.words} />}
+        {sent ? (
+          <State state="executing" word={`${sent.words}…`} />
+        ) : over ? (
+          <Became item={item} ask={ask} />
+        ) : (
+          <Facts item={item} kind={kind} changed={draft !== undefined} refused={refused?.words} />
+        )}
       </span>
     </div>
   )
 })
 
-function Facts({ item, kind, changed, refused }: { item: Item; kind: string | undefined; changed: boolean; refused: string | undefined }) {
+function Facts({
+  item,
+  kind,
+  changed,
+  refused,
+}: {
+  item: Item
+  kind: string | undefined
+  changed: boolean
+  refused: string | undefined
+}) {
   return (
     <>
       <span className="row-line">
@@ -52,11 +72,23 @@ function Facts({ item, kind, changed, refused }: { item: Item; kind: string | un
         {kind && <State state={kind} word={item.kind === 'compensation' ? 'not taken back' : undefined} />}
         {item.drift && <State state="drift" />}
         {changed && <span className="faint">draft</span>}
-        {item.approvals_needed > 1 && <span className="faint">{item.approvals_given} of {item.approvals_needed}</span>}
+        {item.approvals_needed > 1 && (
+          <span className="faint">
+            {item.approvals_given} of {item.approvals_needed}
+          </span>
+        )}
         {item.escalated && <span className="escalated">waits long</span>}
         <Risk risk={item.risk} />
       </span>
-      <span className="row-line faint small">{item.expires_at ? <>ends <Time at={item.expires_at} /></> : <Time at={item.since} />}</span>
+      <span className="row-line faint small">
+        {item.expires_at ? (
+          <>
+            ends <Time at={item.expires_at} />
+          </>
+        ) : (
+          <Time at={item.since} />
+        )}
+      </span>
     </>
   )
 }
@@ -64,13 +96,20 @@ function Facts({ item, kind, changed, refused }: { item: Item; kind: string | un
 function Became({ item, ask }: { item: Item; ask: boolean }) {
   const { outcome } = useMemory(item.action_id)
   const action = useQuery({ ...actionQuery(item.action_id), enabled: ask && !outcome }).data
-  if (outcome) return <><State state={outcome.state} word={outcome.words} /></>
+  if (outcome) return <State state={outcome.state} word={outcome.words} />
   if (!action) return <span className="faint">no longer waits</span>
   const by = action.decision?.by
   return (
     <>
       <State state={action.phase} />
-      <span className="row-line faint small">{by && <>by <Person actor={by} />, </>}{action.decision?.at && <Time at={action.decision.at} />}</span>
+      <span className="row-line faint small">
+        {by && (
+          <>
+            by <Person actor={by} />,{' '}
+          </>
+        )}
+        {action.decision?.at && <Time at={action.decision.at} />}
+      </span>
     </>
   )
 }

@@ -2,14 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import { give, ofReversal, ofUnknown, type Answer } from '../../lib/answers'
+import { type Answer, give, ofReversal, ofUnknown } from '../../lib/answers'
 import { get, type Problem, type Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
 import { useMay } from '../../lib/me'
 import { Button, Field, Shown, State, Time, toast } from '../../ui'
 import { Refusal, Underway } from './Bar'
-import type { Looking } from './Detail'
 import type { Action } from './items'
+import type { Looking } from './looking'
 import { remember, useMemory } from './memory'
 import { whyNotOf } from './reasons'
 import { nameOf, send, useQueue } from './sending'
@@ -28,11 +28,16 @@ export function Settle(looking: Looking) {
   const may = useMay()
   const queue = useQueue()
   const [chosen, setChosen] = useState(0)
-  const whyNot = may(answers[0]!.operation) ?? queue ?? whyNotOf(item) ?? (note.trim() === '' ? 'Write how you know it.' : undefined)
+  const whyNot =
+    may(answers[0]!.operation) ?? queue ?? whyNotOf(item) ?? (note.trim() === '' ? 'Write how you know it.' : undefined)
   const answer = (one: Answer) => {
     send({
-      id, name: nameOf(looking), doing: 'answering', not: 'not recorded',
-      send: () => (workflow ? give(one, workflow, note.trim()).then(() => undefined) : give<Action>(one, id, note.trim())),
+      id,
+      name: nameOf(looking),
+      doing: 'answering',
+      not: 'not recorded',
+      send: () =>
+        workflow ? give(one, workflow, note.trim()).then(() => undefined) : give<Action>(one, id, note.trim()),
       done: () => {
         toast({ text: one.done })
         return { words: one.label, state: one.state }
@@ -42,17 +47,46 @@ export function Settle(looking: Looking) {
   }
   useCommands([{ id: 'send', whyNot, run: () => answer(answers[chosen]!) }])
   if (sent) return <Underway sent={sent} />
-  if (outcome) return <footer className="bar row"><State state={outcome.state} word={outcome.words} /></footer>
+  if (outcome)
+    return (
+      <footer className="bar row">
+        <State state={outcome.state} word={outcome.words} />
+      </footer>
+    )
   return (
-    <footer className="bar" aria-label="What became of it">
+    <footer className="bar" role="group" aria-label="What became of it">
       {refused && <Refusal of={refused} />}
-      {workflow ? <p>A later step failed, and this one could not be reverted. <Link href={`/workflows/${workflow}`}>See the workflow</Link></p> : <WhatIsKnown id={id} />}
+      {workflow ? (
+        <p>
+          A later step failed, and this one could not be reverted.{' '}
+          <Link href={`/workflows/${workflow}`}>See the workflow</Link>
+        </p>
+      ) : (
+        <WhatIsKnown id={id} />
+      )}
       <Field label="How you know" hint="Required; it stays on record.">
-        {(wiring) => <textarea {...wiring} rows={2} maxLength={500} value={note} onChange={(e) => remember(id, { note: e.target.value })} />}
+        {(wiring) => (
+          <textarea
+            {...wiring}
+            rows={2}
+            maxLength={500}
+            value={note}
+            onChange={(e) => remember(id, { note: e.target.value })}
+          />
+        )}
       </Field>
       <div className="row" onFocus={(e) => setChosen(Number((e.target as HTMLElement).dataset.answer ?? chosen))}>
         {answers.map((one, i) => (
-          <Button key={one.label} data-answer={i} kind={i === 0 ? 'primary' : 'plain'} title={one.text} whyNot={whyNot} onClick={() => answer(one)}>{one.label}</Button>
+          <Button
+            key={one.label}
+            data-answer={i}
+            kind={i === 0 ? 'primary' : 'plain'}
+            title={one.text}
+            whyNot={whyNot}
+            onClick={() => answer(one)}
+          >
+            {one.label}
+          </Button>
         ))}
         {whyNot && <span className="faint small">{whyNot}</span>}
       </div>
@@ -61,7 +95,10 @@ export function Settle(looking: Looking) {
 }
 
 function WhatIsKnown({ id }: { id: string }) {
-  const known = useQuery<Known, Problem>({ queryKey: ['dead-letter', id], queryFn: ({ signal }) => get<Known>(`/api/v1/dead-letters/${encodeURIComponent(id)}`, {}, signal) })
+  const known = useQuery<Known, Problem>({
+    queryKey: ['dead-letter', id],
+    queryFn: ({ signal }) => get<Known>(`/api/v1/dead-letters/${encodeURIComponent(id)}`, {}, signal),
+  })
   const letter = known.data?.dead_letter
   const last = known.data?.attempts.at(-1)
   if (!letter) return known.error ? <p className="faint">What is known could not be read.</p> : null
@@ -69,10 +106,50 @@ function WhatIsKnown({ id }: { id: string }) {
   return (
     <section aria-label="What is known">
       <h3>What is known</h3>
-      <p>It was sent, and nobody knows whether it happened. Lost <Time at={letter.at} as="both" />{letter.message && <>: <Shown text={letter.message} /></>}</p>
-      {last && <p className="muted">Last attempt, number {last.attempt}: {last.code && <><code>{last.code}</code> </>}<Shown text={last.message ?? ''} />{last.provider_id && <> · provider’s id <Shown text={last.provider_id} /></>}</p>}
+      <p>
+        It was sent, and nobody knows whether it happened. Lost <Time at={letter.at} as="both" />
+        {letter.message && (
+          <>
+            : <Shown text={letter.message} />
+          </>
+        )}
+      </p>
+      {last && (
+        <p className="muted">
+          Last attempt, number {last.attempt}:{' '}
+          {last.code && (
+            <>
+              <code>{last.code}</code>{' '}
+            </>
+          )}
+          <Shown text={last.message ?? ''} />
+          {last.provider_id && (
+            <>
+              {' '}
+              · provider’s id <Shown text={last.provider_id} />
+            </>
+          )}
+        </p>
+      )}
       <p className="muted">
-        {reads ? <>Verifying reads: {reads.attempts}{reads.last_result && <>, the last said: <Shown text={reads.last_result} /></>}{reads.next_at && <>; next <Time at={reads.next_at} /></>}.</> : 'No read verifies this tool, so only a person can find out.'}
+        {reads ? (
+          <>
+            Verifying reads: {reads.attempts}
+            {reads.last_result && (
+              <>
+                , the last said: <Shown text={reads.last_result} />
+              </>
+            )}
+            {reads.next_at && (
+              <>
+                ; next <Time at={reads.next_at} />
+              </>
+            )}
+            .
+          </>
+        ) : (
+          'No read verifies this tool, so only a person can find out.'
+        )}
       </p>
     </section>
   )

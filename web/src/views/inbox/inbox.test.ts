@@ -5,15 +5,34 @@ import { anyArgs } from '../../form/random'
 import { Problem } from '../../lib/client'
 import { parse, stringify } from '../../lib/json'
 import { complaintsOf, told } from './decide'
-import { filtersOf, searchOf, typed, words, type Item } from './items'
+import { filtersOf, type Item, searchOf, typed, words } from './items'
 import { alike, argsOf, differences, headline } from './likeness'
 import { rebased } from './memory'
 import { reasonsOf, whyNotOf } from './reasons'
 
-const item = (id: string, change: Partial<Item> = {}) => ({ effect: 'once', recipients: [], rate_bucket: 'default', must_run_before: null, may_decide: true,
-  kind: 'approval', action_id: id, tool: 'mail:send', args_preview: `{"to":"${id}@example.org","subject":"Hello"}`, args_cut: false, risk: 'low',
-  since: '2026-11-22T10:00:00Z', expires_at: null, approvals_needed: 1, approvals_given: 0, approved_by: [], escalated: false, reversible: true, session_id: 's-1', ...change,
-} as Item)
+const item = (id: string, change: Partial<Item> = {}) =>
+  ({
+    effect: 'once',
+    recipients: [],
+    rate_bucket: 'default',
+    must_run_before: null,
+    may_decide: true,
+    kind: 'approval',
+    action_id: id,
+    tool: 'mail:send',
+    args_preview: `{"to":"${id}@example.org","subject":"Hello"}`,
+    args_cut: false,
+    risk: 'low',
+    since: '2026-11-22T10:00:00Z',
+    expires_at: null,
+    approvals_needed: 1,
+    approvals_given: 0,
+    approved_by: [],
+    escalated: false,
+    reversible: true,
+    session_id: 's-1',
+    ...change,
+  }) as Item
 
 test('filters stand in the URL, and what else is there stays', () => {
   const filters = filtersOf('?kind=approval&kind=unknown&risk=high&tool=a:b&x=1')
@@ -23,7 +42,17 @@ test('filters stand in the URL, and what else is there stays', () => {
 })
 
 test('filters read as they are written', () => {
-  expect(typed('mail risk:high risk:low session:s-1 tool:mail:send')).toEqual({ filters: { source: ['mail'], risk: ['high', 'low'], session: ['s-1'], tool: ['mail:send'], automation: [], escalated: [], expires_before: [] } })
+  expect(typed('mail risk:high risk:low session:s-1 tool:mail:send')).toEqual({
+    filters: {
+      source: ['mail'],
+      risk: ['high', 'low'],
+      session: ['s-1'],
+      tool: ['mail:send'],
+      automation: [],
+      escalated: [],
+      expires_before: [],
+    },
+  })
   expect(typed('mail:send')).toMatchObject({ filters: { tool: ['mail:send'] } })
   expect(typed(words({ tool: ['a:b'], risk: ['high'] }))).toMatchObject({ filters: { tool: ['a:b'], risk: ['high'] } })
 })
@@ -34,7 +63,13 @@ test('what is no filter is an error, and never a list without it', () => {
 })
 
 test('items that are alike have the same kind, tool and session', () => {
-  const all = [item('a'), item('b'), item('c', { session_id: 's-2' }), item('d', { tool: 'mail:list' }), item('e', { kind: 'unknown' })]
+  const all = [
+    item('a'),
+    item('b'),
+    item('c', { session_id: 's-2' }),
+    item('d', { tool: 'mail:list' }),
+    item('e', { kind: 'unknown' }),
+  ]
   expect(alike(all[0]!, all).map((one) => one.action_id)).toEqual(['b'])
   expect(differences([all[0]!, all[1]!])).toEqual({ pointers: ['/to'], tools: ['mail:send'], cut: false })
   expect(differences([all[0]!, item('f', { args_preview: '{"to":"a', args_cut: true })]).cut).toBe(true)
@@ -48,12 +83,30 @@ test('a line about an item says whom it reaches', () => {
 })
 
 test('why a person is asked is in words, and names the rule', () => {
-  expect(reasonsOf([
-    { layer: 'org_default', said: 'allow', tool: 'mail:*', version: '12' }, { layer: 'trust' },
-    { layer: 'arguments', said: 'require_approval', rule: 'outside', detail: 'Mail to the outside' }, { layer: 'new_layer', said: 'odd' },
-  ])).toEqual([
-    { layer: 'org_default', who: "the organisation's mode for mail:*", says: 'allows', detail: '', asks: false, version: '12' },
-    { layer: 'arguments', who: 'a rule about arguments outside', says: 'asks for a person', detail: 'Mail to the outside', asks: true, version: '' },
+  expect(
+    reasonsOf([
+      { layer: 'org_default', said: 'allow', tool: 'mail:*', version: '12' },
+      { layer: 'trust' },
+      { layer: 'arguments', said: 'require_approval', rule: 'outside', detail: 'Mail to the outside' },
+      { layer: 'new_layer', said: 'odd' },
+    ]),
+  ).toEqual([
+    {
+      layer: 'org_default',
+      who: "the organisation's mode for mail:*",
+      says: 'allows',
+      detail: '',
+      asks: false,
+      version: '12',
+    },
+    {
+      layer: 'arguments',
+      who: 'a rule about arguments outside',
+      says: 'asks for a person',
+      detail: 'Mail to the outside',
+      asks: true,
+      version: '',
+    },
     { layer: 'new_layer', who: 'new layer', says: 'odd', detail: '', asks: false, version: '' },
   ])
   expect(whyNotOf({ may_decide: false, why_not: 'own_proposal' })).toMatch(/your own/)
@@ -63,22 +116,44 @@ test('why a person is asked is in words, and names the rule', () => {
 
 test('refusals say whether something was decided, and that what was typed is kept', () => {
   const problem = (status: number, body = {}) => new Problem(status, { title: 'Title', ...body }, new Headers())
-  for (const status of [409, 412, 428, 500]) expect(told(problem(status)), String(status)).toContain('what you typed is kept'.slice(5))
+  for (const status of [409, 412, 428, 500])
+    expect(told(problem(status)), String(status)).toContain('what you typed is kept'.slice(5))
   expect(told(problem(410))).toContain('too late')
   const undone = 'action 1 does not wait for a decision: it was undone by ada at 2026-01-02T03:04:05Z'
   expect(told(problem(409, { code: 'decided', detail: undone }))).toBe(`${undone}. What you typed is kept.`)
   const expired = 'the time to decide about action 1 is over: nobody decided about it by 2026-01-02T03:04:05Z'
   expect(told(problem(410, { code: 'expired', detail: expired }))).toBe(`${expired}. Nothing was decided.`)
   expect(told(new TypeError('fetch'))).toContain('nobody knows')
-  expect(complaintsOf(problem(400, { errors: [{ pointer: '/args/to/0', rule: 'format', message: 'is no address' }, { pointer: '/note', rule: 'x', message: 'x' }, { pointer: '/args', rule: 'y', message: 'y' }] }))).toEqual([{ pointer: '/to/0', detail: 'is no address' }, { pointer: '', detail: 'y' }])
+  expect(
+    complaintsOf(
+      problem(400, {
+        errors: [
+          { pointer: '/args/to/0', rule: 'format', message: 'is no address' },
+          { pointer: '/note', rule: 'x', message: 'x' },
+          { pointer: '/args', rule: 'y', message: 'y' },
+        ],
+      }),
+    ),
+  ).toEqual([
+    { pointer: '/to/0', detail: 'is no address' },
+    { pointer: '', detail: 'y' },
+  ])
 })
 
 test('a draft goes over to what somebody else changed meanwhile', () => {
   const seen = parse('{"to":"a","subject":"x","n":1,"l":[1,2,3]}')
   const draft = take(put(take(draftOf(seen), '/n'), '/subject', 'mine'), '/l/2')
-  expect(stringify(rebased(draft, seen, parse('{"to":"b","subject":"theirs","n":1,"l":[9,2,3],"more":null}')).args)).toBe('{"to":"b","subject":"mine","l":[9,2],"more":null}')
+  expect(
+    stringify(rebased(draft, seen, parse('{"to":"b","subject":"theirs","n":1,"l":[9,2,3],"more":null}')).args),
+  ).toBe('{"to":"b","subject":"mine","l":[9,2],"more":null}')
 })
 
 test('a draft without changes becomes what is there now', () => {
-  fc.assert(fc.property(anyArgs, anyArgs, (seen, now) => stringify(rebased(draftOf(parse(seen)), parse(seen), parse(now)).args) === now))
+  fc.assert(
+    fc.property(
+      anyArgs,
+      anyArgs,
+      (seen, now) => stringify(rebased(draftOf(parse(seen)), parse(seen), parse(now)).args) === now,
+    ),
+  )
 })

@@ -9,7 +9,17 @@ export type Kind = Item['kind']
 export type Counts = Schemas['InboxCounts']
 
 // names are the filters that stand in the URL, by the names that the API gives them.
-const names = ['kind', 'source', 'tool', 'session', 'automation', 'risk', 'escalated', 'expires_before', 'order'] as const
+const names = [
+  'kind',
+  'source',
+  'tool',
+  'session',
+  'automation',
+  'risk',
+  'escalated',
+  'expires_before',
+  'order',
+] as const
 const several: readonly string[] = ['kind', 'risk']
 
 export type Filters = Partial<Record<(typeof names)[number], string[]>>
@@ -17,10 +27,12 @@ export type Filters = Partial<Record<(typeof names)[number], string[]>>
 // filtersOf returns the filters of a URL's query. What is none of them is left to others.
 export function filtersOf(search: string): Filters {
   const query = new URLSearchParams(search)
-  return Object.fromEntries(names.flatMap((name) => {
-    const values = query.getAll(name).filter((value) => value !== '')
-    return values.length ? [[name, several.includes(name) ? values : values.slice(-1)]] : []
-  }))
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const values = query.getAll(name).filter((value) => value !== '')
+      return values.length ? [[name, several.includes(name) ? values : values.slice(-1)]] : []
+    }),
+  )
 }
 
 // searchOf returns the URL's query with other filters. What it had beside the filters stays.
@@ -36,20 +48,31 @@ export function searchOf(search: string, change: Filters): string {
 
 // words writes filters as a person types them: tool:mail:send risk:high.
 export function words(filters: Filters): string {
-  return names.filter((name) => name !== 'kind' && name !== 'order').flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`)).join(' ')
+  return names
+    .filter((name) => name !== 'kind' && name !== 'order')
+    .flatMap((name) => (filters[name] ?? []).map((value) => `${name}:${value}`))
+    .join(' ')
 }
 
-// typed reads filters as a person types them. A word without a name is a tool, or a source where it has no colon. What is
-// no filter is an error: a filter that is not applied must not look like one that is.
+// typed reads filters as a person types them. A word without a name is a tool, or a source where it has no colon. What
+// is no filter is an error: a filter that is not applied must not look like one that is.
 export function typed(text: string): { filters: Filters } | { problem: string } {
-  const filters: Filters = Object.fromEntries(names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]))
+  const filters: Filters = Object.fromEntries(
+    names.filter((name) => name !== 'kind' && name !== 'order').map((name) => [name, []]),
+  )
   for (const word of text.split(/\s+/).filter(Boolean)) {
     const [, name, value] = /^([a-z_]+):(.*)$/.exec(word) ?? []
-    const known = name !== undefined && name !== 'kind' && name !== 'order' && (names as readonly string[]).includes(name)
+    const known =
+      name !== undefined && name !== 'kind' && name !== 'order' && (names as readonly string[]).includes(name)
     if (known && value) filters[name as keyof Filters]!.push(value)
     else if (word.includes(':')) filters.tool!.push(word)
     else if (/^[a-z0-9][a-z0-9_.-]*$/.test(word)) filters.source!.push(word)
-    else return { problem: `“${word}” is no filter. Write source, source:tool, session:…, automation:…, risk:high or escalated:true.` }
+    else
+      return {
+        problem:
+          `“${word}” is no filter. ` +
+          'Write source, source:tool, session:…, automation:…, risk:high or escalated:true.',
+      }
   }
   const twice = Object.entries(filters).find(([name, values]) => !several.includes(name) && values.length > 1)
   return twice ? { problem: `There can be one ${twice[0]}.` } : { filters }
@@ -57,11 +80,14 @@ export function typed(text: string): { filters: Filters } | { problem: string } 
 
 export function useCounts(filters: Filters) {
   const rest = { ...filters, kind: undefined, order: undefined }
-  return useQuery<Counts, Problem>({ queryKey: ['inbox-counts', rest], queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal) })
+  return useQuery<Counts, Problem>({
+    queryKey: ['inbox-counts', rest],
+    queryFn: ({ signal }) => get<Counts>('/api/v1/inbox/counts', rest, signal),
+  })
 }
 
-// useItem returns the item that is opened: where the list has not come to it, it is looked for among what waits of its tool and
-// session, since who may decide about it stands there.
+// useItem returns the item that is opened: where the list has not come to it, it is looked for among what waits of its
+// tool and session, since who may decide about it stands there.
 export function useItem(id: string | undefined, listed: Item | undefined, loaded: boolean): Item | undefined {
   const enabled = id !== undefined && loaded && !listed
   const envelope = useQuery<Action, Problem>({ ...actionQuery(id ?? ''), enabled }).data?.envelope
@@ -70,16 +96,22 @@ export function useItem(id: string | undefined, listed: Item | undefined, loaded
     enabled: enabled && envelope !== undefined,
     queryFn: async ({ signal }) => {
       const { tool, session_id } = envelope!
-      const { items } = await get<{ items: Item[] }>('/api/v1/inbox', { tool: `${tool.source}:${tool.name}`, session: session_id, view: 'summary', limit: 200 }, signal)
+      const { items } = await get<{ items: Item[] }>(
+        '/api/v1/inbox',
+        { tool: `${tool.source}:${tool.name}`, session: session_id, view: 'summary', limit: 200 },
+        signal,
+      )
       return items.find((item) => keyOf(item) === id) ?? null
     },
   })
-  return listed ?? (enabled ? data ?? undefined : undefined)
+  return listed ?? (enabled ? (data ?? undefined) : undefined)
 }
 
 // actionQuery reads an action.
 export const actionQuery = (id: string) => ({
-  queryKey: ['action', id], queryFn: ({ signal }: { signal: AbortSignal }) => get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
+  queryKey: ['action', id],
+  queryFn: ({ signal }: { signal: AbortSignal }) =>
+    get<Action>(`/api/v1/actions/${encodeURIComponent(id)}`, {}, signal),
 })
 
 // keyOf names an item of the inbox.

@@ -1,6 +1,7 @@
 // Items that are alike, and in what they differ: for deciding about many at once.
+
+import { type Json, parse } from '../../lib/json'
 import { differing, get } from '../../lib/pointer'
-import { parse, type Json } from '../../lib/json'
 import type { Item } from './items'
 
 interface Known {
@@ -29,7 +30,14 @@ function parsed(item: Item): Known {
 
 // alike returns the other items of the same kind, tool and session.
 export function alike(item: Item, items: readonly Item[]): Item[] {
-  return items.filter((other) => other !== item && other.action_id !== item.action_id && other.kind === item.kind && other.tool === item.tool && other.session_id === item.session_id)
+  return items.filter(
+    (other) =>
+      other !== item &&
+      other.action_id !== item.action_id &&
+      other.kind === item.kind &&
+      other.tool === item.tool &&
+      other.session_id === item.session_id,
+  )
 }
 
 export interface Differences {
@@ -53,14 +61,33 @@ export function differences(items: readonly Item[]): Differences {
 export function headline(item: Item): string {
   const { args } = argsOf(item)
   const texts = texture(args).filter((text) => !item.recipients?.includes(text))
-  return [...(item.recipients ?? []).slice(0, 3), ...texts].join(' · ').slice(0, 200).replace(/[ \t\n]+/g, ' ')
+  return [...(item.recipients ?? []).slice(0, 3), ...texts]
+    .join(' · ')
+    .slice(0, 200)
+    .replace(/[ \t\n]+/g, ' ')
 }
 
-const telling = ['/to', '/email', '/channel', '/subject', '/title', '/name', '/id', '/amount', '/text', '/body', '/message']
+const telling = [
+  '/to',
+  '/email',
+  '/channel',
+  '/subject',
+  '/title',
+  '/name',
+  '/id',
+  '/amount',
+  '/text',
+  '/body',
+  '/message',
+]
 
 function texture(args: Json): string[] {
-  const scalar = (value: Json | undefined) => (typeof value === 'string' || typeof value === 'number' ? [String(value)] : [])
+  const scalar = (value: Json | undefined) =>
+    typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
   const named = telling.flatMap((pointer) => scalar(get(args, pointer)))
-  const all = named.length || typeof args !== 'object' || args === null ? named : Object.values(args).flatMap((value) => scalar(value as Json))
+  const all =
+    named.length || typeof args !== 'object' || args === null
+      ? named
+      : Object.values(args).flatMap((value) => scalar(value as Json))
   return all.filter(Boolean).slice(0, 3)
 }

@@ -1,20 +1,27 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { begun, compare, due, extended, withPage, type Loaded, type Page } from './loaded'
 import type { Item } from './items'
+import { begun, compare, due, extended, type Loaded, type Page, withPage } from './loaded'
 
 const risks = ['low', 'medium', 'high'] as const
 const orders = [undefined, 'oldest', 'newest', 'expiry', 'risk'] as const
 
-const item = (n: number) => ({
-  action_id: `019a0000-0000-7000-8000-${String(n).padStart(12, '0')}`, risk: risks[n % 3]!, tool: 'mail:send', recipients: [],
-  expires_at: n % 4 === 0 ? null : `2026-11-22T10:${String((n * 7) % 60).padStart(2, '0')}:00Z`,
-} as unknown as Item)
+const item = (n: number) =>
+  ({
+    action_id: `019a0000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+    risk: risks[n % 3]!,
+    tool: 'mail:send',
+    recipients: [],
+    expires_at: n % 4 === 0 ? null : `2026-11-22T10:${String((n * 7) % 60).padStart(2, '0')}:00Z`,
+  }) as unknown as Item
 
 // Server answers pages of what waits, in an order, each behind a place that is fixed.
 class Server {
   waiting = new Set<number>()
-  constructor(readonly order: string | undefined, readonly size: number) {}
+  constructor(
+    readonly order: string | undefined,
+    readonly size: number,
+  ) {}
 
   all = () => [...this.waiting].map(item).toSorted((a, b) => compare(this.order, a, b))
 
@@ -26,11 +33,12 @@ class Server {
 }
 
 const settled = (server: Server, loaded: Loaded, clock: () => number) => {
-  for (let start = due(loaded); start; start = due(loaded)) loaded = withPage(loaded, start, server.page(start.cursor), clock())
+  for (let start = due(loaded); start; start = due(loaded))
+    loaded = withPage(loaded, start, server.page(start.cursor), clock())
   return loaded
 }
 
-test('whatever was loaded, and whatever comes and goes, a round of pages leaves what waits, in order and without gaps', () => {
+test('after any changes, a round of pages leaves the waiting items in order and without gaps', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('more' as const) }),
     fc.record({ kind: fc.constant('add' as const), n: fc.nat(60) }),
@@ -38,27 +46,39 @@ test('whatever was loaded, and whatever comes and goes, a round of pages leaves 
     fc.record({ kind: fc.constant('first' as const) }),
     fc.record({ kind: fc.constant('round' as const) }),
   )
-  fc.assert(fc.property(fc.constantFrom(...orders), fc.integer({ min: 1, max: 5 }), fc.uniqueArray(fc.nat(60)), fc.array(step, { maxLength: 40 }), (order, size, start, steps) => {
-    const server = new Server(order, size)
-    server.waiting = new Set(start)
-    let time = 0
-    const clock = () => ++time
-    let loaded = begun(undefined, server.page(''), clock(), order)
-    for (const { kind, ...rest } of steps) {
-      const n = (rest as { n?: number }).n ?? 0
-      if (kind === 'more' && loaded.next_cursor !== null) loaded = extended(loaded, loaded.next_cursor, server.page(loaded.next_cursor), clock())
-      if (kind === 'add') server.waiting.add(n)
-      if (kind === 'decide') server.waiting.delete(n)
-      if (kind === 'first') loaded = begun(loaded, server.page(''), clock(), order)
-      const next = due(loaded)
-      if (kind === 'round' && next) loaded = withPage(loaded, next, server.page(next.cursor), clock())
-    }
-    loaded = settled(server, begun(loaded, server.page(''), clock(), order), clock)
-    const all = server.all()
-    expect(loaded.items.map((one) => one.action_id)).toEqual(all.slice(0, loaded.items.length).map((one) => one.action_id))
-    if (loaded.next_cursor === null) expect(loaded.items.length).toBe(all.length)
-    else expect(loaded.items.length).toBeGreaterThanOrEqual(Math.min(size, all.length))
-  }), { numRuns: 500 })
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...orders),
+      fc.integer({ min: 1, max: 5 }),
+      fc.uniqueArray(fc.nat(60)),
+      fc.array(step, { maxLength: 40 }),
+      (order, size, start, steps) => {
+        const server = new Server(order, size)
+        server.waiting = new Set(start)
+        let time = 0
+        const clock = () => ++time
+        let loaded = begun(undefined, server.page(''), clock(), order)
+        for (const { kind, ...rest } of steps) {
+          const n = (rest as { n?: number }).n ?? 0
+          if (kind === 'more' && loaded.next_cursor !== null)
+            loaded = extended(loaded, loaded.next_cursor, server.page(loaded.next_cursor), clock())
+          if (kind === 'add') server.waiting.add(n)
+          if (kind === 'decide') server.waiting.delete(n)
+          if (kind === 'first') loaded = begun(loaded, server.page(''), clock(), order)
+          const next = due(loaded)
+          if (kind === 'round' && next) loaded = withPage(loaded, next, server.page(next.cursor), clock())
+        }
+        loaded = settled(server, begun(loaded, server.page(''), clock(), order), clock)
+        const all = server.all()
+        expect(loaded.items.map((one) => one.action_id)).toEqual(
+          all.slice(0, loaded.items.length).map((one) => one.action_id),
+        )
+        if (loaded.next_cursor === null) expect(loaded.items.length).toBe(all.length)
+        else expect(loaded.items.length).toBeGreaterThanOrEqual(Math.min(size, all.length))
+      },
+    ),
+    { numRuns: 500 },
+  )
 })
 
 test('a page that is read again leaves items that are as they were the same objects', () => {

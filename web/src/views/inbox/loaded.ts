@@ -1,13 +1,13 @@
-// What is loaded of the inbox. A page is read again from where it began, one at a time: whatever a person loaded, keeping it
-// up to date costs two pages a second at most.
+// What is loaded of the inbox. A page is read again from where it began, one at a time: whatever a person loaded,
+// keeping it up to date costs two pages a second at most.
 import { useQuery } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { get, type Problem } from '../../lib/client'
-import { same, type Json } from '../../lib/json'
+import { type Json, same } from '../../lib/json'
 import { isPaused } from '../../lib/live'
 import { queries } from '../../lib/query'
 import { most } from '../actions/rows'
-import { keyOf, type Filters, type Item } from './items'
+import { type Filters, type Item, keyOf } from './items'
 
 export interface Page {
   items: readonly Item[]
@@ -49,8 +49,8 @@ export function due({ starts, staleAt }: Loaded): Start | undefined {
   return first
 }
 
-// withPage returns what is loaded after the page that begins at a start was read: what the page lacks of its own range waits
-// no longer, and what it does not reach stays. An item that is as it was is the same object.
+// withPage returns what is loaded after the page that begins at a start was read: what the page lacks of its own range
+// waits no longer, and what it does not reach stays. An item that is as it was is the same object.
 export function withPage(before: Loaded, start: Start, page: Page, readAt: number): Loaded {
   const { order } = before
   const { after } = start
@@ -79,7 +79,15 @@ const beginning: Start = { cursor: '', after: undefined, readAt: 0 }
 
 // begun returns what is loaded after the first page was read, which is read again whenever the list may have changed.
 export function begun(before: Loaded | undefined, page: Page, at: number, order: string | undefined): Loaded {
-  return { ...withPage(before ?? { order, items: [], starts: [beginning], next_cursor: null, staleAt: at }, beginning, page, at), staleAt: at }
+  return {
+    ...withPage(
+      before ?? { order, items: [], starts: [beginning], next_cursor: null, staleAt: at },
+      beginning,
+      page,
+      at,
+    ),
+    staleAt: at,
+  }
 }
 
 // extended returns what is loaded after the page behind all others was read.
@@ -94,7 +102,8 @@ const size = 200
 const readEvery = 1_000
 const failedFor = 10_000
 
-const read = (filters: Filters, cursor: string, signal?: AbortSignal) => get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit: size, cursor }, signal)
+const read = (filters: Filters, cursor: string, signal?: AbortSignal) =>
+  get<Page>('/api/v1/inbox', { ...filters, view: 'summary', limit: size, cursor }, signal)
 
 // useRounds reads pages that are stale again, one after the other, for as long as there are some.
 function useRounds(filters: Filters, loaded: Loaded | undefined) {
@@ -154,7 +163,9 @@ export function useInbox(filters: Filters) {
     const asked = JSON.parse(about) as Filters
     const at = performance.now()
     read(asked, cursor)
-      .then((page) => queries.setQueryData<Loaded>(['inbox', asked], (before) => before && extended(before, cursor, page, at)))
+      .then((page) =>
+        queries.setQueryData<Loaded>(['inbox', asked], (before) => before && extended(before, cursor, page, at)),
+      )
       .catch(setMoreError)
       .finally(() => (reading.current = ''))
   }, [about, cursor, full])
@@ -163,7 +174,7 @@ export function useInbox(filters: Filters) {
     error: query.error,
     isPending: query.isPending,
     refetch: query.refetch,
-    ended: loaded === undefined ? undefined : full ? 'most' as const : cursor === null ? 'end' as const : undefined,
+    ended: loaded === undefined ? undefined : full ? ('most' as const) : cursor === null ? ('end' as const) : undefined,
     more,
     moreError,
   }

@@ -12,7 +12,10 @@ test('what was looked at is forgotten, oldest first; what was typed, is sent or 
   remember('refused', { seen: seen(0), refused: { words: 'not approved', why: 'It changed.', complaints: [] } })
   remember('decided', { seen: seen(0), outcome: { words: 'denied by you', state: 'denied' } })
   for (let n = 0; n < mostSeen + 10; n++) remember(id(n), { seen: seen(n) })
-  expect(Array.from({ length: mostSeen + 10 }, (_, n) => recall(id(n)).seen !== undefined)).toEqual([...Array<boolean>(10).fill(false), ...Array<boolean>(mostSeen).fill(true)])
+  expect(Array.from({ length: mostSeen + 10 }, (_, n) => recall(id(n)).seen !== undefined)).toEqual([
+    ...Array<boolean>(10).fill(false),
+    ...Array<boolean>(mostSeen).fill(true),
+  ])
   for (const kept of ['typed', 'noted', 'sent', 'refused']) expect(recall(kept).seen, kept).toEqual(seen(0))
   expect(recall('decided')).toMatchObject({ outcome: { words: 'denied by you' } })
   expect(recall('decided').seen).toBeUndefined()

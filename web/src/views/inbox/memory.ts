@@ -1,10 +1,10 @@
-// What a person has seen, is typing and has decided, by action. It survives going elsewhere in the page, a lost stream and
-// a new login; it does not survive a reload.
+// What a person has seen, is typing and has decided, by action. It survives going elsewhere in the page, a lost stream
+// and a new login; it does not survive a reload.
 import { useSyncExternalStore } from 'react'
-import { diff, remove } from '../../lib/pointer'
+import { type Draft, draftOf, put } from '../../form/draft'
+import type { Complaint } from '../../form/editing'
 import type { Json } from '../../lib/json'
-import { draftOf, put, type Draft } from '../../form/draft'
-import type { Complaint } from '../../form/Form'
+import { diff, remove } from '../../lib/pointer'
 
 export type Mode = 'look' | 'edit' | 'deny' | 'note'
 
@@ -43,8 +43,8 @@ export interface Memory {
   outcome?: Outcome | undefined
 }
 
-// mostSeen is of how many actions the page keeps what was seen of them, and mostDecided of how many what was decided. What
-// somebody typed, what is on its way and what was refused is always kept.
+// mostSeen is of how many actions the page keeps what was seen of them, and mostDecided of how many what was decided.
+// What somebody typed, what is on its way and what was refused is always kept.
 export const mostSeen = 50
 export const mostDecided = 5_000
 
@@ -55,7 +55,8 @@ let over: ReadonlySet<string> = new Set()
 const listeners = new Set<() => void>()
 
 const isOver = ({ outcome, sent }: Memory) => outcome !== undefined || sent !== undefined
-const held = ({ mode, note, draft, sent, refused }: Memory) => mode !== 'look' || note !== '' || draft !== undefined || sent !== undefined || refused !== undefined
+const held = ({ mode, note, draft, sent, refused }: Memory) =>
+  mode !== 'look' || note !== '' || draft !== undefined || sent !== undefined || refused !== undefined
 
 export function recall(id: string): Memory {
   return memories.get(id) ?? empty
@@ -70,9 +71,20 @@ export function rememberAll(changes: readonly (readonly [id: string, change: Par
     memories.delete(id)
     memories.set(id, now)
   }
-  if (changes.some(([, change]) => change.seen)) drop(mostSeen, (memory) => memory.seen !== undefined && !held(memory), ({ outcome }) => outcome && { ...empty, outcome })
-  if (changes.some(([, change]) => change.outcome)) drop(mostDecided, (memory) => memory.outcome !== undefined && !held(memory), () => undefined)
-  if (changes.some(([id]) => isOver(recall(id)) !== over.has(id))) over = new Set([...memories].filter(([, memory]) => isOver(memory)).map(([id]) => id))
+  if (changes.some(([, change]) => change.seen))
+    drop(
+      mostSeen,
+      (memory) => memory.seen !== undefined && !held(memory),
+      ({ outcome }) => outcome && { ...empty, outcome },
+    )
+  if (changes.some(([, change]) => change.outcome))
+    drop(
+      mostDecided,
+      (memory) => memory.outcome !== undefined && !held(memory),
+      () => undefined,
+    )
+  if (changes.some(([id]) => isOver(recall(id)) !== over.has(id)))
+    over = new Set([...memories].filter(([, memory]) => isOver(memory)).map(([id]) => id))
   for (const heard of listeners) heard()
 }
 
@@ -95,7 +107,8 @@ export function useMemory(id: string): Memory {
   return useSyncExternalStore(listen, () => recall(id))
 }
 
-// useOver returns what this person decided, also what the server has not answered yet. It is the same set until that changes.
+// useOver returns what this person decided, also what the server has not answered yet. It is the same set until that
+// changes.
 export function useOver(): ReadonlySet<string> {
   return useSyncExternalStore(listen, () => over)
 }
@@ -104,6 +117,9 @@ export function useOver(): ReadonlySet<string> {
 export function rebased(draft: Draft, seen: Json, now: Json): Draft {
   const mine = diff(seen, draft.args)
   const args = mine.reduce((d, c) => (c.now === undefined ? d : put(d, c.pointer, c.now)), draftOf(now)).args
-  const less = mine.filter((c) => c.now === undefined).reverse().reduce<Json>((value, c) => remove(value, c.pointer), args)
+  const less = mine
+    .filter((c) => c.now === undefined)
+    .reverse()
+    .reduce<Json>((value, c) => remove(value, c.pointer), args)
   return { args: less, typed: draft.typed }
 }

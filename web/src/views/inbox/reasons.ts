@@ -33,14 +33,19 @@ export interface Reason {
 
 // reasonsOf returns what the layers of policy said, in order, without those that said nothing.
 export function reasonsOf(trace: readonly Step[]): Reason[] {
-  return trace.filter((step) => step.said || step.detail).map((step) => ({
-    layer: step.layer,
-    who: (layers[step.layer] ?? step.layer.replaceAll('_', ' ')) + (step.rule ? ` ${step.rule}` : '') + (step.tool ? ` for ${step.tool}` : ''),
-    says: step.said ? (said[step.said] ?? step.said) : 'says nothing',
-    detail: step.detail ?? '',
-    asks: step.said === 'require_approval',
-    version: step.version ?? '',
-  }))
+  return trace
+    .filter((step) => step.said || step.detail)
+    .map((step) => ({
+      layer: step.layer,
+      who:
+        (layers[step.layer] ?? step.layer.replaceAll('_', ' ')) +
+        (step.rule ? ` ${step.rule}` : '') +
+        (step.tool ? ` for ${step.tool}` : ''),
+      says: step.said ? (said[step.said] ?? step.said) : 'says nothing',
+      detail: step.detail ?? '',
+      asks: step.said === 'require_approval',
+      version: step.version ?? '',
+    }))
 }
 
 const whyNots: Record<string, string> = {
@@ -60,9 +65,16 @@ const whyNots: Record<string, string> = {
 
 // whyNotOf says why somebody may not decide about an item; undefined where they may.
 export function whyNotOf(item: { may_decide?: boolean; why_not?: string } | undefined): string | undefined {
-  if (!item || item.may_decide !== false) return undefined
+  if (item?.may_decide !== false) return undefined
   return whyNots[item.why_not ?? ''] ?? 'You may not decide about this.'
 }
 
 // onlyApproving are the reasons that stand against approving and not against denying.
-export const onlyApproving: readonly string[] = ['tool_gone', 'drift', 'policy_denied', 'own_edit', 'voted', 'unreadable']
+export const onlyApproving: readonly string[] = [
+  'tool_gone',
+  'drift',
+  'policy_denied',
+  'own_edit',
+  'voted',
+  'unreadable',
+]

@@ -1,4 +1,5 @@
-// Decisions on their way: what a person decided is shown as decided at once, and is taken back where the server refuses it.
+// Decisions on their way: what a person decided is shown as decided at once, and is taken back where the server refuses
+// it.
 import { useSyncExternalStore } from 'react'
 import { navigate } from 'wouter/use-browser-location'
 import { markStale } from '../../lib/live'
@@ -9,18 +10,20 @@ import { Time, toast } from '../../ui'
 import { complaintsOf, lists, told, undo } from './decide'
 import type { Action } from './items'
 import { headline } from './likeness'
-import { listen, remember, type Outcome } from './memory'
-import type { Looking } from './Detail'
+import type { Looking } from './looking'
+import { listen, type Outcome, remember } from './memory'
 
-// mostUnderway is how many decisions wait for an answer at once. Whoever decides faster than the server answers waits for it,
-// so that few are unsettled when the server is gone, and the browser's connections are not all used up.
+// mostUnderway is how many decisions wait for an answer at once. Whoever decides faster than the server answers waits
+// for it, so that few are unsettled when the server is gone, and the browser's connections are not all used up.
 const mostUnderway = 4
 
 const underway = new Map<string, Promise<Action | undefined>>()
 
 // useQueue says why no other decision can be sent just now; undefined where one can.
 export function useQueue(): string | undefined {
-  return useSyncExternalStore(listen, () => underway.size) < mostUnderway ? undefined : `The server has not answered the last ${mostUnderway} decisions yet.`
+  return useSyncExternalStore(listen, () => underway.size) < mostUnderway
+    ? undefined
+    : `The server has not answered the last ${mostUnderway} decisions yet.`
 }
 
 // nameOf names what was decided, in a few words.
@@ -48,17 +51,36 @@ export function send({ id, name, doing, not, send: start, done }: Sent) {
   underway.set(id, answer)
   if (underway.size === 1) addEventListener('beforeunload', ask)
   remember(id, { sent: { words: doing, at: Date.now() }, refused: undefined })
-  answer.then((action) => {
-    settle(id)
-    if (action) queries.setQueryData(['action', id], action)
-    else markStale(`action ${id}`)
-    remember(id, { sent: undefined, mode: 'look', note: '', draft: undefined, seen: undefined, outcome: done(action) })
-  }, (error: unknown) => {
-    settle(id)
-    refuse(id, not, error)
-    void queries.invalidateQueries({ queryKey: ['action', id] })
-    toast({ text: <>{name}: {not}. {told(error)}</>, tone: 'bad', lastsMs: 0, action: { label: 'Look', run: () => navigate(`/inbox/${id}`) } })
-  })
+  answer.then(
+    (action) => {
+      settle(id)
+      if (action) queries.setQueryData(['action', id], action)
+      else markStale(`action ${id}`)
+      remember(id, {
+        sent: undefined,
+        mode: 'look',
+        note: '',
+        draft: undefined,
+        seen: undefined,
+        outcome: done(action),
+      })
+    },
+    (error: unknown) => {
+      settle(id)
+      refuse(id, not, error)
+      void queries.invalidateQueries({ queryKey: ['action', id] })
+      toast({
+        text: (
+          <>
+            {name}: {not}. {told(error)}
+          </>
+        ),
+        tone: 'bad',
+        lastsMs: 0,
+        action: { label: 'Look', run: () => navigate(`/inbox/${id}`) },
+      })
+    },
+  )
 }
 
 // soon starts once the next action is painted, or when the page is left before that.
@@ -85,8 +107,8 @@ export function refuse(id: string, not: string, error: unknown) {
   remember(id, { sent: undefined, refused: { words: not, why: told(error), complaints: complaintsOf(error) } })
 }
 
-// ask has the browser ask whoever leaves the page while a decision is on its way. The browser sends it all the same, but
-// nobody would hear that it was refused.
+// ask has the browser ask whoever leaves the page while a decision is on its way. The browser sends it all the same,
+// but nobody would hear that it was refused.
 function ask(event: BeforeUnloadEvent) {
   event.preventDefault()
 }
@@ -105,7 +127,17 @@ export function approved(id: string, name: string, action: Action): Outcome {
   }
   const when = action.waiting?.until ?? action.next_attempt_at
   toast({
-    text: <>Approved: {name}{when && new Date(when).getTime() > Date.now() + 2_000 && <>, goes out <Time at={when} as="clock" /></>}.</>,
+    text: (
+      <>
+        Approved: {name}
+        {when && new Date(when).getTime() > Date.now() + 2_000 && (
+          <>
+            , goes out <Time at={when} as="clock" />
+          </>
+        )}
+        .
+      </>
+    ),
     action: { label: 'Undo', command: 'undo', run: () => takeBack(id, name) },
   })
   return { words: 'approved by you', state: 'approved' }
@@ -123,14 +155,20 @@ export function undoLast() {
   if (!was) return
   const sent = underway.get(was.id)
   if (!sent) return takeBack(was.id, was.name)
-  sent.then((action) => (action?.phase === 'pending' ? undefined : takeBack(was.id, was.name)), () => undefined)
+  sent.then(
+    (action) => (action?.phase === 'pending' ? undefined : takeBack(was.id, was.name)),
+    () => undefined,
+  )
 }
 
-const takeBack = (id: string, name: string) => void undo(id).then(
-  (action) => {
-    queries.setQueryData(['action', id], action)
-    remember(id, { outcome: { words: 'undone', state: 'undone' } })
-    toast({ text: `Undone, and not sent: ${name}` })
-  },
-  (error: unknown) => toast({ text: `Not undone: ${name}. ${told(error)}`, tone: 'bad' }),
-).finally(() => markStale(`action ${id}`, `history ${id}`, ...lists))
+const takeBack = (id: string, name: string) =>
+  void undo(id)
+    .then(
+      (action) => {
+        queries.setQueryData(['action', id], action)
+        remember(id, { outcome: { words: 'undone', state: 'undone' } })
+        toast({ text: `Undone, and not sent: ${name}` })
+      },
+      (error: unknown) => toast({ text: `Not undone: ${name}. ${told(error)}`, tone: 'bad' }),
+    )
+    .finally(() => markStale(`action ${id}`, `history ${id}`, ...lists))

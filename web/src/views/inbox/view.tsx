@@ -10,10 +10,20 @@ import { Button, Empty, Icon, List, Loading, ProblemNote, Tabs } from '../../ui'
 import '../../form/form.css'
 import { End } from '../actions/end'
 import { Batch } from './Batch'
-import { forecastQuery } from './decide'
 import { Detail } from './Detail'
+import { forecastQuery } from './decide'
 import { Filter } from './Filter'
-import { actionQuery, filtersOf, keyOf, searchOf, useCounts, useItem, type Filters, type Item, type Kind } from './items'
+import {
+  actionQuery,
+  type Filters,
+  filtersOf,
+  type Item,
+  type Kind,
+  keyOf,
+  searchOf,
+  useCounts,
+  useItem,
+} from './items'
 import { alike, differences } from './likeness'
 import { useInbox } from './loaded'
 import { useOver } from './memory'
@@ -34,7 +44,8 @@ export default function Inbox({ id }: { id?: string }) {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
   // The items of a batch stay those that were marked when it was opened, whatever becomes of them meanwhile.
   const [batch, setBatch] = useState<{ verb: 'approve' | 'deny'; items: readonly Item[] }>()
-  const open = (to: string | undefined) => go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
+  const open = (to: string | undefined) =>
+    go(`/inbox${to ? `/${to}` : ''}${searchOf(search, {})}`, { replace: to !== undefined && id !== undefined })
   const change = (next: Filters) => {
     setMarked(new Set())
     go(`/inbox${searchOf(search, next)}`)
@@ -48,7 +59,12 @@ export default function Inbox({ id }: { id?: string }) {
     if (next) open(keyOf(next))
   }
   useReadAhead(id === undefined ? undefined : next)
-  const chosen = useMemo(() => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)), [rows, marked, over, here])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
+  const chosen = useMemo(
+    () => rows.filter((item) => marked.has(keyOf(item)) && item.kind === 'approval' && waits(item)),
+    [rows, marked, over, here],
+  )
+  // biome-ignore lint/correctness/useExhaustiveDependencies: waits is made of over and here
   const waiting = useMemo(() => rows.filter(waits), [rows, over, here])
   useCommands([
     { id: 'show_new', whyNot: fresh ? undefined : 'Nothing is new.', run: showNew },
@@ -63,35 +79,101 @@ export default function Inbox({ id }: { id?: string }) {
         <header className="inbox-head">
           <div className="row">
             <h1>Inbox</h1>
-            <span className="muted" role="status">{counts.data && summary(counts.data)}</span>
+            <span className="muted" role="status">
+              {counts.data && summary(counts.data)}
+            </span>
           </div>
-          <Kinds counts={counts.data?.by_kind} chosen={filters.kind?.length === 1 ? filters.kind[0] as Kind : 'all'} onChoose={(kind) => change({ kind: kind === 'all' ? [] : [kind] })} />
+          <Kinds
+            counts={counts.data?.by_kind}
+            chosen={filters.kind?.length === 1 ? (filters.kind[0] as Kind) : 'all'}
+            onChoose={(kind) => change({ kind: kind === 'all' ? [] : [kind] })}
+          />
           <Filter filters={filters} onChange={change} />
-          {fresh > 0 && <button type="button" className="fresh" onClick={showNew}><Icon name="up" />{fresh} new<span className="unseen">, show</span></button>}
+          {fresh > 0 && (
+            <button type="button" className="fresh" onClick={showNew}>
+              <Icon name="up" />
+              {fresh} new<span className="unseen">, show</span>
+            </button>
+          )}
         </header>
         <div className="inbox-rows">
-          {inbox.error && !inbox.items && <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox could not be read" />}
+          {inbox.error && !inbox.items && (
+            <ProblemNote error={inbox.error} onRetry={() => void inbox.refetch()} what="The inbox could not be read" />
+          )}
           {inbox.isPending && <Loading what="what waits" />}
-          {inbox.items && rows.length === 0 && <Nothing filtered={about !== '{}'} onClear={() => change({ ...Object.fromEntries(Object.keys(filters).map((name) => [name, []])) })} />}
+          {inbox.items && rows.length === 0 && (
+            <Nothing
+              filtered={about !== '{}'}
+              onClear={() => change({ ...Object.fromEntries(Object.keys(filters).map((name) => [name, []])) })}
+            />
+          )}
           {rows.length > 0 && (
             <List
-              label="What waits for a person" items={rows} keyOf={keyOf} selected={id} onSelect={(key) => open(key)} onOpen={(key) => open(key)}
-              marked={marked} onMark={setMarked} onEnd={inbox.more}
-              row={(item, state) => <Row item={item} marked={state.marked} gone={gone(item)} ask={goneRows.length <= 50} />}
+              label="What waits for a person"
+              items={rows}
+              keyOf={keyOf}
+              selected={id}
+              onSelect={(key) => open(key)}
+              onOpen={(key) => open(key)}
+              marked={marked}
+              onMark={setMarked}
+              onEnd={inbox.more}
+              row={(item, state) => (
+                <Row item={item} marked={state.marked} gone={gone(item)} ask={goneRows.length <= 50} />
+              )}
             />
           )}
         </div>
-        {(inbox.moreError !== undefined || inbox.ended === 'most') && <End rows={inbox} count={rows.length} of="things that wait" />}
-        {marked.size > 0
-          ? <Marked items={chosen} marked={marked.size} onBatch={(verb) => setBatch({ verb, items: chosen })} onClear={() => setMarked(new Set())} resting={batch !== undefined} />
-          : at >= 0 && <Likeness item={rows[at]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />}
+        {(inbox.moreError !== undefined || inbox.ended === 'most') && (
+          <End rows={inbox} count={rows.length} of="things that wait" />
+        )}
+        {marked.size > 0 ? (
+          <Marked
+            items={chosen}
+            marked={marked.size}
+            onBatch={(verb) => setBatch({ verb, items: chosen })}
+            onClear={() => setMarked(new Set())}
+            resting={batch !== undefined}
+          />
+        ) : (
+          at >= 0 && (
+            <Likeness item={rows[at]!} items={waiting} onMark={(items) => setMarked(new Set(items.map(keyOf)))} />
+          )
+        )}
       </section>
       <section className="inbox-detail" aria-label="In full">
-        {id
-          ? <Detail key={id} id={id} item={item} onDecided={onDecided} marked={marked.size} head={<Head at={at} of={rows.length} onGo={(to) => rows[to] && open(keyOf(rows[to]!))} back={`/inbox${searchOf(search, {})}`} />} />
-          : <Empty title="Nothing is opened"><p className="muted">Press J, or choose something from the list.</p></Empty>}
+        {id ? (
+          <Detail
+            key={id}
+            id={id}
+            item={item}
+            onDecided={onDecided}
+            marked={marked.size}
+            head={
+              <Head
+                at={at}
+                of={rows.length}
+                onGo={(to) => rows[to] && open(keyOf(rows[to]!))}
+                back={`/inbox${searchOf(search, {})}`}
+              />
+            }
+          />
+        ) : (
+          <Empty title="Nothing is opened">
+            <p className="muted">Press J, or choose something from the list.</p>
+          </Empty>
+        )}
       </section>
-      {batch && <Batch verb={batch.verb} items={batch.items} onClose={(left) => { setBatch(undefined); setMarked(new Set(left.map(keyOf))) }} />}
+      {batch && (
+        <Batch
+          verb={batch.verb}
+          items={batch.items}
+          onClose={(left) => {
+            setBatch(undefined)
+            setMarked(new Set(left.map(keyOf)))
+          }}
+        />
+      )}
     </div>
   )
 }
@@ -122,12 +204,22 @@ function useTitle(total: number | undefined) {
   }, [total])
 }
 
-function Kinds({ counts, chosen, onChoose }: { counts: Record<Kind, number> | undefined; chosen: Kind | 'all'; onChoose: (kind: Kind | 'all') => void }) {
+function Kinds({
+  counts,
+  chosen,
+  onChoose,
+}: {
+  counts: Record<Kind, number> | undefined
+  chosen: Kind | 'all'
+  onChoose: (kind: Kind | 'all') => void
+}) {
   const count = (n: number | undefined) => n !== undefined && <span className="count">{n.toLocaleString('en')}</span>
   const sum = counts && counts.approval + counts.unknown + counts.compensation
   return (
     <Tabs
-      label="Kind" chosen={chosen} onChoose={onChoose}
+      label="Kind"
+      chosen={chosen}
+      onChoose={onChoose}
       tabs={[
         { key: 'all', label: <>All {count(sum)}</> },
         { key: 'approval', label: <>Ask {count(counts?.approval)}</> },
@@ -141,25 +233,58 @@ function Kinds({ counts, chosen, onChoose }: { counts: Record<Kind, number> | un
 function Head({ at, of, onGo, back }: { at: number; of: number; onGo: (to: number) => void; back: string }) {
   return (
     <p className="detail-head row">
-      <Link href={back} className="to-list"><Icon name="left" />Inbox</Link>
-      {at >= 0 && <span className="muted">{at + 1} of {of}</span>}
-      <Button kind="quiet" command="previous" whyNot={at > 0 ? undefined : 'This is the first.'} onClick={() => onGo(at - 1)} />
-      <Button kind="quiet" command="next" whyNot={at < of - 1 ? undefined : 'This is the last.'} onClick={() => onGo(at + 1)} />
+      <Link href={back} className="to-list">
+        <Icon name="left" />
+        Inbox
+      </Link>
+      {at >= 0 && (
+        <span className="muted">
+          {at + 1} of {of}
+        </span>
+      )}
+      <Button
+        kind="quiet"
+        command="previous"
+        whyNot={at > 0 ? undefined : 'This is the first.'}
+        onClick={() => onGo(at - 1)}
+      />
+      <Button
+        kind="quiet"
+        command="next"
+        whyNot={at < of - 1 ? undefined : 'This is the last.'}
+        onClick={() => onGo(at + 1)}
+      />
     </p>
   )
 }
 
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
-  if (filtered) return <Empty title="Nothing that fits the filter waits"><Button onClick={onClear}>Show everything that waits</Button></Empty>
+  if (filtered)
+    return (
+      <Empty title="Nothing that fits the filter waits">
+        <Button onClick={onClear}>Show everything that waits</Button>
+      </Empty>
+    )
   return (
     <Empty title="Nothing waits">
-      <p className="muted">What policy asks a person about comes here, and what nobody knows the outcome of. An agent proposes it, or you do: <code>countersign submit</code></p>
+      <p className="muted">
+        What policy asks a person about comes here, and what nobody knows the outcome of. An agent proposes it, or you
+        do: <code>countersign submit</code>
+      </p>
     </Empty>
   )
 }
 
 // Likeness compares with all that waits, after what was asked for is shown.
-function Likeness({ item: now, items: all, onMark }: { item: Item; items: readonly Item[]; onMark: (items: Item[]) => void }) {
+function Likeness({
+  item: now,
+  items: all,
+  onMark,
+}: {
+  item: Item
+  items: readonly Item[]
+  onMark: (items: Item[]) => void
+}) {
   const item = useDeferredValue(now)
   const items = useDeferredValue(all)
   const others = useMemo(() => (item.kind === 'approval' ? alike(item, items) : []), [item, items])
@@ -167,13 +292,37 @@ function Likeness({ item: now, items: all, onMark }: { item: Item; items: readon
   if (!others.length) return null
   return (
     <p className="likeness row">
-      <span className="grow">{others.length} like this one: same tool{item.session_id ? ', same session' : ''}{differ.pointers.length > 0 && <>, differ in {differ.pointers.slice(0, 3).map((pointer) => shown(pointer)).join(', ')}{differ.pointers.length > 3 && ` and ${differ.pointers.length - 3} more`}</>}</span>
+      <span className="grow">
+        {others.length} like this one: same tool{item.session_id ? ', same session' : ''}
+        {differ.pointers.length > 0 && (
+          <>
+            , differ in{' '}
+            {differ.pointers
+              .slice(0, 3)
+              .map((pointer) => shown(pointer))
+              .join(', ')}
+            {differ.pointers.length > 3 && ` and ${differ.pointers.length - 3} more`}
+          </>
+        )}
+      </span>
       <Button onClick={() => onMark([item, ...others])}>Mark them</Button>
     </p>
   )
 }
 
-function Marked({ items, marked, onBatch, onClear, resting }: { items: readonly Item[]; marked: number; onBatch: (verb: 'approve' | 'deny') => void; onClear: () => void; resting: boolean }) {
+function Marked({
+  items,
+  marked,
+  onBatch,
+  onClear,
+  resting,
+}: {
+  items: readonly Item[]
+  marked: number
+  onBatch: (verb: 'approve' | 'deny') => void
+  onClear: () => void
+  resting: boolean
+}) {
   const differ = useMemo(() => differences(items), [items])
   const ref = useRef<HTMLDivElement>(null)
   const whyNot = items.length ? undefined : 'None of the marked can be decided together.'
@@ -184,10 +333,25 @@ function Marked({ items, marked, onBatch, onClear, resting }: { items: readonly 
   ])
   return (
     <div className="marked" ref={ref} role="region" aria-label="Marked">
-      <p role="status">{marked} marked{items.length < marked && `, ${items.length} can be decided together`}{differ.pointers.length > 0 && items.length > 1 && <>; differ in {differ.pointers.slice(0, 4).map((pointer) => shown(pointer)).join(', ')}</>}</p>
+      <p role="status">
+        {marked} marked{items.length < marked && `, ${items.length} can be decided together`}
+        {differ.pointers.length > 0 && items.length > 1 && (
+          <>
+            ; differ in{' '}
+            {differ.pointers
+              .slice(0, 4)
+              .map((pointer) => shown(pointer))
+              .join(', ')}
+          </>
+        )}
+      </p>
       <div className="row">
-        <Button kind="primary" command="approve" whyNot={whyNot} onClick={() => onBatch('approve')}>Approve {items.length}</Button>
-        <Button kind="danger" command="deny" whyNot={whyNot} onClick={() => onBatch('deny')}>Deny {items.length}…</Button>
+        <Button kind="primary" command="approve" whyNot={whyNot} onClick={() => onBatch('approve')}>
+          Approve {items.length}
+        </Button>
+        <Button kind="danger" command="deny" whyNot={whyNot} onClick={() => onBatch('deny')}>
+          Deny {items.length}…
+        </Button>
         <Button onClick={onClear}>Unmark</Button>
       </div>
     </div>

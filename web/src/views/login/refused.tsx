@@ -10,21 +10,52 @@ interface Words {
 
 // words says what each problem with which the server sends a browser back to the login means, and what to do about it.
 const words: Partial<Record<Code, Words>> = {
-  login_refused: { what: 'The login was refused', hint: 'Your organisation’s login said no, or its answer was not valid. Try again. If it stays, ask whoever runs the server: its log says more.' },
-  login_expired: { what: 'The login took too long', hint: 'It took more than ten minutes, or it was begun in another browser. Log in again from here.' },
-  no_role: { what: 'You have no access here', hint: 'Your account is known, but has no role here. Ask an administrator of your organisation for one.' },
-  no_domain: { what: 'You have no access here', hint: 'Your account has no verified e-mail address of a domain that may log in here. Ask an owner which accounts may.' },
-  account_disabled: { what: 'Your account is disabled here', hint: 'Ask an administrator of your organisation to enable it.' },
-  issuer_unavailable: { what: 'Your organisation’s login does not answer', hint: 'Try again in a moment. A token or a one-time code works meanwhile.' },
-  no_public_url: { what: 'Nobody can log in this way yet', hint: 'The server does not know its own address. Whoever runs it has to set COUNTERSIGN_PUBLIC_URL.' },
-  not_found: { what: 'There is no such login', hint: 'Nobody logs in at this provider in a browser. Choose another way to log in.' },
+  login_refused: {
+    what: 'The login was refused',
+    hint:
+      'Your organisation’s login said no, or its answer was not valid. Try again. ' +
+      'If it stays, ask whoever runs the server: its log says more.',
+  },
+  login_expired: {
+    what: 'The login took too long',
+    hint: 'It took more than ten minutes, or it was begun in another browser. Log in again from here.',
+  },
+  no_role: {
+    what: 'You have no access here',
+    hint: 'Your account is known, but has no role here. Ask an administrator of your organisation for one.',
+  },
+  no_domain: {
+    what: 'You have no access here',
+    hint:
+      'Your account has no verified e-mail address of a domain that may log in here. ' +
+      'Ask an owner which accounts may.',
+  },
+  account_disabled: {
+    what: 'Your account is disabled here',
+    hint: 'Ask an administrator of your organisation to enable it.',
+  },
+  issuer_unavailable: {
+    what: 'Your organisation’s login does not answer',
+    hint: 'Try again in a moment. A token or a one-time code works meanwhile.',
+  },
+  no_public_url: {
+    what: 'Nobody can log in this way yet',
+    hint: 'The server does not know its own address. Whoever runs it has to set COUNTERSIGN_PUBLIC_URL.',
+  },
+  not_found: {
+    what: 'There is no such login',
+    hint: 'Nobody logs in at this provider in a browser. Choose another way to log in.',
+  },
   internal: { what: 'The server failed', hint: 'Try again. If it stays, tell whoever runs the server.' },
 }
 
-const other: Words = { what: 'You were not logged in', hint: 'Try again. If it stays, ask whoever runs the server: its log says more.' }
+const other: Words = {
+  what: 'You were not logged in',
+  hint: 'Try again. If it stays, ask whoever runs the server: its log says more.',
+}
 
-// Refused says why a login ended without a session. The code comes from the address, which anybody can write: it chooses a
-// sentence, and is not shown.
+// Refused says why a login ended without a session. The code comes from the address, which anybody can write: it
+// chooses a sentence, and is not shown.
 export function Refused({ code }: { code: string }) {
   const { what, hint } = (Object.hasOwn(words, code) && words[code as Code]) || other
   return (

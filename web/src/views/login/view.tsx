@@ -16,10 +16,12 @@ export default function Login() {
   const confirm = () => {
     if (!asked) return
     setBusy(true)
-    login({ code: asked.code }).catch(setProblem).finally(() => {
-      setAsked(undefined)
-      setBusy(false)
-    })
+    login({ code: asked.code })
+      .catch(setProblem)
+      .finally(() => {
+        setAsked(undefined)
+        setBusy(false)
+      })
   }
   const search = new URLSearchParams(location.search)
   const to = ownPath(search.get('to'))
@@ -35,7 +37,10 @@ export default function Login() {
       setBusy(true)
       setProblem(undefined)
       setAsked(undefined)
-      holderOf(code).then((holder) => setAsked({ code, holder })).catch(setProblem).finally(() => setBusy(false))
+      holderOf(code)
+        .then((holder) => setAsked({ code, holder }))
+        .catch(setProblem)
+        .finally(() => setBusy(false))
     }
     heard()
     addEventListener('hashchange', heard)
@@ -52,21 +57,43 @@ export default function Login() {
     return (
       <main className="login" id="main" tabIndex={-1}>
         <h1 className="title">Log in as {name}?</h1>
-        <p>The link logs this browser in as <strong>{name}</strong> ({role}) of <strong>{tenant}</strong>. Go on only if you asked for it.</p>
-        {me.data && <p>You are logged in as <strong>{me.data.name}</strong> of <strong>{me.data.tenant}</strong>. That session ends.</p>}
         <p>
-          <Button kind="primary" onClick={confirm}>Log in as {name}</Button> <Button onClick={() => setAsked(undefined)}>Cancel</Button>
+          The link logs this browser in as <strong>{name}</strong> ({role}) of <strong>{tenant}</strong>. Go on only if
+          you asked for it.
+        </p>
+        {me.data && (
+          <p>
+            You are logged in as <strong>{me.data.name}</strong> of <strong>{me.data.tenant}</strong>. That session
+            ends.
+          </p>
+        )}
+        <p>
+          <Button kind="primary" onClick={confirm}>
+            Log in as {name}
+          </Button>{' '}
+          <Button onClick={() => setAsked(undefined)}>Cancel</Button>
         </p>
       </main>
     )
   }
   if (me.data && problem === undefined) {
-    return search.has('done') ? <main className="login" id="main" tabIndex={-1}><h1 className="title">You are logged in</h1><p>Close this tab, and go on in the other one.</p></main> : <Redirect to={to} replace />
+    return search.has('done') ? (
+      <main className="login" id="main" tabIndex={-1}>
+        <h1 className="title">You are logged in</h1>
+        <p>Close this tab, and go on in the other one.</p>
+      </main>
+    ) : (
+      <Redirect to={to} replace />
+    )
   }
   return (
     <main className="login" id="main" tabIndex={-1}>
       <h1 className="title">Log in to Countersign</h1>
-      {problem !== undefined ? <ProblemNote error={problem} what="The code did not log you in" /> : refused && <Refused code={refused} />}
+      {problem !== undefined ? (
+        <ProblemNote error={problem} what="The code did not log you in" />
+      ) : (
+        refused && <Refused code={refused} />
+      )}
       <LoginForm to={to} />
     </main>
   )

@@ -27,7 +27,10 @@ export default function Settings() {
   const me = useMe().data
   return (
     <div className="page">
-      <header className="page-head"><h1 className="grow">Settings</h1><Button onClick={() => void logout()}>Log out</Button></header>
+      <header className="page-head">
+        <h1 className="grow">Settings</h1>
+        <Button onClick={() => void logout()}>Log out</Button>
+      </header>
       {me && <Person me={me} />}
       <Display />
       <Sessions />
@@ -40,11 +43,32 @@ function Person({ me }: { me: Me }) {
     <section className="panel stack" aria-labelledby="settings-me">
       <h2 id="settings-me">You</h2>
       <dl className="terms">
-        <div><dt>Name</dt><dd>{shown(me.name)}</dd></div>
-        {me.email && <div><dt>Mail</dt><dd>{shown(me.email)}</dd></div>}
-        <div><dt>Organisation</dt><dd>{shown(me.tenant)}</dd></div>
-        <div><dt>Role</dt><dd>{me.role}</dd></div>
-        {me.session && <div><dt>This session ends</dt><dd><Time at={me.session.expires_at} as="both" /></dd></div>}
+        <div>
+          <dt>Name</dt>
+          <dd>{shown(me.name)}</dd>
+        </div>
+        {me.email && (
+          <div>
+            <dt>Mail</dt>
+            <dd>{shown(me.email)}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Organisation</dt>
+          <dd>{shown(me.tenant)}</dd>
+        </div>
+        <div>
+          <dt>Role</dt>
+          <dd>{me.role}</dd>
+        </div>
+        {me.session && (
+          <div>
+            <dt>This session ends</dt>
+            <dd>
+              <Time at={me.session.expires_at} as="both" />
+            </dd>
+          </div>
+        )}
       </dl>
     </section>
   )
@@ -58,22 +82,38 @@ function Display() {
       <div className="fields">
         <Field label="Colours">
           {(wiring) => (
-            <select {...wiring} value={theme} onChange={(event) => setPreferences({ theme: event.target.value as typeof theme })}>
-              <option value="system">As the system has them</option><option value="light">Light</option><option value="dark">Dark</option>
+            <select
+              {...wiring}
+              value={theme}
+              onChange={(event) => setPreferences({ theme: event.target.value as typeof theme })}
+            >
+              <option value="system">As the system has them</option>
+              <option value="light">Light</option>
+              <option value="dark">Dark</option>
             </select>
           )}
         </Field>
         <Field label="Times">
           {(wiring) => (
-            <select {...wiring} value={zone} onChange={(event) => setPreferences({ zone: event.target.value as typeof zone })}>
-              <option value="local">Local: {zoneName('local')}</option><option value="UTC">UTC</option>
+            <select
+              {...wiring}
+              value={zone}
+              onChange={(event) => setPreferences({ zone: event.target.value as typeof zone })}
+            >
+              <option value="local">Local: {zoneName('local')}</option>
+              <option value="UTC">UTC</option>
             </select>
           )}
         </Field>
         <Field label="Single-letter keys" hint="Without them, Ctrl or ⌘ with K lists every command.">
           {(wiring) => (
-            <select {...wiring} value={letters} onChange={(event) => setPreferences({ letters: event.target.value as typeof letters })}>
-              <option value="on">On</option><option value="off">Off</option>
+            <select
+              {...wiring}
+              value={letters}
+              onChange={(event) => setPreferences({ letters: event.target.value as typeof letters })}
+            >
+              <option value="on">On</option>
+              <option value="off">Off</option>
             </select>
           )}
         </Field>
@@ -86,7 +126,10 @@ const shownFirst = 5
 
 function Sessions() {
   const [all, setAll] = useState(false)
-  const sessions = useQuery({ queryKey: ['my-sessions'], queryFn: ({ signal }) => get<{ items: Session[] }>('/api/v1/me/sessions', { limit: 100 }, signal) })
+  const sessions = useQuery({
+    queryKey: ['my-sessions'],
+    queryFn: ({ signal }) => get<{ items: Session[] }>('/api/v1/me/sessions', { limit: 100 }, signal),
+  })
   const end = useMutation({
     mutationFn: (one: Session) => request('DELETE', `/api/v1/me/sessions/${one.session_id}`),
     onSuccess: () => {
@@ -102,19 +145,41 @@ function Sessions() {
       {end.isError && <ProblemNote error={end.error} what="The session did not end" />}
       {sessions.data && (
         <Table
-          caption="Sessions" rows={all ? sessions.data.items : sessions.data.items.slice(0, shownFirst)} keyOf={(one) => one.session_id}
+          caption="Sessions"
+          rows={all ? sessions.data.items : sessions.data.items.slice(0, shownFirst)}
+          keyOf={(one) => one.session_id}
           columns={[
-            { name: 'Browser', cell: (one) => <span className="browser" title={shown(one.program)}>{shown(browserOf(one.program))}{one.current && <Chip tone="waits">this one</Chip>}</span> },
+            {
+              name: 'Browser',
+              cell: (one) => (
+                <span className="browser" title={shown(one.program)}>
+                  {shown(browserOf(one.program))}
+                  {one.current && <Chip tone="waits">this one</Chip>}
+                </span>
+              ),
+            },
             { name: 'By', cell: (one) => ways[one.via], hideNarrow: true },
             { name: 'Address', cell: (one) => shown(one.address), hideNarrow: true },
             { name: 'Opened', cell: (one) => <Time at={one.created_at} />, hideNarrow: true },
             { name: 'Used', cell: (one) => <Time at={one.used_at} /> },
             { name: 'Ends', cell: (one) => <Time at={one.expires_at} />, hideNarrow: true },
-            { name: 'End', unnamed: true, cell: (one) => <Button onClick={() => (one.current ? void logout() : end.mutate(one))} busy={end.isPending}>End<span className="unseen"> the session opened {one.created_at}</span></Button> },
+            {
+              name: 'End',
+              unnamed: true,
+              cell: (one) => (
+                <Button onClick={() => (one.current ? void logout() : end.mutate(one))} busy={end.isPending}>
+                  End<span className="unseen"> the session opened {one.created_at}</span>
+                </Button>
+              ),
+            },
           ]}
         />
       )}
-      {!all && (sessions.data?.items.length ?? 0) > shownFirst && <p><Button onClick={() => setAll(true)}>Show older ones</Button></p>}
+      {!all && (sessions.data?.items.length ?? 0) > shownFirst && (
+        <p>
+          <Button onClick={() => setAll(true)}>Show older ones</Button>
+        </p>
+      )}
     </section>
   )
 }

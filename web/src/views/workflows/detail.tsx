@@ -4,13 +4,13 @@ import { useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { personOf } from '../../lib/actor'
 import { give, ofReversal, type Answer as Settled } from '../../lib/answers'
-import { get, post, type Problem, type Schemas } from '../../lib/client'
+import { get, type Problem, post, type Schemas } from '../../lib/client'
 import { useCommands } from '../../lib/keys'
-import { useMay, type OperationID } from '../../lib/me'
+import { type OperationID, useMay } from '../../lib/me'
 import { queries } from '../../lib/query'
 import { shown } from '../../lib/text'
 import { Ask, Button, Chip, Empty, JsonText, Loading, ProblemNote, Shown, State, Time } from '../../ui'
-import { answers, ladder, meaning, type Mark, type Rung } from './ladder'
+import { answers, ladder, type Mark, meaning, type Rung } from './ladder'
 import { WorkflowState } from './state'
 
 type Workflow = Schemas['Workflow']
@@ -19,24 +19,56 @@ const at = (id: string) => `/api/v1/workflows/${encodeURIComponent(id)}`
 
 export function Detail({ id }: { id: string }) {
   const [, go] = useLocation()
-  const workflow = useQuery<Workflow, Problem>({ queryKey: ['workflow', id], queryFn: ({ signal }) => get<Workflow>(at(id), {}, signal) })
+  const workflow = useQuery<Workflow, Problem>({
+    queryKey: ['workflow', id],
+    queryFn: ({ signal }) => get<Workflow>(at(id), {}, signal),
+  })
   useCommands([{ id: 'back', run: () => go('/workflows') }])
   const { data, error } = workflow
   if (!data && error && (error.status === 404 || error.status === 400)) {
-    return <Empty whole title="There is no such workflow, or it is not yours to see"><p><code>{shown(id)}</code></p><Link href="/workflows">All workflows</Link></Empty>
+    return (
+      <Empty whole title="There is no such workflow, or it is not yours to see">
+        <p>
+          <code>{shown(id)}</code>
+        </p>
+        <Link href="/workflows">All workflows</Link>
+      </Empty>
+    )
   }
-  if (!data) return error ? <div className="page"><ProblemNote error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} /></div> : <Loading what="the workflow" />
+  if (!data)
+    return error ? (
+      <div className="page">
+        <ProblemNote error={error} what="The workflow was not loaded" onRetry={() => void workflow.refetch()} />
+      </div>
+    ) : (
+      <Loading what="the workflow" />
+    )
   return (
     <div className="page">
       <header className="stack">
-        <p className="small"><Link href="/workflows">Workflows</Link></p>
+        <p className="small">
+          <Link href="/workflows">Workflows</Link>
+        </p>
         <div className="page-head">
-          <h1 className="title"><Shown text={data.external_id || data.workflow_id} /></h1>
+          <h1 className="title">
+            <Shown text={data.external_id || data.workflow_id} />
+          </h1>
           <WorkflowState state={data.state} />
           {data.atomic && <Chip>atomic: all of it, or none</Chip>}
         </div>
-        <p className="muted">{meaning(data.state)}{data.ended_at && <>; ended <Time at={data.ended_at} as="both" /></>}</p>
-        {data.code && <p><code>{shown(data.code)}</code> <Shown text={data.message ?? ''} /></p>}
+        <p className="muted">
+          {meaning(data.state)}
+          {data.ended_at && (
+            <>
+              ; ended <Time at={data.ended_at} as="both" />
+            </>
+          )}
+        </p>
+        {data.code && (
+          <p>
+            <code>{shown(data.code)}</code> <Shown text={data.message ?? ''} />
+          </p>
+        )}
         <Doing workflow={data} />
         {error && <ProblemNote error={error} what="What you see is from before" />}
       </header>
@@ -61,13 +93,39 @@ interface Offer {
 }
 
 const settled = ([resolve, abandon]: readonly Settled[]): Record<'resolve' | 'abandon', Offer> => ({
-  resolve: { ...resolve!, title: 'Say that you reverted the step yourself', note: 'must', send: (id, note) => give(resolve!, id, note) },
-  abandon: { ...abandon!, title: 'End the workflow as it is', note: 'must', send: (id, note) => give(abandon!, id, note) },
+  resolve: {
+    ...resolve!,
+    title: 'Say that you reverted the step yourself',
+    note: 'must',
+    send: (id, note) => give(resolve!, id, note),
+  },
+  abandon: {
+    ...abandon!,
+    title: 'End the workflow as it is',
+    note: 'must',
+    send: (id, note) => give(abandon!, id, note),
+  },
 })
 
 const offers: Record<Answer, Offer> = {
-  cancel: { label: 'Cancel', operation: 'cancelWorkflow', title: 'Cancel this workflow', note: 'no', text: 'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. Then an atomic workflow is reverted, and another one stays as it is.', send: (id) => post(`${at(id)}/cancel`) },
-  retry: { label: 'Retry the reversal', operation: 'retryWorkflow', title: 'Propose the reversal again', note: 'may', text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.', send: (id, note) => post(`${at(id)}/retry`, note ? { note } : {}) },
+  cancel: {
+    label: 'Cancel',
+    operation: 'cancelWorkflow',
+    title: 'Cancel this workflow',
+    note: 'no',
+    text:
+      'The step whose turn it is is taken back if nothing of it was sent; otherwise it is waited for. ' +
+      'Then an atomic workflow is reverted, and another one stays as it is.',
+    send: (id) => post(`${at(id)}/cancel`),
+  },
+  retry: {
+    label: 'Retry the reversal',
+    operation: 'retryWorkflow',
+    title: 'Propose the reversal again',
+    note: 'may',
+    text: 'The reversal that did not succeed is proposed anew, as the catalog declares it now.',
+    send: (id, note) => post(`${at(id)}/retry`, note ? { note } : {}),
+  },
   ...settled(ofReversal),
 }
 
@@ -84,10 +142,26 @@ function Doing({ workflow }: { workflow: Workflow }) {
   return (
     <>
       <div className="row">
-        {all.map((answer) => <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>{offers[answer].label}…</Button>)}
-        {workflow.state === 'stuck' && workflow.waits_for && <Link className="button primary" href={`/dead-letters/${workflow.waits_for}`}>Say what became of the call</Link>}
+        {all.map((answer) => (
+          <Button key={answer} whyNot={may(offers[answer].operation)} onClick={() => setOpen(answer)}>
+            {offers[answer].label}…
+          </Button>
+        ))}
+        {workflow.state === 'stuck' && workflow.waits_for && (
+          <Link className="button primary" href={`/dead-letters/${workflow.waits_for}`}>
+            Say what became of the call
+          </Link>
+        )}
       </div>
-      {open && <Ask {...offers[open]} hint="Why, for the record." send={(note) => offers[open].send(workflow.workflow_id, note)} onDone={done} onClose={() => setOpen(undefined)} />}
+      {open && (
+        <Ask
+          {...offers[open]}
+          hint="Why, for the record."
+          send={(note) => offers[open].send(workflow.workflow_id, note)}
+          onDone={done}
+          onClose={() => setOpen(undefined)}
+        />
+      )}
     </>
   )
 }
@@ -107,7 +181,9 @@ function Ladder({ workflow }: { workflow: Workflow }) {
   const goesBack = rungs.some((r) => r.back)
   return (
     <ol className={`ladder ${goesBack ? 'ladder-both' : ''}`}>
-      {rungs.map((rung) => <Step key={rung.step.step} rung={rung} goesBack={goesBack} />)}
+      {rungs.map((rung) => (
+        <Step key={rung.step.step} rung={rung} goesBack={goesBack} />
+      ))}
     </ol>
   )
 }
@@ -118,23 +194,46 @@ function Step({ rung: { step, forward, back, here }, goesBack }: { rung: Rung; g
     <li className={`rung ${here ? 'rung-here' : ''}`} aria-current={here ? 'step' : undefined}>
       <div className={`rung-down mark-${forward}`}>
         <div className="row">
-          <span className="rung-number" aria-hidden="true">{Number(step.step) + 1}</span>
-          <span className="mono"><Shown text={step.tool} /></span>
+          <span className="rung-number" aria-hidden="true">
+            {Number(step.step) + 1}
+          </span>
+          <span className="mono">
+            <Shown text={step.tool} />
+          </span>
           <State state={like} word={down} />
           {step.action_id && <Link href={`/actions/${step.action_id}`}>its action</Link>}
         </div>
-        {step.code && <p className="small"><code>{shown(step.code)}</code> <Shown text={step.message ?? ''} /></p>}
+        {step.code && (
+          <p className="small">
+            <code>{shown(step.code)}</code> <Shown text={step.message ?? ''} />
+          </p>
+        )}
         <div className="row">
-          <details className="open"><summary>Inputs</summary><JsonText value={step.inputs} label={`Inputs of step ${Number(step.step) + 1}`} /></details>
-          {step.outputs !== undefined && <details className="open"><summary>Answer</summary><JsonText value={step.outputs} label={`Answer of step ${Number(step.step) + 1}`} /></details>}
+          <details className="open">
+            <summary>Inputs</summary>
+            <JsonText value={step.inputs} label={`Inputs of step ${Number(step.step) + 1}`} />
+          </details>
+          {step.outputs !== undefined && (
+            <details className="open">
+              <summary>Answer</summary>
+              <JsonText value={step.outputs} label={`Answer of step ${Number(step.step) + 1}`} />
+            </details>
+          )}
         </div>
       </div>
       {goesBack && (
         <div className={`rung-up ${back ? `mark-${back.mark}` : ''}`}>
           {back && (
             <div className="row">
-              <State state={words[back.mark][0] === 'completed' ? 'reverted' : words[back.mark][0]} word={words[back.mark][2]} />
-              {back.tool && <span className="mono"><Shown text={back.tool} /></span>}
+              <State
+                state={words[back.mark][0] === 'completed' ? 'reverted' : words[back.mark][0]}
+                word={words[back.mark][2]}
+              />
+              {back.tool && (
+                <span className="mono">
+                  <Shown text={back.tool} />
+                </span>
+              )}
               {back.action && <Link href={`/actions/${back.action}`}>its action</Link>}
             </div>
           )}
@@ -147,11 +246,23 @@ function Step({ rung: { step, forward, back, here }, goesBack }: { rung: Rung; g
 function Facts({ workflow }: { workflow: Workflow }) {
   const facts: [string, React.ReactNode][] = [
     ['Workflow id', <code>{workflow.workflow_id}</code>],
-    ['Proposed by', <span title={shown(workflow.proposed_by)}><Shown text={personOf(workflow.proposed_by)} /></span>],
+    [
+      'Proposed by',
+      <span title={shown(workflow.proposed_by)}>
+        <Shown text={personOf(workflow.proposed_by)} />
+      </span>,
+    ],
     ['Proposed', <Time at={workflow.created_at} as="both" />],
     ['Session', workflow.session_id && <Shown text={workflow.session_id} />],
     ['Automation', workflow.automation_id && <Shown text={workflow.automation_id} />],
-    ['Waits for', workflow.waits_for && <Link href={`/actions/${workflow.waits_for}`}><code>{workflow.waits_for}</code></Link>],
+    [
+      'Waits for',
+      workflow.waits_for && (
+        <Link href={`/actions/${workflow.waits_for}`}>
+          <code>{workflow.waits_for}</code>
+        </Link>
+      ),
+    ],
     ['Canceled by', workflow.cancelled_by && <Shown text={personOf(workflow.cancelled_by)} />],
     ['Resolved by', workflow.resolved_by && <Shown text={personOf(workflow.resolved_by)} />],
     ['Note', workflow.note && <Shown text={workflow.note} lines />],
@@ -160,7 +271,16 @@ function Facts({ workflow }: { workflow: Workflow }) {
   return (
     <section className="panel stack" aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
-      <dl className="fact-list">{facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+      <dl className="fact-list">
+        {facts
+          .filter(([, value]) => value)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
     </section>
   )
 }

@@ -4,8 +4,26 @@ import type { Schemas } from '../../lib/client'
 import { answers, ladder } from './ladder'
 
 type Step = Schemas['WorkflowStep']
-const states: Step['state'][] = ['planned', 'running', 'done', 'failed', 'skipped', 'kept', 'reverting', 'reverted', 'revert_failed', 'resolved']
-const step = (n: number, state: Step['state']): Step => ({ step: n, tool: 'crm:create', inputs: {}, state, action_id: null, reversal: { tool: 'crm:delete', action_id: null } })
+const states: Step['state'][] = [
+  'planned',
+  'running',
+  'done',
+  'failed',
+  'skipped',
+  'kept',
+  'reverting',
+  'reverted',
+  'revert_failed',
+  'resolved',
+]
+const step = (n: number, state: Step['state']): Step => ({
+  step: n,
+  tool: 'crm:create',
+  inputs: {},
+  state,
+  action_id: null,
+  reversal: { tool: 'crm:delete', action_id: null },
+})
 const workflow = (state: Schemas['WorkflowState'], atomic: boolean, ...steps: Step['state'][]) => ({
   state,
   atomic,
@@ -42,11 +60,16 @@ describe('a ladder', () => {
 
   test('has a rung for each step, and a reversal only where the step was done', () => {
     fc.assert(
-      fc.property(fc.array(fc.constantFrom(...states)), fc.boolean(), fc.constantFrom<Schemas['WorkflowState'][]>('running', 'reverting', 'compensation_failed', 'reverted'), (all, atomic, state) => {
-        const rungs = ladder(workflow(state, atomic, ...all))
-        expect(rungs.map((r) => r.step.state)).toEqual(all)
-        for (const r of rungs) if (r.back) expect(r.forward).toBe('done')
-      }),
+      fc.property(
+        fc.array(fc.constantFrom(...states)),
+        fc.boolean(),
+        fc.constantFrom<Schemas['WorkflowState'][]>('running', 'reverting', 'compensation_failed', 'reverted'),
+        (all, atomic, state) => {
+          const rungs = ladder(workflow(state, atomic, ...all))
+          expect(rungs.map((r) => r.step.state)).toEqual(all)
+          for (const r of rungs) if (r.back) expect(r.forward).toBe('done')
+        },
+      ),
     )
   })
 })
@@ -54,7 +77,12 @@ describe('a ladder', () => {
 test('what can be done about a workflow follows from its state', () => {
   expect(answers({ state: 'running' })).toEqual({ cancel: true, retry: false, resolve: false, abandon: false })
   expect(answers({ state: 'running', cancelled_by: 'Bo' }).cancel).toBe(false)
-  expect(answers({ state: 'compensation_failed' })).toEqual({ cancel: false, retry: true, resolve: true, abandon: true })
+  expect(answers({ state: 'compensation_failed' })).toEqual({
+    cancel: false,
+    retry: true,
+    resolve: true,
+    abandon: true,
+  })
   expect(answers({ state: 'stuck' })).toEqual({ cancel: false, retry: false, resolve: false, abandon: true })
   for (const state of ['completed', 'reverted', 'failed', 'cancelled', 'resolved', 'reverting'] as const) {
     expect(Object.values(answers({ state })).some(Boolean)).toBe(false)

@@ -1,4 +1,5 @@
-// A workflow as a ladder: its steps on the way down at the left, and at the right, mirrored, their reversals on the way up.
+// A workflow as a ladder: its steps on the way down at the left, and at the right, mirrored, their reversals on the way
+// up.
 import type { Schemas } from '../../lib/client'
 
 type Workflow = Schemas['Workflow']
@@ -38,12 +39,17 @@ const backs: Partial<Record<Step['state'], Mark | 'kept'>> = {
 
 // ladder returns the rungs of a workflow, the first step first.
 export function ladder(workflow: Pick<Workflow, 'atomic' | 'state' | 'stopped_at' | 'steps'>): Rung[] {
-  const goesBack = workflow.atomic && (workflow.state === 'reverting' || workflow.state === 'compensation_failed' || workflow.steps.some((s) => backs[s.state] !== undefined))
+  const goesBack =
+    workflow.atomic &&
+    (workflow.state === 'reverting' ||
+      workflow.state === 'compensation_failed' ||
+      workflow.steps.some((s) => backs[s.state] !== undefined))
   return workflow.steps.map((step) => {
     const forward = forwards[step.state]
     const rung: Rung = { step, forward }
     const mark = backs[step.state] ?? (goesBack && forward === 'done' ? 'planned' : undefined)
-    if (mark !== undefined) rung.back = { mark, tool: step.reversal?.tool ?? '', action: step.reversal?.action_id ?? null }
+    if (mark !== undefined)
+      rung.back = { mark, tool: step.reversal?.tool ?? '', action: step.reversal?.action_id ?? null }
     if (mark === 'running' || mark === 'failed') rung.here = 'up'
     else if (forward === 'running') rung.here = 'down'
     return rung
