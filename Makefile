@@ -64,8 +64,8 @@ staticcheck: ## staticcheck
 	cd bench && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 
 .PHONY: rules
-rules: ## The rules of the source: layers, stores, documents
-	$(GO) test -count=1 .
+rules: ## Check the rules of the sources: layers, stores, words, documents
+	$(GO) test -count=1 ./internal/dev/rules
 
 .PHONY: tidy
 tidy: ## go mod tidy for the modules: bench follows the requirements of the main one

@@ -1,3 +1,3 @@
 // Package countersign holds no code: the contract is in package envelope, the
-// programs are under cmd. What every package must keep to is tested here.
+// programs are under cmd, and the rules of the sources in internal/dev/rules.
 package countersign

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,7 @@ const (
 	together  = 4000
 	proposers = 64
 	agents    = 16
+	readers   = 32
 )
 
 // measureHTTP measures single requests as agents make them: proposals over REST
@@ -80,7 +83,10 @@ func measureHTTP(ctx context.Context, s *suite) error {
 			if err := caller.waits(ctx, s.rep); err != nil {
 				return err
 			}
-			return callTools(ctx, s.rep, server.URL, api.Base, token)
+			if err := callTools(ctx, s.rep, server.URL, api.Base, token); err != nil {
+				return err
+			}
+			return caller.reads(ctx, s.rep)
 		})
 	})
 }
@@ -98,23 +104,63 @@ func (c *restCaller) propose(ctx context.Context, query string) (float64, error)
 }
 
 func (c *restCaller) post(ctx context.Context, url string, body []byte) (float64, error) {
+	took, _, err := c.send(ctx, http.MethodPost, url, body, http.StatusCreated)
+	return took, err
+}
+
+// send sends a request whose answer has a status, and returns what it took, in
+// milliseconds, and the answer.
+func (c *restCaller) send(ctx context.Context, method, url string, body []byte, status int) (took float64, text []byte, err error) {
 	began := time.Now()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.http.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	text, err := io.ReadAll(res.Body)
+	text, err = io.ReadAll(res.Body)
 	_ = res.Body.Close()
-	if err == nil && res.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("POST %s: %s: %.300s", url, res.Status, text)
+	if err == nil && res.StatusCode != status {
+		err = fmt.Errorf("%s %s: %s: %.300s", method, url, res.Status, text)
 	}
-	return float64(time.Since(began).Microseconds()) / 1000, err
+	return float64(time.Since(began).Microseconds()) / 1000, text, err
+}
+
+// reads measures what pages and agents read, with several in flight.
+func (c *restCaller) reads(ctx context.Context, rep *report) error {
+	_, text, err := c.send(ctx, http.MethodGet, c.base+"/api/v1/actions?limit=1", nil, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	var listed struct {
+		Items []struct {
+			Envelope struct {
+				ActionID string `json:"action_id"`
+			} `json:"envelope"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(text, &listed); err != nil || len(listed.Items) == 0 {
+		return fmt.Errorf("no action is listed: %w", err)
+	}
+	for _, read := range []struct {
+		path string
+		aim  float64
+	}{{"/actions/" + listed.Items[0].Envelope.ActionID, 6000}, {"/actions?limit=50", 2500}, {"/inbox?limit=50", 2500}, {"/tools", 2500}} {
+		took, rate, err := several(ctx, readers, together, func(ctx context.Context, _ int) (float64, error) {
+			took, _, err := c.send(ctx, http.MethodGet, c.base+"/api/v1"+read.path, nil, http.StatusOK)
+			return took, err
+		})
+		if err != nil {
+			return err
+		}
+		rep.aimed("GET "+strings.ReplaceAll(read.path, listed.Items[0].Envelope.ActionID, "{id}")+", "+strconv.Itoa(readers)+" in flight", "/s", rate, read.aim,
+			map[string]float64{"p50_ms": quantile(took, 50), "p99_ms": quantile(took, 99)})
+	}
+	return nil
 }
 
 // waits measures proposals whose request stays open until the action has ended.

@@ -27,10 +27,7 @@ func measureLatency(ctx context.Context, s *suite) error {
 		called := make(chan time.Time, 1)
 		tools := toolServer(called)
 		defer tools.Close()
-		waker, err := worker.NewWaker(ctx, h.pool, h.tel.Log)
-		if err != nil {
-			return err
-		}
+		waker := worker.NewWaker(ctx, h.pool, h.tel.Log)
 		defer waker.Close()
 		in := intake.New(h.pool, h.cache, intake.Config{Wake: waker.Wake})
 		if err := addMCP(ctx, h, h.tenant, "clock", tools.URL); err != nil {

@@ -30,6 +30,11 @@ const usage = `bench measures Countersign against the River library in the same 
               sent: a guarantee that River has no counterpart of
   sustained   submitting while working, for -for
   submit      batches of 500 against InsertManyFast of as many rows
+  cpu         what submitting and working off -n actions costs each: processor time
+              of Go and of PostgreSQL, WAL, row versions and allocations, against
+              River or, with -against, another build, in -pairs alternating pairs;
+              medians, and the ratio with an interval of 95 % (not among the default
+              runs; take -n 50000)
   processes   burn-down by one and by four worker processes
   latency     submit to the tool's being called, idle fleet, over HTTP MCP
   sql         envelopes proposed in SQL, until they are actions, against batches of
@@ -85,7 +90,7 @@ const usage = `bench measures Countersign against the River library in the same 
               web/node_modules and Chromium)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
-superuser URL. Each figure is also a line of JSON in bench/results.jsonl.
+superuser URL. Each figure is also a line of JSON in bench/results/bench.jsonl.
 
 `
 
@@ -93,6 +98,8 @@ type options struct {
 	run     []string
 	n       int
 	rounds  int
+	pairs   int
+	against string
 	length  time.Duration
 	past    int
 	crowd   int
@@ -115,6 +122,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if count := os.Getenv(sampleEnv); count != "" {
+		return runSample(ctx, os.Getenv(workerEnv), os.Getenv(urlEnv), count)
+	}
 	if kind := os.Getenv(workerEnv); kind != "" {
 		return runWorker(ctx, kind, os.Getenv(urlEnv))
 	}
@@ -129,10 +139,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		defer srv.close()
 	}
-	rep, err := newReport(o.results, srv)
-	if err != nil {
-		return err
-	}
+	rep := newReport(o.results, srv)
 	for _, name := range o.run {
 		if err := errors.Join(measures()[name](ctx, &suite{o, srv, rep}), rep.err); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -151,7 +158,7 @@ func measures() map[string]measure {
 		"exhausted": measureExhausted, "tenants": measureTenants, "limited": measureLimited,
 		"slowtool": measureSlowTool, "waited": measureWaited, "hostile": measureHostile, "sql": measureSQL,
 		"mail": measureMail, "models": measureModels, "triage": measureTriage, "triagekills": measureTriageKills,
-		"page": measurePage, "http": measureHTTP,
+		"cpu": measureCPU, "page": measurePage, "http": measureHTTP,
 	}
 }
 
@@ -165,6 +172,8 @@ func parse(args []string) (options, error) {
 	what := fs.String("run", "burn,once,sustained,submit,processes,latency", "what to measure, with commas between")
 	fs.IntVar(&o.n, "n", 200_000, "envelopes and jobs of a burn-down")
 	fs.IntVar(&o.rounds, "rounds", 5, "rounds, each of the peer and then of ours")
+	fs.IntVar(&o.pairs, "pairs", 9, "pairs of the run cpu, 6 at least")
+	fs.StringVar(&o.against, "against", "", "`build` that the run cpu compares with instead of River: a revision of git, or a folder with a checkout")
 	fs.DurationVar(&o.length, "for", 15*time.Second, "how long a sustained run lasts")
 	fs.IntVar(&o.past, "past", 10_000_000, "ended envelopes behind the run past")
 	fs.IntVar(&o.crowd, "crowd", 1_000_000, "due envelopes of the bucket of the run exhausted")
@@ -173,7 +182,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.rate, "rate", 100, "requests, and silent connections, a second that the attacker of the run hostile begins, at most")
 	fs.BoolVar(&o.rules, "rules", false, "have policy look at the arguments of every envelope, by a rule in CEL")
 	fs.StringVar(&o.url, "url", "", "superuser URL of a server to use instead of a private one")
-	fs.StringVar(&o.results, "results", "results.jsonl", "where the lines of JSON go")
+	fs.StringVar(&o.results, "results", "results/bench.jsonl", "`file` that the lines of JSON are appended to")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -183,8 +192,8 @@ func parse(args []string) (options, error) {
 			return o, fmt.Errorf("-run %q: there is %s", name, strings.Join(slices.Sorted(maps.Keys(measures())), ", "))
 		}
 	}
-	if o.n < 1 || o.rounds < 1 || o.rate < 1 {
-		return o, errors.New("-n, -rounds and -rate must be at least 1")
+	if o.n < 1 || o.rounds < 1 || o.rate < 1 || o.pairs < minPairs {
+		return o, fmt.Errorf("-n, -rounds and -rate must be at least 1, -pairs at least %d", minPairs)
 	}
 	return o, nil
 }

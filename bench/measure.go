@@ -121,15 +121,14 @@ func measureOnce(ctx context.Context, s *suite) error {
 }
 
 func (s *suite) burnDown(ctx context.Context, name string, effect envelope.Effect) error {
-	extra := make(map[string]float64)
 	ours, peers, err := s.compare(ctx, effect, func(sys system) (float64, error) {
-		if h, ok := sys.(*environment); ok {
-			return s.burnWithCosts(ctx, h, extra)
-		}
 		if err := sys.submit(ctx, 0, s.n, sys.batchSize()); err != nil {
 			return 0, err
 		}
 		took, err := burn(ctx, sys, func() error { return sys.untilDone(ctx) })
+		if h, ok := sys.(*environment); ok && err == nil {
+			err = checkSent(ctx, h.pool, s.n)
+		}
 		return rate(s.n, took), err
 	})
 	if err != nil {
@@ -138,36 +137,8 @@ func (s *suite) burnDown(ctx context.Context, name string, effect envelope.Effec
 	for round := range ours {
 		s.rep.note("round %d: ours %.0f/s, river %.0f/s, ratio %.2f", round+1, ours[round], peers[round], ours[round]/peers[round])
 	}
-	s.rep.pair(name, "/s", ours, peers, extra)
-	s.rep.note("per envelope: %.0f bytes of WAL to submit, %.0f to work, %.1f row versions", extra["wal_bytes_submit"], extra["wal_bytes_work"], extra["row_versions"])
+	s.rep.pair(name, "/s", ours, peers, nil)
 	return nil
-}
-
-// burnWithCosts also reads what an action costs.
-func (s *suite) burnWithCosts(ctx context.Context, h *environment, extra map[string]float64) (float64, error) {
-	before, err := costs(ctx, h.pool)
-	if err != nil {
-		return 0, err
-	}
-	if err := h.submit(ctx, 0, s.n, 1000); err != nil {
-		return 0, err
-	}
-	between, err := costs(ctx, h.pool)
-	if err != nil {
-		return 0, err
-	}
-	took, err := h.burn(ctx, outboxLeft)
-	if err != nil {
-		return 0, err
-	}
-	after, err := costs(ctx, h.pool)
-	if err != nil {
-		return 0, err
-	}
-	extra["wal_bytes_submit"] = (between.wal - before.wal) / float64(s.n)
-	extra["wal_bytes_work"] = (after.wal - between.wal) / float64(s.n)
-	extra["row_versions"] = (after.versions - before.versions) / float64(s.n)
-	return rate(s.n, took), checkSent(ctx, h.pool, s.n)
 }
 
 // checkSent returns an error unless n actions were executed and recorded.
@@ -180,19 +151,6 @@ func checkSent(ctx context.Context, pool *pgxpool.Pool, n int) error {
 		return fmt.Errorf("%d of %d actions are recorded as sent", sent, n)
 	}
 	return nil
-}
-
-type cost struct{ wal, versions float64 }
-
-// costs reads what the database has written so far: bytes of WAL, and versions
-// of rows in Countersign's tables.
-func costs(ctx context.Context, pool *pgxpool.Pool) (c cost, err error) {
-	time.Sleep(1500 * time.Millisecond) // backends report their statistics once a second
-	err = pool.QueryRow(ctx, `
-		SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8,
-			(SELECT sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid))::float8
-			FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'countersign_data'::regnamespace)`).Scan(&c.wal, &c.versions)
-	return c, err
 }
 
 func measureSubmit(ctx context.Context, s *suite) error {

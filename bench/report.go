@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/countersign-dev/countersign/bench/machine"
@@ -28,6 +27,9 @@ type result struct {
 	Peer     float64            `json:"peer,omitzero"`
 	Ratio    float64            `json:"ratio,omitzero"`
 	Worst    float64            `json:"worst_ratio,omitzero"`
+	Low      float64            `json:"low,omitzero"` // ends of the ratio's interval
+	High     float64            `json:"high,omitzero"`
+	Against  string             `json:"against,omitzero"`
 	Aim      float64            `json:"aim,omitzero"`
 	Unit     string             `json:"unit"`
 	Rounds   int                `json:"rounds,omitzero"`
@@ -37,14 +39,14 @@ type result struct {
 	Time     time.Time          `json:"time"`
 }
 
-func newReport(path string, srv *server) (*report, error) {
+func newReport(path string, srv *server) *report {
 	v := machine.Versions(riverModule)
 	r := &report{
 		path: path, machine: machine.Describe(),
 		versions: fmt.Sprintf("PostgreSQL %s, %s, River %s", cmp.Or(srv.version, "none"), v["go"], cmp.Or(v[riverModule], "unknown")),
 	}
 	fmt.Printf("machine   %s\nversions  %s\n\n", r.machine, r.versions)
-	return r, os.MkdirAll(filepath.Dir(path), 0o755)
+	return r
 }
 
 // pair reports rounds of River and of Countersign, measured in turn.
@@ -73,10 +75,11 @@ func (r *report) single(name, unit string, value float64, extra map[string]float
 	r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
 }
 
-// aimed reports a figure beside the most that it should be.
+// aimed reports a figure beside the most that it should be, or the least if it is
+// a rate.
 func (r *report) aimed(name, unit string, value, aim float64, extra map[string]float64) {
 	verb := "met"
-	if value > aim {
+	if rate := strings.HasPrefix(unit, "/"); rate && value < aim || !rate && value > aim {
 		verb = "missed"
 	}
 	fmt.Printf("%-28s      %9.2f %s   aim %g: %s\n", name, value, unit, aim, verb)

@@ -54,10 +54,7 @@ func measureSlowTool(ctx context.Context, s *suite) error {
 				return err
 			}
 		}
-		waker, err := worker.NewWaker(ctx, h.pool, h.tel.Log)
-		if err != nil {
-			return err
-		}
+		waker := worker.NewWaker(ctx, h.pool, h.tel.Log)
 		defer waker.Close()
 		in := intake.New(h.pool, h.cache, intake.Config{Wake: waker.Wake})
 		cfg := h.workerConfig()

@@ -123,7 +123,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.Uint64Var(&o.plan.seed, "seed", 1, "which workers are hit")
 	class := flags.String("class", "both", "effect class of the tool: once, keyed or both")
 	flags.StringVar(&o.url, "url", "", "superuser's `URL` of an empty database to use; it is neither restarted nor filled up (default: a private server)")
-	flags.StringVar(&o.out, "out", "chaos.jsonl", "`file` that a JSON line per fault and class is appended to; empty for none")
+	flags.StringVar(&o.out, "out", "results/chaos.jsonl", "`file` that a JSON line per fault and class is appended to; empty for none")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()

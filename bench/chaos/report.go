@@ -129,7 +129,7 @@ func sum(counts map[int]int) int {
 	return n
 }
 
-// record is a line of bench/chaos.jsonl: the actions of one class under one
+// record is a line of results/chaos.jsonl: the actions of one class under one
 // fault.
 type record struct {
 	Fault string `json:"fault"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -58,8 +59,11 @@ func Versions(modules ...string) map[string]string {
 }
 
 // AppendJSON appends each of the records as a line of JSON to a file, created if
-// it is missing.
+// it is missing, and its folder as well.
 func AppendJSON[T any](path string, records ...T) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

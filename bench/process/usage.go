@@ -52,21 +52,46 @@ func Parent(pid int) int {
 // TreeTime returns the processor time that a process has used, with its children,
 // those that have ended and those that run.
 func TreeTime(pid int) (used time.Duration) {
-	// Fields 14 to 17 of proc(5), the first two after the name being 3 and 4: user and
-	// system time, and those of children that ended.
-	const first, hertz = 11, 100
-	add := func(fields []string, n int) {
-		for i := first; i < first+n && i < len(fields); i++ {
-			ticks, _ := strconv.ParseInt(fields[i], 10, 64)
-			used += time.Duration(ticks) * time.Second / hertz
+	// Fields of proc(5), the first two after the name being 3 and 4: 14 and 15 are
+	// user and system time, 16 and 17 those of children that ended, 20 is the number
+	// of threads.
+	const own, ended, threads = 14 - 3, 16 - 3, 20 - 3
+	add := func(pid int, children bool) {
+		fields := stat(pid)
+		if len(fields) <= threads {
+			return
+		}
+		exact, ok := scheduled(pid)
+		if ok = ok && fields[threads] == "1"; ok {
+			used += exact
+		} else {
+			used += ticks(fields[own]) + ticks(fields[own+1])
+		}
+		if children {
+			used += ticks(fields[ended]) + ticks(fields[ended+1])
 		}
 	}
-	add(stat(pid), 4)
+	add(pid, true)
 	all, _ := filepath.Glob("/proc/[0-9]*") // none where there is no /proc
 	for _, path := range all {
 		if child, _ := strconv.Atoi(filepath.Base(path)); pid != 0 && Parent(child) == pid {
-			add(stat(child), 2)
+			add(child, false)
 		}
 	}
 	return used
+}
+
+// ticks reads a time of /proc, which is in hundredths of a second.
+func ticks(field string) time.Duration {
+	n, _ := strconv.ParseInt(field, 10, 64)
+	return time.Duration(n) * (time.Second / 100)
+}
+
+// scheduled returns the processor time of the first thread of a process to the
+// nanosecond. It reports false where the system does not count it.
+func scheduled(pid int) (time.Duration, bool) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // empty where there is none
+	first, _, _ := strings.Cut(string(text), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
+	return time.Duration(n), err == nil && n > 0
 }

@@ -45,6 +45,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
 		return exit
 	}
+	config.CollectSeldom(environ)
 	err := serve(ctx, cfg, stdout)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // stopped before it had begun to serve
@@ -93,10 +94,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	if err != nil {
 		return err
 	}
-	waker, err := worker.NewWaker(ctx, pool, tel.Log)
-	if err != nil {
-		return err
-	}
+	waker := worker.NewWaker(ctx, pool, tel.Log)
 	defer waker.Close()
 	cache, db := settings.NewCache(), postgres.Share(pool, cfg.DBWait)
 	proposals := intake.New(db, cache, intake.Config{ApprovalWait: cfg.ApprovalWait, Wake: waker.Wake})

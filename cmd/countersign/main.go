@@ -19,7 +19,9 @@ func main() {
 	// The first signal asks for an end in order; from then on they have their
 	// usual effect, so that a second one forces it.
 	context.AfterFunc(ctx, stop)
+	environ := config.TakeEnviron()
+	config.CollectSeldom(environ)
 	os.Exit(cli.Run(ctx, os.Args[1:], command.System{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: config.Lookup(config.TakeEnviron()),
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Program: os.Args[0], Getenv: config.Lookup(environ),
 	}))
 }

@@ -39,6 +39,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if exit, ended := config.Start(&cfg, args, environ, stdout, stderr); ended {
 		return exit
 	}
+	config.CollectSeldom(environ)
 	err := work(ctx, cfg, stdout)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // stopped before it had begun to work

@@ -29,6 +29,10 @@ WITH given AS (
         unnest(@must_run_befores::timestamptz[]) AS must_run_before,
         unnest(@max_attempts::integer[]) AS max_attempts,
         unnest(@urgent::boolean[]) AS urgent,
+        unnest(@proposed_bys::uuid[]) AS proposed_by,
+        unnest(@people::uuid[]) AS person,
+        unnest(@origins::text[]) AS origin,
+        unnest(@awaited::boolean[]) AS awaited,
         unnest(@approval_expires::timestamptz[]) AS approval_expires_at
 ), proposed AS (
     SELECT
@@ -50,6 +54,10 @@ WITH given AS (
         coalesce(g.must_run_before, (@must_run_befores::timestamptz[])[1]) AS must_run_before,
         coalesce(g.max_attempts, (@max_attempts::integer[])[1]) AS max_attempts,
         coalesce(g.urgent, (@urgent::boolean[])[1]) AS urgent,
+        coalesce(g.proposed_by, (@proposed_bys::uuid[])[1]) AS proposed_by,
+        coalesce(g.person, (@people::uuid[])[1]) AS person,
+        coalesce(g.origin, (@origins::text[])[1]) AS origin,
+        coalesce(g.awaited, (@awaited::boolean[])[1]) AS awaited,
         coalesce(g.approval_expires_at, (@approval_expires::timestamptz[])[1]) AS approval_expires_at
     FROM given g
 ), inserted_actions AS (
@@ -59,29 +67,36 @@ WITH given AS (
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         @tenant_id, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), sqlc.narg(proposed_by)::uuid, sqlc.narg(person)::uuid,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), nullif(p.proposed_by, '00000000-0000-0000-0000-000000000000'), nullif(p.person, '00000000-0000-0000-0000-000000000000'),
         p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, @config_version, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
         nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent,
-        sqlc.narg(origin)::jsonb, sqlc.narg(workflow_id)::uuid
+        nullif(p.origin, '')::jsonb, sqlc.narg(workflow_id)::uuid
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
-SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, @awaited::boolean
+SELECT @tenant_id, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, p.awaited
 FROM proposed p
 WHERE p.approval_state = 'auto';
 
--- name: ActionLastTurn :one
--- The newest envelope whose external id is between two that differ in digits
--- alone, which sort alike everywhere.
-SELECT a.external_id::text AS external_id, a.action_id
-FROM actions a
-WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN @first::text AND @last::text
-ORDER BY a.external_id DESC
-LIMIT 1;
+-- name: ActionLastTurn :many
+-- For each base, the newest envelope whose external id is the base and digits
+-- between two, which sort alike everywhere, and its status.
+SELECT b.base::text AS base, n.external_id, coalesce(s.status, '')::text AS status
+FROM (SELECT unnest(@bases::text[]) AS base) b
+CROSS JOIN LATERAL (
+    SELECT a.external_id::text AS external_id, a.action_id
+    FROM actions a
+    WHERE a.tenant_id = @tenant_id AND a.external_id BETWEEN b.base || @first::text AND b.base || @last::text
+    ORDER BY a.external_id DESC
+    LIMIT 1
+) n
+LEFT JOIN LATERAL (
+    SELECT v.status FROM envelopes v WHERE v.tenant_id = @tenant_id AND v.action_id = n.action_id LIMIT 1
+) s ON true;
 
 -- name: ActionWithdraw :one
 -- Undo of an envelope that still waits for a decision.

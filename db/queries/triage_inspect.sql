@@ -96,7 +96,7 @@ ORDER BY m.received_at DESC, m.message_id DESC;
 -- name: TriageProposalList :many
 -- What was proposed about a message, with what became of it: the action, or why
 -- there is none, and the actions that took it back.
-SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, e.action_id, coalesce(e.phase, '')::text AS phase,
+SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, coalesce(e.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id, coalesce(e.phase, '')::text AS phase,
     coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,
     ARRAY(
         SELECT r.action_id FROM envelopes r

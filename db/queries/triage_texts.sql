@@ -27,9 +27,9 @@ WHERE t.tenant_id = @tenant_id AND t.message_id = @message_id
 ORDER BY t.text_no;
 
 -- name: TriageTextsDue :many
--- Texts that are to be written, in the order in which they were asked for, with
--- what was decided about their message.
-SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body, d.decision, d.signals
+-- Texts that are to be written about messages that were decided, in the order in
+-- which they were asked for.
+SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body
 FROM triage_texts t
 JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
 JOIN triage_decisions d ON d.tenant_id = t.tenant_id AND d.message_id = t.message_id

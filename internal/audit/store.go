@@ -45,8 +45,9 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	if err := dbsqlc.New().EventInsertMany(ctx, tx, p); err != nil {
 		return err
 	}
+	changed := slices.ContainsFunc(p.Kinds, func(k string) bool { return Kind(k) != Proposed })
 	for _, tenant := range slices.Compact(p.TenantIds) {
-		postgres.Announce(tx, tenant.String())
+		postgres.Announce(tx, tenant.String(), changed)
 	}
 	return nil
 }
@@ -64,7 +65,7 @@ func orEmpty(b []byte) []byte {
 // that no event is ever skipped.
 func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position, most int) ([]Stored, error) {
 	rows, err := dbsqlc.New().EventList(ctx, tx, &dbsqlc.EventListParams{
-		TenantID: uuid.UUID(tenant), Txid: after.Tx, EventID: after.Event, Most: int64(most),
+		TenantID: tenant, Txid: after.Tx, EventID: after.Event, Most: int64(most),
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Positi
 
 // Latest returns the position after which only new events come.
 func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position, error) {
-	txid, err := dbsqlc.New().EventLatest(ctx, tx, uuid.UUID(tenant))
+	txid, err := dbsqlc.New().EventLatest(ctx, tx, tenant)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Position{}, nil
 	}
@@ -113,7 +114,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 		return nil, err
 	}
 	rows, err := dbsqlc.New().EventExport(ctx, tx, &dbsqlc.EventExportParams{
-		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event,
+		TenantID: tenant, AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event,
 		FromAt: span.From, UntilAt: span.Until, Most: ExportRows,
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.EventExportRow) Entry {
@@ -129,14 +130,14 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 // range of time, since no index leads from a time to its events.
 func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) (Position, Position, error) {
 	q := dbsqlc.New()
-	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: uuid.UUID(tenant), At: span.From})
+	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: tenant, At: span.From})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return after, after, err
 	}
 	if begin := (Position{first.UntilTxid, first.UntilEvent}); err == nil && after.Compare(begin) < 0 {
 		after = begin
 	}
-	last, err := q.CheckpointBefore(ctx, tx, &dbsqlc.CheckpointBeforeParams{TenantID: uuid.UUID(tenant), At: span.Until})
+	last, err := q.CheckpointBefore(ctx, tx, &dbsqlc.CheckpointBeforeParams{TenantID: tenant, At: span.Until})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return after, Position{math.MaxUint64, math.MaxInt64}, nil
 	}
@@ -150,8 +151,7 @@ const readRows = 200
 // Due returns the tenants after another one that have events to be covered, most
 // at most, in order. It needs the scope of the worker.
 func Due(ctx context.Context, tx pgx.Tx, after envelope.TenantID, most int) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
-	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
+	return dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
 }
 
 // Checkpoint adds one checkpoint to a tenant's chain, over the next events, most at
@@ -165,7 +165,7 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 		return 0, err
 	}
 	// A separate statement, whose snapshot is taken under the lock.
-	head, err := q.CheckpointHead(ctx, tx, uuid.UUID(tenant))
+	head, err := q.CheckpointHead(ctx, tx, tenant)
 	if err != nil {
 		return 0, err
 	}
@@ -177,7 +177,7 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 	for int(s.events) < most {
 		want := min(most-int(s.events), readRows)
 		rows, err := q.EventCoverable(ctx, tx, &dbsqlc.EventCoverableParams{
-			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: int64(want),
+			TenantID: tenant, AfterTxid: after.Tx, AfterEvent: after.Event, Most: int64(want),
 		})
 		if err != nil {
 			return 0, err
@@ -195,7 +195,7 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 	}
 	hash := s.hash(tenant)
 	return int(s.events), q.CheckpointInsert(ctx, tx, &dbsqlc.CheckpointInsertParams{
-		TenantID: uuid.UUID(tenant), CheckpointNo: s.no, Version: s.version,
+		TenantID: tenant, CheckpointNo: s.no, Version: s.version,
 		FromTxid: s.from.Tx, FromEvent: s.from.Event, UntilTxid: s.until.Tx, UntilEvent: s.until.Event,
 		OldestAt: s.oldest, NewestAt: s.newest, Events: s.events, Leaves: s.leaves,
 		PrevHash: s.prev, Hash: hash[:], CreatedAt: s.at,
@@ -211,7 +211,7 @@ type Head struct {
 
 // CurrentHead returns the head of a tenant's chain; nil if it has no checkpoint.
 func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Head, error) {
-	head, err := dbsqlc.New().CheckpointHead(ctx, tx, uuid.UUID(tenant))
+	head, err := dbsqlc.New().CheckpointHead(ctx, tx, tenant)
 	if err != nil || head.CheckpointNo == 0 {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Hea
 // that would change the head which was noted.
 func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Head) (time.Time, error) {
 	at, err := dbsqlc.New().CheckpointNote(ctx, tx, &dbsqlc.CheckpointNoteParams{
-		TenantID: uuid.UUID(tenant), CheckpointNo: head.Checkpoint, Hash: head.Hash[:],
+		TenantID: tenant, CheckpointNo: head.Checkpoint, Hash: head.Hash[:],
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return at, fault.New(fault.NotFound, "there is no checkpoint %d with this hash", head.Checkpoint)
@@ -236,7 +236,7 @@ func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Hea
 
 // nextCheckpoint reads the checkpoint after a number; false if there is none.
 func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
-	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: uuid.UUID(tenant), After: after})
+	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: tenant, After: after})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return checkpoint{}, false, nil
 	}
@@ -267,7 +267,7 @@ func genesis() link {
 func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Position, do func(row)) error {
 	for {
 		rows, err := dbsqlc.New().EventRange(ctx, tx, &dbsqlc.EventRangeParams{
-			TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event, Most: readRows,
+			TenantID: tenant, AfterTxid: after.Tx, AfterEvent: after.Event, UntilTxid: until.Tx, UntilEvent: until.Event, Most: readRows,
 		})
 		if err != nil {
 			return err
@@ -287,14 +287,14 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	q := dbsqlc.New()
 	for below := int64(math.MaxInt64); ; {
-		mark, err := q.CheckpointPruned(ctx, tx, &dbsqlc.CheckpointPrunedParams{TenantID: uuid.UUID(tenant), Below: below})
+		mark, err := q.CheckpointPruned(ctx, tx, &dbsqlc.CheckpointPrunedParams{TenantID: tenant, Below: below})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return 0, nil
 		}
 		if err != nil {
 			return 0, err
 		}
-		event, err := q.EventGet(ctx, tx, &dbsqlc.EventGetParams{TenantID: uuid.UUID(tenant), Txid: mark.Txid, EventID: mark.EventID})
+		event, err := q.EventGet(ctx, tx, &dbsqlc.EventGetParams{TenantID: tenant, Txid: mark.Txid, EventID: mark.EventID})
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return 0, err
 		}
@@ -326,14 +326,14 @@ const maxUncovered = 100_000
 // the time of the oldest.
 func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position) (int64, time.Time, error) {
 	r, err := dbsqlc.New().EventUncovered(ctx, tx, &dbsqlc.EventUncoveredParams{
-		TenantID: uuid.UUID(tenant), AfterTxid: after.Tx, AfterEvent: after.Event, Most: maxUncovered,
+		TenantID: tenant, AfterTxid: after.Tx, AfterEvent: after.Event, Most: maxUncovered,
 	})
 	return r.Events, r.Since.UTC(), err
 }
 
 // findHead returns the number of the checkpoint that has a hash; 0 if none has.
 func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
-	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: uuid.UUID(tenant), Hash: hash[:]})
+	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: tenant, Hash: hash[:]})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -358,7 +358,7 @@ func (e *TamperedError) Error() string {
 // Events that do not verify are a *TamperedError. It needs the scope of the worker.
 func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int64, error) {
 	q := dbsqlc.New()
-	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: uuid.UUID(tenant), Most: int64(most)})
+	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: tenant, Most: int64(most)})
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

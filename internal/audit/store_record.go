@@ -94,7 +94,7 @@ func (k *recordKeys) read(ctx context.Context, tx pgx.Tx, since time.Time) (map[
 	records := make(map[recordKey]*record, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		records[recordKey{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID)}] = &record{row: r, digests: actionDigests(r)}
+		records[recordKey{r.TenantID, r.ActionID}] = &record{row: r, digests: actionDigests(r)}
 	}
 	return records, k.addTo(ctx, tx, records, since)
 }
@@ -108,7 +108,7 @@ func (k *recordKeys) addTo(ctx context.Context, tx pgx.Tx, records map[recordKey
 	}
 	for i := range votes {
 		v := &votes[i]
-		if r := records[recordKey{envelope.TenantID(v.TenantID), envelope.ActionID(v.ActionID)}]; r != nil {
+		if r := records[recordKey{v.TenantID, v.ActionID}]; r != nil {
 			r.votes = append(r.votes, voteDigest(v))
 		}
 	}
@@ -118,7 +118,7 @@ func (k *recordKeys) addTo(ctx context.Context, tx pgx.Tx, records map[recordKey
 	}
 	for i := range attempts {
 		a := &attempts[i]
-		if r := records[recordKey{envelope.TenantID(a.TenantID), envelope.ActionID(a.ActionID)}]; r != nil {
+		if r := records[recordKey{a.TenantID, a.ActionID}]; r != nil {
 			r.attempts = append(r.attempts, attemptHash{attemptDigest(a), a.FinishedAt})
 		}
 	}
@@ -136,11 +136,11 @@ func stored(p *string) string {
 
 func actionDigests(r *dbsqlc.RecordActionsRow) Digests {
 	a := ActionRecord{
-		Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID),
+		Tenant: r.TenantID, Action: r.ActionID,
 		External: stored(r.ExternalID), Session: stored(r.SessionID), Automation: stored(r.AutomationID),
 		Source: r.SourceID, Tool: r.ToolName, ComposioApp: stored(r.ComposioApp),
 		Risk: r.Risk, Effect: r.Effect, RateBucket: stored(r.RateBucket), Traceparent: stored(r.Traceparent),
-		ContentDigest: r.ContentDigest, Employee: postgres.OrZero(r.EmployeeID), ProposedBy: postgres.OrZero(r.ProposedBy),
+		ContentDigest: r.ContentDigest, Employee: uuid.UUID(postgres.OrZero(r.EmployeeID)), ProposedBy: postgres.OrZero(r.ProposedBy),
 		Person: postgres.OrZero(r.Person), Workflow: postgres.OrZero(r.WorkflowID), Bucket: r.BucketID,
 		NotBefore: postgres.OrZero(r.NotBefore), MustRunBefore: postgres.OrZero(r.MustRunBefore), MaxAttempts: r.MaxAttempts, Urgent: r.Urgent,
 		Origin: CanonicalHash(r.Origin), Args: CanonicalHash(r.Args),
@@ -182,7 +182,7 @@ func voteDigest(v *dbsqlc.Votes) Hash {
 
 func attemptDigest(r *dbsqlc.ToolExecutions) Hash {
 	a := AttemptRecord{
-		Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Attempt: int(r.Attempt), Status: r.Status,
+		Tenant: r.TenantID, Action: r.ActionID, Attempt: int(r.Attempt), Status: r.Status,
 		Code: stored(r.Code), Message: stored(r.Message), Result: r.Result, ProviderID: stored(r.ProviderID), Worker: stored(r.Worker),
 		StartedAt: postgres.OrZero(r.StartedAt), FinishedAt: r.FinishedAt,
 	}
@@ -193,7 +193,7 @@ func attemptDigest(r *dbsqlc.ToolExecutions) Hash {
 // attempts. next is the last of them; zero at the end.
 func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID) (page []*record, next envelope.ActionID, err error) {
 	rows, err := dbsqlc.New().RecordActionsAfter(ctx, tx, &dbsqlc.RecordActionsAfterParams{
-		TenantID: uuid.UUID(tenant), After: uuid.UUID(after), Most: readRows,
+		TenantID: tenant, After: after, Most: readRows,
 	})
 	if err != nil || len(rows) == 0 {
 		return nil, next, err
@@ -202,7 +202,7 @@ func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, afte
 	records := make(map[recordKey]*record, len(rows))
 	for i := range rows {
 		r := dbsqlc.RecordActionsRow(rows[i])
-		id := envelope.ActionID(r.ActionID)
+		id := r.ActionID
 		keys.add(tenant, id)
 		one := &record{row: &r, digests: actionDigests(&r)}
 		records[recordKey{tenant, id}] = one
@@ -219,7 +219,7 @@ func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, afte
 // its contents are.
 func eachDecision(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, do func(id, content uuid.UUID)) error {
 	for after := uuid.Nil; ; {
-		rows, err := dbsqlc.New().RecordDecisions(ctx, tx, &dbsqlc.RecordDecisionsParams{TenantID: uuid.UUID(tenant), After: after, Most: readRows})
+		rows, err := dbsqlc.New().RecordDecisions(ctx, tx, &dbsqlc.RecordDecisionsParams{TenantID: tenant, After: after, Most: readRows})
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func eachDecision(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, do f
 
 // countActions returns how many actions a tenant has.
 func countActions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
-	return dbsqlc.New().RecordCount(ctx, tx, uuid.UUID(tenant))
+	return dbsqlc.New().RecordCount(ctx, tx, tenant)
 }
 
 // orphan is a row of an action that does not exist.
@@ -245,6 +245,6 @@ type orphan struct {
 }
 
 func orphanRows(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]orphan, error) {
-	rows, err := dbsqlc.New().RecordOrphans(ctx, tx, &dbsqlc.RecordOrphansParams{TenantID: uuid.UUID(tenant), Most: maxFindings})
-	return postgres.Map(rows, err, func(r dbsqlc.RecordOrphansRow) orphan { return orphan{r.Tab, envelope.ActionID(r.ActionID)} })
+	rows, err := dbsqlc.New().RecordOrphans(ctx, tx, &dbsqlc.RecordOrphansParams{TenantID: tenant, Most: maxFindings})
+	return postgres.Map(rows, err, func(r dbsqlc.RecordOrphansRow) orphan { return orphan{r.Tab, r.ActionID} })
 }

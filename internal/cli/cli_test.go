@@ -211,7 +211,7 @@ func submitsMany(d *fixture) {
 	d.want(d.run(d.t.Context(), token, lines, "submit", "-"), command.ExitOK, "2 accepted, 0 known already")
 	d.want(d.run(d.t.Context(), token, "["+strings.ReplaceAll(lines, "\n", ",")+"]", "submit", "-", "--wait=20s"), command.ExitOK, "many-1", "many-2", "completed")
 	mixed := lines + proposal("many-3", "notes.lost")
-	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), command.ExitFailed, "1 refused", "tool/name the source has no such tool", "safe")
+	s := d.want(d.run(d.t.Context(), token, mixed, "submit", "-"), command.ExitFailed, "1 refused", `tool/name no such tool "notes:notes.lost"; did you mean "notes:notes.list"?`, "safe")
 	if strings.Contains(s.out, "/items/") {
 		d.t.Errorf("it speaks of lots: %s", s.out)
 	}

@@ -70,15 +70,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 		stop()
 		<-ended
 	})
-	waker, err := worker.NewWaker(ctx, e.pool, log)
-	if err != nil {
-		return "", err
-	}
-	e.onStop(waker.Close)
-	e.wake = func() {
-		fleet.Poll()
-		waker.Wake()
-	}
+	e.wake = fleet.Wake
 	return fmt.Sprintf("up to %d calls at once", concurrency), nil
 }
 

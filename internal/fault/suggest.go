@@ -71,6 +71,15 @@ func Unknown(noun, name string, known []string) error {
 	return New(NotFound, "no such %s %s%s", noun, strconv.Quote(name), Suggestion(Nearest(name, known)))
 }
 
+// Misspelt returns the error of Unknown for a name with nearest names; nil for a
+// name without any, and for one that is known.
+func Misspelt(noun, name string, known []string) error {
+	if len(Nearest(name, known)) == 0 || slices.Contains(known, name) {
+		return nil
+	}
+	return Unknown(noun, name, known)
+}
+
 // EditDistance returns the number of insertions, deletions, substitutions and
 // swaps of neighbours that make b of a (optimal string alignment), or more than
 // limit where it is larger.

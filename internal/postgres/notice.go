@@ -14,8 +14,11 @@ import (
 
 const (
 	// EventsChannel is notified after commits that recorded events. The payload
-	// is the tenants' ids, with commas between.
+	// is the tenants' ids, with commas between, each behind a Change if actions
+	// that were accepted earlier changed.
 	EventsChannel = "countersign_events"
+	// Change begins a tenant's id in a payload.
+	Change = "!"
 
 	// noticeEvery is the least time between two notifications of a pool.
 	noticeEvery = 4 * time.Millisecond
@@ -27,14 +30,17 @@ const (
 )
 
 // Announce has InTx notify the listeners of EventsChannel after the commit of tx
-// that a tenant has new events. A notification that is lost, with the process for
+// that a tenant has new events, and whether accepted actions changed with them. A notification that is lost, with the process for
 // example, delays listeners until they look by themselves.
 //
 // It is sent after the commit, by another transaction and for all tenants of some
 // milliseconds: PostgreSQL lets transactions with notifications commit only one
 // after another.
-func Announce(tx pgx.Tx, tenant string) {
+func Announce(tx pgx.Tx, tenant string, changed bool) {
 	if n := noticesOf(tx); n != nil {
+		if changed {
+			tenant = Change + tenant
+		}
 		n.pending = append(n.pending, tenant)
 	}
 }
@@ -103,17 +109,24 @@ func (s *noticeSender) send() {
 		if payloads == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
-		// A notification gives its transaction an id, and with it a commit that would wait for the disk.
-		_, err := s.pool.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, p) FROM pg_catalog.unnest($2::text[]) u (p)`,
-			EventsChannel, payloads)
-		cancel()
+		err := Notify(context.Background(), s.pool, EventsChannel, payloads...)
 		if err == nil {
 			time.Sleep(noticeEvery)
 		} else {
 			time.Sleep(noticeEvery * 25) // listeners look by themselves
 		}
 	}
+}
+
+// Notify sends notifications in a transaction of its own. It takes at most some
+// seconds.
+func Notify(ctx context.Context, db *pgxpool.Pool, channel string, payloads ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	// A notification gives its transaction an id, and with it a commit that would wait for the disk.
+	_, err := db.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, p) FROM pg_catalog.unnest($2::text[]) u (p)`,
+		channel, payloads)
+	return err
 }
 
 // take returns the next payloads; nil if there are none, and then the next add

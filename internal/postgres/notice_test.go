@@ -53,7 +53,7 @@ func TestCommitsAreAnnounced(t *testing.T) {
 		t.Helper()
 		err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
 			for _, tenant := range tenants {
-				postgres.Announce(tx, tenant)
+				postgres.Announce(tx, tenant, false)
 			}
 			return end
 		})
@@ -81,7 +81,7 @@ func TestManyTenantsFitInNotifications(t *testing.T) {
 
 	err := postgres.InTx(t.Context(), db, postgres.Worker(), func(tx pgx.Tx) error {
 		for _, tenant := range want {
-			postgres.Announce(tx, tenant)
+			postgres.Announce(tx, tenant, false)
 		}
 		return nil
 	})

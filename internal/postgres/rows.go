@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +74,34 @@ func UTC(t *time.Time) *time.Time {
 	return new(t.UTC())
 }
 
+// Text returns a text without the zero bytes and the invalid UTF-8 that PostgreSQL
+// does not store.
+func Text(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")
+}
+
+// Clip returns Text of at most a number of bytes.
+func Clip(text string, most int) string { return Text(text[:min(len(text), most)]) }
+
+// JSON encodes a value for jsonb, which has no zero characters.
+func JSON(value any) ([]byte, error) {
+	raw, err := json.Marshal(value)
+	out := raw[:0]
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		if bytes.HasPrefix(raw[i:], []byte(`\u0000`)) {
+			i += 5
+			continue
+		}
+		out = append(out, raw[i], raw[i+1]) // a backslash is never the last character
+		i++
+	}
+	return out, err
+}
+
 // Seconds returns a number of seconds, as a query measures time, as a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
@@ -79,15 +110,6 @@ func UUIDs[T ~[16]byte](ids []T) []uuid.UUID {
 	all := make([]uuid.UUID, len(ids))
 	for i, id := range ids {
 		all[i] = uuid.UUID(id)
-	}
-	return all
-}
-
-// IDs returns the ids that a query returned.
-func IDs[T ~[16]byte](rows []uuid.UUID) []T {
-	all := make([]T, len(rows))
-	for i, id := range rows {
-		all[i] = T(id)
 	}
 	return all
 }

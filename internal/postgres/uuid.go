@@ -5,27 +5,45 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/countersign-dev/countersign/envelope"
 )
 
-// registerUUID makes a connection encode uuid.UUID as sixteen bytes. By default
-// pgx uses its text form, which took a tenth of a worker's time.
+// registerUUID makes a connection encode uuid.UUID and the ids of envelopes as
+// sixteen bytes. By default pgx uses their text form, which took a tenth of a
+// worker's time.
 func registerUUID(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{wrapUUIDEncode}, m.TryWrapEncodePlanFuncs...)
 	m.TryWrapScanPlanFuncs = append([]pgtype.TryWrapScanPlanFunc{wrapUUIDScan}, m.TryWrapScanPlanFuncs...)
 }
 
 func wrapUUIDEncode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-	switch value.(type) {
-	case uuid.UUID:
+	if ids, ok := value.([]uuid.UUID); ok {
+		return &uuidPlan{wrap: wrapUUIDs}, uuidArray(ids), true
+	}
+	if _, ok := uuidOf(value); ok {
 		return &uuidPlan{wrap: wrapUUID}, wrapUUID(value), true
-	case []uuid.UUID:
-		return &uuidPlan{wrap: wrapUUIDs}, wrapUUIDs(value), true
 	}
 	return nil, nil, false
 }
 
+// uuidOf returns the UUID of a value that is one.
+func uuidOf(value any) (uuid.UUID, bool) {
+	switch v := value.(type) {
+	case uuid.UUID:
+		return v, true
+	case envelope.ActionID:
+		return uuid.UUID(v), true
+	case envelope.EmployeeID:
+		return uuid.UUID(v), true
+	case envelope.TenantID:
+		return uuid.UUID(v), true
+	}
+	return uuid.Nil, false
+}
+
 func wrapUUID(value any) any {
-	v := value.(uuid.UUID)
+	v, _ := uuidOf(value)
 	return (*uuidValue)(&v)
 }
 
@@ -66,10 +84,25 @@ func (a uuidArray) Index(i int) any { return (*uuidValue)(&a[i]) }
 func (a uuidArray) IndexType() any { return (*uuidValue)(nil) }
 
 func wrapUUIDScan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	if t, ok := target.(*uuid.UUID); ok {
-		return &uuidScanPlan{}, (*uuidTarget)(t), true
+	if t := uuidTargetOf(target); t != nil {
+		return &uuidScanPlan{}, t, true
 	}
 	return nil, nil, false
+}
+
+// uuidTargetOf returns where a UUID is read into; nil for other targets.
+func uuidTargetOf(target any) *uuidTarget {
+	switch t := target.(type) {
+	case *uuid.UUID:
+		return (*uuidTarget)(t)
+	case *envelope.ActionID:
+		return (*uuidTarget)(t)
+	case *envelope.EmployeeID:
+		return (*uuidTarget)(t)
+	case *envelope.TenantID:
+		return (*uuidTarget)(t)
+	}
+	return nil
 }
 
 // uuidTarget reads a UUID in pgx's terms.
@@ -77,7 +110,7 @@ type uuidTarget uuid.UUID
 
 func (u *uuidTarget) ScanUUID(v pgtype.UUID) error {
 	if !v.Valid {
-		return errors.New("NULL cannot be read into a uuid.UUID")
+		return errors.New("NULL cannot be read into a UUID")
 	}
 	*u = v.Bytes
 	return nil
@@ -88,5 +121,5 @@ type uuidScanPlan struct{ next pgtype.ScanPlan }
 func (p *uuidScanPlan) SetNext(next pgtype.ScanPlan) { p.next = next }
 
 func (p *uuidScanPlan) Scan(src []byte, target any) error {
-	return p.next.Scan(src, (*uuidTarget)(target.(*uuid.UUID)))
+	return p.next.Scan(src, uuidTargetOf(target))
 }

@@ -63,7 +63,7 @@ func (p *Pipeline) execute(a attempt) {
 		if a.probe {
 			p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: probeReleased}
 		}
-		p.settle <- settlement{Settlement: outbox.Release(*it), item: it, attempt: whole, called: time.Now()}
+		p.executed(settlement{Settlement: outbox.Release(*it), item: it, attempt: whole, called: time.Now()})
 		return
 	}
 	out, took := p.callApproved(ctx, a)
@@ -85,7 +85,13 @@ func (p *Pipeline) execute(a attempt) {
 	if a.sharedBucket {
 		s.CloseBucketFor = 0
 	}
-	p.settle <- settlement{Settlement: s, item: it, attempt: whole, called: time.Now()}
+	p.executed(settlement{Settlement: s, item: it, attempt: whole, called: time.Now()})
+}
+
+// executed hands an outcome to a settler.
+func (p *Pipeline) executed(s settlement) {
+	p.executing.Add(-1)
+	p.settle <- s
 }
 
 // CodeUnconfirmed is the code of a call that was not made because its source did

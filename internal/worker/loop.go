@@ -28,6 +28,7 @@ const (
 	expireDebounce    = 1900 * time.Millisecond
 	reconcileDebounce = 4900 * time.Millisecond
 	workflowDebounce  = 10 * time.Millisecond
+	workflowIdle      = 50 * time.Millisecond
 	// workflowMinPoll and workflowMaxPoll bound the pause between two polls
 	// while workflows are running.
 	workflowMinPoll = 50 * time.Millisecond
@@ -46,10 +47,11 @@ type loop struct {
 	// work returns the pause until the next run; zero for none before the loop
 	// is woken.
 	work func(context.Context) (time.Duration, error)
-	// debounce is the least time from the start of a run to the next.
-	debounce time.Duration
-	wake     chan struct{}
-	log      *slog.Logger
+	// debounce is the least time from the start of a run to the next, and idle that
+	// from a run that found no work; zero is as debounce.
+	debounce, idle time.Duration
+	wake           chan struct{}
+	log            *slog.Logger
 }
 
 func newLoop(name string, debounce time.Duration, log *slog.Logger, work func(context.Context) (time.Duration, error)) *loop {
@@ -67,12 +69,13 @@ func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var began time.Time
+	debounce := l.debounce
 	for failures := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
-			if early := l.debounce - time.Since(began); early > 0 {
+			if early := debounce - time.Since(began); early > 0 {
 				timer.Reset(early)
 				continue
 			}
@@ -89,10 +92,11 @@ func (l *loop) run(ctx context.Context) {
 			pause = min(500*time.Millisecond<<min(failures, 4), 5*time.Second)
 			l.log.ErrorContext(ctx, "worker waits for the database", slog.String("operation", l.name), slog.Int("failures", failures), slog.Any("error", err))
 		}
-		if pause > 0 {
+		if debounce = l.debounce; pause > 0 {
 			timer.Reset(pause)
 		} else {
 			timer.Stop()
+			debounce = max(debounce, l.idle)
 		}
 	}
 }

@@ -98,6 +98,7 @@ type Pipeline struct {
 	cfg     PipelineConfig
 
 	wake      chan struct{}
+	patience  patience
 	semaphore *semaphore
 	inFlight  *inFlight
 	// turns is the claimer's.
@@ -106,6 +107,8 @@ type Pipeline struct {
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	running       sync.WaitGroup
+	// executing counts the calls whose outcomes were not sent to settle.
+	executing atomic.Int64
 	// databaseAway is when the database first did not answer (Unix nanoseconds);
 	// the claimer resets it.
 	databaseAway atomic.Int64
@@ -134,6 +137,9 @@ func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cf
 func (p *Pipeline) Poll() {
 	signal(p.wake)
 }
+
+// notified polls for due work of which every worker was notified.
+func (p *Pipeline) notified() { p.patience.notify(p.Poll) }
 
 // Run works until ctx is over. Then it claims nothing more, lets running
 // calls end within the grace, cancels what is left, commits every outcome and
@@ -191,6 +197,7 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 				p.pause(ctx, "look for due work", err, &failures)
 				continue
 			}
+			p.patience.looked(len(b.queues) > 0)
 			looked = now
 			if since := p.databaseAway.Swap(0); since != 0 && now.UnixNano()-since > int64(p.cfg.Lease/2) {
 				p.renewThenSettle(ctx)
@@ -246,9 +253,13 @@ func (p *Pipeline) claimLoop(ctx context.Context) {
 			spareLook = nextSpareLook(spareLook, more, len(batch.items) > 0)
 		}
 		p.dispatch(ctx, batch)
-		if len(batch.items) == 0 && len(b.queues) == 0 {
+		switch {
+		case len(b.queues) > 0:
+		case len(batch.items) == 0:
 			// All that is due is locked by someone, who may take a while.
 			p.sleep(ctx, p.cfg.BacklogPoll)
+		default:
+			p.sleep(ctx, min(lookAgain, p.cfg.Poll)) // what comes next is found by the same look as the next due time
 		}
 	}
 }
@@ -287,6 +298,9 @@ func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 }
 
 const txTimeout = 10 * time.Second
+
+// lookAgain is the pause after a claim of all that was due. A wake-up ends it.
+const lookAgain = 5 * time.Millisecond
 
 // findDue fills the schedule, reading the buckets a page at a time until it
 // finds due work or has read all of them. It begins after the bucket that was

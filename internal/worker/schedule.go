@@ -2,16 +2,13 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -276,33 +273,33 @@ func (s *semaphore) release(n int) {
 
 // debounce is the least time between two wake-ups of one process. What is
 // committed in between is covered by the later one.
-const debounce = 5 * time.Millisecond
+const debounce = 2 * time.Millisecond
 
-// Waker tells the fleet, through a River job, that something may be due. The
-// job says only "look now": losing one delays work until the next look, and
-// loses none. It is safe for concurrent use.
+// workChannel is notified when something may be due.
+const workChannel = "countersign_work"
+
+// Waker notifies the workers that something may be due. A notification that is
+// lost delays work until a worker looks by itself. It is safe for concurrent use.
 type Waker struct {
-	client *river.Client[pgx.Tx]
-	log    *slog.Logger
-	calls  chan struct{}
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
+	db *pgxpool.Pool
+	// name is that of the worker that wakes the others; empty for another process.
+	name  string
+	log   *slog.Logger
+	calls chan struct{}
+	stop  context.CancelFunc
+	ended sync.WaitGroup
 }
 
-// NewWaker starts a Waker; Close ends it.
-func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) (*Waker, error) {
-	client, err := river.NewClient(riverpgxv5.New(db), &river.Config{
-		Schema: postgres.RiverSchema, Logger: warnOnly(log),
-		// River drops notifications that come sooner than this after another.
-		FetchCooldown: time.Millisecond,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("new waker: %w", err)
-	}
+// NewWaker starts a Waker of a process that is no worker; Close ends it.
+func NewWaker(ctx context.Context, db *pgxpool.Pool, log *slog.Logger) *Waker {
+	return newWaker(ctx, db, "", log)
+}
+
+func newWaker(ctx context.Context, db *pgxpool.Pool, name string, log *slog.Logger) *Waker {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w := &Waker{client: client, log: log, calls: make(chan struct{}, 1), stop: stop}
+	w := &Waker{db: db, name: name, log: log, calls: make(chan struct{}, 1), stop: stop}
 	w.ended.Go(func() { w.loop(ctx) })
-	return w, nil
+	return w
 }
 
 // Wake has the fleet look soon. It does not block.
@@ -341,10 +338,52 @@ func (w *Waker) loop(ctx context.Context) {
 }
 
 func (w *Waker) send(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := w.client.Insert(ctx, pollArgs{}, nil); err != nil && ctx.Err() == nil {
+	if err := postgres.Notify(ctx, w.db, workChannel, w.name); err != nil {
 		w.log.WarnContext(ctx, "fleet was not woken; it looks by itself", slog.Any("error", err))
+	}
+}
+
+// patience is how long this worker leaves work to the others: every worker is
+// notified of what one of them can take. The zero value is that of a worker that
+// looks at once.
+type patience struct {
+	// noticed reports whether the next look follows a notification, and misses counts
+	// the looks of that kind in a row that found nothing.
+	noticed, pending atomic.Bool
+	misses           atomic.Int32
+}
+
+const (
+	// freeMisses is how many looks in a row may find nothing before a worker waits,
+	// patienceStep and patienceMost how long it then does at most.
+	freeMisses   = 3
+	patienceStep = 10 * time.Millisecond
+	patienceMost = 50 * time.Millisecond
+)
+
+// notify calls poll, at once or after a moment.
+func (p *patience) notify(poll func()) {
+	p.noticed.Store(true)
+	longest := min(time.Duration(p.misses.Load()-freeMisses)*patienceStep, patienceMost)
+	if longest <= 0 {
+		poll()
+		return
+	}
+	if p.pending.CompareAndSwap(false, true) {
+		time.AfterFunc(rand.N(longest), func() {
+			p.pending.Store(false)
+			poll()
+		})
+	}
+}
+
+// looked records whether a look found work.
+func (p *patience) looked(found bool) {
+	switch noticed := p.noticed.Swap(false); {
+	case found:
+		p.misses.Store(0)
+	case noticed:
+		p.misses.Add(1)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -164,3 +165,40 @@ func TestScheduleLeavesABucketWithoutPermits(t *testing.T) {
 }
 
 func due(row int) time.Time { return time.Unix(int64(row), 0) }
+
+// TestAWorkerThatFindsNothingLooksLater has notified looks find nothing, and then
+// something.
+func TestAWorkerThatFindsNothingLooksLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p patience
+		polled := make(chan struct{}, 2)
+		waits := func() time.Duration {
+			began := time.Now()
+			p.notify(func() { polled <- struct{}{} })
+			<-polled
+			return time.Since(began)
+		}
+		for range freeMisses + 1 {
+			if d := waits(); d != 0 {
+				t.Fatalf("waits %s after fewer than %d looks for nothing", d, freeMisses)
+			}
+			p.looked(false)
+		}
+		p.looked(false) // of the worker's own accord
+		var longest time.Duration
+		for range 200 {
+			longest = max(longest, waits())
+			p.looked(false)
+		}
+		if longest <= patienceStep || longest > patienceMost+time.Millisecond {
+			t.Errorf("waits %s at most, want up to %s", longest, patienceMost)
+		}
+
+		p.looked(true)
+
+		if d := waits(); d != 0 {
+			t.Errorf("waits %s after it found work", d)
+		}
+	})
+}

@@ -22,12 +22,13 @@ func (p *Pipeline) settleLoop() {
 	}
 }
 
-// collect waits for more outcomes for at most the window.
+// collect waits for more outcomes for at most the window, and for none if no call
+// is being made.
 func (p *Pipeline) collect(first settlement) []settlement {
 	batch := append(make([]settlement, 0, p.cfg.Batch), first)
 	window := time.NewTimer(p.cfg.Window)
 	defer window.Stop()
-	for len(batch) < p.cfg.Batch {
+	for len(batch) < p.cfg.Batch && (p.executing.Load() > 0 || len(p.settle) > 0) {
 		select {
 		case s, open := <-p.settle:
 			if !open {

@@ -1,6 +1,6 @@
 // Package worker executes actions: it claims what is due, rechecks policy and the
-// preflight checks, calls the tools and commits the outcomes. River carries the
-// wake-ups between processes, elects the process that starts the periodic
+// preflight checks, calls the tools and commits the outcomes. Notifications wake
+// it; River elects the process that starts the periodic
 // jobs, and runs those; the state is in the outbox alone. The package has no
 // rules of its own: policy, checks, outcomes and settlements are decided in the
 // packages below.
@@ -70,25 +70,26 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	cfg.CatalogAge = cmp.Or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log
-	waker, err := NewWaker(ctx, db, log)
-	if err != nil {
-		return nil, err
-	}
+	waker := newWaker(ctx, db, cfg.Pipeline.ID, log)
 	cfg.Pipeline.Backlog = waker.Wake
+	if cfg.PollOnly {
+		cfg.Pipeline.Poll = min(cfg.Pipeline.Poll, pollOnlyEvery)
+	}
 	f := &Worker{db: db, waker: waker, log: log}
-	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.pollAll})
+	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.Wake})
 	f.workflows.driver = workflow.NewDriver(db, in, log)
 	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
 	f.take = newLoop("take proposals", 0, log, takeProposals(proposal.NewTaker(db, in, log)))
 	if !cfg.PollOnly {
 		f.listen = func(ctx context.Context) {
-			postgres.Listen(ctx, db, []string{proposalsChannel, postgres.EventsChannel}, f.notified, log)
+			postgres.Listen(ctx, db, []string{proposalsChannel, workChannel, postgres.EventsChannel}, f.notified, log)
 		}
 	}
-	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.pollAll) })
+	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.Wake) })
 	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, cfg.Links, log)))
 	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
 	f.advance = newLoop("advance workflows", workflowDebounce, log, f.workflows.advance)
+	f.advance.idle = workflowIdle
 	f.release = newLoop("close replaced connections", 0, log, func(context.Context) (time.Duration, error) {
 		live.Sweep()
 		return releaseEvery, nil
@@ -101,6 +102,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
 	f.reconcile = newLoop("reconcile unknown outcomes", reconcileDebounce, log, reconciliations(reconcile.New(db, cache, live, reconcile.Config{Log: log}), f.pipeline.Poll))
 
+	var err error
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
 		Schema:            postgres.RiverSchema,
 		ID:                cfg.Pipeline.ID,
@@ -109,10 +111,8 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: fetchPoll(cfg.PollOnly),
 		Queues:            queues(),
-		Workers:           jobs(db, connect.NewRefresher(db, cache, live, log), cfg.CatalogAge, f.Poll),
+		Workers:           jobs(db, connect.NewRefresher(db, cache, live, log), cfg.CatalogAge),
 		PeriodicJobs:      periodicJobs(),
-		// A completed wake-up is of no use to anybody.
-		CompletedJobRetentionPeriod: time.Minute,
 	})
 	if err != nil {
 		waker.Close()
@@ -138,13 +138,26 @@ func fetchPoll(pollOnly bool) time.Duration {
 // proposalsChannel is the channel that countersign.propose notifies.
 const proposalsChannel = "countersign_proposals"
 
-// notified wakes the loops that a notification is for.
-func (f *Worker) notified(channel, _ string) {
-	if channel != postgres.EventsChannel {
+// pollOnlyEvery is how often a worker that is not notified polls for due work.
+const pollOnlyEvery = 100 * time.Millisecond
+
+// notified wakes the loops that a notification is for; all of them without a channel.
+func (f *Worker) notified(channel, payload string) {
+	switch channel {
+	case proposalsChannel:
 		f.take.poll()
-	}
-	if channel == proposalsChannel {
 		return
+	case workChannel:
+		if payload != "" && payload == f.waker.name {
+			return // it has looked
+		}
+		f.pipeline.notified()
+		f.advance.poll()
+		f.sweep.poll()
+		return
+	case "":
+		f.take.poll()
+		f.Poll()
 	}
 	if f.workflows.live.Load() {
 		f.advance.poll()
@@ -154,16 +167,17 @@ func (f *Worker) notified(channel, _ string) {
 	}
 }
 
-// Poll polls for due work in this process now, without a River job.
+// Poll polls for due work in this process now.
 func (f *Worker) Poll() {
 	f.pipeline.Poll()
 	f.advance.poll()
 	f.sweep.poll()
 }
 
-// pollAll polls for due work in this process and in one other.
-func (f *Worker) pollAll() {
-	f.pipeline.Poll()
+// Wake has this process look for due work now, and the others soon. It does not
+// block.
+func (f *Worker) Wake() {
+	f.Poll()
 	f.waker.Wake()
 }
 
@@ -199,7 +213,6 @@ func (f *Worker) Run(ctx context.Context) error {
 }
 
 const (
-	queuePoll = "countersign_poll"
 	// queueRefresh is separate, since a source that is listed may hang.
 	queueRefresh = "countersign_refresh"
 	// queueMaintenance has the jobs that go through much data.
@@ -215,20 +228,15 @@ const (
 func queues() map[string]river.QueueConfig {
 	two := river.QueueConfig{MaxWorkers: 2}
 	// A refresh takes as long as its slowest source, and others begin meanwhile.
-	return map[string]river.QueueConfig{queuePoll: two, queueRefresh: {MaxWorkers: 20}, queueMaintenance: two}
+	return map[string]river.QueueConfig{queueRefresh: {MaxWorkers: 20}, queueMaintenance: two}
 }
 
 // The arguments of jobs embed one of these types, which has the options of all
 // jobs of a queue: a job is tried once, since the next comes soon.
 type (
-	pollJob        struct{}
 	refreshJob     struct{}
 	maintenanceJob struct{}
 )
-
-func (pollJob) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queuePoll, MaxAttempts: 1}
-}
 
 // Every worker process asks for a refresh when it finds one due; one in a while
 // is enough for the fleet.
@@ -245,8 +253,6 @@ const refreshEvery = 5 * time.Second
 
 // The jobs.
 type (
-	// pollArgs polls for due work.
-	pollArgs struct{ pollJob }
 	// refreshArgs lists the sources whose listing is old, or was asked for.
 	refreshArgs struct{ refreshJob }
 	// partitionArgs makes the coming partitions of the execution log.
@@ -265,7 +271,6 @@ type (
 	pruneWorkflowsArgs struct{ maintenanceJob }
 )
 
-func (pollArgs) Kind() string           { return "countersign_poll" }
 func (refreshArgs) Kind() string        { return "countersign_refresh" }
 func (partitionArgs) Kind() string      { return "countersign_partition" }
 func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
@@ -294,12 +299,8 @@ func periodicJobs() []*river.PeriodicJob {
 }
 
 // jobs returns what River calls for each kind of job.
-func jobs(db postgres.Begins, refresher *connect.Refresher, age time.Duration, poll func()) *river.Workers {
+func jobs(db postgres.Begins, refresher *connect.Refresher, age time.Duration) *river.Workers {
 	all := river.NewWorkers()
-	add(all, func(context.Context, pollArgs) error {
-		poll()
-		return nil
-	})
 	add(all, func(ctx context.Context, _ refreshArgs) error { return refresher.RefreshStale(ctx, age) })
 	add(all, func(ctx context.Context, _ partitionArgs) error { return ensurePartitions(ctx, db) })
 	add(all, func(ctx context.Context, _ checkpointArgs) error {

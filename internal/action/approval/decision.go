@@ -292,7 +292,7 @@ func (m *item) vote(by Decider) (round, error) {
 // an approval by the decider, or in all if theirs would not count. It locks and
 // changes nothing.
 func (d *Service) Left(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID) (int, error) {
-	items, err := readUnlocked(ctx, tx, by, []uuid.UUID{uuid.UUID(action)})
+	items, err := readUnlocked(ctx, tx, by, []envelope.ActionID{action})
 	m, ok := items[action]
 	if err != nil || !ok {
 		return 0, err

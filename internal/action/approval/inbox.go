@@ -309,9 +309,9 @@ func countItems(counted map[InboxKind][]InboxItem, soon time.Time) wire.InboxCou
 
 // fill sets what the items of a part of the inbox have beside their places.
 func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q InboxQuery, part []InboxItem) error {
-	ids := make([]uuid.UUID, len(part))
+	ids := make([]envelope.ActionID, len(part))
 	for i, it := range part {
-		ids[i] = uuid.UUID(it.Action)
+		ids[i] = it.Action
 	}
 	items, err := readUnlocked(ctx, tx, by, ids)
 	if err != nil {

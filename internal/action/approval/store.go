@@ -24,8 +24,7 @@ import (
 // read locks envelopes and reads what a decision about them needs to know.
 // Those that do not exist are left out.
 func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
-	q, ids := dbsqlc.New(), postgres.UUIDs(actions)
-	locked, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
+	locked, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: by.Tenant, ActionIds: postgres.UUIDs(actions)})
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +32,8 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 }
 
 // readUnlocked is read without the locks, for who only wants to know.
-func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, ids []uuid.UUID) (map[envelope.ActionID]*item, error) {
-	rows, err := dbsqlc.New().ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
+func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
+	rows, err := dbsqlc.New().ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: by.Tenant, ActionIds: postgres.UUIDs(actions)})
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +77,10 @@ func isProposer(by Decider, token, person *uuid.UUID) bool {
 
 func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	m := &item{
-		action: envelope.ActionID(r.ActionID), state: envelope.Approval(r.ApprovalState),
+		action: r.ActionID, state: envelope.Approval(r.ApprovalState),
 		tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, toolDigest: r.ToolDigest,
 		Action: decision.Action{Proposal: settings.Proposal{
-			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,
+			Automation: postgres.OrZero(r.AutomationID), AskedApproval: r.Asked, Employee: postgres.OrZero(r.EmployeeID), Risk: envelope.Risk(r.Risk), Session: postgres.OrZero(r.SessionID), Person: postgres.OrZero(r.Person), Args: r.Args, Now: r.Now,
 		}},
 		decided: r.DecisionID, round: round{number: int(r.Round), needed: int(r.Needed), given: len(r.Voters), voters: r.Voters, void: r.Void}, edited: r.Edited, editors: r.Editors,
 	}
@@ -104,7 +103,7 @@ func CountVotes(ctx context.Context, tx pgx.Tx, granted []outbox.Lease) (map[env
 	rows, err := dbsqlc.New().VoteCountMany(ctx, tx, p)
 	votes := make(map[envelope.ActionID]int, len(rows))
 	for _, r := range rows {
-		votes[envelope.ActionID(r.ActionID)] = int(r.Votes)
+		votes[r.ActionID] = int(r.Votes)
 	}
 	return votes, err
 }
@@ -113,9 +112,9 @@ func CountVotes(ctx context.Context, tx pgx.Tx, granted []outbox.Lease) (map[env
 // it.
 func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), Person: by.person(), Token: by.Token, Actor: string(by.actor()), Decision: string(vote), Note: note,
+		TenantID: by.Tenant, Person: by.person(), Token: by.Token, Actor: string(by.actor()), Decision: string(vote), Note: note,
 	}
-	p := &dbsqlc.ApprovalVotedParams{TenantID: uuid.UUID(by.Tenant)}
+	p := &dbsqlc.ApprovalVotedParams{TenantID: by.Tenant}
 	for _, c := range counted {
 		v.ActionIds, v.Rounds, v.ApprovalDigests = append(v.ActionIds, uuid.UUID(c.action)), append(v.Rounds, int32(c.number)), append(v.ApprovalDigests, orEmpty(c.digest))
 		p.Needed, p.Given = append(p.Needed, int32(c.needed)), append(p.Given, int32(c.given)) // at most settings.MaxApprovals
@@ -136,7 +135,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, 
 	if err != nil {
 		return err
 	}
-	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: string(by.actor()), DecisionNote: note, TenantID: uuid.UUID(by.Tenant)}
+	p := &dbsqlc.ActionsDecideParams{ApprovalState: string(to), DecidedBy: string(by.actor()), DecisionNote: note, TenantID: by.Tenant}
 	for _, c := range counted {
 		p.ActionIds, p.ApprovalDigests = append(p.ActionIds, uuid.UUID(c.action)), append(p.ApprovalDigests, orEmpty(c.digest))
 	}
@@ -155,19 +154,19 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 	}
 	q := dbsqlc.New()
 	err = q.ApprovalEdit(ctx, tx, &dbsqlc.ApprovalEditParams{
-		TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action), Was: was, Edit: note, EditedBy: string(by.actor()), Person: by.person(),
+		TenantID: by.Tenant, ActionID: action, Was: was, Edit: note, EditedBy: string(by.actor()), Person: by.person(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return q.ActionEdit(ctx, tx, &dbsqlc.ActionEditParams{
-		Args: args, DecisionID: decided, ConfigVersion: version, TenantID: uuid.UUID(by.Tenant), ActionID: uuid.UUID(action),
+		Args: args, DecisionID: decided, ConfigVersion: version, TenantID: by.Tenant, ActionID: action,
 	})
 }
 
 // Votes returns what people said about an envelope, oldest first.
 func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Vote, error) {
-	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: tenant, ActionID: action})
 	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) wire.Vote {
 		return wire.Vote{Round: int(r.Round), By: envelope.Actor(r.Actor), Decision: envelope.Decision(r.Decision), Note: postgres.OrZero(r.Note), At: r.At.UTC()}
 	})
@@ -188,8 +187,7 @@ func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]a
 	rows, err := dbsqlc.New().ActionsExpire(ctx, tx, int64(most))
 	items := make(map[envelope.TenantID][]audit.Item)
 	for _, r := range rows {
-		t := envelope.TenantID(r.TenantID)
-		items[t] = append(items[t], audit.Item{Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalExpired})
+		items[r.TenantID] = append(items[r.TenantID], audit.Item{Action: r.ActionID, Status: envelope.StatusSkipped, Approval: envelope.ApprovalExpired})
 	}
 	return items, len(rows), err
 }
@@ -198,7 +196,7 @@ func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]a
 func dueWithdrawals(ctx context.Context, tx pgx.Tx, most int) ([]withdrawal, error) {
 	rows, err := dbsqlc.New().TriageWithdrawalsDue(ctx, tx, int64(most))
 	return postgres.Map(rows, err, func(r dbsqlc.TriageWithdrawalsDueRow) withdrawal {
-		return withdrawal{tenant: envelope.TenantID(r.TenantID), external: r.ExternalID, action: envelope.ActionID(r.ActionID), later: r.Waiting}
+		return withdrawal{tenant: r.TenantID, external: r.ExternalID, action: envelope.ActionID(r.ActionID), later: r.Waiting}
 	})
 }
 
@@ -228,7 +226,7 @@ func dueEscalations(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, 
 
 func reminderFromRow(r dbsqlc.ApprovalsEscalatingRow) reminder {
 	return reminder{
-		tenant: envelope.TenantID(r.TenantID), action: envelope.ActionID(r.ActionID),
+		tenant: r.TenantID, action: r.ActionID,
 		needed: int(r.Needed), given: int(r.Given), expiresAt: r.ExpiresAt, waits: r.Waits,
 	}
 }

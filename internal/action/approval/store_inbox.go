@@ -36,7 +36,7 @@ func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q Inbo
 
 func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParams {
 	p := &dbsqlc.InboxItemsParams{
-		TenantID: uuid.UUID(tenant), Kinds: []string{}, Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
+		TenantID: tenant, Kinds: []string{}, Source: postgres.OrNull(q.Source), Tool: postgres.OrNull(q.Tool), Session: postgres.OrNull(q.Session),
 		Automation: postgres.OrNull(q.Automation), RiskRanks: []int32{}, Escalated: q.Escalated, ExpiresBefore: postgres.OrNull(q.ExpiresBefore),
 		Sort: string(q.Order), Most: int64(q.Most),
 	}
@@ -48,9 +48,9 @@ func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParam
 	}
 	switch {
 	case q.After != nil:
-		p.After, p.AfterExpiry, p.AfterRisk = uuid.UUID(q.After.Action), expiryOf(*q.After), riskRank(q.After.Risk)
+		p.After, p.AfterExpiry, p.AfterRisk = q.After.Action, expiryOf(*q.After), riskRank(q.After.Risk)
 	case q.Order == InboxNewest:
-		p.After = uuid.Max
+		p.After = envelope.ActionID(uuid.Max)
 	}
 	return p
 }
@@ -72,13 +72,13 @@ func addDetails(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Setti
 	for i, it := range part {
 		ids[i] = uuid.UUID(it.Action)
 	}
-	rows, err := dbsqlc.New().InboxDetails(ctx, tx, &dbsqlc.InboxDetailsParams{TenantID: uuid.UUID(by.Tenant), ActionIds: ids})
+	rows, err := dbsqlc.New().InboxDetails(ctx, tx, &dbsqlc.InboxDetailsParams{TenantID: by.Tenant, ActionIds: ids})
 	if err != nil {
 		return err
 	}
 	byID := make(map[envelope.ActionID]*dbsqlc.InboxDetailsRow, len(rows))
 	for i := range rows {
-		byID[envelope.ActionID(rows[i].ActionID)] = &rows[i]
+		byID[rows[i].ActionID] = &rows[i]
 	}
 	for i := range part {
 		if r, ok := byID[part[i].Action]; ok {

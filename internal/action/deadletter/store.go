@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,12 +23,9 @@ import (
 
 // List returns a page of dead letters, the newest actions first.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]Entry, error) {
-	before := uuid.UUID(f.Before)
-	if before == uuid.Nil {
-		before = uuid.Max
-	}
+	before := cmp.Or(f.Before, envelope.ActionID(uuid.Max))
 	rows, err := dbsqlc.New().DeadLetterList(ctx, tx, &dbsqlc.DeadLetterListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
+		TenantID: tenant, Before: before, Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
 		Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit),
 	})
 	return postgres.Map(rows, err, entryFromRow)
@@ -43,7 +41,7 @@ const (
 // the most first. Of very many it counts the newest.
 func Summary(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.DeadLetterGroup, error) {
 	rows, err := dbsqlc.New().DeadLetterSummary(ctx, tx, &dbsqlc.DeadLetterSummaryParams{
-		TenantID: uuid.UUID(tenant), Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
+		TenantID: tenant, Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool),
 		Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: maxCounted, Groups: maxGroups,
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.DeadLetterSummaryRow) wire.DeadLetterGroup {
@@ -56,7 +54,7 @@ func Summary(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter)
 
 // Get returns the dead letter of an action, or fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) (Entry, error) {
-	rows, err := dbsqlc.New().DeadLetterPerID(ctx, tx, &dbsqlc.DeadLetterPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: []uuid.UUID{uuid.UUID(action)}})
+	rows, err := dbsqlc.New().DeadLetterPerID(ctx, tx, &dbsqlc.DeadLetterPerIDParams{TenantID: tenant, ActionIds: []uuid.UUID{uuid.UUID(action)}})
 	if err != nil {
 		return Entry{}, err
 	}
@@ -107,7 +105,7 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 		event := audit.Event{Tenant: tenant, Kind: audit.Discarded, Actor: req.Actor}
 		result.Actions = make([]envelope.ActionID, len(taken))
 		for i, r := range taken {
-			result.Actions[i] = envelope.ActionID(r.ActionID)
+			result.Actions[i] = r.ActionID
 			event.Items = append(event.Items, audit.Item{Action: result.Actions[i], Note: req.Note})
 		}
 		if err := audit.Write(ctx, tx, event); err != nil {
@@ -120,12 +118,11 @@ func Discard(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 // choose returns the actions of a bulk request, the oldest first.
 func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, unknown bool) ([]envelope.ActionID, error) {
 	f := req.Filter
-	rows, err := dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
-		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown,
+	return dbsqlc.New().DeadLetterSelect(ctx, tx, &dbsqlc.DeadLetterSelectParams{
+		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), IncludeUnknown: unknown,
 		Reason: postgres.OrNull(string(f.Reason)), Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code),
 		Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(req.Limit),
 	})
-	return postgres.IDs[envelope.ActionID](rows), err
 }
 
 // take deletes entries and returns them, the oldest action first, without
@@ -134,7 +131,7 @@ func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []e
 	if len(selected) == 0 {
 		return nil, nil
 	}
-	taken, err := dbsqlc.New().DeadLetterDelete(ctx, tx, &dbsqlc.DeadLetterDeleteParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(selected)})
+	taken, err := dbsqlc.New().DeadLetterDelete(ctx, tx, &dbsqlc.DeadLetterDeleteParams{TenantID: tenant, ActionIds: postgres.UUIDs(selected)})
 	slices.SortFunc(taken, func(a, b dbsqlc.DeadLetterDeleteRow) int { return slices.Compare(a.ActionID[:], b.ActionID[:]) })
 	return taken, err
 }
@@ -151,7 +148,7 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 		if outbox.Reason(r.Reason) == outbox.Unknown && !allowDuplicates {
 			return nil, fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s may have had its effect; to replay it although that may repeat the effect, allow duplicates", r.ActionID)
 		}
-		attempts[i], replayed[i] = r.Attempt, envelope.ActionID(r.ActionID)
+		attempts[i], replayed[i] = r.Attempt, r.ActionID
 		event.Items = append(event.Items, audit.Item{Action: replayed[i], Status: envelope.StatusPending, Attempt: int(r.Attempt), Note: req.Note})
 	}
 	if err := outbox.Requeue(ctx, tx, tenant, replayed, attempts); err != nil {
@@ -172,18 +169,18 @@ func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	}
 	stretch := time.Duration(len(replayed)) * interval
 	schedule, err := q.ReplayScheduleAdvance(ctx, tx, &dbsqlc.ReplayScheduleAdvanceParams{
-		TenantID: uuid.UUID(tenant), Selection: selection, StretchSeconds: stretch.Seconds(),
+		TenantID: tenant, Selection: selection, StretchSeconds: stretch.Seconds(),
 	})
 	if err != nil {
 		return 0, err
 	}
 	err = q.DeadLetterSpread(ctx, tx, &dbsqlc.DeadLetterSpreadParams{
-		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
+		TenantID: tenant, ActionIds: postgres.UUIDs(replayed), Due: dueTimes(schedule.StartsAt, interval, len(replayed)),
 	})
 	if err != nil {
 		return 0, err
 	}
-	return postgres.Seconds(schedule.AheadSeconds), q.ReplayScheduleForget(ctx, tx, uuid.UUID(tenant))
+	return postgres.Seconds(schedule.AheadSeconds), q.ReplayScheduleForget(ctx, tx, tenant)
 }
 
 // count adds the number of matching entries that are left to a result.
@@ -194,7 +191,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkReq
 		return err
 	}
 	rows, err := q.DeadLetterCount(ctx, tx, &dbsqlc.DeadLetterCountParams{
-		TenantID: uuid.UUID(tenant), Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), Reason: postgres.OrNull(string(f.Reason)),
+		TenantID: tenant, Every: req.IDs == nil, ActionIds: postgres.UUIDs(req.IDs), Reason: postgres.OrNull(string(f.Reason)),
 		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Code: postgres.OrNull(f.Code), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until),
 	})
 	if err != nil {
@@ -234,7 +231,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 		}
 	}
 	err = dbsqlc.New().ToolExecutionNote(ctx, tx, &dbsqlc.ToolExecutionNoteParams{
-		TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Attempt: entry.Attempt, Status: string(status),
+		TenantID: tenant, ActionID: action, Attempt: entry.Attempt, Status: string(status),
 		Code: CodeResolved, Message: redact.Text(r.Note), Worker: string(r.Actor),
 	})
 	if err != nil {
@@ -248,7 +245,7 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 // lockUnknown locks the entry of an action with an unknown outcome. Of two
 // resolutions at once the second waits, and then finds none.
 func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, attempt int) (dbsqlc.DeadLetterLockRow, error) {
-	entry, err := dbsqlc.New().DeadLetterLock(ctx, tx, &dbsqlc.DeadLetterLockParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	entry, err := dbsqlc.New().DeadLetterLock(ctx, tx, &dbsqlc.DeadLetterLockParams{TenantID: tenant, ActionID: action})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return entry, notDead(ctx, tx, tenant, action)
@@ -276,7 +273,7 @@ func notDead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 
 func entryFromRow(r dbsqlc.DeadLetterListRow) Entry {
 	return Entry{
-		Action: envelope.ActionID(r.ActionID), ExternalID: postgres.OrZero(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
+		Action: r.ActionID, ExternalID: postgres.OrZero(r.ExternalID), Source: r.SourceID, Tool: r.ToolName,
 		Reason: outbox.Reason(r.Reason), Attempt: int(r.Attempt), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message), CreatedAt: r.CreatedAt,
 		Reconciliation: Reconciliation{Attempts: int(r.ReconcileAttempts), LastResult: postgres.OrZero(r.LastResult), Next: r.ReconcileAt},
 	}

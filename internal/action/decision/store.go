@@ -28,7 +28,7 @@ import (
 func Insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
 	// In one order everywhere, so that two transactions cannot deadlock.
 	decisions = slices.SortedFunc(slices.Values(decisions), func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	p := &dbsqlc.DecisionInsertManyParams{TenantID: uuid.UUID(tenant)}
+	p := &dbsqlc.DecisionInsertManyParams{TenantID: tenant}
 	for i, d := range decisions {
 		if i > 0 && d.ID == decisions[i-1].ID {
 			continue

@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"cmp"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -33,6 +35,24 @@ func (id uniqueness) compare(first uniqueness) Answer {
 		return Answer{Err: fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "an envelope of this external_id exists under another action_id: %s", first.action)}
 	}
 	return Answer{Action: first.action, Known: true}
+}
+
+// shareKeys reports whether submissions that each have one proposal are of the same
+// envelope, or would be if their content were equal.
+func shareKeys(all []*submission) bool {
+	if len(all) == 1 {
+		return false
+	}
+	seen := make(map[any]bool, len(all))
+	for _, s := range all {
+		p := s.proposals[0]
+		name := cmp.Or(s.by.Base, p.ExternalID)
+		if seen[name] || seen[p.ActionID] {
+			return true
+		}
+		seen[name], seen[p.ActionID] = name != "", p.ActionID != (envelope.ActionID{})
+	}
+	return false
 }
 
 // duplicate is a proposal that shares a key with an earlier one of its batch, at

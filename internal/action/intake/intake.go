@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/coalesce"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/schema"
@@ -58,6 +59,9 @@ type Submitter struct {
 	// Tools are the patterns of the tools that there are for the submitter; nil is
 	// all.
 	Tools []string
+	// Lists is which tools the submitter may list: errors suggest these for unknown
+	// names.
+	Lists settings.Listing
 	// Sight is how far the submitter sees what others proposed, and Bindings are the
 	// tokens under which it proposed before: a database login has another one each
 	// time it is bound.
@@ -74,6 +78,9 @@ type Submitter struct {
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. What has changed since refuses the proposal.
 	Plan *Plan
+	// Base, if set, names the only proposal: its external id is Base and twelve digits,
+	// which are those of the last such envelope until that one has ended.
+	Base string
 	// Awaited reports whether the request that makes the proposals stays open until
 	// the actions end: those that may run pass the others of their bucket. Whoever
 	// sets it calls outbox.EndWait for actions that have not ended by then.
@@ -111,6 +118,11 @@ const (
 func (by *Submitter) Sees(token uuid.UUID, session string) bool {
 	return by.Reserved || by.Workflow != uuid.Nil || by.Sight == SeesAll || token == by.Token || slices.Contains(by.Bindings, token) ||
 		by.Sight == SeesSession && by.Session != "" && session == by.Session
+}
+
+// Suggest returns a Suggester of the tools that the submitter may list.
+func (by *Submitter) Suggest(snap *settings.Settings, now time.Time) *settings.Suggester {
+	return snap.Suggest(settings.Viewer{Employee: by.Employee, Session: by.Session, Tools: by.Tools, Lists: by.Lists, Now: now})
 }
 
 // ErrTaken returns the error for a name of something that the submitter does not see. It
@@ -159,6 +171,8 @@ type Intake struct {
 	cfg     Config
 
 	decisions decision.Cache
+	// single has single proposals that arrive at the same time share a transaction.
+	single *coalesce.Group[envelope.TenantID, *submission]
 }
 
 // New returns an Intake.
@@ -169,7 +183,9 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Intake {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}
-	return &Intake{db: db, catalog: cache, cfg: cfg}
+	in := &Intake{db: db, catalog: cache, cfg: cfg}
+	in.single = coalesce.New(joinedMost, in.acceptAll)
+	return in
 }
 
 // Accept decides and writes up to MaxBatch proposals in one transaction and
@@ -187,18 +203,57 @@ func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
+	s := &submission{by: by, proposals: proposals}
+	var err error
+	if s.joins() {
+		err = in.single.Do(ctx, by.Tenant, s)
+	} else {
+		err = in.acceptAll(ctx, by.Tenant, []*submission{s})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.answers, s.quotas, nil
+}
+
+const (
+	// joinedMost is how many single proposals share a transaction at most, and
+	// joinedBytes how long their arguments may be: nobody waits for a long one.
+	joinedMost  = 64
+	joinedBytes = 8 << 10
+)
+
+// submission is what one call of Accept proposes, and the answers to it.
+type submission struct {
+	by        Submitter
+	proposals []*envelope.Proposal
+	answers   []Answer
+	// quotas is what is left of the session's limits, as far as they were counted.
+	quotas []fault.Quota
+}
+
+// joins reports whether the submission may share a transaction with others.
+func (s *submission) joins() bool {
+	return len(s.proposals) == 1 && s.by.Plan == nil && s.by.Workflow == uuid.Nil && lengthOf(s.proposals) <= joinedBytes
+}
+
+// acceptAll accepts submissions of a tenant in one transaction.
+func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all []*submission) error {
+	if shareKeys(all) {
+		return errTaken
+	}
 	var a acceptance
-	var ready prepared
-	err := slot.Briefly(slot.For(ctx, by.Tenant.String()), lengthOf(proposals), func(ctx context.Context) error {
+	ready := prepared{submissions: all}
+	err := slot.Briefly(slot.For(ctx, tenant.String()), ready.length(), func(ctx context.Context) error {
 		// At first the batch is written without looking for its ids, which is
 		// cheaper. If one of them exists, nothing is written, and the batch is
 		// processed again after looking for them; and again if another transaction
 		// writes the same ids meanwhile.
 		var err error
 		for try := range 4 {
-			err = postgres.InTx(ctx, in.db, postgres.API(by.Tenant), func(tx pgx.Tx) error {
+			err = postgres.InTx(ctx, in.db, postgres.API(tenant), func(tx pgx.Tx) error {
 				var err error
-				a, err = in.accept(ctx, tx, by, proposals, &ready, try > 0)
+				a, err = in.accept(ctx, tx, tenant, &ready, try > 0)
 				return err
 			})
 			if !errors.Is(err, errTaken) {
@@ -208,13 +263,23 @@ func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	in.decisions.Add(by.Tenant, a.decisions)
+	in.committed(tenant, &a, &ready)
+	return nil
+}
+
+// committed answers the submissions after the commit that accepted them.
+func (in *Intake) committed(tenant envelope.TenantID, a *acceptance, ready *prepared) {
+	in.decisions.Add(tenant, a.decisions)
 	if a.queued {
 		in.cfg.Wake()
 	}
-	return a.answers, a.quotas, nil
+	at := 0
+	for i, s := range ready.submissions {
+		s.answers, s.quotas = a.answers[at:at+len(s.proposals)], a.quotas[i]
+		at += len(s.proposals)
+	}
 }
 
 // errTaken is the error for a batch of which an id is taken, or may be.
@@ -223,39 +288,44 @@ var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted els
 // acceptance is the result of one transaction.
 type acceptance struct {
 	answers []Answer
-	// quotas is what is left of the session's limits, as far as they were counted.
-	quotas []fault.Quota
+	// quotas is what is left of the limits of each submission's session, as far as
+	// they were counted.
+	quotas [][]fault.Quota
 	// queued reports whether an action was scheduled.
 	queued bool
 	// decisions are stored as of the commit.
 	decisions []policy.Decision
 }
 
-// accept accepts proposals in one transaction. What it prepares is kept in
-// ready, so that another try of the same proposals need not do it again.
-func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, ready *prepared, look bool) (acceptance, error) {
-	snap, state, err := in.catalog.CurrentAndState(ctx, tx, by.Tenant)
+// accept accepts submissions of a tenant in one transaction. What it prepares is
+// kept in ready, so that another try need not do it again.
+func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ready *prepared, look bool) (acceptance, error) {
+	snap, state, err := in.catalog.CurrentAndState(ctx, tx, tenant)
 	if err != nil {
 		return acceptance{}, err
 	}
-	if ready.settings != snap {
-		if *ready, err = prepareAll(ctx, snap, by, proposals); err != nil {
+	renamed, err := nameOccurrences(ctx, tx, tenant, ready.submissions)
+	if err != nil {
+		return acceptance{}, err
+	}
+	if renamed || ready.settings != snap {
+		if err = ready.prepareAll(ctx, snap, state.Now); err != nil {
 			return acceptance{}, err
 		}
 	}
-	a := acceptance{answers: slices.Clone(ready.answers)}
+	a := acceptance{answers: slices.Clone(ready.answers), quotas: make([][]fault.Quota, len(ready.submissions))}
 	rows, doubtful := slices.Clone(ready.rows), slices.Clip(ready.doubtful)
 	if look {
 		doubtful = append(doubtful, rows...)
 	}
 	if len(doubtful) > 0 {
-		known, err := findExisting(ctx, tx, by, doubtful, a.answers)
+		known, err := findExisting(ctx, tx, tenant, doubtful, a.answers)
 		if err != nil {
 			return acceptance{}, err
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
 	}
-	if rows, err = refuseSessions(ctx, tx, by, rows, a.answers); err != nil {
+	if rows, err = refuseSessions(ctx, tx, tenant, rows, a.answers); err != nil {
 		return acceptance{}, err
 	}
 	duplicates, rows := dedupe(rows)
@@ -265,12 +335,10 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	if err := decide(ctx, tx, rows, state.Now); err != nil {
 		return acceptance{}, err
 	}
-	if by.Plan != nil {
-		if rows, err = matchPlan(by.Plan, look, rows, a.answers); err != nil {
-			return acceptance{}, err
-		}
+	if rows, err = matchPlans(look, rows, a.answers); err != nil {
+		return acceptance{}, err
 	}
-	if rows, a.quotas, err = admit(ctx, tx, snap, by, in.cfg.ApprovalWait, look, rows, a.answers); err != nil {
+	if rows, err = admit(ctx, tx, snap, in.cfg.ApprovalWait, look, rows, &a); err != nil {
 		return acceptance{}, err
 	}
 	answerDuplicates(duplicates, a.answers)
@@ -286,28 +354,37 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, by Submitter, proposals
 	for i := range rows {
 		decisions[i] = rows[i].decision
 	}
-	if a.decisions, err = in.decisions.Insert(ctx, tx, by.Tenant, decisions); err != nil {
+	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
 	traceparent := telemetry.Inject(ctx)
-	if err := insert(ctx, tx, by, snap.Version, traceparent, state.Now, rows); err != nil {
+	if err := insert(ctx, tx, tenant, snap.Version, traceparent, state.Now, rows); err != nil {
 		return acceptance{}, err
 	}
-	origin := audit.CanonicalHash(by.Origin)
-	event := audit.Event{Tenant: by.Tenant, Kind: audit.Proposed, Actor: by.Actor(), Items: make([]audit.Item, len(rows))}
-	for i := range rows {
-		r := &rows[i]
-		a.queued = a.queued || r.approval == envelope.ApprovalAuto
-		a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
-		recorded := r.record(by, snap.Version, traceparent, origin, state.Now)
-		event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval, Digests: recorded.Digests()}
+	var events []audit.Event
+	for first := 0; first < len(rows); {
+		by := rows[first].by
+		end := first + 1
+		for end < len(rows) && rows[end].by == by {
+			end++
+		}
+		origin := audit.CanonicalHash(by.Origin)
+		event := audit.Event{Tenant: tenant, Kind: audit.Proposed, Actor: by.Actor(), Items: make([]audit.Item, end-first)}
+		for i := range rows[first:end] {
+			r := &rows[first+i]
+			a.queued = a.queued || r.approval == envelope.ApprovalAuto
+			a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
+			recorded := r.record(snap.Version, traceparent, origin, state.Now)
+			event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval, Digests: recorded.Digests()}
+		}
+		events, first = append(events, event), end
 	}
-	return a, audit.Write(ctx, tx, event)
+	return a, audit.Write(ctx, tx, events...)
 }
 
 // record returns the row of actions as the record covers it: what insert writes.
-func (r *row) record(by Submitter, version int64, traceparent string, origin audit.Hash, now time.Time) audit.ActionRecord {
-	q := r.proposal
+func (r *row) record(version int64, traceparent string, origin audit.Hash, now time.Time) audit.ActionRecord {
+	q, by := r.proposal, r.by
 	a := audit.ActionRecord{
 		Tenant: by.Tenant, Action: r.action, External: q.ExternalID, Session: r.Session, Automation: q.AutomationID,
 		Source: r.Tool.Key.Source, Tool: r.Tool.Key.Action, ComposioApp: q.Tool.ComposioApp,
@@ -340,9 +417,10 @@ func lengthOf(proposals []*envelope.Proposal) int {
 	return length
 }
 
-// prepared are proposals as far as they do not depend on a transaction.
+// prepared are submissions as far as they do not depend on a transaction.
 type prepared struct {
-	settings *settings.Settings
+	submissions []*submission
+	settings    *settings.Settings
 	// rows are those that may be written.
 	rows []row
 	// answers have the reason for each proposal that cannot be accepted. If it
@@ -352,36 +430,56 @@ type prepared struct {
 	doubtful []row
 }
 
+// length returns how many bytes the arguments of all proposals have.
+func (all *prepared) length() (length int) {
+	for _, s := range all.submissions {
+		length += lengthOf(s.proposals)
+	}
+	return length
+}
+
 // prepareAll prepares every proposal.
-func prepareAll(ctx context.Context, snap *settings.Settings, by Submitter, proposals []*envelope.Proposal) (prepared, error) {
-	budget, digester := schema.NewBudget(lengthOf(proposals)), new(envelope.Digester)
-	all := prepared{settings: snap, rows: make([]row, 0, len(proposals)), answers: make([]Answer, len(proposals))}
-	for i, p := range proposals {
-		r, err := prepare(ctx, budget, digester, snap, by, p)
-		if r.at = i; by.IDs != nil && !r.chosen {
-			r.action = by.IDs[i]
-		}
-		switch {
-		case err == nil:
-			all.rows = append(all.rows, r)
-		case fault.KindOf(err) == "":
-			return prepared{}, err
-		default:
-			all.answers[i] = Answer{Err: err}
-			if r.hasKey() && r.digest != (envelope.Digest{}) {
-				all.doubtful = append(all.doubtful, r)
+func (all *prepared) prepareAll(ctx context.Context, snap *settings.Settings, now time.Time) error {
+	budget, digester := schema.NewBudget(all.length()), new(envelope.Digester)
+	n := 0
+	for _, s := range all.submissions {
+		n += len(s.proposals)
+	}
+	*all = prepared{submissions: all.submissions, rows: make([]row, 0, n), answers: make([]Answer, 0, n)}
+	for i, s := range all.submissions {
+		suggest := s.by.Suggest(snap, now)
+		for j, p := range s.proposals {
+			r, err := prepare(ctx, budget, digester, snap, &s.by, p)
+			err = suggest.Tool(p.Tool, err)
+			if r.of, r.at = i, len(all.answers); s.by.IDs != nil && !r.chosen {
+				r.action = s.by.IDs[j]
+			}
+			all.answers = append(all.answers, Answer{})
+			switch {
+			case err == nil:
+				all.rows = append(all.rows, r)
+			case fault.KindOf(err) == "":
+				return err
+			default:
+				all.answers[r.at] = Answer{Err: err}
+				if r.hasKey() && r.digest != (envelope.Digest{}) {
+					all.doubtful = append(all.doubtful, r)
+				}
 			}
 		}
 	}
-	return all, nil
+	all.settings = snap
+	return nil
 }
 
 // row is a proposal that may be written.
 type row struct {
 	uniqueness
 	decision.Action
-	// at is its position in the batch.
-	at       int
+	// by is the submitter, of is the position of the submission, and at that of the
+	// proposal among all.
+	by       *Submitter
+	of, at   int
 	proposal *envelope.Proposal
 	decision policy.Decision
 	approval envelope.Approval
@@ -410,8 +508,8 @@ func (r *row) status() envelope.Status {
 }
 
 // prepare resolves and checks one proposal.
-func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Digester, snap *settings.Settings, by Submitter, p *envelope.Proposal) (row, error) {
-	r := row{proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
+func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Digester, snap *settings.Settings, by *Submitter, p *envelope.Proposal) (row, error) {
+	r := row{by: by, proposal: p, Action: decision.Action{Settings: snap, Proposal: settings.Proposal{
 		Automation: p.AutomationID, AskedApproval: p.Approval == envelope.ApprovalRequired, Employee: p.EmployeeID, Session: p.SessionID,
 		Args: p.Args, Tools: by.Tools, Person: by.Proposer(),
 	}}}

@@ -90,15 +90,19 @@ func (p *Plan) compare(r *row) error {
 	return fault.Coded(wire.CodePlan, fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
-// matchPlan keeps the rows that a plan is for, and answers the others with what
-// has changed. An envelope that the tenant has already is not proposed again, and
-// so is never refused for a plan: unless the rows are known to be new, matchPlan
-// returns errTaken, so that the ids are looked for.
-func matchPlan(plan *Plan, looked bool, rows []row, answers []Answer) ([]row, error) {
-	kept := make([]row, 0, len(rows))
+// matchPlans keeps the rows that match the plans that were presented with them,
+// and answers the others with what has changed. An envelope that the tenant has
+// already is not proposed again, and so is never refused for a plan: unless the
+// rows are known to be new, matchPlans returns errTaken, so that the ids are looked
+// for.
+func matchPlans(looked bool, rows []row, answers []Answer) ([]row, error) {
+	kept := rows[:0]
 	for i := range rows {
 		r := &rows[i]
-		refusal := plan.compare(r)
+		var refusal error
+		if r.by.Plan != nil {
+			refusal = r.by.Plan.compare(r)
+		}
 		switch {
 		case refusal == nil:
 			kept = append(kept, *r)
@@ -125,16 +129,12 @@ func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
-	a, err := in.accept(ctx, tx, by, proposals, &prepared{}, true)
+	ready := &prepared{submissions: []*submission{{by: by, proposals: proposals}}}
+	a, err := in.accept(ctx, tx, by.Tenant, ready, look)
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.answers, func() {
-		in.decisions.Add(by.Tenant, a.decisions)
-		if a.queued {
-			in.cfg.Wake()
-		}
-	}, nil
+	return a.answers, func() { in.committed(by.Tenant, &a, ready) }, nil
 }
 
 // CheckEmployee refuses an employee that the submitter may not name. The names

@@ -2,11 +2,13 @@ package intake
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -32,32 +34,33 @@ var errAgentSession = check.Invalid("/session_id", "session", "is an agent's ses
 // refuseSessions answers the rows that CheckAgentSession refuses, and returns the
 // others. It costs one statement where a submitter without a session of its own
 // names any, and none otherwise.
-func refuseSessions(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answers []Answer) ([]row, error) {
-	if by.Session != "" || by.Reserved {
-		return rows, nil
-	}
+func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) ([]row, error) {
 	var named []string
 	for i := range rows {
-		if s := rows[i].Session; s != "" {
-			named = append(named, s)
+		if rows[i].namesSession() {
+			named = append(named, rows[i].Session)
 		}
 	}
 	if len(named) == 0 {
 		return rows, nil
 	}
 	slices.Sort(named)
-	taken, err := agentSessions(ctx, tx, by.Tenant, slices.Compact(named))
+	taken, err := agentSessions(ctx, tx, tenant, slices.Compact(named))
 	if err != nil || len(taken) == 0 {
 		return rows, err
 	}
 	return slices.DeleteFunc(rows, func(r row) bool {
-		refused := r.Session != "" && slices.Contains(taken, r.Session)
+		refused := r.namesSession() && slices.Contains(taken, r.Session)
 		if refused {
 			answers[r.at] = Answer{Err: errAgentSession}
 		}
 		return refused
 	}), nil
 }
+
+// namesSession reports whether the row names a session that is not its
+// submitter's own.
+func (r *row) namesSession() bool { return r.Session != "" && r.by.Session == "" && !r.by.Reserved }
 
 // usage is what a session has used of its limits. Its holder has the lock of the
 // session's row, so that nobody else counts meanwhile.
@@ -116,48 +119,84 @@ func roundUp(wait time.Duration) time.Duration {
 	return time.Duration(fault.WholeSeconds(wait)) * time.Second
 }
 
-// admit keeps the rows that the limits of the submitter's session allow, in
-// order, and answers the others with when to try again. It also returns how much
-// the session has left afterwards. It costs nothing where there is no session,
-// or no limit.
+// admit keeps the rows that the limits of their submitters' sessions allow, in
+// order, and answers the others with when to try again. It also sets how much the
+// sessions have left afterwards. It costs nothing where there is no session, or no
+// limit. Sessions are locked in the order of their names, so that two transactions
+// cannot deadlock.
 //
 // An envelope that the tenant knows already is not proposed again, and so is
-// never refused for a limit: looked reports that the rows are known to be new, and
-// if they are not and a limit refuses one, admit returns errTaken, so that the
-// ids are looked for.
-func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by Submitter, wait time.Duration, looked bool, rows []row, answers []Answer) ([]row, []fault.Quota, error) {
+// never refused for a limit: unless the rows are known to be new, as looked
+// reports, those that a limit refuses are looked for.
+func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Duration, looked bool, rows []row, a *acceptance) ([]row, error) {
 	limits := snap.Limits.Session()
-	waiting := 0
+	bySession := make(map[string][]*row)
 	for i := range rows {
-		if rows[i].waits() {
-			waiting++
+		if s := rows[i].by.Session; s != "" {
+			bySession[s] = append(bySession[s], &rows[i])
 		}
 	}
-	if by.Session == "" || limits.Minute == 0 && (limits.Pending == 0 || waiting == 0) {
-		return rows, nil, nil
+	refused := make(map[int]error)
+	var doubtful []row
+	for _, session := range slices.Sorted(maps.Keys(bySession)) {
+		counted, err := admitSession(ctx, tx, snap.Tenant, session, limits, wait, bySession[session], a.quotas)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range bySession[session] {
+			if err := counted[r.at]; err != nil {
+				if refused[r.at] = err; !looked && r.hasKey() {
+					doubtful = append(doubtful, *r)
+				}
+			}
+		}
 	}
-	u, err := lockUsage(ctx, tx, by, limits, len(rows), waiting > 0)
+	if len(refused) == 0 {
+		return rows, nil
+	}
+	if len(doubtful) > 0 {
+		known, err := findExisting(ctx, tx, snap.Tenant, doubtful, a.answers)
+		if err != nil {
+			return nil, err
+		}
+		rows = slices.DeleteFunc(rows, func(r row) bool { return known[r.at] })
+		for i, q := range a.quotas {
+			if q != nil && !slices.ContainsFunc(rows, func(r row) bool { return r.of == i }) {
+				a.quotas[i] = nil
+			}
+		}
+	}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		if refused[r.at] != nil {
+			a.answers[r.at] = Answer{Err: refused[r.at]}
+		}
+		return refused[r.at] != nil
+	}), nil
+}
+
+// admitSession counts the rows of a session, and returns the limit that each of
+// those exceeds which may not be written, by their positions.
+func admitSession(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, limits limits.Session, wait time.Duration, rows []*row, quotas [][]fault.Quota) (refused map[int]error, err error) {
+	waiting := slices.ContainsFunc(rows, (*row).waits)
+	if limits.Minute == 0 && (limits.Pending == 0 || !waiting) {
+		return nil, nil
+	}
+	u, err := lockUsage(ctx, tx, tenant, session, limits, len(rows), waiting)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if u.pending == 0 {
 		u.pendingIn = wait
 	}
-	admitted := make([]row, 0, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		refusal := u.count(r)
-		if refusal == nil {
-			admitted = append(admitted, *r)
-			continue
+	refused = make(map[int]error)
+	for _, r := range rows {
+		if err := u.count(r); err != nil {
+			refused[r.at] = err
 		}
-		if !looked && r.hasKey() {
-			return nil, nil, errTaken
-		}
-		answers[r.at] = Answer{Err: refusal}
+		quotas[r.of] = u.quotas(waiting)
 	}
-	if len(admitted) == len(rows) {
-		return admitted, u.quotas(waiting > 0), nil
+	if len(refused) == 0 {
+		return nil, nil
 	}
-	return admitted, u.quotas(waiting > 0), setUsage(ctx, tx, by, u)
+	return refused, setUsage(ctx, tx, tenant, session, u)
 }

@@ -17,10 +17,11 @@ import (
 
 // insert writes rows and puts those that may run on the schedule. If one of
 // their names is taken, that is errTaken, and the transaction is over.
-func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, traceparent string, now time.Time, rows []row) error {
+func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, traceparent string, now time.Time, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
-		TenantID: uuid.UUID(by.Tenant), ConfigVersion: version, Traceparent: traceparent, Origin: by.Origin, Awaited: by.Awaited,
+		TenantID: tenant, ConfigVersion: version, Traceparent: traceparent, WorkflowID: postgres.OrNull(rows[0].by.Workflow),
+		ProposedBys: make([]uuid.UUID, n), People: make([]uuid.UUID, n), Origins: make([]string, n), Awaited: make([]bool, n),
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
@@ -29,16 +30,10 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 		ToolDigests: make([][]byte, n), ApprovalStates: make([]string, n), BucketIds: make([]int64, n),
 		RateBuckets: make([]string, n), NotBefores: make([]time.Time, n), MustRunBefores: make([]time.Time, n), MaxAttempts: make([]int32, n), Urgent: make([]bool, n),
 	}
-	if by.Token != uuid.Nil {
-		p.ProposedBy = &by.Token
-	}
-	p.Person = postgres.OrNull(by.Proposer())
-	if by.Workflow != uuid.Nil {
-		p.WorkflowID = &by.Workflow
-	}
 	for i := range rows {
 		r := &rows[i]
-		q := r.proposal
+		q, by := r.proposal, r.by
+		p.ProposedBys[i], p.People[i], p.Origins[i], p.Awaited[i] = by.Token, by.Proposer(), string(by.Origin), by.Awaited
 		p.ActionIds[i], p.ExternalIds[i], p.ContentDigests[i] = uuid.UUID(r.action), q.ExternalID, r.digest[:]
 		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.Employee), q.AutomationID, r.Session
 		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.Tool.Key.Source, r.Tool.Key.Action, q.Tool.ComposioApp
@@ -62,13 +57,14 @@ func insert(ctx context.Context, tx pgx.Tx, by Submitter, version int64, tracepa
 	if err != nil || p.ApprovalExpires == nil {
 		return err
 	}
-	return insertApprovals(ctx, tx, by.Tenant, rows)
+	return insertApprovals(ctx, tx, tenant, rows)
 }
 
 // sendOnce shortens each column that is the same in all rows to its first value,
 // as ActionInsertMany accepts it: most batches are of few tools, and encoding and
 // decoding every column of every row would cost as much as deciding about it.
 func sendOnce(p *dbsqlc.ActionInsertManyParams) {
+	p.ProposedBys, p.People, p.Origins, p.Awaited = once(p.ProposedBys), once(p.People), once(p.Origins), once(p.Awaited)
 	p.EmployeeIds, p.AutomationIds, p.SessionIds = once(p.EmployeeIds), once(p.AutomationIds), once(p.SessionIds)
 	p.SourceIds, p.ToolNames, p.ComposioApps = once(p.SourceIds), once(p.ToolNames), once(p.ComposioApps)
 	p.Risks, p.Effects, p.DecisionIds, p.ApprovalStates = once(p.Risks), once(p.Effects), once(p.DecisionIds), once(p.ApprovalStates)
@@ -89,7 +85,7 @@ func once[T comparable](values []T) []T {
 
 // insertApprovals stores the reviews of the rows that wait for people.
 func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row) error {
-	p := &dbsqlc.ApprovalInsertManyParams{TenantID: uuid.UUID(tenant)}
+	p := &dbsqlc.ApprovalInsertManyParams{TenantID: tenant}
 	for i := range rows {
 		r := &rows[i]
 		if !r.waits() {
@@ -108,8 +104,8 @@ func insertApprovals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r
 
 // findExisting answers the proposals that the tenant has already, by their keys.
 // It returns their indexes in the batch.
-func findExisting(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answers []Answer) (map[int]bool, error) {
-	p := &dbsqlc.ActionsKnownParams{TenantID: uuid.UUID(by.Tenant)}
+func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows []row, answers []Answer) (map[int]bool, error) {
+	p := &dbsqlc.ActionsKnownParams{TenantID: tenant}
 	for _, r := range rows {
 		if r.chosen {
 			p.ActionIds = append(p.ActionIds, uuid.UUID(r.action))
@@ -122,15 +118,20 @@ func findExisting(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answ
 	if err != nil {
 		return nil, err
 	}
-	byAction, byExternal := make(map[envelope.ActionID]uniqueness, len(found)), make(map[string]uniqueness, len(found))
+	type stored struct {
+		uniqueness
+		by      uuid.UUID
+		session string
+	}
+	byAction, byExternal := make(map[envelope.ActionID]stored, len(found)), make(map[string]stored, len(found))
 	for _, f := range found {
-		id := uniqueness{
-			action: envelope.ActionID(f.ActionID), external: f.ExternalID, digest: envelope.Digest(f.ContentDigest),
-			unseen: !by.Sees(postgres.OrZero(f.ProposedBy), f.SessionID),
+		first := stored{
+			uniqueness{action: f.ActionID, external: f.ExternalID, digest: envelope.Digest(f.ContentDigest)},
+			postgres.OrZero(f.ProposedBy), f.SessionID,
 		}
-		byAction[id.action] = id
-		if id.external != "" {
-			byExternal[id.external] = id
+		byAction[first.action] = first
+		if first.external != "" {
+			byExternal[first.external] = first
 		}
 	}
 	known := make(map[int]bool, len(found))
@@ -139,10 +140,11 @@ func findExisting(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answ
 		if !ok {
 			first, ok = byAction[r.action]
 		}
+		first.unseen = ok && !r.by.Sees(first.by, first.session)
 		// What is refused anyway is refused alike whether others have its name.
 		if ok && !(first.unseen && answers[r.at].Err != nil) {
 			known[r.at] = true
-			answers[r.at] = r.compare(first)
+			answers[r.at] = r.compare(first.uniqueness)
 		}
 	}
 	return known, nil
@@ -153,13 +155,13 @@ func findExisting(ctx context.Context, tx pgx.Tx, by Submitter, rows []row, answ
 // where the limits allow all, nothing else has to be written. What waits for
 // a decision is counted only if asked for: by a statement of its own, which
 // sees what others committed before they let go of the lock.
-func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Session, n int, waits bool) (*usage, error) {
+func lockUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, limits limits.Session, n int, waits bool) (*usage, error) {
 	if limits.Minute == 0 {
 		n = 0
 	}
 	q, u := dbsqlc.New(), &usage{limits: limits}
 	taken, err := q.SessionUsageTake(ctx, tx, &dbsqlc.SessionUsageTakeParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Taken: int32(n),
+		TenantID: tenant, SessionID: session, Taken: int32(n),
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 		return u, nil
 	}
 	pending, err := q.SessionPending(ctx, tx, &dbsqlc.SessionPendingParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Most: int64(limits.Pending),
+		TenantID: tenant, SessionID: session, Most: int64(limits.Pending),
 	})
 	if err != nil {
 		return nil, err
@@ -180,9 +182,9 @@ func lockUsage(ctx context.Context, tx pgx.Tx, by Submitter, limits limits.Sessi
 
 // setUsage stores what a session used, where the limits did not allow all that
 // lockUsage counted.
-func setUsage(ctx context.Context, tx pgx.Tx, by Submitter, u *usage) error {
+func setUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: by.Session, Used: int32(u.used),
+		TenantID: tenant, SessionID: session, Used: int32(u.used),
 	})
 }
 

@@ -313,3 +313,34 @@ func TestSQLComputesThePhaseOfEveryPair(t *testing.T) {
 		}
 	}
 }
+
+// TestReadingByIDTouchesNoOtherAction reads one action of many with the plan that
+// single reads have, and counts the rows that PostgreSQL fetched.
+func TestReadingByIDTouchesNoOtherAction(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t)
+	id := fx.Queue(envelope.EffectKeyed, 300)[0]
+	var before, after int64
+
+	fx.As(postgres.API(fx.Tenant).Planned(), func(tx pgx.Tx) error {
+		fetched := func() (n int64) {
+			row := tx.QueryRow(t.Context(), `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)
+				FROM pg_stat_xact_user_tables WHERE schemaname = 'countersign_data' AND relname = 'actions'`)
+			if err := row.Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before = fetched()
+		views, err := outbox.Get(t.Context(), tx, fx.Tenant, id)
+		if len(views) != 1 {
+			t.Errorf("read %d actions, want 1", len(views))
+		}
+		after = fetched()
+		return err
+	})
+
+	if after-before > 5 {
+		t.Errorf("reading one action fetched %d rows of actions", after-before)
+	}
+}

@@ -36,7 +36,7 @@ func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBuc
 	rows, err := dbsqlc.New().OutboxDueBuckets(ctx, tx, &dbsqlc.OutboxDueBucketsParams{After: after, Most: int64(most)})
 	return postgres.Map(rows, err, func(r dbsqlc.OutboxDueBucketsRow) DueBucket {
 		return DueBucket{
-			Bucket: r.BucketID, Tenant: envelope.TenantID(r.TenantID), Limited: r.Limited,
+			Bucket: r.BucketID, Tenant: r.TenantID, Limited: r.Limited,
 			From: r.NextAttemptAt, DueIn: postgres.Seconds(r.WaitSeconds), AwaitedFrom: r.AwaitedAt, Paused: r.Paused,
 		}
 	})
@@ -113,7 +113,7 @@ func Claim(ctx context.Context, tx pgx.Tx, requests []ClaimRequest, lease time.D
 
 func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 	return Item{
-		Lease:            Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID), Fence: r.Fence},
+		Lease:            Lease{Tenant: r.TenantID, Action: r.ActionID, Fence: r.Fence},
 		Bucket:           r.BucketID,
 		Due:              r.NextAttemptAt,
 		Awaited:          r.Awaited,
@@ -127,7 +127,7 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 		Args:             r.Args,
 		Effect:           envelope.Effect(r.Effect),
 		Risk:             envelope.Risk(r.Risk),
-		Employee:         envelope.EmployeeID(postgres.OrZero(r.EmployeeID)),
+		Employee:         postgres.OrZero(r.EmployeeID),
 		Approval:         envelope.Approval(r.ApprovalState),
 		Session:          postgres.OrZero(r.SessionID),
 		Person:           postgres.OrZero(r.Person),
@@ -159,7 +159,7 @@ func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	}
 	started := make(map[Lease]bool, len(rows))
 	for _, r := range rows {
-		started[Lease{envelope.TenantID(r.TenantID), envelope.ActionID(r.ActionID), r.Fence}] = true
+		started[Lease{r.TenantID, r.ActionID, r.Fence}] = true
 	}
 	return started, nil
 }
@@ -217,7 +217,7 @@ func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) 
 	returned := make([]Lease, len(rows))
 	deleted := make(map[Lease]bool, len(rows))
 	for i, r := range rows {
-		returned[i] = Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)}
+		returned[i] = Lease{Tenant: r.TenantID, Action: r.ActionID}
 		deleted[returned[i]] = true
 	}
 	permits := make(map[Permit]int64)
@@ -406,7 +406,7 @@ func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions [
 
 func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32, awaited bool) error {
 	_, err := dbsqlc.New().OutboxEnqueue(ctx, tx, &dbsqlc.OutboxEnqueueParams{
-		TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions), Attempts: attempts, Awaited: awaited,
+		TenantID: tenant, ActionIds: postgres.UUIDs(actions), Attempts: attempts, Awaited: awaited,
 	})
 	return violations.Fault(err)
 }
@@ -414,7 +414,7 @@ func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions [
 // EndWait returns an action to the due order whose caller stopped waiting before
 // it ended. An action that a person approved stays awaited.
 func EndWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) error {
-	return dbsqlc.New().OutboxEndWait(ctx, tx, &dbsqlc.OutboxEndWaitParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	return dbsqlc.New().OutboxEndWait(ctx, tx, &dbsqlc.OutboxEndWaitParams{TenantID: tenant, ActionID: action})
 }
 
 // withdraw ends an action that is scheduled, or that waits for approval. An
@@ -424,12 +424,12 @@ func withdraw(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action e
 	q, by := dbsqlc.New(), envelope.UndoneBy+actor
 	unschedule := func() (int64, error) {
 		return q.OutboxUndo(ctx, tx, &dbsqlc.OutboxUndoParams{
-			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Code: CodeUndone, Message: string(by),
+			TenantID: tenant, ActionID: action, Code: CodeUndone, Message: string(by),
 		})
 	}
 	fromApproval := func() (int64, error) {
 		return q.ActionWithdraw(ctx, tx, &dbsqlc.ActionWithdrawParams{
-			TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), DecidedBy: string(actor), Message: string(by),
+			TenantID: tenant, ActionID: action, DecidedBy: string(actor), Message: string(by),
 		})
 	}
 	for _, try := range []func() (int64, error){unschedule, fromApproval, unschedule} {

@@ -90,7 +90,7 @@ type Review struct {
 
 // Get returns the envelopes of those ids that exist, in no order.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
-	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: postgres.UUIDs(actions)})
+	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: tenant, ActionIds: postgres.UUIDs(actions)})
 	views, err := postgres.Map(rows, err, viewFromRow)
 	if err != nil {
 		return nil, err
@@ -111,26 +111,26 @@ func setReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, view
 		return nil
 	}
 	q := dbsqlc.New()
-	reversals, err := q.EnvelopeReversal(ctx, tx, &dbsqlc.EnvelopeReversalParams{TenantID: uuid.UUID(tenant), ActionIds: ended})
+	reversals, err := q.EnvelopeReversal(ctx, tx, &dbsqlc.EnvelopeReversalParams{TenantID: tenant, ActionIds: ended})
 	if err != nil || len(reversals) == 0 {
 		return err
 	}
-	of := make(map[uuid.UUID]uuid.UUID, len(reversals))
+	of := make(map[envelope.ActionID]envelope.ActionID, len(reversals))
 	ids := make([]uuid.UUID, len(reversals))
 	for i, r := range reversals {
-		of[r.ActionID], ids[i] = r.ReversalID, r.ReversalID
+		of[envelope.ActionID(r.ActionID)], ids[i] = r.ReversalID, uuid.UUID(r.ReversalID)
 	}
-	rows, err := q.EnvelopePhasePerID(ctx, tx, &dbsqlc.EnvelopePhasePerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
+	rows, err := q.EnvelopePhasePerID(ctx, tx, &dbsqlc.EnvelopePhasePerIDParams{TenantID: tenant, ActionIds: ids})
 	if err != nil {
 		return err
 	}
-	phases := make(map[uuid.UUID]envelope.Phase, len(rows))
+	phases := make(map[envelope.ActionID]envelope.Phase, len(rows))
 	for _, r := range rows {
 		phases[r.ActionID] = envelope.Phase(r.Phase)
 	}
 	for i := range views {
-		if id, ok := of[uuid.UUID(views[i].Envelope.ActionID)]; ok {
-			views[i].RevertedBy = &Reversal{envelope.ActionID(id), phases[id]}
+		if id, ok := of[views[i].Envelope.ActionID]; ok {
+			views[i].RevertedBy = &Reversal{id, phases[id]}
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func setReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, view
 
 // Attempts returns the attempts of an action, oldest first.
 func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Attempt, error) {
-	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action)})
+	rows, err := dbsqlc.New().ToolExecutionList(ctx, tx, &dbsqlc.ToolExecutionListParams{TenantID: tenant, ActionID: action})
 	return postgres.Map(rows, err, func(r dbsqlc.ToolExecutionListRow) wire.Attempt {
 		return wire.Attempt{
 			Attempt: int(r.Attempt), Status: envelope.Status(r.Status), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
@@ -150,11 +150,11 @@ func Attempts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action e
 func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 	v := View{
 		Envelope: envelope.Envelope{
-			Version: envelope.SchemaVersion, ActionID: envelope.ActionID(r.ActionID), ExternalID: postgres.OrZero(r.ExternalID),
-			TenantID: envelope.TenantID(r.TenantID), Type: envelope.TypeExec,
+			Version: envelope.SchemaVersion, ActionID: r.ActionID, ExternalID: postgres.OrZero(r.ExternalID),
+			TenantID: r.TenantID, Type: envelope.TypeExec,
 			Tool: envelope.Tool{Name: r.ToolName, Source: r.SourceID, ComposioApp: postgres.OrZero(r.ComposioApp)},
 			Args: r.Args, Risk: envelope.Risk(r.Risk), Approval: envelope.Approval(r.ApprovalState),
-			EmployeeID: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), SessionID: postgres.OrZero(r.SessionID), AutomationID: postgres.OrZero(r.AutomationID),
+			EmployeeID: postgres.OrZero(r.EmployeeID), SessionID: postgres.OrZero(r.SessionID), AutomationID: postgres.OrZero(r.AutomationID),
 			Constraints: envelope.Constraints{RateBucket: postgres.OrZero(r.RateBucket), MustRunBefore: utcOrZero(r.MustRunBefore), NotBefore: utcOrZero(r.NotBefore), Urgent: r.Urgent},
 			Result: envelope.Result{
 				Status: envelope.Status(r.Status), ProviderID: r.ProviderID, Output: r.Result, Attempts: int(r.Attempt),

@@ -21,7 +21,7 @@ import (
 // was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
 // that is cut short is taken up by the next one.
 type Sweep struct {
-	first, last uuid.UUID // of tenants
+	first, last envelope.TenantID
 	// pause is what the sweep belongs to; the zero UUID if to no pause.
 	pause    uuid.UUID
 	scope    string
@@ -48,7 +48,7 @@ func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
 	sweeps := make([]Sweep, len(rows))
 	for i, r := range rows {
 		s := Sweep{
-			last: uuid.Max, pause: r.PauseID, scope: r.Scope, subject: r.Subject, actor: r.PausedBy,
+			last: envelope.TenantID(uuid.Max), pause: r.PauseID, scope: r.Scope, subject: r.Subject, actor: r.PausedBy,
 			message: "the kill switch: " + r.Reason, kill: r.Killing, killedAt: r.KilledAt, settled: r.Settled,
 			waitsFor: preflight.CodePaused, long: r.LongLifted,
 		}
@@ -68,7 +68,10 @@ func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
 }
 
 // SweepCursor is how far a sweep has come in the outbox.
-type SweepCursor struct{ tenant, action uuid.UUID }
+type SweepCursor struct {
+	tenant envelope.TenantID
+	action envelope.ActionID
+}
 
 // Step does the next bounded part of a sweep in its own transaction, and says
 // where to go on; ended says that this round of the sweep is over. Whether
@@ -90,7 +93,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 		return from, false, err
 	}
 	deleted, err := q.OutboxCancel(ctx, tx, &dbsqlc.OutboxCancelParams{
-		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
+		FirstTenant: s.first, LastTenant: s.last, AfterTenant: uuid.UUID(from.tenant), AfterAction: uuid.UUID(from.action),
 		KilledAt: s.killedAt, Scope: s.scope, Subject: s.subject, Most: int64(most), Message: s.message,
 	})
 	if err != nil {
@@ -98,15 +101,13 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 	}
 	items := make(map[envelope.TenantID][]audit.Item)
 	for _, r := range refused {
-		t := envelope.TenantID(r.TenantID)
-		items[t] = append(items[t], audit.Item{
-			Action: envelope.ActionID(r.ActionID), Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: preflight.CodeKilled,
+		items[r.TenantID] = append(items[r.TenantID], audit.Item{
+			Action: r.ActionID, Status: envelope.StatusSkipped, Approval: envelope.ApprovalDenied, Code: preflight.CodeKilled,
 		})
 	}
 	for _, r := range deleted {
-		t := envelope.TenantID(r.TenantID)
-		items[t] = append(items[t], audit.Item{
-			Action: envelope.ActionID(r.ActionID), Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
+		items[r.TenantID] = append(items[r.TenantID], audit.Item{
+			Action: r.ActionID, Status: envelope.Status(r.Status), Attempt: int(r.Attempt), Code: preflight.CodeKilled,
 		})
 	}
 	if err := audit.Write(ctx, tx, audit.EventsOf(audit.Killed, envelope.Actor(s.actor), items)...); err != nil {
@@ -136,7 +137,7 @@ func (s *Sweep) cancel(ctx context.Context, tx pgx.Tx, from SweepCursor, most in
 func (s *Sweep) wake(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (SweepCursor, bool, error) {
 	q := dbsqlc.New()
 	rows, err := q.OutboxWake(ctx, tx, &dbsqlc.OutboxWakeParams{
-		FirstTenant: s.first, LastTenant: s.last, AfterTenant: from.tenant, AfterAction: from.action,
+		FirstTenant: s.first, LastTenant: s.last, AfterTenant: uuid.UUID(from.tenant), AfterAction: uuid.UUID(from.action),
 		Scope: s.scope, Subject: s.subject, WaitsFor: s.waitsFor, Most: int64(most),
 	})
 	if err != nil {

@@ -280,6 +280,35 @@ func TestWhatIntakeRefusesIsToldToItsProposer(t *testing.T) {
 	}
 }
 
+// TestAnUnknownToolIsAnsweredWithTheNearest also holds that a login learns of none
+// but its tools.
+func TestAnUnknownToolIsAnsweredWithTheNearest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	narrow := f.newLogin(f.tenant, []string{"crm:dump"})
+	for _, test := range []struct {
+		by               *application
+		tool, suggestion string
+	}{
+		{f.app, `{"name":"noet","source":"crm"}`, `no such tool "crm:noet"; did you mean "crm:note"?`},
+		{f.app, `{"name":"note","source":"crn"}`, `no such tool "crn:note"; did you mean "crm:note"?`},
+		{f.app, `{"name":"noet"}`, `no such tool "noet"; did you mean "note"?`},
+		{f.app, `{"name":"dropp","source":"crm"}`, ""}, // which policy denies
+		{narrow, `{"name":"noet","source":"crm"}`, ""},
+	} {
+		id := test.by.propose(`{"type":"mcp.exec","tool":` + test.tool + `,"args":{}}`)
+		f.takeAll()
+		s := test.by.status(id)
+		if s.Problem == nil || len(s.Problem.Errors) != 1 {
+			t.Fatalf("%s: %+v", test.tool, s)
+		}
+		got := s.Problem.Errors[0].Message
+		if test.suggestion != "" && got != test.suggestion || test.suggestion == "" && strings.Contains(got, "did you mean") {
+			t.Errorf("%s is answered with %q, want %q", test.tool, got, test.suggestion)
+		}
+	}
+}
+
 // TestPolicyDecidesAboutProposals: what policy denies is an action that was denied.
 func TestPolicyDecidesAboutProposals(t *testing.T) {
 	t.Parallel()

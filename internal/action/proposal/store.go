@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // nextLogin locks a login whose proposals wait; nil if there is none, or other
@@ -29,11 +30,11 @@ func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 		return nil, err
 	}
 	operator := postgres.OrZero(r.OperatorID)
-	l := &login{tenant: envelope.TenantID(r.TenantID), id: r.LoginID, name: r.Login, closed: r.Closed, held: r.Held, counted: int(r.Waiting), uncounted: r.Uncounted}
+	l := &login{tenant: r.TenantID, id: r.LoginID, name: r.Login, closed: r.Closed, held: r.Held, counted: int(r.Waiting), uncounted: r.Uncounted}
 	l.by = intake.Submitter{
 		Tenant: l.tenant, Token: r.LoginID, Person: operator, Operator: operator, Name: "login " + r.Login,
-		Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
-		Names: identity.Names{Automations: r.Automations, Employees: r.Employees, Sessions: r.Sessions, ExternalIDPrefix: postgres.OrZero(r.ExternalIDPrefix)}, Tools: r.Tools,
+		Employee: postgres.OrZero(r.EmployeeID), Session: postgres.OrZero(r.SessionID),
+		Names: identity.Names{Automations: r.Automations, Employees: r.Employees, Sessions: r.Sessions, ExternalIDPrefix: postgres.OrZero(r.ExternalIDPrefix)}, Tools: r.Tools, Lists: settings.ListsUsable,
 		Origin: json.RawMessage(`{"via":"sql"}`), Bindings: r.Bindings,
 	}
 	return l, nil
@@ -56,7 +57,7 @@ func remove(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid
 	if len(ids) == 0 {
 		return nil
 	}
-	return dbsqlc.New().ProposalDelete(ctx, tx, &dbsqlc.ProposalDeleteParams{TenantID: uuid.UUID(tenant), ProposalIds: ids})
+	return dbsqlc.New().ProposalDelete(ctx, tx, &dbsqlc.ProposalDeleteParams{TenantID: tenant, ProposalIds: ids})
 }
 
 // answered are proposals that became no action of their own.
@@ -77,7 +78,7 @@ func (a *answered) write(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 		return nil
 	}
 	return dbsqlc.New().ProposalAnswer(ctx, tx, &dbsqlc.ProposalAnswerParams{
-		TenantID: uuid.UUID(tenant), ProposalIds: a.ids, ActionIds: a.actions, Problems: a.problems,
+		TenantID: tenant, ProposalIds: a.ids, ActionIds: a.actions, Problems: a.problems,
 	})
 }
 
@@ -107,14 +108,14 @@ type Filter struct {
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.SQLProposal, error) {
 	if f.State == Waiting {
 		rows, err := dbsqlc.New().ProposalListWaiting(ctx, tx, &dbsqlc.ProposalListWaitingParams{
-			TenantID: uuid.UUID(tenant), Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
+			TenantID: tenant, Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
 		})
 		return postgres.Map(rows, err, func(r dbsqlc.ProposalListWaitingRow) wire.SQLProposal {
 			return wire.SQLProposal{ID: envelope.ActionID(r.ProposalID), Login: r.Login, State: string(Waiting), ProposedAt: r.ProposedAt.UTC()}
 		})
 	}
 	rows, err := dbsqlc.New().ProposalListAnswered(ctx, tx, &dbsqlc.ProposalListAnsweredParams{
-		TenantID: uuid.UUID(tenant), State: string(f.State), Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
+		TenantID: tenant, State: string(f.State), Login: f.Login, Before: uuid.UUID(f.Before), Most: int64(f.Most),
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 // Get returns a proposal with its envelope as it was proposed. One that does not
 // exist, or has become an action, is fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (d wire.SQLProposalDetail, err error) {
-	r, err := dbsqlc.New().ProposalGet(ctx, tx, &dbsqlc.ProposalGetParams{TenantID: uuid.UUID(tenant), ProposalID: uuid.UUID(id)})
+	r, err := dbsqlc.New().ProposalGet(ctx, tx, &dbsqlc.ProposalGetParams{TenantID: tenant, ProposalID: uuid.UUID(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, fault.New(fault.NotFound, "no proposal %s; one that was accepted is the action of the same id", id)
 	}
@@ -150,7 +151,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.A
 func shown(r dbsqlc.ProposalGetRow) (wire.SQLProposal, error) {
 	p := wire.SQLProposal{
 		ID: envelope.ActionID(r.ProposalID), Login: r.Login, State: string(Waiting),
-		ProposedAt: r.ProposedAt.UTC(), AnsweredAt: postgres.UTC(r.AnsweredAt), ActionID: (*envelope.ActionID)(r.ActionID),
+		ProposedAt: r.ProposedAt.UTC(), AnsweredAt: postgres.UTC(r.AnsweredAt), ActionID: r.ActionID,
 	}
 	switch {
 	case r.Problem != nil:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -24,7 +23,7 @@ import (
 // tool's dead letters that exist already as well. The error is an
 // *envelope.InvalidError if the rule cannot work.
 func Put(ctx context.Context, tx pgx.Tx, snap *settings.Settings, key policy.Key, rule *Rule) error {
-	p := &dbsqlc.ToolReconcilePutParams{TenantID: uuid.UUID(snap.Tenant), SourceID: key.Source, Name: key.Action}
+	p := &dbsqlc.ToolReconcilePutParams{TenantID: snap.Tenant, SourceID: key.Source, Name: key.Action}
 	if rule != nil {
 		if err := rule.Validate(); err != nil {
 			return err
@@ -61,7 +60,7 @@ type ToolRule struct {
 // List returns every rule of a tenant, by source and tool; or that of one tool, if
 // of is not zero.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of policy.Key) ([]ToolRule, error) {
-	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, &dbsqlc.ToolReconcileListParams{TenantID: uuid.UUID(tenant), SourceID: of.Source, ToolName: of.Action})
+	rows, err := dbsqlc.New().ToolReconcileList(ctx, tx, &dbsqlc.ToolReconcileListParams{TenantID: tenant, SourceID: of.Source, ToolName: of.Action})
 	return postgres.TryMap(rows, err, func(r dbsqlc.ToolReconcileListRow) (ToolRule, error) {
 		t := ToolRule{Key: policy.Key{Source: r.SourceID, Action: r.Name}}
 		if err := json.Unmarshal(r.Reconcile, &t.Rule); err != nil {
@@ -89,7 +88,7 @@ func claim(ctx context.Context, tx pgx.Tx, most int, hold time.Duration) ([]unre
 	rows, err := dbsqlc.New().DeadLetterReconcileClaim(ctx, tx, &dbsqlc.DeadLetterReconcileClaimParams{Most: int64(most), HoldSeconds: hold.Seconds()})
 	return postgres.TryMap(rows, err, func(r dbsqlc.DeadLetterReconcileClaimRow) (unresolvedCall, error) {
 		c := unresolvedCall{
-			lease:   outbox.Lease{Tenant: envelope.TenantID(r.TenantID), Action: envelope.ActionID(r.ActionID)},
+			lease:   outbox.Lease{Tenant: r.TenantID, Action: r.ActionID},
 			attempt: int(r.ReconcileAttempts), age: postgres.Seconds(r.AgeSeconds),
 			source: r.SourceID, tool: r.ToolName, args: r.Args, effect: envelope.Effect(r.Effect),
 		}
@@ -121,7 +120,7 @@ func settle(ctx context.Context, tx pgx.Tx, r *unresolvedCall, v decision) error
 		delay = -1
 	}
 	_, err := dbsqlc.New().DeadLetterReconcileNote(ctx, tx, &dbsqlc.DeadLetterReconcileNoteParams{
-		Result: v.said, DelaySeconds: delay, TenantID: uuid.UUID(r.lease.Tenant), ActionID: uuid.UUID(r.lease.Action), Tries: int32(r.attempt),
+		Result: v.said, DelaySeconds: delay, TenantID: r.lease.Tenant, ActionID: r.lease.Action, Tries: int32(r.attempt),
 	})
 	return err
 }

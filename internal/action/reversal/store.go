@@ -1,6 +1,7 @@
 package reversal
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -15,22 +16,18 @@ import (
 // Select returns a page of the actions that may have had an effect and are no
 // reversals, newest first: completed, of unknown outcome, or not ended.
 func Select(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]envelope.ActionID, error) {
-	before := uuid.UUID(f.Before)
-	if before == uuid.Nil {
-		before = uuid.Max
-	}
-	rows, err := dbsqlc.New().ReversalSelect(ctx, tx, &dbsqlc.ReversalSelectParams{
-		TenantID: uuid.UUID(tenant), Before: before, WorkflowID: postgres.OrNull(f.Workflow), SessionID: postgres.OrNull(f.Session),
+	before := cmp.Or(f.Before, envelope.ActionID(uuid.Max))
+	return dbsqlc.New().ReversalSelect(ctx, tx, &dbsqlc.ReversalSelectParams{
+		TenantID: tenant, Before: before, WorkflowID: postgres.OrNull(f.Workflow), SessionID: postgres.OrNull(f.Session),
 		Source: postgres.OrNull(f.Source), Tool: postgres.OrNull(f.Tool), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit),
 	})
-	return postgres.IDs[envelope.ActionID](rows), err
 }
 
 // read locks actions, so that only one transaction at a time reverts them, and
 // reads how they stand. Actions that do not exist are left out.
 func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelope.ActionID) (map[envelope.ActionID]*call, error) {
 	q, named := dbsqlc.New(), postgres.UUIDs(ids)
-	if _, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: uuid.UUID(tenant), ActionIds: named}); err != nil {
+	if _, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: tenant, ActionIds: named}); err != nil {
 		return nil, err
 	}
 	views, err := outbox.Get(ctx, tx, tenant, ids...)
@@ -41,12 +38,12 @@ func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelo
 	for _, v := range views {
 		calls[v.Envelope.ActionID] = &call{view: v}
 	}
-	states, err := q.ReversalStates(ctx, tx, &dbsqlc.ReversalStatesParams{TenantID: uuid.UUID(tenant), ActionIds: named})
+	states, err := q.ReversalStates(ctx, tx, &dbsqlc.ReversalStatesParams{TenantID: tenant, ActionIds: named})
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range states {
-		c, ok := calls[envelope.ActionID(s.ActionID)]
+		c, ok := calls[s.ActionID]
 		if !ok {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -34,7 +33,7 @@ const maxSnapshots = 100
 // Insert stores a snapshot of a call.
 func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s wire.Snapshot) error {
 	err := dbsqlc.New().SnapshotInsert(ctx, tx, &dbsqlc.SnapshotInsertParams{
-		TenantID: uuid.UUID(call.Tenant), ActionID: uuid.UUID(call.Action), Attempt: int32(s.Attempt), // attempts are bounded by the retry rule
+		TenantID: call.Tenant, ActionID: call.Action, Attempt: int32(s.Attempt), // attempts are bounded by the retry rule
 		Stage: s.Stage, ToolName: s.Tool, Code: s.Code, Result: s.Result,
 	})
 	if err != nil {
@@ -45,7 +44,7 @@ func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s wire.Snapshot) 
 
 // List returns what was seen around an action's calls, oldest first.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Snapshot, error) {
-	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(action), Most: maxSnapshots})
+	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: tenant, ActionID: action, Most: maxSnapshots})
 	if err != nil {
 		return nil, fmt.Errorf("snapshots of %s: %w", action, err)
 	}

@@ -32,7 +32,7 @@ var violations = postgres.Violations{
 
 // List returns a tenant's subscriptions, or those of the names, in order of name.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Subscription, error) {
-	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: uuid.UUID(tenant), Bound: BehindBound, Names: names})
+	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: tenant, Bound: BehindBound, Names: names})
 	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
 		return Subscription{
 			ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
@@ -63,7 +63,7 @@ func errNone(name string) error { return fault.New(fault.NotFound, "no subscript
 // must be encrypted for it.
 func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscription, encryptedSecret []byte, fromNow bool) error {
 	q := dbsqlc.New()
-	others, err := q.SubscriptionCount(ctx, tx, &dbsqlc.SubscriptionCountParams{TenantID: uuid.UUID(tenant), Name: s.Name})
+	others, err := q.SubscriptionCount(ctx, tx, &dbsqlc.SubscriptionCountParams{TenantID: tenant, Name: s.Name})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 		return err
 	}
 	id, err := q.SubscriptionPut(ctx, tx, &dbsqlc.SubscriptionPutParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
+		TenantID: tenant, SubscriptionID: s.ID, Name: s.Name, SourceID: s.Source, Kinds: s.Kinds, Tool: s.Tool,
 		MinRisk: string(s.MinRisk), Channel: s.Channel, Link: s.Link, RateBucket: s.Bucket, SigningSecret: encryptedSecret,
 		Enabled: s.Enabled, CursorTxid: at.Tx, CursorEvent: at.Event, UpdatedBy: string(s.UpdatedBy), FromNow: fromNow,
 	})
@@ -89,7 +89,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Subscriptio
 // Delete deletes a subscription. Its deliveries that are not sent are denied
 // from then on.
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
-	n, err := dbsqlc.New().SubscriptionDelete(ctx, tx, &dbsqlc.SubscriptionDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
+	n, err := dbsqlc.New().SubscriptionDelete(ctx, tx, &dbsqlc.SubscriptionDeleteParams{TenantID: tenant, Name: name})
 	return postgres.Affected(n, err, errNone(name))
 }
 
@@ -147,20 +147,20 @@ func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cu
 		ID: r.SubscriptionID, Name: r.Name, Source: r.SourceID, Kinds: r.Kinds, Tool: r.Tool, MinRisk: envelope.Risk(r.MinRisk),
 		Channel: r.Channel, Link: r.Link, Bucket: r.RateBucket, Enabled: true, UpdatedAt: r.UpdatedAt,
 	}
-	return envelope.TenantID(r.TenantID), s, cursor{audit.Position{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
+	return r.TenantID, s, cursor{audit.Position{Tx: r.CursorTxid, Event: r.CursorEvent}, int(r.CursorItem)}, true, nil
 }
 
 // advance stores the cursor of a subscription.
 func advance(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, to cursor) error {
 	return dbsqlc.New().SubscriptionAdvance(ctx, tx, &dbsqlc.SubscriptionAdvanceParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items),
+		TenantID: tenant, SubscriptionID: s.ID, CursorTxid: to.Tx, CursorEvent: to.Event, CursorItem: int32(to.items),
 	})
 }
 
 // hold pauses a subscription for a time.
 func hold(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, long time.Duration) error {
 	_, err := dbsqlc.New().SubscriptionHold(ctx, tx, &dbsqlc.SubscriptionHoldParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, Seconds: long.Seconds(),
+		TenantID: tenant, SubscriptionID: s.ID, Seconds: long.Seconds(),
 	})
 	return err
 }
@@ -168,7 +168,7 @@ func hold(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscript
 // disable disables a subscription and records an event.
 func disable(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s *Subscription, why string) error {
 	n, err := dbsqlc.New().SubscriptionDisable(ctx, tx, &dbsqlc.SubscriptionDisableParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DisabledReason: why, UpdatedBy: actor,
+		TenantID: tenant, SubscriptionID: s.ID, DisabledReason: why, UpdatedBy: actor,
 	})
 	if err != nil || n == 0 {
 		return err
@@ -185,10 +185,10 @@ type approvalMessage struct{ about, delivery envelope.ActionID }
 // some deliveries send.
 func findMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, subscription uuid.UUID, actions, deliveries []uuid.UUID) ([]approvalMessage, error) {
 	rows, err := dbsqlc.New().ApprovalMessageList(ctx, tx, &dbsqlc.ApprovalMessageListParams{
-		TenantID: uuid.UUID(tenant), SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,
+		TenantID: tenant, SubscriptionID: subscription, ActionIds: actions, DeliveryIds: deliveries,
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.ApprovalMessageListRow) approvalMessage {
-		return approvalMessage{envelope.ActionID(r.ActionID), envelope.ActionID(r.DeliveryID)}
+		return approvalMessage{r.ActionID, envelope.ActionID(r.DeliveryID)}
 	})
 }
 
@@ -196,7 +196,7 @@ func insertMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s 
 	if len(all) == 0 {
 		return nil
 	}
-	p := &dbsqlc.ApprovalMessageInsertManyParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID}
+	p := &dbsqlc.ApprovalMessageInsertManyParams{TenantID: tenant, SubscriptionID: s.ID}
 	for _, n := range all {
 		p.ActionIds, p.DeliveryIds = append(p.ActionIds, uuid.UUID(n.about)), append(p.DeliveryIds, uuid.UUID(n.delivery))
 	}
@@ -207,5 +207,5 @@ func deleteMessages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s 
 	if len(deliveries) == 0 {
 		return nil
 	}
-	return dbsqlc.New().ApprovalMessageDelete(ctx, tx, &dbsqlc.ApprovalMessageDeleteParams{TenantID: uuid.UUID(tenant), SubscriptionID: s.ID, DeliveryIds: deliveries})
+	return dbsqlc.New().ApprovalMessageDelete(ctx, tx, &dbsqlc.ApprovalMessageDeleteParams{TenantID: tenant, SubscriptionID: s.ID, DeliveryIds: deliveries})
 }

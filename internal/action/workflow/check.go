@@ -55,12 +55,12 @@ const referenceSteps = 1_500_000
 // plan checks a request against the catalog, as far as it can be known before
 // anything runs, except what policy says. The error is an
 // *envelope.InvalidError that lists all that is wrong.
-func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *Request) ([]PlannedStep, error) {
+func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *Request, now time.Time) ([]PlannedStep, error) {
 	var found check.Problems
 	if err := below(&found, by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
 		return nil, err
 	}
-	steps := make([]PlannedStep, len(r.Steps))
+	steps, suggest := make([]PlannedStep, len(r.Steps)), by.Suggest(snap, now)
 	for i := range r.Steps {
 		s, p := &steps[i], r.proposal(i)
 		s.doc, s.placeholders = parseInputs(p.Args, func(at, message string) {
@@ -71,7 +71,7 @@ func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *
 			s.placeholders = nil
 		}
 		tool, err := snap.Resolve(named(snap, r.Steps[i].Tool), by.Tools)
-		if err := below(&found, err, pointerOf(i)); err != nil {
+		if err := below(&found, suggest.Tool(p.Tool, err), pointerOf(i)); err != nil {
 			return nil, err
 		}
 		if tool != nil {

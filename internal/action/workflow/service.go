@@ -145,7 +145,7 @@ func (d *Service) check(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *
 	if err := intake.CheckAgentSession(ctx, tx, by, r.Session); err != nil {
 		return nil, err
 	}
-	steps, err := plan(ctx, snap, by, r)
+	steps, err := plan(ctx, snap, by, r, state.Now)
 	if err != nil {
 		return nil, err
 	}

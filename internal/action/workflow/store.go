@@ -48,14 +48,14 @@ func ready(ctx context.Context, tx pgx.Tx, most int) ([]workflowKey, bool, error
 	}
 	due := make([]workflowKey, len(rows))
 	for i, r := range rows {
-		due[i] = workflowKey{envelope.TenantID(r.TenantID), ID(r.WorkflowID)}
+		due[i] = workflowKey{r.TenantID, ID(r.WorkflowID)}
 	}
 	return due, true, nil
 }
 
 // take locks a workflow and reads it; it is nil if somebody else is at it.
 func take(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
-	taken, err := dbsqlc.New().WorkflowTake(ctx, tx, &dbsqlc.WorkflowTakeParams{TenantID: uuid.UUID(at.tenant), WorkflowID: uuid.UUID(at.id)})
+	taken, err := dbsqlc.New().WorkflowTake(ctx, tx, &dbsqlc.WorkflowTakeParams{TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func take(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 
 // hold locks a workflow, waiting for the lock, and reads it.
 func hold(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
-	_, err := dbsqlc.New().WorkflowHold(ctx, tx, &dbsqlc.WorkflowHoldParams{TenantID: uuid.UUID(at.tenant), WorkflowID: uuid.UUID(at.id)})
+	_, err := dbsqlc.New().WorkflowHold(ctx, tx, &dbsqlc.WorkflowHoldParams{TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id ID) (*Work
 }
 
 func get(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
-	rows, err := dbsqlc.New().WorkflowGet(ctx, tx, &dbsqlc.WorkflowGetParams{TenantID: uuid.UUID(at.tenant), WorkflowID: uuid.UUID(at.id)})
+	rows, err := dbsqlc.New().WorkflowGet(ctx, tx, &dbsqlc.WorkflowGetParams{TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 		f.Before = ID(uuid.Max)
 	}
 	rows, err := dbsqlc.New().WorkflowList(ctx, tx, &dbsqlc.WorkflowListParams{
-		TenantID: uuid.UUID(tenant), Before: uuid.UUID(f.Before), State: postgres.OrNull(string(f.State)), SessionID: postgres.OrNull(f.Session),
+		TenantID: tenant, Before: uuid.UUID(f.Before), State: postgres.OrNull(string(f.State)), SessionID: postgres.OrNull(f.Session),
 		ExternalID: postgres.OrNull(f.ExternalID), NeedsOperator: f.NeedsOperator, Most: int64(f.Limit),
 	})
 	all, err := postgres.Map(rows, err, func(r dbsqlc.WorkflowListRow) *Workflow { return fromRow(tenant, r) })
@@ -119,7 +119,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 func fromRow(tenant envelope.TenantID, r dbsqlc.WorkflowListRow) *Workflow {
 	b := &Workflow{
 		ID: ID(r.WorkflowID), Tenant: tenant, ExternalID: r.ExternalID, Atomic: r.Atomic, State: State(r.State), Code: postgres.OrZero(r.Code),
-		Message: postgres.OrZero(r.Message), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: envelope.Actor(r.Proposer),
+		Message: postgres.OrZero(r.Message), Employee: postgres.OrZero(r.EmployeeID), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID), Proposer: envelope.Actor(r.Proposer),
 		CancelledBy: postgres.OrZero(r.CancelledBy), ResolvedBy: postgres.OrZero(r.ResolvedBy), Note: postgres.OrZero(r.Note), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		EndedAt: r.EndedAt, WaitsFor: (*envelope.ActionID)(r.WaitsFor), proposedBy: r.ProposedBy, person: r.Person, bound: r.SessionBound, tools: r.Tools, origin: r.Origin,
 	}
@@ -135,13 +135,13 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 		ids[i] = uuid.UUID(b.ID)
 		byID[ids[i]] = b
 	}
-	rows, err := dbsqlc.New().WorkflowStepList(ctx, tx, &dbsqlc.WorkflowStepListParams{TenantID: uuid.UUID(tenant), WorkflowIds: ids})
+	rows, err := dbsqlc.New().WorkflowStepList(ctx, tx, &dbsqlc.WorkflowStepListParams{TenantID: tenant, WorkflowIds: ids})
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
 		s := Step{
-			State: StepState(r.State), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Inputs, Action: (*envelope.ActionID)(r.ActionID),
+			State: StepState(r.State), Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Inputs: r.Inputs, Action: r.ActionID,
 			ReversalAction: (*envelope.ActionID)(r.ReversalActionID), ReversalAttempts: int(r.ReversalAttempts), Code: postgres.OrZero(r.Code), Message: postgres.OrZero(r.Message),
 		}
 		if err := json.Unmarshal(r.Options, &s.options); err != nil {
@@ -161,7 +161,7 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 
 // findExisting returns the workflow of an external id; nil if there is none.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*dbsqlc.WorkflowKnownRow, error) {
-	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: uuid.UUID(tenant), ExternalID: external})
+	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: tenant, ExternalID: external})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -171,11 +171,11 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, exte
 // insert writes a workflow in its first state. If its name is taken by now, that
 // is errDuplicate, and the transaction cannot go on.
 func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
-	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
+	q, id := dbsqlc.New(), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowInsertParams{
-		TenantID: tenant, WorkflowID: id, ExternalID: b.ExternalID, ContentDigest: digest, Atomic: b.Atomic, State: string(b.State),
+		TenantID: b.Tenant, WorkflowID: id, ExternalID: b.ExternalID, ContentDigest: digest, Atomic: b.Atomic, State: string(b.State),
 		ProposedBy: b.proposedBy, Person: b.person, Proposer: string(b.Proposer), SessionID: b.Session, SessionBound: b.bound, AutomationID: b.Automation,
-		Tools: b.tools, Origin: b.origin, EmployeeID: postgres.OrNull(uuid.UUID(b.Employee)),
+		Tools: b.tools, Origin: b.origin, EmployeeID: postgres.OrNull(b.Employee),
 	}
 	if err := violations.Fault(q.WorkflowInsert(ctx, tx, p)); err != nil {
 		if postgres.Duplicate(err) {
@@ -183,7 +183,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 		}
 		return err
 	}
-	steps := &dbsqlc.WorkflowStepInsertManyParams{TenantID: tenant, WorkflowID: id, State: string(StepPlanned)}
+	steps := &dbsqlc.WorkflowStepInsertManyParams{TenantID: b.Tenant, WorkflowID: id, State: string(StepPlanned)}
 	for i := range b.Steps {
 		s := &b.Steps[i]
 		encoded, err := json.Marshal(s.options)
@@ -204,9 +204,9 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 // save writes down how a workflow stands, and that nobody need look at it before
 // some time has passed.
 func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error {
-	q, tenant, id := dbsqlc.New(), uuid.UUID(b.Tenant), uuid.UUID(b.ID)
+	q, id := dbsqlc.New(), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowSaveParams{
-		TenantID: tenant, WorkflowID: id, State: string(b.State), Code: b.Code, Message: b.Message, ResolvedBy: b.ResolvedBy, Note: b.Note,
+		TenantID: b.Tenant, WorkflowID: id, State: string(b.State), Code: b.Code, Message: b.Message, ResolvedBy: b.ResolvedBy, Note: b.Note,
 		WaitsFor: (*uuid.UUID)(b.WaitsFor), WaitSeconds: wait.Seconds(), Ended: b.State.Ended(),
 	}
 	if b.StoppedAt != nil {
@@ -221,7 +221,7 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 			continue
 		}
 		step := &dbsqlc.WorkflowStepSaveParams{
-			TenantID: tenant, WorkflowID: id, Step: int32(i), State: string(s.State), ActionID: (*uuid.UUID)(s.Action), // at most MaxSteps
+			TenantID: b.Tenant, WorkflowID: id, Step: int32(i), State: string(s.State), ActionID: (*uuid.UUID)(s.Action), // at most MaxSteps
 			ReversalActionID: (*uuid.UUID)(s.ReversalAction), ReversalAttempts: int32(s.ReversalAttempts), Code: s.Code, Message: s.Message,
 		}
 		if s.Reversal != nil {
@@ -240,7 +240,7 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 
 // cancel notes that somebody wants no more of a workflow.
 func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) error {
-	_, err := dbsqlc.New().WorkflowCancel(ctx, tx, &dbsqlc.WorkflowCancelParams{CancelledBy: string(actor), TenantID: uuid.UUID(b.Tenant), WorkflowID: uuid.UUID(b.ID)})
+	_, err := dbsqlc.New().WorkflowCancel(ctx, tx, &dbsqlc.WorkflowCancelParams{CancelledBy: string(actor), TenantID: b.Tenant, WorkflowID: uuid.UUID(b.ID)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.New(fault.Conflict, "too late to cancel: the workflow is %s", b.State)
 	}
@@ -252,7 +252,7 @@ func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) e
 
 // postpone has nobody look at a workflow for some time.
 func postpone(ctx context.Context, tx pgx.Tx, at workflowKey, wait time.Duration) error {
-	return dbsqlc.New().WorkflowPostpone(ctx, tx, &dbsqlc.WorkflowPostponeParams{WaitSeconds: wait.Seconds(), TenantID: uuid.UUID(at.tenant), WorkflowID: uuid.UUID(at.id)})
+	return dbsqlc.New().WorkflowPostpone(ctx, tx, &dbsqlc.WorkflowPostponeParams{WaitSeconds: wait.Seconds(), TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 }
 
 func prune(ctx context.Context, tx pgx.Tx, most int) (int64, error) {

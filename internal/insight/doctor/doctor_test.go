@@ -78,6 +78,22 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	}
 }
 
+// TestAnApplicationsTablesAreItsOwn has an application beside Countersign, as
+// docs/sql.md describes: who may do what with its table is no finding.
+func TestAnApplicationsTablesAreItsOwn(t *testing.T) {
+	t.Parallel()
+	tx := dbtest.Tx(t)
+	run(t, tx, "CREATE TABLE public.orders (order_no text)", "GRANT INSERT ON public.orders TO pg_monitor", "GRANT UPDATE (order_no) ON public.orders TO PUBLIC")
+
+	for _, check := range []string{doctor.CheckGrants, doctor.CheckRowSecurity, doctor.CheckSchemas} {
+		for _, f := range of(examine(t, tx), check) {
+			if f.Status != doctor.OK {
+				t.Errorf("%s finds %+v", check, f)
+			}
+		}
+	}
+}
+
 // The tenant of the tests, and its id in SQL.
 const (
 	id     = "'0190a1b2-0000-7000-8000-000000000001'"

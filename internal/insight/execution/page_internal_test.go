@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-func numbered(n byte) uuid.UUID { return uuid.UUID{15: n} }
+func numbered(n byte) envelope.ActionID { return envelope.ActionID{15: n} }
 
 // TestLooksOfDifferentReachAddUp goes through two lists, each with a reach of
 // its own, as List does: whatever the reaches, every match comes once, in
@@ -20,8 +20,8 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
-		lists := [2][]uuid.UUID{}
-		var want []uuid.UUID
+		lists := [2][]envelope.ActionID{}
+		var want []envelope.ActionID
 		for n := byte(200); n > 0; n-- {
 			if of := random.IntN(8); of < 2 {
 				lists[of] = append(lists[of], numbered(n))
@@ -30,21 +30,21 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 		}
 		most := 1 + random.IntN(9)
 
-		var got []uuid.UUID
-		before, pages := uuid.Max, 0
+		var got []envelope.ActionID
+		before, pages := envelope.ActionID(uuid.Max), 0
 		for ; pages < 500; pages++ {
 			var found []wire.Execution
-			var floor uuid.UUID
+			var floor envelope.ActionID
 			for _, list := range lists {
-				from := uuid.Nil
-				if below := slices.IndexFunc(list, func(id uuid.UUID) bool { return compare(id, before) < 0 }); below >= 0 {
+				from := envelope.ActionID{}
+				if below := slices.IndexFunc(list, func(id envelope.ActionID) bool { return compare(id, before) < 0 }); below >= 0 {
 					rest, reach := list[below:], 1+random.IntN(6)
 					if len(rest) >= reach {
 						from = rest[reach-1]
 					}
 					for _, id := range rest[:min(len(rest), most+1)] {
 						if compare(id, from) >= 0 {
-							found = append(found, wire.Execution{ID: envelope.ActionID(id)})
+							found = append(found, wire.Execution{ID: id})
 						}
 					}
 				}
@@ -52,12 +52,12 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 			}
 			p := pageOf(found, floor, most)
 			for _, e := range p.Items {
-				got = append(got, uuid.UUID(e.ID))
+				got = append(got, e.ID)
 			}
 			if p.Next == nil {
 				break
 			}
-			before = uuid.UUID(*p.Next)
+			before = *p.Next
 		}
 
 		if !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 
 func TestNextIsRightAbove(t *testing.T) {
 	t.Parallel()
-	for from, want := range map[uuid.UUID]uuid.UUID{
+	for from, want := range map[envelope.ActionID]envelope.ActionID{
 		{15: 1}: {15: 2}, {15: 255}: {14: 1}, {14: 7, 15: 255}: {14: 8},
 	} {
 		if got := next(from); got != want {

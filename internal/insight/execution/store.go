@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,12 +33,9 @@ type Page struct {
 // List returns a page of the log, newest first. It scans a bounded number of
 // rows by the primary key, however few of them match the filter.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
-	before := uuid.UUID(f.Before)
-	if before == uuid.Nil {
-		before = uuid.Max
-	}
+	before := cmp.Or(f.Before, envelope.ActionID(uuid.Max))
 	var found []wire.Execution
-	var floor uuid.UUID
+	var floor envelope.ActionID
 	if f.actions() {
 		rows, from, err := actionsOf(ctx, tx, tenant, f, before)
 		if err != nil {
@@ -49,8 +47,8 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 		floor = from
 	}
 	if f.dryRuns() {
-		from, err := floorOf(f.narrows(), func() (uuid.UUID, error) {
-			return dbsqlc.New().DryRunFloor(ctx, tx, &dbsqlc.DryRunFloorParams{TenantID: uuid.UUID(tenant), Before: before, Look: int64(f.look() - 1)})
+		from, err := floorOf(f.narrows(), func() (envelope.ActionID, error) {
+			return dbsqlc.New().DryRunFloor(ctx, tx, &dbsqlc.DryRunFloorParams{TenantID: tenant, Before: before, Look: int64(f.look() - 1)})
 		})
 		if err != nil {
 			return Page{}, err
@@ -70,23 +68,23 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 // actionsOf returns the matching actions of one bounded scan, and the id where
 // the scan ended; the zero id is the end of the log. For a workflow it scans from
 // the first to the last of its steps.
-func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before uuid.UUID) ([]dbsqlc.ExecutionListRow, uuid.UUID, error) {
-	q, first := dbsqlc.New(), uuid.Nil
+func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before envelope.ActionID) ([]dbsqlc.ExecutionListRow, envelope.ActionID, error) {
+	q, first := dbsqlc.New(), envelope.ActionID{}
 	if f.Workflow != uuid.Nil {
-		ends, err := q.ExecutionBatchEnds(ctx, tx, &dbsqlc.ExecutionBatchEndsParams{TenantID: uuid.UUID(tenant), WorkflowID: &f.Workflow, Before: before})
+		ends, err := q.ExecutionBatchEnds(ctx, tx, &dbsqlc.ExecutionBatchEndsParams{TenantID: tenant, WorkflowID: &f.Workflow, Before: before})
 		if err != nil || len(ends) < 2 {
-			return nil, uuid.Nil, err
+			return nil, envelope.ActionID{}, err
 		}
 		first, before = ends[0], next(ends[1])
 	}
-	floor, err := floorOf(f.narrows(), func() (uuid.UUID, error) {
-		return q.ExecutionFloor(ctx, tx, &dbsqlc.ExecutionFloorParams{TenantID: uuid.UUID(tenant), Before: before, Look: int64(f.look() - 1)})
+	floor, err := floorOf(f.narrows(), func() (envelope.ActionID, error) {
+		return q.ExecutionFloor(ctx, tx, &dbsqlc.ExecutionFloorParams{TenantID: tenant, Before: before, Look: int64(f.look() - 1)})
 	})
 	if err != nil {
-		return nil, uuid.Nil, err
+		return nil, envelope.ActionID{}, err
 	}
 	if compare(floor, first) <= 0 {
-		floor = uuid.Nil // there are no rows below
+		floor = envelope.ActionID{} // there are no rows below
 	}
 	rows, err := q.ExecutionList(ctx, tx, actionParams(tenant, f, before, later(floor, first)))
 	return rows, floor, err
@@ -94,47 +92,47 @@ func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filte
 
 // floorOf returns the id where a bounded scan ends; the zero id is the end of
 // the log.
-func floorOf(bounded bool, ask func() (uuid.UUID, error)) (uuid.UUID, error) {
+func floorOf(bounded bool, ask func() (envelope.ActionID, error)) (envelope.ActionID, error) {
 	if !bounded {
-		return uuid.Nil, nil
+		return envelope.ActionID{}, nil
 	}
 	floor, err := ask()
 	if errors.Is(err, pgx.ErrNoRows) {
-		return uuid.Nil, nil
+		return envelope.ActionID{}, nil
 	}
 	return floor, err
 }
 
 // pageOf sorts the found executions and ends the page where it is full, or at
 // the floor of the scan.
-func pageOf(found []wire.Execution, floor uuid.UUID, most int) Page {
-	slices.SortFunc(found, func(a, b wire.Execution) int { return -compare(uuid.UUID(a.ID), uuid.UUID(b.ID)) })
-	if floor != uuid.Nil {
-		found = slices.DeleteFunc(found, func(e wire.Execution) bool { return compare(uuid.UUID(e.ID), floor) < 0 })
+func pageOf(found []wire.Execution, floor envelope.ActionID, most int) Page {
+	slices.SortFunc(found, func(a, b wire.Execution) int { return -compare(a.ID, b.ID) })
+	if floor != (envelope.ActionID{}) {
+		found = slices.DeleteFunc(found, func(e wire.Execution) bool { return compare(e.ID, floor) < 0 })
 	}
 	p := Page{Items: found}
 	switch {
 	case len(found) > most:
 		p.Items = found[:most]
 		p.Next = &found[most-1].ID
-	case floor != uuid.Nil:
-		p.Next = new(envelope.ActionID(floor))
+	case floor != envelope.ActionID{}:
+		p.Next = &floor
 	}
 	return p
 }
 
-func compare(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
+func compare(a, b envelope.ActionID) int { return slices.Compare(a[:], b[:]) }
 
-func later(a, b uuid.UUID) uuid.UUID {
+func later(a, b envelope.ActionID) envelope.ActionID {
 	if compare(a, b) < 0 {
 		return b
 	}
 	return a
 }
 
-func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.ExecutionListParams {
+func actionParams(tenant envelope.TenantID, f Filter, before, floor envelope.ActionID) *dbsqlc.ExecutionListParams {
 	p := &dbsqlc.ExecutionListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
+		TenantID: tenant, Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
 		Employee: postgres.OrNull(uuid.UUID(f.Employee)), Proposer: postgres.OrNull(f.User), ProposerName: postgres.OrNull(f.UserName), Automation: postgres.OrNull(f.Automation), Workflow: postgres.OrNull(f.Workflow),
 		Via: postgres.OrNull(f.Via), Ip: postgres.OrNull(f.IP), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Code: postgres.OrNull(f.Code),
 		Statuses: []string{}, Approvals: []string{}, Most: int64(f.Limit) + 1,
@@ -149,9 +147,9 @@ func actionParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 	return p
 }
 
-func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *dbsqlc.DryRunListParams {
+func dryRunParams(tenant envelope.TenantID, f Filter, before, floor envelope.ActionID) *dbsqlc.DryRunListParams {
 	return &dbsqlc.DryRunListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
+		TenantID: tenant, Before: before, Floor: floor, Tool: postgres.OrNull(f.Tool), Source: postgres.OrNull(f.Source), Session: postgres.OrNull(f.Session),
 		Employee: postgres.OrNull(uuid.UUID(f.Employee)), Proposer: postgres.OrNull(f.User), ProposerName: postgres.OrNull(f.UserName), Automation: postgres.OrNull(f.Automation),
 		Via: postgres.OrNull(f.Via), Ip: postgres.OrNull(f.IP), Since: postgres.OrNull(f.Since), Until: postgres.OrNull(f.Until), Most: int64(f.Limit) + 1,
 	}
@@ -160,15 +158,15 @@ func dryRunParams(tenant envelope.TenantID, f Filter, before, floor uuid.UUID) *
 // Get returns one execution; another tenant's, or none, is fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (wire.Execution, error) {
 	q, one := dbsqlc.New(), Filter{Limit: 0}
-	above := next(uuid.UUID(id))
-	actions, err := q.ExecutionList(ctx, tx, actionParams(tenant, one, above, uuid.UUID(id)))
+	above := next(id)
+	actions, err := q.ExecutionList(ctx, tx, actionParams(tenant, one, above, id))
 	if err != nil {
 		return wire.Execution{}, fmt.Errorf("execution %s: %w", id, err)
 	}
 	if len(actions) == 1 {
 		return fromAction(tenant, &actions[0]), nil
 	}
-	dryRuns, err := q.DryRunList(ctx, tx, dryRunParams(tenant, one, above, uuid.UUID(id)))
+	dryRuns, err := q.DryRunList(ctx, tx, dryRunParams(tenant, one, above, id))
 	if err != nil {
 		return wire.Execution{}, fmt.Errorf("execution %s: %w", id, err)
 	}
@@ -179,7 +177,7 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.A
 }
 
 // next returns the id that follows id.
-func next(id uuid.UUID) uuid.UUID {
+func next(id envelope.ActionID) envelope.ActionID {
 	for i := len(id) - 1; i >= 0; i-- {
 		id[i]++
 		if id[i] != 0 {
@@ -192,11 +190,11 @@ func next(id uuid.UUID) uuid.UUID {
 func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) wire.Execution {
 	approval, status := envelope.Approval(r.ApprovalState), envelope.Status(r.Status)
 	e := wire.Execution{
-		ID: envelope.ActionID(r.ActionID), Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, postgres.OrZero(r.Code)),
+		ID: r.ActionID, Tenant: tenant, Status: StatusOf(approval, status), Phase: envelope.PhaseOf(approval, status, postgres.OrZero(r.Code)),
 		Tool: toolOf(r.SourceID, r.ToolName), Inputs: r.Args, Outputs: source.Outputs(r.Result), ProviderID: r.ProviderID,
 		Attempts: int(r.Attempt), ProposedAt: r.CreatedAt.UTC(), StartedAt: postgres.UTC(r.StartedAt), FinishedAt: postgres.UTC(r.FinishedAt),
 		Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
-		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
+		Employee: r.EmployeeID, Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
 		ExternalID: postgres.OrZero(r.ExternalID), WorkflowID: r.WorkflowID, Context: originOf(r.Origin),
 		Policy: policyOf(r.Mode, r.ModeSource, r.Trace), Proposed: r.ProposedArgs, EditedBy: envelope.Actor(r.EditedBy),
 	}
@@ -214,9 +212,9 @@ func fromAction(tenant envelope.TenantID, r *dbsqlc.ExecutionListRow) wire.Execu
 
 func fromDryRun(tenant envelope.TenantID, r *dbsqlc.DryRunListRow) wire.Execution {
 	return wire.Execution{
-		ID: envelope.ActionID(r.ExecutionID), Tenant: tenant, Status: wire.ExecutionDryRun, Tool: toolOf(r.SourceID, r.ToolName), Inputs: r.Args,
+		ID: r.ExecutionID, Tenant: tenant, Status: wire.ExecutionDryRun, Tool: toolOf(r.SourceID, r.ToolName), Inputs: r.Args,
 		ProposedAt: r.At.UTC(), Risk: envelope.Risk(r.Risk), Effect: envelope.Effect(r.Effect), User: userOf(r.ProposedBy, r.ProposerOperator, r.Proposer),
-		Employee: (*envelope.EmployeeID)(r.EmployeeID), Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
+		Employee: r.EmployeeID, Session: postgres.OrZero(r.SessionID), Automation: postgres.OrZero(r.AutomationID),
 		Context: originOf(r.Origin), Policy: policyOf(r.Mode, r.ModeSource, r.Trace), Preview: r.Preview,
 	}
 }
@@ -256,7 +254,7 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 	}
 	id := envelope.NewActionID()
 	row := &dbsqlc.DryRunInsertParams{
-		TenantID: uuid.UUID(by.Tenant), ExecutionID: uuid.UUID(id), ContentDigest: v.Digest[:], EmployeeID: uuid.UUID(v.Employee),
+		TenantID: by.Tenant, ExecutionID: id, ContentDigest: v.Digest[:], EmployeeID: uuid.UUID(v.Employee),
 		SessionID: v.Session, AutomationID: p.AutomationID, ProposedBy: by.Token, SourceID: v.Tool.Key.Source, ToolName: v.Tool.Key.Action,
 		Args: v.Args, Risk: string(v.Risk), Effect: string(v.Tool.Effect), Mode: string(v.Decision.Mode), ModeSource: v.Decision.Source,
 		Trace: v.Decision.TraceJSON, Preview: preview, Origin: by.Origin,

@@ -29,15 +29,15 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 	if e.Status == wire.ExecutionDryRun {
 		return []wire.Relation{}, nil
 	}
-	q, tenant := dbsqlc.New(), uuid.UUID(e.Tenant)
+	q := dbsqlc.New()
 	all := []wire.Relation{}
-	add := func(id uuid.UUID, r wire.Relation) {
-		if r.ID = envelope.ActionID(id); r.ID != e.ID {
+	add := func(id envelope.ActionID, r wire.Relation) {
+		if r.ID = id; r.ID != e.ID {
 			all = append(all, r)
 		}
 	}
 	if e.WorkflowID != nil {
-		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: tenant, WorkflowID: e.WorkflowID, Most: maxRelated})
+		steps, err := q.ExecutionOfBatch(ctx, tx, &dbsqlc.ExecutionOfBatchParams{TenantID: e.Tenant, WorkflowID: e.WorkflowID, Most: maxRelated})
 		if err != nil {
 			return nil, fmt.Errorf("batch of execution %s: %w", e.ID, err)
 		}
@@ -45,20 +45,20 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 			add(s.ActionID, wire.Relation{Relation: "workflow", Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC()})
 		}
 	}
-	named, err := q.ExecutionPerExternalID(ctx, tx, namesOf(tenant, e))
+	named, err := q.ExecutionPerExternalID(ctx, tx, namesOf(e))
 	if err != nil {
 		return nil, fmt.Errorf("names beside execution %s: %w", e.ID, err)
 	}
 	for _, s := range named {
 		add(s.ActionID, wire.Relation{
-			Relation: relationOf(e, envelope.ActionID(s.ActionID), s.ExternalID), Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
+			Relation: relationOf(e, s.ActionID, s.ExternalID), Tool: toolOf(s.SourceID, s.ToolName), ExternalID: s.ExternalID, ProposedAt: s.CreatedAt.UTC(),
 		})
 	}
-	digest, err := q.ExecutionContentDigest(ctx, tx, &dbsqlc.ExecutionContentDigestParams{TenantID: tenant, ActionID: uuid.UUID(e.ID)})
+	digest, err := q.ExecutionContentDigest(ctx, tx, &dbsqlc.ExecutionContentDigestParams{TenantID: e.Tenant, ActionID: e.ID})
 	if err != nil {
 		return nil, fmt.Errorf("content of execution %s: %w", e.ID, err)
 	}
-	dryRuns, err := q.DryRunPerDigest(ctx, tx, &dbsqlc.DryRunPerDigestParams{TenantID: tenant, ContentDigest: digest, Most: maxRelated})
+	dryRuns, err := q.DryRunPerDigest(ctx, tx, &dbsqlc.DryRunPerDigestParams{TenantID: e.Tenant, ContentDigest: digest, Most: maxRelated})
 	if err != nil {
 		return nil, fmt.Errorf("dry runs of execution %s: %w", e.ID, err)
 	}
@@ -70,9 +70,9 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 
 // namesOf returns the actions that are related to an execution by its external
 // id, or by their own.
-func namesOf(tenant uuid.UUID, e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
+func namesOf(e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
 	first, last := reversal.Names(e.ID)
-	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: tenant, Firsts: []string{first}, Lasts: []string{last}, Most: maxRelated}
+	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: e.Tenant, Firsts: []string{first}, Lasts: []string{last}, Most: maxRelated}
 	if reverted := reversal.Reverts(e.ExternalID); reverted != nil {
 		p.ActionIds = []uuid.UUID{uuid.UUID(*reverted)}
 	}

@@ -37,7 +37,7 @@ func Of(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, v outbox.View)
 
 func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, v outbox.View) (*record, error) {
 	id := v.Envelope.ActionID
-	row, err := dbsqlc.New().HistoryAction(ctx, tx, &dbsqlc.HistoryActionParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(id)})
+	row, err := dbsqlc.New().HistoryAction(ctx, tx, &dbsqlc.HistoryActionParams{TenantID: tenant, ActionID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +84,11 @@ func readEvents(ctx context.Context, tx pgx.Tx, id envelope.ActionID) ([]event, 
 }
 
 func readReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) ([]reversal, error) {
-	rows, err := dbsqlc.New().HistoryReversals(ctx, tx, &dbsqlc.HistoryReversalsParams{TenantID: uuid.UUID(tenant), ActionID: uuid.UUID(id)})
+	rows, err := dbsqlc.New().HistoryReversals(ctx, tx, &dbsqlc.HistoryReversalsParams{TenantID: tenant, ActionID: uuid.UUID(id)})
 	return postgres.Map(rows, err, func(n dbsqlc.HistoryReversalsRow) reversal {
 		return reversal{
 			at: n.CreatedAt, proposer: actor(n.Proposer, n.ProposedBy, n.OperatorID),
-			Reverted: wire.Reverted{ActionID: envelope.ActionID(n.ActionID), Phase: envelope.Phase(n.Phase)},
+			Reverted: wire.Reverted{ActionID: n.ActionID, Phase: envelope.Phase(n.Phase)},
 		}
 	})
 }

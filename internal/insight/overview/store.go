@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -152,7 +151,7 @@ func readPastRetention(ctx context.Context, tx pgx.Tx) (map[string]int64, error)
 
 func readThroughput(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.OverviewThroughput, error) {
 	rows, err := dbsqlc.New().OverviewThroughput(ctx, tx, &dbsqlc.OverviewThroughputParams{
-		TenantID: uuid.UUID(tenant), Events: mostEvents, Envelopes: mostEnded,
+		TenantID: tenant, Events: mostEvents, Envelopes: mostEnded,
 	})
 	t := wire.OverviewThroughput{Covers: window.Seconds()}
 	cut, reach := false, 0.0

@@ -24,7 +24,7 @@ const most = 10
 func Search(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, text string, kinds []string) ([]wire.SearchResult, error) {
 	first, last := idsOf(text)
 	rows, err := dbsqlc.New().Search(ctx, tx, &dbsqlc.SearchParams{
-		TenantID: uuid.UUID(tenant), Q: text, QEnd: text + "\U0010FFFF", FirstID: first, LastID: last, Kinds: kinds, Most: most,
+		TenantID: tenant, Q: text, QEnd: text + "\U0010FFFF", FirstID: first, LastID: last, Kinds: kinds, Most: most,
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.SearchRow) wire.SearchResult {
 		return wire.SearchResult{Kind: r.Kind, ID: r.ID, Label: r.Label}
@@ -36,11 +36,11 @@ const shortestID = 4
 
 // idsOf returns the first and the last id that begin with a text; a range without
 // any id if none can.
-func idsOf(text string) (first, last uuid.UUID) {
+func idsOf(text string) (first, last envelope.ActionID) {
 	digits := strings.ToLower(strings.ReplaceAll(text, "-", ""))
 	const whole = 2 * len(first)
 	if len(digits) < shortestID || len(digits) > whole || strings.Trim(digits, "0123456789abcdef") != "" {
-		return uuid.Max, uuid.Nil
+		return envelope.ActionID(uuid.Max), first
 	}
 	_, _ = hex.Decode(first[:], []byte(digits+strings.Repeat("0", whole-len(digits))))
 	_, _ = hex.Decode(last[:], []byte(digits+strings.Repeat("f", whole-len(digits))))

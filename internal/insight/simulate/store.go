@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -41,8 +40,8 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 	}
 	p := &Page{Snapshot: snap}
 	params := &dbsqlc.SimulationPageParams{
-		TenantID: uuid.UUID(tenant), Since: req.From, Until: req.To, Source: req.Tool.Source, Tool: req.Tool.Action,
-		Before: uuid.UUID(orLast(req.Before, idAt(req.To.Add(idSkew)))), Floor: uuid.UUID(idAt(req.From.Add(-idSkew))),
+		TenantID: tenant, Since: req.From, Until: req.To, Source: req.Tool.Source, Tool: req.Tool.Action,
+		Before: orLast(req.Before, idAt(req.To.Add(idSkew))), Floor: idAt(req.From.Add(-idSkew)),
 	}
 	for size := 0; p.examined < req.Limit && size < maxBytes; {
 		params.Most = int64(min(batchRows, req.Limit-p.examined))
@@ -69,14 +68,14 @@ func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope
 			break
 		}
 		params.Before = rows[len(rows)-1].ActionID
-		p.next = new(envelope.ActionID(params.Before))
+		p.next = new(params.Before)
 	}
 	return p, nil
 }
 
 func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	e := past{
-		action: envelope.ActionID(r.ActionID), at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
+		action: r.ActionID, at: r.CreatedAt.UTC(), key: policy.Key{Source: r.SourceID, Action: r.ToolName},
 		then: wire.SimulatedDecision{Mode: envelope.Mode(r.Mode), Source: r.ModeSource}, examined: p.examined,
 	}
 	tool, ok := p.Snapshot.Tool(e.key)
@@ -89,7 +88,7 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 		Risk: policy.RaiseRisk(envelope.Risk(r.Risk), tool.Risk.Envelope()),
 	}
 	if r.EmployeeID != nil {
-		e.proposed.Employee = envelope.EmployeeID(*r.EmployeeID)
+		e.proposed.Employee = *r.EmployeeID
 	}
 	return e
 }

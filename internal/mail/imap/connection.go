@@ -25,6 +25,9 @@ const loginTimeout = time.Minute
 type socket struct {
 	net.Conn
 	reads atomic.Int64
+	// broken says that the network failed, and silent that nothing came for too
+	// long.
+	broken, silent atomic.Bool
 }
 
 // Read implements net.Conn.
@@ -32,6 +35,18 @@ func (s *socket) Read(buffer []byte) (int, error) {
 	n, err := s.Conn.Read(buffer)
 	if n > 0 {
 		s.reads.Add(1)
+	}
+	if err != nil {
+		s.broken.Store(true)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (s *socket) Write(buffer []byte) (int, error) {
+	n, err := s.Conn.Write(buffer)
+	if err != nil {
+		s.broken.Store(true)
 	}
 	return n, err
 }
@@ -52,6 +67,7 @@ func (s *socket) closeWhenSilent(patience time.Duration) (stop func()) {
 			}
 			now := s.reads.Load()
 			if now == before {
+				s.silent.Store(true)
 				s.Close()
 			}
 			before = now
@@ -69,6 +85,9 @@ type connection struct {
 	socket *socket
 	client *imapclient.Client
 	caps   imap.CapSet
+	opened opened
+	// unusable is that of the Reader.
+	unusable unusable
 	// begun says that a change has begun, which is brought to its end at any pace.
 	begun bool
 }
@@ -173,6 +192,8 @@ func (conn *connection) do(ctx context.Context, doing string, command func() err
 type dialer struct {
 	config Config
 	conn   *connection
+	// unusable is that of the Reader; a Writer has none.
+	unusable unusable
 }
 
 // run calls a function with a connection, again with a new one if that failed.
@@ -185,6 +206,9 @@ func (d *dialer) run(ctx context.Context, call func(*connection) error) error {
 	for attempt := 1; ; attempt++ {
 		kept := d.conn != nil
 		err := d.try(ctx, call)
+		if failed, ok := errors.AsType[*fetchError](err); ok && failed.unparsed {
+			return err // as it would be the next time
+		}
 		if kept && attempt == 1 && (errors.Is(err, errConnection) || errors.Is(err, mailbox.ErrNoFolder)) {
 			// A connection that was idle ends, as they do, or does not find a folder that
 			// was made anew: the server is not to blame.
@@ -213,6 +237,7 @@ func (d *dialer) try(ctx context.Context, call func(*connection) error) error {
 		if err != nil {
 			return err
 		}
+		conn.unusable = d.unusable
 		d.conn = conn
 	}
 	err := call(d.conn)

@@ -109,6 +109,9 @@ func (conn *connection) open(ctx context.Context, folder, command string, option
 	if err == nil && data.UIDValidity == 0 {
 		err = conn.unsupported("UIDVALIDITY, so that nobody could find a message again")
 	}
+	if err == nil {
+		conn.opened = opened{folder, data.UIDValidity}
+	}
 	return data, err
 }
 
@@ -195,9 +198,14 @@ func highest(set imap.UIDSet, n int) (uids []imap.UID) {
 const maxRanges = 200
 
 // list returns the items of a set, in the order of their UIDs. Those that went
-// meanwhile are missing.
-func (conn *connection) list(ctx context.Context, folder string, validity uint32, set imap.UIDSet, changedSince uint64) ([]mailbox.Item, error) {
+// meanwhile are missing, and those without readable metadata are Unusable.
+func (conn *connection) list(ctx context.Context, set imap.UIDSet, changedSince uint64) ([]mailbox.Item, error) {
 	items := map[imap.UID]mailbox.Item{}
+	for _, uid := range conn.unusable[conn.opened] {
+		if set.Contains(uid) {
+			items[uid] = unusableItem(conn.opened, uid)
+		}
+	}
 	for part := range slices.Chunk(set, maxRanges) {
 		options := &imap.FetchOptions{UID: true, Flags: true, InternalDate: true, RFC822Size: true, ChangedSince: changedSince}
 		for range 2 {
@@ -209,7 +217,7 @@ func (conn *connection) list(ctx context.Context, folder string, validity uint32
 					partial.AddNum(m.uid)
 					return
 				}
-				items[m.uid] = m.item(folder, validity)
+				items[m.uid] = m.item(conn.opened)
 			})
 			if err != nil {
 				return nil, err
@@ -217,6 +225,12 @@ func (conn *connection) list(ctx context.Context, folder string, validity uint32
 			if part, options.ChangedSince = partial, 0; len(part) == 0 {
 				break
 			}
+		}
+		if count(part) >= maxFailed && len(items) == 0 {
+			return nil, conn.unsupported("dates or flags of messages")
+		}
+		for _, uid := range lowest(part, math.MaxInt) {
+			items[uid] = unusableItem(conn.opened, uid)
 		}
 	}
 	return sortedItems(items), nil
@@ -230,10 +244,15 @@ func sortedItems(items map[imap.UID]mailbox.Item) []mailbox.Item {
 	return sorted
 }
 
-// fetch sends UID FETCH and calls each with every answer that has a UID of the
-// set.
+// fetch sends UID FETCH for metadata and calls each with every answer that has a
+// UID of the set. Messages without readable metadata are left out.
 func (conn *connection) fetch(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, each func(*fetched)) error {
-	return conn.fetchBodies(ctx, set, options, nil, each)
+	for part := range slices.Chunk(without(set, conn.unusable[conn.opened]), maxRanges) {
+		if err := conn.fetchBodies(ctx, part, options, nil, each); err != nil {
+			return conn.fetchFault(ctx, part, options, err)
+		}
+	}
+	return nil
 }
 
 // fetchBodies is fetch with limits on the bytes of bodies. After a body over

@@ -63,9 +63,9 @@ func read(data *imapclient.FetchMessageData, limits map[imap.UID]int64) *fetched
 	return m
 }
 
-func (m *fetched) item(folder string, validity uint32) mailbox.Item {
+func (m *fetched) item(in opened) mailbox.Item {
 	return mailbox.Item{
-		Location: mailbox.Location{Folder: folder, Key: keyOf(validity, m.uid)},
+		Location: mailbox.Location{Folder: in.folder, Key: keyOf(in.validity, m.uid)},
 		Flags:    m.flags, Received: m.date, Size: m.size,
 	}
 }

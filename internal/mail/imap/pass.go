@@ -77,7 +77,7 @@ func (p *pass) changes(ctx context.Context) (mailbox.Changes, error) {
 		}
 	}
 	chosen := lowest(fresh, p.limit)
-	if changes.New, err = p.list(ctx, p.folder, p.data.UIDValidity, imap.UIDSetNum(chosen...), 0); err != nil {
+	if changes.New, err = p.list(ctx, imap.UIDSetNum(chosen...), 0); err != nil {
 		return changes, err
 	}
 	if changes.More = uint64(len(chosen)) < count(fresh); changes.More {
@@ -123,7 +123,7 @@ func (p *pass) flagged(ctx context.Context) ([]mailbox.Item, error) {
 		if p.data.HighestModSeq == p.since.ModSeq {
 			return nil, nil
 		}
-		return p.list(ctx, p.folder, p.data.UIDValidity, old, p.since.ModSeq)
+		return p.list(ctx, old, p.since.ModSeq)
 	}
 	there, err := p.scan(ctx, p.since.Next)
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *pass) flagged(ctx context.Context) ([]mailbox.Item, error) {
 			return !p.digest.MayDiffer(p.since.Digest, keyOf(p.data.UIDValidity, uid))
 		})
 	}
-	return p.list(ctx, p.folder, p.data.UIDValidity, imap.UIDSetNum(there...), 0)
+	return p.list(ctx, imap.UIDSetNum(there...), 0)
 }
 
 // scan adds the flags of all messages below a UID to the digest, for servers
@@ -206,7 +206,7 @@ func (conn *connection) older(ctx context.Context, folder string, before mailbox
 			return nil, before, nil
 		}
 		at.Before = chosen[len(chosen)-1]
-		items, err := conn.list(ctx, folder, data.UIDValidity, imap.UIDSetNum(chosen...), 0)
+		items, err := conn.list(ctx, imap.UIDSetNum(chosen...), 0)
 		if err != nil {
 			return nil, nil, err
 		}

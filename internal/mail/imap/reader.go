@@ -11,8 +11,9 @@ import (
 // Reader reads an account. It has no method that changes one, and sends only
 // commands that do not: folders are opened by EXAMINE, bodies fetched by PEEK.
 type Reader struct {
-	config Config
-	work   dialer
+	config   Config
+	work     dialer
+	unusable unusable
 
 	// changed holds one note that a waiting connection was told of a change.
 	changed chan struct{}
@@ -28,7 +29,8 @@ func NewReader(c Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{config: c, work: dialer{config: c}, changed: make(chan struct{}, 1), idlers: map[string]*idler{}}
+	left := unusable{}
+	r := &Reader{config: c, work: dialer{config: c, unusable: left}, unusable: left, changed: make(chan struct{}, 1), idlers: map[string]*idler{}}
 	r.idling, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -44,7 +46,7 @@ func (r *Reader) Close() error {
 // Folders returns the folders that can hold messages, with the uses that the
 // server gives them, or that their names suggest.
 func (r *Reader) Folders(ctx context.Context) (folders []mailbox.Folder, err error) {
-	err = r.work.run(ctx, func(conn *connection) error {
+	err = r.run(ctx, func(conn *connection) error {
 		folders, err = conn.folders(ctx)
 		return err
 	})
@@ -53,7 +55,7 @@ func (r *Reader) Folders(ctx context.Context) (folders []mailbox.Folder, err err
 
 // End returns the cursor behind all messages that are there.
 func (r *Reader) End(ctx context.Context, folder string) (next mailbox.Cursor, err error) {
-	err = r.work.run(ctx, func(conn *connection) error {
+	err = r.run(ctx, func(conn *connection) error {
 		p := pass{connection: conn, folder: folder}
 		if err := p.begin(ctx, nil); err != nil {
 			return err
@@ -67,7 +69,7 @@ func (r *Reader) End(ctx context.Context, folder string) (next mailbox.Cursor, e
 // Changes returns what happened since the cursor. known is asked when messages
 // went.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, known func(context.Context) ([]mailbox.Location, error)) (changes mailbox.Changes, err error) {
-	err = r.work.run(ctx, func(conn *connection) error {
+	err = r.run(ctx, func(conn *connection) error {
 		p := pass{connection: conn, folder: folder, limit: limit, known: known}
 		if err := p.begin(ctx, since); err != nil {
 			return err
@@ -83,7 +85,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 
 // Older returns messages in the order of their UIDs.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) (items []mailbox.Item, next mailbox.Cursor, err error) {
-	err = r.work.run(ctx, func(conn *connection) error {
+	err = r.run(ctx, func(conn *connection) error {
 		items, next, err = conn.older(ctx, folder, before, limit)
 		return err
 	})
@@ -113,7 +115,7 @@ func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item 
 	for len(left) > 0 {
 		var results []result
 		batch := nextBatch(left)
-		err := r.work.run(ctx, func(conn *connection) (err error) {
+		err := r.run(ctx, func(conn *connection) (err error) {
 			results, err = bodies.read(ctx, conn, batch)
 			return err
 		})

@@ -45,8 +45,11 @@ func (s *server) list(doc any, name string) ([]any, error) {
 	return members, nil
 }
 
+// maxFailed is how many entries alone may be unusable before the answer is.
+const maxFailed = 3
+
 // entries reads a list of messages. One without a usable id is Unusable, unless all
-// of them are: then the answer is.
+// of several are: then the answer is.
 func (s *server) entries(doc any, name, folder string, now time.Time) ([]entry, error) {
 	members, err := s.list(doc, name)
 	if err != nil {
@@ -62,7 +65,7 @@ func (s *server) entries(doc any, name, folder string, now time.Time) ([]entry, 
 		}
 		all = append(all, e)
 	}
-	if unusable > 0 && unusable == len(all) {
+	if unusable >= maxFailed && unusable == len(all) {
 		return nil, s.fault("a message in the answer at "+s.profile.names[name]+" has no usable id", errOutage)
 	}
 	return all, nil

@@ -141,7 +141,7 @@ func (s *server) changedPage(ctx context.Context, folder string, c cursor, limit
 			}
 			*list.into = append(*list.into, e.Item)
 		}
-		if undated > 0 && undated == len(entries) {
+		if undated >= maxFailed && undated == len(entries) {
 			return got, next, s.fault("a message does not say when it came", errOutage)
 		}
 	}

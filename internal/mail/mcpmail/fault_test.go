@@ -219,16 +219,18 @@ func TestAnswersThatLie(t *testing.T) {
 		"more without end": {mcpmailtest.Changes, func(a map[string]any) {
 			a["new"], a["more"], a["next"] = []any{}, true, fmt.Sprint(canary, time.Now().UnixNano())
 		}},
-		"no cursor":                   {mcpmailtest.Changes, func(a map[string]any) { delete(a, "next") }},
-		"a cursor that is none":       {mcpmailtest.Changes, func(a map[string]any) { a["next"] = []any{canary} }},
-		"a cursor that is too long":   {mcpmailtest.Changes, func(a map[string]any) { a["next"] = strings.Repeat(canary, 2000) }},
-		"more than was asked for":     {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item("x")}, 101) }},
-		"a list that is none":         {mcpmailtest.Changes, func(a map[string]any) { a["new"] = canary }},
-		"a message without an id":     {mcpmailtest.Changes, func(a map[string]any) { a["new"] = []any{item(nil)} }},
-		"an id of two lines":          {mcpmailtest.Changes, func(a map[string]any) { a["new"] = []any{item("a\n" + canary)} }},
-		"an id that is too long":      {mcpmailtest.Changes, func(a map[string]any) { a["new"] = []any{item(strings.Repeat(canary, 200))} }},
-		"an id that is a fraction":    {mcpmailtest.Changes, func(a map[string]any) { a["new"] = []any{item(1.5)} }},
-		"a message without a time":    {mcpmailtest.Changes, func(a map[string]any) { a["new"] = []any{map[string]any{"id": "x"}} }},
+		"no cursor":                 {mcpmailtest.Changes, func(a map[string]any) { delete(a, "next") }},
+		"a cursor that is none":     {mcpmailtest.Changes, func(a map[string]any) { a["next"] = []any{canary} }},
+		"a cursor that is too long": {mcpmailtest.Changes, func(a map[string]any) { a["next"] = strings.Repeat(canary, 2000) }},
+		"more than was asked for":   {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item("x")}, 101) }},
+		"a list that is none":       {mcpmailtest.Changes, func(a map[string]any) { a["new"] = canary }},
+		"messages without an id":    {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item(nil)}, 3) }},
+		"ids of two lines":          {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item("a\n" + canary)}, 3) }},
+		"ids that are too long":     {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item(strings.Repeat(canary, 200))}, 3) }},
+		"ids that are fractions":    {mcpmailtest.Changes, func(a map[string]any) { a["new"] = slices.Repeat([]any{item(1.5)}, 3) }},
+		"messages without a time": {mcpmailtest.Changes, func(a map[string]any) {
+			a["new"] = []any{map[string]any{"id": "x"}, map[string]any{"id": "y"}, map[string]any{"id": "z"}}
+		}},
 		"an answer that is too large": {mcpmailtest.Changes, func(a map[string]any) { a["x"] = strings.Repeat(canary, 1<<20) }},
 		"a tool that fails":           {mcpmailtest.Changes, func(a map[string]any) { a["fail"] = canary }},
 		"an error that is no failure": {mcpmailtest.Changes, func(a map[string]any) { a["error"] = canary }},
@@ -399,7 +401,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 }
 
 // TestOneUnusableEntryStopsNoOther lists messages without an id and without a time
-// beside one that has both.
+// beside one that has both, and alone.
 func TestOneUnusableEntryStopsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]map[string]any{
@@ -424,6 +426,16 @@ func TestOneUnusableEntryStopsNoOther(t *testing.T) {
 			usable := slices.IndexFunc(got.New, func(it mailbox.Item) bool { return it.Unusable == "" })
 			if usable < 0 || got.New[usable].Key == "" || got.New[1-usable].Unusable == "" {
 				t.Errorf("%+v, want one that is usable", got.New)
+			}
+
+			s.Answers(func(tool string, _, answer map[string]any) {
+				if tool == mcpmailtest.Changes {
+					answer["new"] = []any{bad}
+				}
+			})
+			got, err = changes(t, open(t, config(t, s)), nil)
+			if err != nil || len(got.New) != 1 || got.New[0].Unusable == "" {
+				t.Errorf("alone: %+v, %v; want it unusable", got.New, err)
 			}
 		})
 	}

@@ -9,55 +9,64 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
 const actionInsertMany = `-- name: ActionInsertMany :exec
 WITH given AS (
     SELECT
-        unnest($3::uuid[]) AS action_id,
-        unnest($4::text[]) AS external_id,
-        unnest($5::bytea[]) AS content_digest,
-        unnest($6::jsonb[]) AS args,
-        unnest($7::uuid[]) AS employee_id,
-        unnest($8::text[]) AS automation_id,
-        unnest($9::text[]) AS session_id,
-        unnest($10::text[]) AS source_id,
-        unnest($11::text[]) AS tool_name,
-        unnest($12::text[]) AS composio_app,
-        unnest($13::text[]) AS risk,
-        unnest($14::text[]) AS effect,
-        unnest($15::uuid[]) AS decision_id,
-        unnest($16::bytea[]) AS tool_digest,
-        unnest($17::text[]) AS approval_state,
-        unnest($18::bigint[]) AS bucket_id,
-        unnest($19::text[]) AS rate_bucket,
-        unnest($20::timestamptz[]) AS not_before,
-        unnest($21::timestamptz[]) AS must_run_before,
-        unnest($22::integer[]) AS max_attempts,
-        unnest($23::boolean[]) AS urgent,
-        unnest($24::timestamptz[]) AS approval_expires_at
+        unnest($2::uuid[]) AS action_id,
+        unnest($3::text[]) AS external_id,
+        unnest($4::bytea[]) AS content_digest,
+        unnest($5::jsonb[]) AS args,
+        unnest($6::uuid[]) AS employee_id,
+        unnest($7::text[]) AS automation_id,
+        unnest($8::text[]) AS session_id,
+        unnest($9::text[]) AS source_id,
+        unnest($10::text[]) AS tool_name,
+        unnest($11::text[]) AS composio_app,
+        unnest($12::text[]) AS risk,
+        unnest($13::text[]) AS effect,
+        unnest($14::uuid[]) AS decision_id,
+        unnest($15::bytea[]) AS tool_digest,
+        unnest($16::text[]) AS approval_state,
+        unnest($17::bigint[]) AS bucket_id,
+        unnest($18::text[]) AS rate_bucket,
+        unnest($19::timestamptz[]) AS not_before,
+        unnest($20::timestamptz[]) AS must_run_before,
+        unnest($21::integer[]) AS max_attempts,
+        unnest($22::boolean[]) AS urgent,
+        unnest($23::uuid[]) AS proposed_by,
+        unnest($24::uuid[]) AS person,
+        unnest($25::text[]) AS origin,
+        unnest($26::boolean[]) AS awaited,
+        unnest($27::timestamptz[]) AS approval_expires_at
 ), proposed AS (
     SELECT
         g.action_id, g.external_id, g.content_digest, g.args,
-        coalesce(g.employee_id, ($7::uuid[])[1]) AS employee_id,
-        coalesce(g.automation_id, ($8::text[])[1]) AS automation_id,
-        coalesce(g.session_id, ($9::text[])[1]) AS session_id,
-        coalesce(g.source_id, ($10::text[])[1]) AS source_id,
-        coalesce(g.tool_name, ($11::text[])[1]) AS tool_name,
-        coalesce(g.composio_app, ($12::text[])[1]) AS composio_app,
-        coalesce(g.risk, ($13::text[])[1]) AS risk,
-        coalesce(g.effect, ($14::text[])[1]) AS effect,
-        coalesce(g.decision_id, ($15::uuid[])[1]) AS decision_id,
-        coalesce(g.tool_digest, ($16::bytea[])[1]) AS tool_digest,
-        coalesce(g.approval_state, ($17::text[])[1]) AS approval_state,
-        coalesce(g.bucket_id, ($18::bigint[])[1]) AS bucket_id,
-        coalesce(g.rate_bucket, ($19::text[])[1]) AS rate_bucket,
-        coalesce(g.not_before, ($20::timestamptz[])[1]) AS not_before,
-        coalesce(g.must_run_before, ($21::timestamptz[])[1]) AS must_run_before,
-        coalesce(g.max_attempts, ($22::integer[])[1]) AS max_attempts,
-        coalesce(g.urgent, ($23::boolean[])[1]) AS urgent,
-        coalesce(g.approval_expires_at, ($24::timestamptz[])[1]) AS approval_expires_at
+        coalesce(g.employee_id, ($6::uuid[])[1]) AS employee_id,
+        coalesce(g.automation_id, ($7::text[])[1]) AS automation_id,
+        coalesce(g.session_id, ($8::text[])[1]) AS session_id,
+        coalesce(g.source_id, ($9::text[])[1]) AS source_id,
+        coalesce(g.tool_name, ($10::text[])[1]) AS tool_name,
+        coalesce(g.composio_app, ($11::text[])[1]) AS composio_app,
+        coalesce(g.risk, ($12::text[])[1]) AS risk,
+        coalesce(g.effect, ($13::text[])[1]) AS effect,
+        coalesce(g.decision_id, ($14::uuid[])[1]) AS decision_id,
+        coalesce(g.tool_digest, ($15::bytea[])[1]) AS tool_digest,
+        coalesce(g.approval_state, ($16::text[])[1]) AS approval_state,
+        coalesce(g.bucket_id, ($17::bigint[])[1]) AS bucket_id,
+        coalesce(g.rate_bucket, ($18::text[])[1]) AS rate_bucket,
+        coalesce(g.not_before, ($19::timestamptz[])[1]) AS not_before,
+        coalesce(g.must_run_before, ($20::timestamptz[])[1]) AS must_run_before,
+        coalesce(g.max_attempts, ($21::integer[])[1]) AS max_attempts,
+        coalesce(g.urgent, ($22::boolean[])[1]) AS urgent,
+        coalesce(g.proposed_by, ($23::uuid[])[1]) AS proposed_by,
+        coalesce(g.person, ($24::uuid[])[1]) AS person,
+        coalesce(g.origin, ($25::text[])[1]) AS origin,
+        coalesce(g.awaited, ($26::boolean[])[1]) AS awaited,
+        coalesce(g.approval_expires_at, ($27::timestamptz[])[1]) AS approval_expires_at
     FROM given g
 ), inserted_actions AS (
     INSERT INTO actions (
@@ -66,25 +75,24 @@ WITH given AS (
         approval_state, approval_expires_at, decision_note, bucket_id, rate_bucket, not_before, must_run_before, max_attempts, traceparent, urgent, origin, workflow_id)
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
-        nullif(p.session_id, ''), nullif(p.automation_id, ''), $25::uuid, $26::uuid,
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $27, p.tool_digest,
+        nullif(p.session_id, ''), nullif(p.automation_id, ''), nullif(p.proposed_by, '00000000-0000-0000-0000-000000000000'), nullif(p.person, '00000000-0000-0000-0000-000000000000'),
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $28, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($28::text, ''), p.urgent,
-        $29::jsonb, $30::uuid
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($29::text, ''), p.urgent,
+        nullif(p.origin, '')::jsonb, $30::uuid
     FROM proposed p
 )
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, max_attempts, awaited)
-SELECT $1, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, $2::boolean
+SELECT $1, p.action_id, p.bucket_id, greatest(now(), nullif(p.not_before, '0001-01-01 00:00:00+00')), p.max_attempts, p.awaited
 FROM proposed p
 WHERE p.approval_state = 'auto'
 `
 
 type ActionInsertManyParams struct {
-	TenantID        uuid.UUID
-	Awaited         bool
+	TenantID        envelope.TenantID
 	ActionIds       []uuid.UUID
 	ExternalIds     []string
 	ContentDigests  [][]byte
@@ -106,12 +114,13 @@ type ActionInsertManyParams struct {
 	MustRunBefores  []time.Time
 	MaxAttempts     []int32
 	Urgent          []bool
+	ProposedBys     []uuid.UUID
+	People          []uuid.UUID
+	Origins         []string
+	Awaited         []bool
 	ApprovalExpires []time.Time
-	ProposedBy      *uuid.UUID
-	Person          *uuid.UUID
 	ConfigVersion   int64
 	Traceparent     string
-	Origin          []byte
 	WorkflowID      *uuid.UUID
 }
 
@@ -125,7 +134,6 @@ type ActionInsertManyParams struct {
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
 		arg.TenantID,
-		arg.Awaited,
 		arg.ActionIds,
 		arg.ExternalIds,
 		arg.ContentDigests,
@@ -147,43 +155,71 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.MustRunBefores,
 		arg.MaxAttempts,
 		arg.Urgent,
+		arg.ProposedBys,
+		arg.People,
+		arg.Origins,
+		arg.Awaited,
 		arg.ApprovalExpires,
-		arg.ProposedBy,
-		arg.Person,
 		arg.ConfigVersion,
 		arg.Traceparent,
-		arg.Origin,
 		arg.WorkflowID,
 	)
 	return err
 }
 
-const actionLastTurn = `-- name: ActionLastTurn :one
-SELECT a.external_id::text AS external_id, a.action_id
-FROM actions a
-WHERE a.tenant_id = $1 AND a.external_id BETWEEN $2::text AND $3::text
-ORDER BY a.external_id DESC
-LIMIT 1
+const actionLastTurn = `-- name: ActionLastTurn :many
+SELECT b.base::text AS base, n.external_id, coalesce(s.status, '')::text AS status
+FROM (SELECT unnest($1::text[]) AS base) b
+CROSS JOIN LATERAL (
+    SELECT a.external_id::text AS external_id, a.action_id
+    FROM actions a
+    WHERE a.tenant_id = $2 AND a.external_id BETWEEN b.base || $3::text AND b.base || $4::text
+    ORDER BY a.external_id DESC
+    LIMIT 1
+) n
+LEFT JOIN LATERAL (
+    SELECT v.status FROM envelopes v WHERE v.tenant_id = $2 AND v.action_id = n.action_id LIMIT 1
+) s ON true
 `
 
 type ActionLastTurnParams struct {
-	TenantID uuid.UUID
+	Bases    []string
+	TenantID envelope.TenantID
 	First    string
 	Last     string
 }
 
 type ActionLastTurnRow struct {
+	Base       string
 	ExternalID string
-	ActionID   uuid.UUID
+	Status     string
 }
 
-// The newest envelope whose external id is between two that differ in digits
-// alone, which sort alike everywhere.
-func (q *Queries) ActionLastTurn(ctx context.Context, db DBTX, arg *ActionLastTurnParams) (ActionLastTurnRow, error) {
-	row := db.QueryRow(ctx, actionLastTurn, arg.TenantID, arg.First, arg.Last)
-	var i ActionLastTurnRow
-	err := row.Scan(&i.ExternalID, &i.ActionID)
-	return i, err
+// For each base, the newest envelope whose external id is the base and digits
+// between two, which sort alike everywhere, and its status.
+func (q *Queries) ActionLastTurn(ctx context.Context, db DBTX, arg *ActionLastTurnParams) ([]ActionLastTurnRow, error) {
+	rows, err := db.Query(ctx, actionLastTurn,
+		arg.Bases,
+		arg.TenantID,
+		arg.First,
+		arg.Last,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ActionLastTurnRow{}
+	for rows.Next() {
+		var i ActionLastTurnRow
+		if err := rows.Scan(&i.Base, &i.ExternalID, &i.Status); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const actionWithdraw = `-- name: ActionWithdraw :one
@@ -202,8 +238,8 @@ SELECT count(1)::bigint FROM withdrawn
 
 type ActionWithdrawParams struct {
 	DecidedBy string
-	TenantID  uuid.UUID
-	ActionID  uuid.UUID
+	TenantID  envelope.TenantID
+	ActionID  envelope.ActionID
 	Message   string
 }
 
@@ -246,8 +282,8 @@ RETURNING a.tenant_id, a.action_id
 type ActionsCancelParams struct {
 	DecidedBy   string
 	Message     string
-	FirstTenant uuid.UUID
-	LastTenant  uuid.UUID
+	FirstTenant envelope.TenantID
+	LastTenant  envelope.TenantID
 	KilledAt    time.Time
 	Scope       string
 	Subject     string
@@ -255,8 +291,8 @@ type ActionsCancelParams struct {
 }
 
 type ActionsCancelRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
@@ -307,8 +343,8 @@ RETURNING a.tenant_id, a.action_id
 `
 
 type ActionsExpireRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // The sweep of decisions that nobody took. FOR UPDATE SKIP LOCKED: one that
@@ -355,12 +391,12 @@ CROSS JOIN LATERAL (
 
 type ActionsKnownParams struct {
 	ActionIds   []uuid.UUID
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	ExternalIds []string
 }
 
 type ActionsKnownRow struct {
-	ActionID      uuid.UUID
+	ActionID      envelope.ActionID
 	ExternalID    string
 	ContentDigest []byte
 	ProposedBy    *uuid.UUID
@@ -403,7 +439,7 @@ ON CONFLICT ON CONSTRAINT decisions_pkey DO NOTHING
 `
 
 type DecisionInsertManyParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	DecisionIds []uuid.UUID
 	Modes       []string
 	ModeSources []string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -50,7 +51,7 @@ WHERE t.tenant_id = $1 AND t.token_id = $2
 `
 
 type ApiTokenGetParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	TokenID  uuid.UUID
 }
 
@@ -59,7 +60,7 @@ type ApiTokenGetRow struct {
 	Name             string
 	Role             string
 	TokenHash        []byte
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	OperatorID       *uuid.UUID
 	Scopes           []string
@@ -116,11 +117,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
 
 type ApiTokenInsertParams struct {
 	TokenID          uuid.UUID
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	Name             string
 	Role             string
 	TokenHash        []byte
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	ExpiresAt        *time.Time
 	OperatorID       *uuid.UUID
@@ -164,7 +165,7 @@ UPDATE api_tokens SET revoked_at = now() WHERE tenant_id = $1 AND token_id = $2 
 `
 
 type ApiTokenRevokeParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	TokenID  uuid.UUID
 }
 
@@ -189,7 +190,7 @@ type ApiTokenRotateParams struct {
 	PreviousUntil *time.Time
 	ExpiresAt     *time.Time
 	ShownTo       *uuid.UUID
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	TokenID       uuid.UUID
 	Was           []byte
 }
@@ -225,7 +226,7 @@ LIMIT $4
 `
 
 type ApiTokensParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	Everything bool
 	Before     uuid.UUID
 	Most       int32
@@ -236,7 +237,7 @@ type ApiTokensRow struct {
 	Name             string
 	Role             string
 	TokenHash        []byte
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	OperatorID       *uuid.UUID
 	Scopes           []string
@@ -318,7 +319,7 @@ SELECT (
 
 // Counts the ways to act as an owner: valid tokens that are not restricted to
 // scopes, and operators who can log in.
-func (q *Queries) OwnersCount(ctx context.Context, db DBTX, tenantID uuid.UUID) (int32, error) {
+func (q *Queries) OwnersCount(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int32, error) {
 	row := db.QueryRow(ctx, ownersCount, tenantID)
 	var owners int32
 	err := row.Scan(&owners)
@@ -333,7 +334,7 @@ SELECT EXISTS (
 `
 
 type SessionTakenParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Agent     bool
 }

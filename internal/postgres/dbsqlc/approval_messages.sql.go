@@ -8,6 +8,7 @@ package dbsqlc
 import (
 	"context"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -17,7 +18,7 @@ WHERE n.tenant_id = $1 AND n.subscription_id = $2 AND n.delivery_id = ANY ($3::u
 `
 
 type ApprovalMessageDeleteParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 	DeliveryIds    []uuid.UUID
 }
@@ -34,7 +35,7 @@ ON CONFLICT ON CONSTRAINT approval_messages_pkey DO NOTHING
 `
 
 type ApprovalMessageInsertManyParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 	ActionIds      []uuid.UUID
 	DeliveryIds    []uuid.UUID
@@ -59,14 +60,14 @@ ORDER BY n.action_id, n.delivery_id
 `
 
 type ApprovalMessageListParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 	ActionIds      []uuid.UUID
 	DeliveryIds    []uuid.UUID
 }
 
 type ApprovalMessageListRow struct {
-	ActionID   uuid.UUID
+	ActionID   envelope.ActionID
 	DeliveryID uuid.UUID
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -23,8 +24,8 @@ type ActionEditParams struct {
 	Args          []byte
 	DecisionID    uuid.UUID
 	ConfigVersion int64
-	TenantID      uuid.UUID
-	ActionID      uuid.UUID
+	TenantID      envelope.TenantID
+	ActionID      envelope.ActionID
 }
 
 // Sets what will be sent, and what policy says of it. It answers with what was
@@ -58,14 +59,14 @@ type ActionsDecideParams struct {
 	ApprovalState   string
 	DecidedBy       string
 	DecisionNote    string
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	ActionIds       []uuid.UUID
 	ApprovalDigests [][]byte
 }
 
 // Grants or denies envelopes that wait for a decision. Compare-and-set, under
 // the lock that ApprovalLock took.
-func (q *Queries) ActionsDecide(ctx context.Context, db DBTX, arg *ActionsDecideParams) ([]uuid.UUID, error) {
+func (q *Queries) ActionsDecide(ctx context.Context, db DBTX, arg *ActionsDecideParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, actionsDecide,
 		arg.ApprovalState,
 		arg.DecidedBy,
@@ -78,9 +79,9 @@ func (q *Queries) ActionsDecide(ctx context.Context, db DBTX, arg *ActionsDecide
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -101,8 +102,8 @@ DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.propose
 `
 
 type ApprovalEditParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Was      []byte
 	Edit     []byte
 	EditedBy string
@@ -138,7 +139,7 @@ FROM (
 `
 
 type ApprovalInsertManyParams struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	ActionIds     []uuid.UUID
 	Needed        []int32
 	Asked         []bool
@@ -168,7 +169,7 @@ FOR NO KEY UPDATE OF a
 `
 
 type ApprovalLockParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
@@ -176,15 +177,15 @@ type ApprovalLockParams struct {
 // the sweep and the kill switch all write its row in actions. In one order
 // everywhere, so that batches which overlap do not wait for each other in a
 // circle.
-func (q *Queries) ApprovalLock(ctx context.Context, db DBTX, arg *ApprovalLockParams) ([]uuid.UUID, error) {
+func (q *Queries) ApprovalLock(ctx context.Context, db DBTX, arg *ApprovalLockParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, approvalLock, arg.TenantID, arg.ActionIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -220,12 +221,12 @@ WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
 type ApprovalReadParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type ApprovalReadRow struct {
-	ActionID       uuid.UUID
+	ActionID       envelope.ActionID
 	ApprovalState  string
 	Overdue        bool
 	ProposedBy     *uuid.UUID
@@ -234,7 +235,7 @@ type ApprovalReadRow struct {
 	ToolName       string
 	Args           []byte
 	Risk           string
-	EmployeeID     *uuid.UUID
+	EmployeeID     *envelope.EmployeeID
 	SessionID      *string
 	AutomationID   *string
 	ToolDigest     []byte
@@ -308,7 +309,7 @@ DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded
 `
 
 type ApprovalVotedParams struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	ActionIds       []uuid.UUID
 	Rounds          []int32
 	Needed          []int32
@@ -347,8 +348,8 @@ RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expir
 `
 
 type ApprovalsEscalatingRow struct {
-	TenantID  uuid.UUID
-	ActionID  uuid.UUID
+	TenantID  envelope.TenantID
+	ActionID  envelope.ActionID
 	Needed    int32
 	Given     int32
 	ExpiresAt time.Time
@@ -403,8 +404,8 @@ RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expir
 `
 
 type ApprovalsExpiringRow struct {
-	TenantID  uuid.UUID
-	ActionID  uuid.UUID
+	TenantID  envelope.TenantID
+	ActionID  envelope.ActionID
 	Needed    int32
 	Given     int32
 	ExpiresAt time.Time
@@ -451,7 +452,7 @@ FOR UPDATE OF p SKIP LOCKED
 `
 
 type TriageWithdrawalsDueRow struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	ExternalID string
 	ActionID   uuid.UUID
 	Waiting    bool
@@ -531,8 +532,8 @@ type VoteCountManyParams struct {
 }
 
 type VoteCountManyRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Votes    int32
 }
 
@@ -564,7 +565,7 @@ FROM (SELECT unnest($7::uuid[]) AS action_id, unnest($8::integer[]) AS round, un
 `
 
 type VoteInsertManyParams struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	Person          uuid.UUID
 	Token           uuid.UUID
 	Actor           string
@@ -598,8 +599,8 @@ ORDER BY v.at, v.person
 `
 
 type VoteListParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 type VoteListRow struct {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -20,7 +21,7 @@ WHERE b.tenant_id = $2 AND b.source_id = $3 AND b.state <> 'closed'
 
 type BreakerCloseParams struct {
 	Worker   string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -50,7 +51,7 @@ type BreakerListRow struct {
 	Worker    string
 }
 
-func (q *Queries) BreakerList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]BreakerListRow, error) {
+func (q *Queries) BreakerList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]BreakerListRow, error) {
 	rows, err := db.Query(ctx, breakerList, tenantID)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ WHERE b.tenant_id = ANY ($1::uuid[]) AND b.state <> 'closed'
 `
 
 type BreakerListNotClosedRow struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SourceID  string
 	State     string
 	Cause     string
@@ -142,7 +143,7 @@ SET state = 'open',
 `
 
 type BreakerOpenParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Cause    string
 	Seconds  float64
@@ -181,7 +182,7 @@ type BreakerProbeParams struct {
 }
 
 type BreakerProbeRow struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -219,7 +220,7 @@ WHERE b.tenant_id = $1 AND b.source_id = $2 AND b.state = 'half-open' AND b.work
 `
 
 type BreakerReleaseParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Worker   string
 }
@@ -241,7 +242,7 @@ WHERE b.tenant_id = $2 AND b.source_id = $3
 
 type BreakerResetParams struct {
 	Cause    string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 

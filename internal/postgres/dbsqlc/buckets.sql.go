@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const bucketClose = `-- name: BucketClose :exec
@@ -160,7 +160,7 @@ SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burs
 `
 
 type BucketPutParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	Name           string
 	RateLimit      *int32
 	RateSeconds    *float64
@@ -196,7 +196,7 @@ UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = $
 `
 
 type BucketReopenParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -214,7 +214,7 @@ UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = $1 AND b.name = $2 A
 `
 
 type BucketRetireParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -278,7 +278,7 @@ type BucketSettingsListRow struct {
 	RetiredAt     *time.Time
 }
 
-func (q *Queries) BucketSettingsList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]BucketSettingsListRow, error) {
+func (q *Queries) BucketSettingsList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]BucketSettingsListRow, error) {
 	rows, err := db.Query(ctx, bucketSettingsList, tenantID)
 	if err != nil {
 		return nil, err
@@ -379,7 +379,7 @@ ORDER BY b.name
 
 type BucketStateListParams struct {
 	Most     int64
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Names    []string
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -22,7 +23,7 @@ LIMIT 1
 `
 
 type CheckpointAfterParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	At       time.Time
 }
 
@@ -49,7 +50,7 @@ WHERE s.tenant_id = $1
 `
 
 type CheckpointBeforeParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	At       time.Time
 }
 
@@ -72,7 +73,7 @@ SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = $1 AND s.hash = $2
 `
 
 type CheckpointByHashParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Hash     []byte
 }
 
@@ -118,15 +119,15 @@ type CheckpointDueParams struct {
 
 // The tenants after another one with events that no checkpoint covers. The indexes
 // lead from tenant to tenant, at a few probes each, however many events there are.
-func (q *Queries) CheckpointDue(ctx context.Context, db DBTX, arg *CheckpointDueParams) ([]uuid.UUID, error) {
+func (q *Queries) CheckpointDue(ctx context.Context, db DBTX, arg *CheckpointDueParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, checkpointDue, arg.Most, arg.After)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.TenantID{}
 	for rows.Next() {
-		var tenant_id uuid.UUID
+		var tenant_id envelope.TenantID
 		if err := rows.Scan(&tenant_id); err != nil {
 			return nil, err
 		}
@@ -160,7 +161,7 @@ type CheckpointHeadRow struct {
 }
 
 // The last checkpoint, and the database's time.
-func (q *Queries) CheckpointHead(ctx context.Context, db DBTX, tenantID uuid.UUID) (CheckpointHeadRow, error) {
+func (q *Queries) CheckpointHead(ctx context.Context, db DBTX, tenantID envelope.TenantID) (CheckpointHeadRow, error) {
 	row := db.QueryRow(ctx, checkpointHead, tenantID)
 	var i CheckpointHeadRow
 	err := row.Scan(
@@ -179,7 +180,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 `
 
 type CheckpointInsertParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	CheckpointNo int64
 	Version      int32
 	FromTxid     uint64
@@ -242,7 +243,7 @@ LIMIT 1
 `
 
 type CheckpointNextParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	After    int64
 }
 
@@ -295,7 +296,7 @@ RETURNING s.noted_at::timestamptz AS noted_at
 `
 
 type CheckpointNoteParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	CheckpointNo int64
 	Hash         []byte
 }
@@ -323,7 +324,7 @@ LIMIT $2::bigint
 `
 
 type CheckpointPrunableParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Most     int64
 }
 
@@ -379,7 +380,7 @@ LIMIT 1
 `
 
 type CheckpointPrunedParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Below    int64
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,10 +19,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 `
 
 type DbLoginBindParams struct {
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	LoginID          uuid.UUID
 	Login            string
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	OperatorID       *uuid.UUID
 	Tools            []string
@@ -62,7 +63,7 @@ ORDER BY l.login
 type DbLoginListRow struct {
 	LoginID          uuid.UUID
 	Login            string
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	OperatorID       *uuid.UUID
 	Tools            []string
@@ -75,7 +76,7 @@ type DbLoginListRow struct {
 	BoundBy          string
 }
 
-func (q *Queries) DbLoginList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]DbLoginListRow, error) {
+func (q *Queries) DbLoginList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]DbLoginListRow, error) {
 	rows, err := db.Query(ctx, dbLoginList, tenantID)
 	if err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ UPDATE db_logins l SET unbound_at = now() WHERE l.tenant_id = $1 AND l.login = $
 `
 
 type DbLoginUnbindParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Login    string
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -40,7 +41,7 @@ ORDER BY a.source_id, a.tool_name, d.reason
 `
 
 type DeadLetterCountParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	Every     bool
 	ActionIds []uuid.UUID
 	Reason    *string
@@ -109,12 +110,12 @@ RETURNING d.action_id, d.attempt, d.reason
 `
 
 type DeadLetterDeleteParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type DeadLetterDeleteRow struct {
-	ActionID uuid.UUID
+	ActionID envelope.ActionID
 	Attempt  int32
 	Reason   string
 }
@@ -160,8 +161,8 @@ LIMIT $9::bigint
 `
 
 type DeadLetterListParams struct {
-	TenantID uuid.UUID
-	Before   uuid.UUID
+	TenantID envelope.TenantID
+	Before   envelope.ActionID
 	Reason   *string
 	Source   *string
 	Tool     *string
@@ -172,7 +173,7 @@ type DeadLetterListParams struct {
 }
 
 type DeadLetterListRow struct {
-	ActionID          uuid.UUID
+	ActionID          envelope.ActionID
 	Reason            string
 	Attempt           int32
 	Code              *string
@@ -237,8 +238,8 @@ FOR UPDATE
 `
 
 type DeadLetterLockParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 type DeadLetterLockRow struct {
@@ -265,12 +266,12 @@ WHERE d.tenant_id = $1 AND d.action_id = ANY ($2::uuid[])
 `
 
 type DeadLetterPerIDParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type DeadLetterPerIDRow struct {
-	ActionID          uuid.UUID
+	ActionID          envelope.ActionID
 	Reason            string
 	Attempt           int32
 	Code              *string
@@ -346,8 +347,8 @@ type DeadLetterReconcileClaimParams struct {
 }
 
 type DeadLetterReconcileClaimRow struct {
-	TenantID          uuid.UUID
-	ActionID          uuid.UUID
+	TenantID          envelope.TenantID
+	ActionID          envelope.ActionID
 	ReconcileAttempts int32
 	AgeSeconds        float64
 	SourceID          string
@@ -402,8 +403,8 @@ WHERE d.tenant_id = $3 AND d.action_id = $4 AND d.reconcile_attempts = $5
 type DeadLetterReconcileNoteParams struct {
 	Result       string
 	DelaySeconds float64
-	TenantID     uuid.UUID
-	ActionID     uuid.UUID
+	TenantID     envelope.TenantID
+	ActionID     envelope.ActionID
 	Tries        int32
 }
 
@@ -434,7 +435,7 @@ WHERE d.tenant_id = $2 AND d.reason = 'unknown'
 
 type DeadLetterReconcilePlanParams struct {
 	Wanted   bool
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Tool     string
 }
@@ -472,7 +473,7 @@ LIMIT $11::bigint
 `
 
 type DeadLetterSelectParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	Every          bool
 	ActionIds      []uuid.UUID
 	IncludeUnknown bool
@@ -486,7 +487,7 @@ type DeadLetterSelectParams struct {
 }
 
 // The letters that a change is about, those first whose envelopes are oldest.
-func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetterSelectParams) ([]uuid.UUID, error) {
+func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetterSelectParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, deadLetterSelect,
 		arg.TenantID,
 		arg.Every,
@@ -504,9 +505,9 @@ func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetter
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -528,7 +529,7 @@ WHERE o.tenant_id = $1 AND o.action_id = p.action_id
 `
 
 type DeadLetterSpreadParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 	Due       []time.Time
 }
@@ -564,7 +565,7 @@ LIMIT $1::bigint
 
 type DeadLetterSummaryParams struct {
 	Groups   int64
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Reason   *string
 	Source   *string
 	Tool     *string

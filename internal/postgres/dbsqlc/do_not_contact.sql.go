@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -22,7 +23,7 @@ RETURNING d.kind, d.value
 type DoNotContactDeleteManyParams struct {
 	Kinds    []string
 	Values   []string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 }
 
 type DoNotContactDeleteManyRow struct {
@@ -60,7 +61,7 @@ WHERE d.tenant_id = $3 AND (d.expires_at IS NULL OR d.expires_at > now())
 type DoNotContactEndsParams struct {
 	Kinds    []string
 	Values   []string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 }
 
 type DoNotContactEndsRow struct {
@@ -103,7 +104,7 @@ LIMIT $7::bigint
 `
 
 type DoNotContactListParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AfterKind  string
 	AfterValue string
 	Kind       string
@@ -231,7 +232,7 @@ RETURNING d.kind, (d.xmax = 0)::boolean AS added
 `
 
 type DoNotContactUpsertManyParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	Kinds     []string
 	Values    []string
 	Bares     []string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -22,16 +23,16 @@ LIMIT 1
 `
 
 type DryRunFloorParams struct {
-	TenantID uuid.UUID
-	Before   uuid.UUID
+	TenantID envelope.TenantID
+	Before   envelope.ActionID
 	Look     int64
 }
 
 // The id that so many dry runs lie at or above, from a place on; no row if
 // there are fewer. It comes from the primary key alone.
-func (q *Queries) DryRunFloor(ctx context.Context, db DBTX, arg *DryRunFloorParams) (uuid.UUID, error) {
+func (q *Queries) DryRunFloor(ctx context.Context, db DBTX, arg *DryRunFloorParams) (envelope.ActionID, error) {
 	row := db.QueryRow(ctx, dryRunFloor, arg.TenantID, arg.Before, arg.Look)
-	var execution_id uuid.UUID
+	var execution_id envelope.ActionID
 	err := row.Scan(&execution_id)
 	return execution_id, err
 }
@@ -48,8 +49,8 @@ RETURNING at
 `
 
 type DryRunInsertParams struct {
-	TenantID      uuid.UUID
-	ExecutionID   uuid.UUID
+	TenantID      envelope.TenantID
+	ExecutionID   envelope.ActionID
 	ContentDigest []byte
 	EmployeeID    uuid.UUID
 	SessionID     string
@@ -117,9 +118,9 @@ LIMIT $15::bigint
 `
 
 type DryRunListParams struct {
-	TenantID     uuid.UUID
-	Before       uuid.UUID
-	Floor        uuid.UUID
+	TenantID     envelope.TenantID
+	Before       envelope.ActionID
+	Floor        envelope.ActionID
 	Tool         *string
 	Source       *string
 	Session      *string
@@ -135,9 +136,9 @@ type DryRunListParams struct {
 }
 
 type DryRunListRow struct {
-	ExecutionID      uuid.UUID
+	ExecutionID      envelope.ActionID
 	At               time.Time
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	AutomationID     *string
 	ProposedBy       *uuid.UUID
@@ -221,13 +222,13 @@ LIMIT $3::bigint
 `
 
 type DryRunPerDigestParams struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	ContentDigest []byte
 	Most          int64
 }
 
 type DryRunPerDigestRow struct {
-	ExecutionID uuid.UUID
+	ExecutionID envelope.ActionID
 	At          time.Time
 	SourceID    string
 	ToolName    string

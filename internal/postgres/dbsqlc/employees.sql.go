@@ -8,6 +8,7 @@ package dbsqlc
 import (
 	"context"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -16,8 +17,8 @@ DELETE FROM employees WHERE tenant_id = $1 AND employee_id = $2
 `
 
 type EmployeeDeleteParams struct {
-	TenantID   uuid.UUID
-	EmployeeID uuid.UUID
+	TenantID   envelope.TenantID
+	EmployeeID envelope.EmployeeID
 }
 
 func (q *Queries) EmployeeDelete(ctx context.Context, db DBTX, arg *EmployeeDeleteParams) error {
@@ -34,12 +35,12 @@ ORDER BY e.employee_id
 `
 
 type EmployeeListParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	EmployeeIds []uuid.UUID
 }
 
 type EmployeeListRow struct {
-	EmployeeID uuid.UUID
+	EmployeeID envelope.EmployeeID
 	Name       string
 	Trust      string
 	Scopes     []string
@@ -79,8 +80,8 @@ SET name = excluded.name, trust = excluded.trust, scopes = excluded.scopes, upda
 `
 
 type EmployeeUpsertParams struct {
-	TenantID   uuid.UUID
-	EmployeeID uuid.UUID
+	TenantID   envelope.TenantID
+	EmployeeID envelope.EmployeeID
 	Name       string
 	Trust      string
 	Scopes     []string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -19,12 +20,12 @@ WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
 type ActionAboutPerIDParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type ActionAboutPerIDRow struct {
-	ActionID  uuid.UUID
+	ActionID  envelope.ActionID
 	SessionID string
 	SourceID  string
 	ToolName  string
@@ -57,28 +58,32 @@ func (q *Queries) ActionAboutPerID(ctx context.Context, db DBTX, arg *ActionAbou
 }
 
 const actionEndedPerID = `-- name: ActionEndedPerID :many
-SELECT v.action_id
-FROM envelopes v
-WHERE v.tenant_id = $1
-    AND v.action_id = ANY ($2::uuid[])
-    AND v.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown')
+SELECT f.action_id
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT v.action_id, v.status
+    FROM envelopes v
+    WHERE v.tenant_id = $2 AND v.action_id = k.action_id
+    LIMIT 1
+) f
+WHERE f.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown')
 `
 
 type ActionEndedPerIDParams struct {
-	TenantID  uuid.UUID
 	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 // Those of some envelopes to which nothing more happens by itself.
-func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEndedPerIDParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, actionEndedPerID, arg.TenantID, arg.ActionIds)
+func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEndedPerIDParams) ([]envelope.ActionID, error) {
+	rows, err := db.Query(ctx, actionEndedPerID, arg.ActionIds, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -92,37 +97,50 @@ func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEnde
 
 const envelopePerID = `-- name: EnvelopePerID :many
 SELECT
-    v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
-    v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
-    v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
-    v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
-    v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
-    v.urgent, coalesce(v.waits_for, '')::text AS waits_for,
-    coalesce(v.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
-    v.proposed_args, coalesce(v.approvals_needed, 0)::integer AS approvals_needed,
-    CASE
-        WHEN v.approval_state = 'required' AND v.approvals_given > 0 THEN (
-            SELECT count(1) FROM votes g
-            WHERE g.tenant_id = v.tenant_id AND g.action_id = v.action_id AND g.round = v.approval_round AND g.decision = 'grant'
-                AND vote_counts(g.tenant_id, g.person, g.token, v.proposed_by, v.source_id, v.tool_name)
-        )
-        ELSE coalesce(v.approvals_given, 0)
-    END::integer AS approvals_given,
-    coalesce(v.edited_by, '')::text AS edited_by, v.edits, coalesce(v.approval_round, 0)::integer AS approval_round, v.decision_id
-FROM envelopes v
-WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
+    f.action_id, f.external_id, f.tenant_id, f.employee_id, f.session_id, f.automation_id, f.proposed_by,
+    f.source_id, f.tool_name, f.composio_app, f.args, f.risk, f.effect, f.mode, f.mode_source, f.trace,
+    f.tool_digest, f.approval_state, f.approval_expires_at, f.decided_at, f.decided_by, f.decision_note,
+    f.rate_bucket, f.not_before, f.must_run_before, f.traceparent, f.created_at,
+    f.status, f.attempt, f.next_attempt_at, f.code, f.message, f.result, f.provider_id, f.started_at, f.finished_at,
+    f.urgent, coalesce(f.waits_for, '')::text AS waits_for,
+    coalesce(f.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
+    f.proposed_args, coalesce(f.approvals_needed, 0)::integer AS approvals_needed,
+    f.approvals_given::integer AS approvals_given,
+    coalesce(f.edited_by, '')::text AS edited_by, f.edits, coalesce(f.approval_round, 0)::integer AS approval_round, f.decision_id
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT
+        v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
+        v.source_id, v.tool_name, v.composio_app, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
+        v.tool_digest, v.approval_state, v.approval_expires_at, v.decided_at, v.decided_by, v.decision_note,
+        v.rate_bucket, v.not_before, v.must_run_before, v.traceparent, v.created_at,
+        v.status, v.attempt, v.next_attempt_at, v.code, v.message, v.result, v.provider_id, v.started_at, v.finished_at,
+        v.urgent, v.waits_for, v.waits_until, v.proposed_args, v.approvals_needed,
+        CASE
+            WHEN v.approval_state = 'required' AND v.approvals_given > 0 THEN (
+                SELECT count(1) FROM votes g
+                WHERE g.tenant_id = v.tenant_id AND g.action_id = v.action_id AND g.round = v.approval_round AND g.decision = 'grant'
+                    AND vote_counts(g.tenant_id, g.person, g.token, v.proposed_by, v.source_id, v.tool_name)
+            )
+            ELSE coalesce(v.approvals_given, 0)
+        END AS approvals_given,
+        v.edited_by, v.edits, v.approval_round, v.decision_id
+    FROM envelopes v
+    WHERE v.tenant_id = $2 AND v.action_id = k.action_id
+    LIMIT 1
+) f
 `
 
 type EnvelopePerIDParams struct {
-	TenantID  uuid.UUID
 	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type EnvelopePerIDRow struct {
-	ActionID          uuid.UUID
+	ActionID          envelope.ActionID
 	ExternalID        *string
-	TenantID          uuid.UUID
-	EmployeeID        *uuid.UUID
+	TenantID          envelope.TenantID
+	EmployeeID        *envelope.EmployeeID
 	SessionID         *string
 	AutomationID      *string
 	ProposedBy        *uuid.UUID
@@ -168,9 +186,10 @@ type EnvelopePerIDRow struct {
 }
 
 // Envelopes by id, in no order. It is read for every call that somebody waits
-// for, so that it joins nothing else (EnvelopeReversal).
+// for, so that it joins nothing else (EnvelopeReversal). Each id is looked up by
+// itself, because a generic plan of `= ANY` reads all of the tenant's actions.
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
-	rows, err := db.Query(ctx, envelopePerID, arg.TenantID, arg.ActionIds)
+	rows, err := db.Query(ctx, envelopePerID, arg.ActionIds, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -237,24 +256,29 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 }
 
 const envelopePhasePerID = `-- name: EnvelopePhasePerID :many
-SELECT v.action_id, v.phase
-FROM envelopes v
-WHERE v.tenant_id = $1 AND v.action_id = ANY ($2::uuid[])
+SELECT f.action_id, f.phase
+FROM (SELECT unnest($1::uuid[]) AS action_id) k
+CROSS JOIN LATERAL (
+    SELECT v.action_id, v.phase
+    FROM envelopes v
+    WHERE v.tenant_id = $2 AND v.action_id = k.action_id
+    LIMIT 1
+) f
 `
 
 type EnvelopePhasePerIDParams struct {
-	TenantID  uuid.UUID
 	ActionIds []uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type EnvelopePhasePerIDRow struct {
-	ActionID uuid.UUID
+	ActionID envelope.ActionID
 	Phase    string
 }
 
 // The phases of actions.
 func (q *Queries) EnvelopePhasePerID(ctx context.Context, db DBTX, arg *EnvelopePhasePerIDParams) ([]EnvelopePhasePerIDRow, error) {
-	rows, err := db.Query(ctx, envelopePhasePerID, arg.TenantID, arg.ActionIds)
+	rows, err := db.Query(ctx, envelopePhasePerID, arg.ActionIds, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -288,12 +312,12 @@ CROSS JOIN LATERAL (
 
 type EnvelopeReversalParams struct {
 	ActionIds []uuid.UUID
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type EnvelopeReversalRow struct {
 	ActionID   uuid.UUID
-	ReversalID uuid.UUID
+	ReversalID envelope.ActionID
 }
 
 // The last reversals of actions that have one. A reversal's name follows from the

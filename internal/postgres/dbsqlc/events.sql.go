@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -23,7 +24,7 @@ LIMIT $4::bigint
 `
 
 type EventCoverableParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AfterTxid  uint64
 	AfterEvent int64
 	Most       int64
@@ -95,7 +96,7 @@ LIMIT $8::bigint
 `
 
 type EventExportParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AfterTxid  uint64
 	AfterEvent int64
 	UntilTxid  uint64
@@ -163,7 +164,7 @@ WHERE e.tenant_id = $1 AND e.txid = $2::xid8 AND e.event_id = $3::bigint
 `
 
 type EventGetParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Txid     uint64
 	EventID  int64
 }
@@ -218,7 +219,7 @@ LIMIT 1
 `
 
 // The position after which only new events come.
-func (q *Queries) EventLatest(ctx context.Context, db DBTX, tenantID uuid.UUID) (uint64, error) {
+func (q *Queries) EventLatest(ctx context.Context, db DBTX, tenantID envelope.TenantID) (uint64, error) {
 	row := db.QueryRow(ctx, eventLatest, tenantID)
 	var txid uint64
 	err := row.Scan(&txid)
@@ -236,7 +237,7 @@ LIMIT $4::bigint
 `
 
 type EventListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Txid     uint64
 	EventID  int64
 	Most     int64
@@ -296,7 +297,7 @@ LIMIT $6::bigint
 `
 
 type EventRangeParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AfterTxid  uint64
 	AfterEvent int64
 	UntilTxid  uint64
@@ -363,7 +364,7 @@ FROM (
 `
 
 type EventUncoveredParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AfterTxid  uint64
 	AfterEvent int64
 	Most       int64

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -31,22 +32,22 @@ UNION ALL
 `
 
 type ExecutionBatchEndsParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID *uuid.UUID
-	Before     uuid.UUID
+	Before     envelope.ActionID
 }
 
 // The first and the last step of a batch that lie below a place, from the
 // index on workflows alone.
-func (q *Queries) ExecutionBatchEnds(ctx context.Context, db DBTX, arg *ExecutionBatchEndsParams) ([]uuid.UUID, error) {
+func (q *Queries) ExecutionBatchEnds(ctx context.Context, db DBTX, arg *ExecutionBatchEndsParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, executionBatchEnds, arg.TenantID, arg.WorkflowID, arg.Before)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -63,8 +64,8 @@ SELECT a.content_digest FROM actions a WHERE a.tenant_id = $1 AND a.action_id = 
 `
 
 type ExecutionContentDigestParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 func (q *Queries) ExecutionContentDigest(ctx context.Context, db DBTX, arg *ExecutionContentDigestParams) ([]byte, error) {
@@ -84,16 +85,16 @@ LIMIT 1
 `
 
 type ExecutionFloorParams struct {
-	TenantID uuid.UUID
-	Before   uuid.UUID
+	TenantID envelope.TenantID
+	Before   envelope.ActionID
 	Look     int64
 }
 
 // The id that so many actions lie at or above, from a place on; no row if there
 // are fewer. It comes from the primary key alone.
-func (q *Queries) ExecutionFloor(ctx context.Context, db DBTX, arg *ExecutionFloorParams) (uuid.UUID, error) {
+func (q *Queries) ExecutionFloor(ctx context.Context, db DBTX, arg *ExecutionFloorParams) (envelope.ActionID, error) {
 	row := db.QueryRow(ctx, executionFloor, arg.TenantID, arg.Before, arg.Look)
-	var action_id uuid.UUID
+	var action_id envelope.ActionID
 	err := row.Scan(&action_id)
 	return action_id, err
 }
@@ -130,9 +131,9 @@ LIMIT $19::bigint
 `
 
 type ExecutionListParams struct {
-	TenantID     uuid.UUID
-	Before       uuid.UUID
-	Floor        uuid.UUID
+	TenantID     envelope.TenantID
+	Before       envelope.ActionID
+	Floor        envelope.ActionID
 	Tool         *string
 	Source       *string
 	Session      *string
@@ -152,9 +153,9 @@ type ExecutionListParams struct {
 }
 
 type ExecutionListRow struct {
-	ActionID         uuid.UUID
+	ActionID         envelope.ActionID
 	ExternalID       *string
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	AutomationID     *string
 	ProposedBy       *uuid.UUID
@@ -273,13 +274,13 @@ LIMIT $3::bigint
 `
 
 type ExecutionOfBatchParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID *uuid.UUID
 	Most       int64
 }
 
 type ExecutionOfBatchRow struct {
-	ActionID   uuid.UUID
+	ActionID   envelope.ActionID
 	ExternalID string
 	SourceID   string
 	ToolName   string
@@ -330,7 +331,7 @@ CROSS JOIN LATERAL (
 `
 
 type ExecutionPerExternalIDParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 	Firsts    []string
 	Lasts     []string
@@ -338,7 +339,7 @@ type ExecutionPerExternalIDParams struct {
 }
 
 type ExecutionPerExternalIDRow struct {
-	ActionID   uuid.UUID
+	ActionID   envelope.ActionID
 	ExternalID string
 	SourceID   string
 	ToolName   string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,7 +19,7 @@ WHERE g.tenant_id = $1 AND g.revoked_at IS NULL AND g.expiry_recorded_at IS NULL
 `
 
 // Counts the grants of a tenant that are neither revoked nor expired.
-func (q *Queries) GrantCount(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
+func (q *Queries) GrantCount(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	row := db.QueryRow(ctx, grantCount, tenantID)
 	var count int64
 	err := row.Scan(&count)
@@ -54,12 +55,12 @@ VALUES ($1, $2, $3, $4, $5, $6, nullif($7::text, ''),
 `
 
 type GrantInsertParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	GrantID      uuid.UUID
 	SourceID     string
 	ToolName     string
 	ToolDigest   []byte
-	EmployeeID   *uuid.UUID
+	EmployeeID   *envelope.EmployeeID
 	SessionID    string
 	AutomationID string
 	Pins         []byte
@@ -105,7 +106,7 @@ LIMIT $4
 `
 
 type GrantListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Ended    bool
 	Before   uuid.UUID
 	Most     int32
@@ -116,7 +117,7 @@ type GrantListRow struct {
 	SourceID     string
 	ToolName     string
 	ToolDigest   []byte
-	EmployeeID   *uuid.UUID
+	EmployeeID   *envelope.EmployeeID
 	SessionID    *string
 	AutomationID *string
 	Pins         []byte
@@ -185,7 +186,7 @@ WHERE tenant_id = $2 AND grant_id = $3 AND revoked_at IS NULL AND expires_at > n
 
 type GrantRevokeParams struct {
 	RevokedBy *string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	GrantID   uuid.UUID
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -20,8 +21,8 @@ WHERE a.tenant_id = $1 AND a.action_id = $2
 `
 
 type HistoryActionParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 type HistoryActionRow struct {
@@ -57,12 +58,12 @@ ORDER BY n.created_at
 `
 
 type HistoryReversalsParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	ActionID uuid.UUID
 }
 
 type HistoryReversalsRow struct {
-	ActionID   uuid.UUID
+	ActionID   envelope.ActionID
 	CreatedAt  time.Time
 	Phase      string
 	ProposedBy *uuid.UUID

@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const identityProviderDelete = `-- name: IdentityProviderDelete :execrows
@@ -16,7 +16,7 @@ DELETE FROM identity_providers p WHERE p.tenant_id = $1 AND p.provider_id = $2
 `
 
 type IdentityProviderDeleteParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	ProviderID string
 }
 
@@ -36,12 +36,12 @@ WHERE p.tenant_id = $1 AND p.provider_id = $2
 `
 
 type IdentityProviderGetParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	ProviderID string
 }
 
 type IdentityProviderGetRow struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	ProviderID      string
 	Issuer          string
 	Audience        string
@@ -87,7 +87,7 @@ DO UPDATE SET issuer = excluded.issuer, audience = excluded.audience, clients = 
 `
 
 type IdentityProviderPutParams struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	ProviderID      string
 	Issuer          string
 	Audience        string
@@ -128,7 +128,7 @@ ORDER BY p.provider_id
 `
 
 type IdentityProvidersRow struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	ProviderID      string
 	Issuer          string
 	Audience        string
@@ -142,7 +142,7 @@ type IdentityProvidersRow struct {
 	WebClientSecret []byte
 }
 
-func (q *Queries) IdentityProviders(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]IdentityProvidersRow, error) {
+func (q *Queries) IdentityProviders(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]IdentityProvidersRow, error) {
 	rows, err := db.Query(ctx, identityProviders, tenantID)
 	if err != nil {
 		return nil, err

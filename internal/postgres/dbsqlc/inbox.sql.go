@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -30,12 +31,12 @@ WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
 type InboxDetailsParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type InboxDetailsRow struct {
-	ActionID      uuid.UUID
+	ActionID      envelope.ActionID
 	Effect        string
 	BucketID      int64
 	MustRunBefore *time.Time
@@ -177,7 +178,7 @@ UNION ALL
 
 type InboxItemsParams struct {
 	Kinds         []string
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	Source        *string
 	Tool          *string
 	Session       *string
@@ -186,7 +187,7 @@ type InboxItemsParams struct {
 	Escalated     *bool
 	ExpiresBefore *time.Time
 	Sort          string
-	After         uuid.UUID
+	After         envelope.ActionID
 	AfterExpiry   time.Time
 	AfterRisk     int32
 	Most          int64

@@ -7,12 +7,13 @@ package dbsqlc
 import (
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
 type ToolExecutions struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Attempt  int32
 	// Status of the action after the attempt: pending if it will be tried again, else how it ended.
 	Status  string
@@ -28,8 +29,8 @@ type ToolExecutions struct {
 
 // Votes on actions that wait for approval. Whoever granted may still deny, which denies the action.
 type Votes struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Round    int32
 	// Operator id, or the token's id if the token belongs to no operator.
 	Person         uuid.UUID

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -20,7 +21,7 @@ RETURNING n.note_id
 `
 
 type NoteKeepParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	NoteID   uuid.UUID
 	SourceID string
 	Key      string
@@ -52,7 +53,7 @@ LIMIT $3::bigint
 `
 
 type NoteListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Before   uuid.UUID
 	Most     int64
 }

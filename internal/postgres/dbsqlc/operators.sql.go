@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -19,7 +20,7 @@ WHERE o.tenant_id = $1 AND o.issuer = $2::text AND o.subject = $3::text
 `
 
 type OperatorByLoginParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Issuer   string
 	Subject  string
 }
@@ -55,7 +56,7 @@ WHERE o.tenant_id = $1 AND o.slack_team = $2::text AND o.slack_user = $3::text
 `
 
 type OperatorBySlackParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SlackTeam string
 	SlackUser string
 }
@@ -80,7 +81,7 @@ WHERE o.tenant_id = $1 AND o.operator_id = $2
 `
 
 type OperatorGetParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	OperatorID uuid.UUID
 }
 
@@ -125,7 +126,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 `
 
 type OperatorInsertParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	OperatorID uuid.UUID
 	Name       string
 	Email      *string
@@ -166,7 +167,7 @@ RETURNING o.operator_id, o.name, o.email, o.role, o.role_set, o.disabled_at
 `
 
 type OperatorLoginParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	OperatorID uuid.UUID
 	Name       string
 	Email      *string
@@ -228,7 +229,7 @@ type OperatorUpdateParams struct {
 	SlackTeam  *string
 	SlackUser  *string
 	Disabled   bool
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	OperatorID uuid.UUID
 }
 
@@ -257,7 +258,7 @@ ORDER BY o.name, o.operator_id
 `
 
 type OperatorsParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	OperatorIds []uuid.UUID
 }
 

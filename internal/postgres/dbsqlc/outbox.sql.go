@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -50,8 +51,8 @@ SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed
 `
 
 type OutboxCancelParams struct {
-	FirstTenant uuid.UUID
-	LastTenant  uuid.UUID
+	FirstTenant envelope.TenantID
+	LastTenant  envelope.TenantID
 	AfterTenant uuid.UUID
 	AfterAction uuid.UUID
 	KilledAt    time.Time
@@ -62,8 +63,8 @@ type OutboxCancelParams struct {
 }
 
 type OutboxCancelRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Attempt  int32
 	Status   string
 }
@@ -126,8 +127,8 @@ SELECT (EXISTS (
 `
 
 type OutboxCancelLeftParams struct {
-	FirstTenant uuid.UUID
-	LastTenant  uuid.UUID
+	FirstTenant envelope.TenantID
+	LastTenant  envelope.TenantID
 	KilledAt    time.Time
 	Scope       string
 	Subject     string
@@ -230,8 +231,8 @@ type OutboxClaimParams struct {
 }
 
 type OutboxClaimRow struct {
-	TenantID       uuid.UUID
-	ActionID       uuid.UUID
+	TenantID       envelope.TenantID
+	ActionID       envelope.ActionID
 	BucketID       int64
 	NextAttemptAt  time.Time
 	Awaited        bool
@@ -248,7 +249,7 @@ type OutboxClaimRow struct {
 	Effect         string
 	Risk           string
 	ApprovalState  string
-	EmployeeID     *uuid.UUID
+	EmployeeID     *envelope.EmployeeID
 	AutomationID   *string
 	SessionID      *string
 	Person         *uuid.UUID
@@ -374,7 +375,7 @@ type OutboxDueBucketsParams struct {
 
 type OutboxDueBucketsRow struct {
 	BucketID      int64
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	Limited       bool
 	Paused        bool
 	NextAttemptAt time.Time
@@ -424,8 +425,8 @@ WHERE o.tenant_id = $1 AND o.action_id = $2 AND o.awaited
 `
 
 type OutboxEndWaitParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // Returns an action to the due order whose caller does not wait any more. One
@@ -455,7 +456,7 @@ type OutboxEnqueueParams struct {
 	Awaited   bool
 	ActionIds []uuid.UUID
 	Attempts  []int32
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 // Puts granted or replayed actions on the schedule; rows that exist stay as
@@ -561,8 +562,8 @@ type OutboxReturnToApprovalParams struct {
 }
 
 type OutboxReturnToApprovalRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // Takes actions off the schedule to wait for a person, because policy or the
@@ -727,8 +728,8 @@ type OutboxStartParams struct {
 }
 
 type OutboxStartRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Fence    int64
 }
 
@@ -777,8 +778,8 @@ SELECT count(1)::bigint FROM deleted
 `
 
 type OutboxUndoParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Code     string
 	Message  string
 }
@@ -821,8 +822,8 @@ RETURNING o.tenant_id, o.action_id
 `
 
 type OutboxWakeParams struct {
-	FirstTenant uuid.UUID
-	LastTenant  uuid.UUID
+	FirstTenant envelope.TenantID
+	LastTenant  envelope.TenantID
 	AfterTenant uuid.UUID
 	AfterAction uuid.UUID
 	WaitsFor    string
@@ -832,8 +833,8 @@ type OutboxWakeParams struct {
 }
 
 type OutboxWakeRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // Makes actions due whose reason to wait may be gone: a pause that was lifted,
@@ -880,8 +881,8 @@ SELECT EXISTS (
 `
 
 type OutboxWakeLeftParams struct {
-	FirstTenant uuid.UUID
-	LastTenant  uuid.UUID
+	FirstTenant envelope.TenantID
+	LastTenant  envelope.TenantID
 	Scope       string
 	Subject     string
 }

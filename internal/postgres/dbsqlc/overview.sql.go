@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const overviewApprovals = `-- name: OverviewApprovals :one
@@ -410,7 +410,7 @@ ORDER BY last_five_minutes DESC, a.source_id, a.tool_name, e.status
 type OverviewThroughputParams struct {
 	Envelopes int64
 	Events    int64
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type OverviewThroughputRow struct {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -42,7 +43,7 @@ type PauseActiveListRow struct {
 }
 
 // The active pauses that are checked per action, just before sending.
-func (q *Queries) PauseActiveList(ctx context.Context, db DBTX, tenantID *uuid.UUID) ([]PauseActiveListRow, error) {
+func (q *Queries) PauseActiveList(ctx context.Context, db DBTX, tenantID *envelope.TenantID) ([]PauseActiveListRow, error) {
 	rows, err := db.Query(ctx, pauseActiveList, tenantID)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ LIMIT $4::bigint
 `
 
 type PauseListParams struct {
-	TenantID   *uuid.UUID
+	TenantID   *envelope.TenantID
 	ActiveOnly bool
 	Before     uuid.UUID
 	Most       int64
@@ -357,7 +358,7 @@ LIMIT $1::bigint
 
 type PauseUnfinishedRow struct {
 	PauseID    uuid.UUID
-	TenantID   *uuid.UUID
+	TenantID   *envelope.TenantID
 	Scope      string
 	Subject    string
 	Reason     string

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const policyModeDelete = `-- name: PolicyModeDelete :execrows
@@ -17,7 +17,7 @@ DELETE FROM policy_modes WHERE tenant_id = $1 AND automation_id = $2 AND key = $
 `
 
 type PolicyModeDeleteParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AutomationID string
 	Key          string
 }
@@ -38,7 +38,7 @@ ORDER BY p.automation_id, p.key
 `
 
 type PolicyModeListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Keys     []string
 }
 
@@ -87,7 +87,7 @@ SET mode = excluded.mode, updated_at = now(), updated_by = excluded.updated_by
 `
 
 type PolicyModeUpsertParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AutomationID string
 	Key          string
 	Mode         string

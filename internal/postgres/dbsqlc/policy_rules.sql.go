@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const policyRuleCount = `-- name: PolicyRuleCount :one
@@ -17,7 +17,7 @@ SELECT count(1) FROM policy_rules r WHERE r.tenant_id = $1 AND r.rule_id <> $2
 `
 
 type PolicyRuleCountParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	RuleID   string
 }
 
@@ -34,7 +34,7 @@ DELETE FROM policy_rules WHERE tenant_id = $1 AND rule_id = $2
 `
 
 type PolicyRuleDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	RuleID   string
 }
 
@@ -54,7 +54,7 @@ ORDER BY r.rule_id
 `
 
 type PolicyRuleListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	RuleIds  []string
 }
 
@@ -112,7 +112,7 @@ SET automation_id = excluded.automation_id, key = excluded.key, expression = exc
 `
 
 type PolicyRuleUpsertParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	RuleID       string
 	AutomationID string
 	Key          string

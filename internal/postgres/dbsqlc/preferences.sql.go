@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,7 +19,7 @@ WHERE p.tenant_id = $1 AND (p.employee_id, p.key) IS DISTINCT FROM ($2::uuid, $3
 `
 
 type PreferenceCountParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	EmployeeID uuid.UUID
 	Key        string
 }
@@ -36,8 +37,8 @@ DELETE FROM preferences WHERE tenant_id = $1 AND employee_id = $2 AND key = $3
 `
 
 type PreferenceDeleteParams struct {
-	TenantID   uuid.UUID
-	EmployeeID uuid.UUID
+	TenantID   envelope.TenantID
+	EmployeeID envelope.EmployeeID
 	Key        string
 }
 
@@ -58,12 +59,12 @@ ORDER BY p.employee_id, p.key
 `
 
 type PreferenceListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Key      string
 }
 
 type PreferenceListRow struct {
-	EmployeeID uuid.UUID
+	EmployeeID envelope.EmployeeID
 	Key        string
 	Version    int64
 	UpdatedAt  time.Time
@@ -107,8 +108,8 @@ SET updated_at = now(), updated_by = excluded.updated_by
 `
 
 type PreferenceUpsertParams struct {
-	TenantID   uuid.UUID
-	EmployeeID uuid.UUID
+	TenantID   envelope.TenantID
+	EmployeeID envelope.EmployeeID
 	Key        string
 	UpdatedBy  string
 	SetBy      *uuid.UUID

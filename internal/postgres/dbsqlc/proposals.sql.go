@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -22,7 +23,7 @@ WHERE p.tenant_id = $1 AND p.proposal_id = a.proposal_id
 `
 
 type ProposalAnswerParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	ProposalIds []uuid.UUID
 	ActionIds   []uuid.UUID
 	Problems    [][]byte
@@ -62,7 +63,7 @@ DELETE FROM proposals p WHERE p.tenant_id = $1 AND p.proposal_id = ANY ($2::uuid
 `
 
 type ProposalDeleteParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	ProposalIds []uuid.UUID
 }
 
@@ -80,7 +81,7 @@ WHERE p.tenant_id = $1 AND p.proposal_id = $2
 `
 
 type ProposalGetParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	ProposalID uuid.UUID
 }
 
@@ -89,7 +90,7 @@ type ProposalGetRow struct {
 	Login      string
 	ProposedAt time.Time
 	AnsweredAt *time.Time
-	ActionID   *uuid.UUID
+	ActionID   *envelope.ActionID
 	Problem    []byte
 	Body       string
 }
@@ -138,7 +139,7 @@ LIMIT $5::bigint
 `
 
 type ProposalListAnsweredParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	State    string
 	Login    string
 	Before   uuid.UUID
@@ -150,7 +151,7 @@ type ProposalListAnsweredRow struct {
 	Login      string
 	ProposedAt time.Time
 	AnsweredAt *time.Time
-	ActionID   *uuid.UUID
+	ActionID   *envelope.ActionID
 	Problem    []byte
 }
 
@@ -201,7 +202,7 @@ LIMIT $4::bigint
 `
 
 type ProposalListWaitingParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Login    string
 	Before   uuid.UUID
 	Most     int64
@@ -256,10 +257,10 @@ FOR NO KEY UPDATE OF l SKIP LOCKED
 `
 
 type ProposalNextLoginRow struct {
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	LoginID          uuid.UUID
 	Login            string
-	EmployeeID       *uuid.UUID
+	EmployeeID       *envelope.EmployeeID
 	SessionID        *string
 	OperatorID       *uuid.UUID
 	Tools            []string

@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const quietHoursDelete = `-- name: QuietHoursDelete :exec
@@ -16,7 +16,7 @@ DELETE FROM quiet_hours WHERE tenant_id = $1 AND scope = $2 AND subject = $3
 `
 
 type QuietHoursDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Scope    string
 	Subject  string
 }
@@ -41,7 +41,7 @@ type QuietHoursListRow struct {
 	SpreadSeconds float64
 }
 
-func (q *Queries) QuietHoursList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]QuietHoursListRow, error) {
+func (q *Queries) QuietHoursList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]QuietHoursListRow, error) {
 	rows, err := db.Query(ctx, quietHoursList, tenantID)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ SET timezone = excluded.timezone, windows = excluded.windows, spread_seconds = e
 `
 
 type QuietHoursUpsertParams struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	Scope         string
 	Subject       string
 	Timezone      string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -29,11 +30,11 @@ type RecordActionsParams struct {
 }
 
 type RecordActionsRow struct {
-	TenantID          uuid.UUID
-	ActionID          uuid.UUID
+	TenantID          envelope.TenantID
+	ActionID          envelope.ActionID
 	ExternalID        *string
 	ContentDigest     []byte
-	EmployeeID        *uuid.UUID
+	EmployeeID        *envelope.EmployeeID
 	SessionID         *string
 	AutomationID      *string
 	ProposedBy        *uuid.UUID
@@ -143,17 +144,17 @@ LIMIT $3::bigint
 `
 
 type RecordActionsAfterParams struct {
-	TenantID uuid.UUID
-	After    uuid.UUID
+	TenantID envelope.TenantID
+	After    envelope.ActionID
 	Most     int64
 }
 
 type RecordActionsAfterRow struct {
-	TenantID          uuid.UUID
-	ActionID          uuid.UUID
+	TenantID          envelope.TenantID
+	ActionID          envelope.ActionID
 	ExternalID        *string
 	ContentDigest     []byte
-	EmployeeID        *uuid.UUID
+	EmployeeID        *envelope.EmployeeID
 	SessionID         *string
 	AutomationID      *string
 	ProposedBy        *uuid.UUID
@@ -300,7 +301,7 @@ const recordCount = `-- name: RecordCount :one
 SELECT count(1)::bigint FROM actions a WHERE a.tenant_id = $1
 `
 
-func (q *Queries) RecordCount(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
+func (q *Queries) RecordCount(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	row := db.QueryRow(ctx, recordCount, tenantID)
 	var column_1 int64
 	err := row.Scan(&column_1)
@@ -316,7 +317,7 @@ LIMIT $3::bigint
 `
 
 type RecordDecisionsParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	After    uuid.UUID
 	Most     int64
 }
@@ -396,13 +397,13 @@ UNION ALL
 `
 
 type RecordOrphansParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Most     int64
 }
 
 type RecordOrphansRow struct {
 	Tab      string
-	ActionID uuid.UUID
+	ActionID envelope.ActionID
 }
 
 // Attempts, approvals and votes of actions that do not exist, and an action without

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const replayScheduleAdvance = `-- name: ReplayScheduleAdvance :one
@@ -23,7 +23,7 @@ RETURNING
 `
 
 type ReplayScheduleAdvanceParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	Selection      string
 	StretchSeconds float64
 }
@@ -54,7 +54,7 @@ WHERE (r.tenant_id, r.selection) IN (
 `
 
 // Drops schedules that are over, save one that somebody else holds.
-func (q *Queries) ReplayScheduleForget(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+func (q *Queries) ReplayScheduleForget(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, replayScheduleForget, tenantID)
 	return err
 }

@@ -8,6 +8,7 @@ package dbsqlc
 import (
 	"context"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -37,15 +38,15 @@ type RetentionDeletingParams struct {
 }
 
 // The tenants that delete what of a kind is old, after one.
-func (q *Queries) RetentionDeleting(ctx context.Context, db DBTX, arg *RetentionDeletingParams) ([]uuid.UUID, error) {
+func (q *Queries) RetentionDeleting(ctx context.Context, db DBTX, arg *RetentionDeletingParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, retentionDeleting, arg.Kind, arg.After, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.TenantID{}
 	for rows.Next() {
-		var tenant_id uuid.UUID
+		var tenant_id envelope.TenantID
 		if err := rows.Scan(&tenant_id); err != nil {
 			return nil, err
 		}
@@ -67,7 +68,7 @@ type RetentionListRow struct {
 	Action string
 }
 
-func (q *Queries) RetentionList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]RetentionListRow, error) {
+func (q *Queries) RetentionList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]RetentionListRow, error) {
 	rows, err := db.Query(ctx, retentionList, tenantID)
 	if err != nil {
 		return nil, err
@@ -104,8 +105,8 @@ type RetentionOldActionsParams struct {
 }
 
 type RetentionOldActionsRow struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 // Envelopes that their tenants want deleted. The shortest time that anybody
@@ -139,7 +140,7 @@ WHERE o.created_at < now() - make_interval(days => $3::integer)
 `
 
 type RetentionOlderActionsParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Most     int64
 	Days     int32
 }
@@ -160,7 +161,7 @@ WHERE o.at < now() - make_interval(days => $3::integer)
 `
 
 type RetentionOlderEventsParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Most     int64
 	Days     int32
 }
@@ -198,7 +199,7 @@ DO UPDATE SET days = excluded.days, action = excluded.action, updated_by = exclu
 `
 
 type RetentionPutParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	Kind      string
 	Days      int32
 	Action    string

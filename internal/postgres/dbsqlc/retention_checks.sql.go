@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -21,7 +22,7 @@ WHERE retention_checks.checked_at < date_trunc('day', now(), 'UTC')
 `
 
 // Takes today's look on. Of two at once the second waits, and finds it taken.
-func (q *Queries) RetentionCheckBegin(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
+func (q *Queries) RetentionCheckBegin(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	result, err := db.Exec(ctx, retentionCheckBegin, tenantID)
 	if err != nil {
 		return 0, err
@@ -44,15 +45,15 @@ type RetentionCheckDueParams struct {
 }
 
 // Tenants that were not looked at today, after one.
-func (q *Queries) RetentionCheckDue(ctx context.Context, db DBTX, arg *RetentionCheckDueParams) ([]uuid.UUID, error) {
+func (q *Queries) RetentionCheckDue(ctx context.Context, db DBTX, arg *RetentionCheckDueParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, retentionCheckDue, arg.After, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.TenantID{}
 	for rows.Next() {
-		var tenant_id uuid.UUID
+		var tenant_id envelope.TenantID
 		if err := rows.Scan(&tenant_id); err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ UPDATE retention_checks c SET actions = $1, events = $2 WHERE c.tenant_id = $3
 type RetentionCheckEndParams struct {
 	Actions  int64
 	Events   int64
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 }
 
 func (q *Queries) RetentionCheckEnd(ctx context.Context, db DBTX, arg *RetentionCheckEndParams) error {
@@ -89,7 +90,7 @@ type RetentionCheckGetRow struct {
 	Events    int64
 }
 
-func (q *Queries) RetentionCheckGet(ctx context.Context, db DBTX, tenantID uuid.UUID) (RetentionCheckGetRow, error) {
+func (q *Queries) RetentionCheckGet(ctx context.Context, db DBTX, tenantID envelope.TenantID) (RetentionCheckGetRow, error) {
 	row := db.QueryRow(ctx, retentionCheckGet, tenantID)
 	var i RetentionCheckGetRow
 	err := row.Scan(&i.CheckedAt, &i.Actions, &i.Events)

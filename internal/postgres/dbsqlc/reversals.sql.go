@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -31,8 +32,8 @@ LIMIT $9::bigint
 `
 
 type ReversalSelectParams struct {
-	TenantID   uuid.UUID
-	Before     uuid.UUID
+	TenantID   envelope.TenantID
+	Before     envelope.ActionID
 	WorkflowID *uuid.UUID
 	SessionID  *string
 	Source     *string
@@ -44,7 +45,7 @@ type ReversalSelectParams struct {
 
 // A page of the actions that may have had an effect and are no reversals,
 // newest first: completed, of unknown outcome, or not ended.
-func (q *Queries) ReversalSelect(ctx context.Context, db DBTX, arg *ReversalSelectParams) ([]uuid.UUID, error) {
+func (q *Queries) ReversalSelect(ctx context.Context, db DBTX, arg *ReversalSelectParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, reversalSelect,
 		arg.TenantID,
 		arg.Before,
@@ -60,9 +61,9 @@ func (q *Queries) ReversalSelect(ctx context.Context, db DBTX, arg *ReversalSele
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.ActionID{}
 	for rows.Next() {
-		var action_id uuid.UUID
+		var action_id envelope.ActionID
 		if err := rows.Scan(&action_id); err != nil {
 			return nil, err
 		}
@@ -97,12 +98,12 @@ WHERE a.tenant_id = $1 AND a.action_id = ANY ($2::uuid[])
 `
 
 type ReversalStatesParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	ActionIds []uuid.UUID
 }
 
 type ReversalStatesRow struct {
-	ActionID         uuid.UUID
+	ActionID         envelope.ActionID
 	WorkflowOpen     bool
 	WorkflowID       uuid.UUID
 	ReversalID       uuid.UUID

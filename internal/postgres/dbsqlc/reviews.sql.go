@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const reviewDelete = `-- name: ReviewDelete :execrows
@@ -17,7 +17,7 @@ DELETE FROM reviews r WHERE r.tenant_id = $1 AND r.key = $2 AND r.risk = $3
 `
 
 type ReviewDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Key      string
 	Risk     string
 }
@@ -39,7 +39,7 @@ WHERE reviews.wait_seconds IS NULL
 `
 
 type ReviewFillWaitParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	Key         string
 	WaitSeconds *int32
 	UpdatedBy   string
@@ -75,7 +75,7 @@ type ReviewListRow struct {
 	UpdatedAt       time.Time
 }
 
-func (q *Queries) ReviewList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ReviewListRow, error) {
+func (q *Queries) ReviewList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ReviewListRow, error) {
 	rows, err := db.Query(ctx, reviewList, tenantID)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ DO UPDATE SET approvals_needed = excluded.approvals_needed, wait_seconds = exclu
 `
 
 type ReviewUpsertParams struct {
-	TenantID        uuid.UUID
+	TenantID        envelope.TenantID
 	Key             string
 	Risk            string
 	ApprovalsNeeded int32

@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const search = `-- name: Search :many
@@ -161,9 +161,9 @@ UNION ALL
 `
 
 type SearchParams struct {
-	TenantID uuid.UUID
-	FirstID  uuid.UUID
-	LastID   uuid.UUID
+	TenantID envelope.TenantID
+	FirstID  envelope.ActionID
+	LastID   envelope.ActionID
 	Most     int64
 	Q        string
 	QEnd     string

@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const sessionModeCount = `-- name: SessionModeCount :one
@@ -18,7 +18,7 @@ WHERE s.tenant_id = $1 AND s.expires_at > now() AND (s.session_id, s.key) IS DIS
 `
 
 type SessionModeCountParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Key       string
 }
@@ -36,7 +36,7 @@ DELETE FROM session_modes WHERE tenant_id = $1 AND session_id = $2 AND key = $3
 `
 
 type SessionModeDeleteParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Key       string
 }
@@ -57,7 +57,7 @@ ORDER BY s.session_id, s.key
 `
 
 type SessionModeListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 }
 
@@ -129,7 +129,7 @@ RETURNING s.expires_at
 `
 
 type SessionModeUpsertParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Key       string
 	Mode      string

@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const sessionPending = `-- name: SessionPending :one
@@ -26,7 +26,7 @@ FROM (
 `
 
 type SessionPendingParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Most      int64
 }
@@ -64,7 +64,7 @@ UPDATE session_usage SET used = $1 WHERE tenant_id = $2 AND session_id = $3
 
 type SessionUsageSetParams struct {
 	Used      int32
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 }
 
@@ -87,7 +87,7 @@ RETURNING u.used, extract(epoch FROM u.window_from + interval '1 minute' - clock
 `
 
 type SessionUsageTakeParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID string
 	Taken     int32
 }

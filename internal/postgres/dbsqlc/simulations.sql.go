@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -45,16 +46,16 @@ type SimulationPageParams struct {
 	Until    time.Time
 	Source   string
 	Tool     string
-	TenantID uuid.UUID
-	Before   uuid.UUID
-	Floor    uuid.UUID
+	TenantID envelope.TenantID
+	Before   envelope.ActionID
+	Floor    envelope.ActionID
 	Most     int64
 }
 
 type SimulationPageRow struct {
-	ActionID     uuid.UUID
+	ActionID     envelope.ActionID
 	Wanted       bool
-	EmployeeID   *uuid.UUID
+	EmployeeID   *envelope.EmployeeID
 	SessionID    string
 	AutomationID string
 	SourceID     string

@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const snapshotRuleDelete = `-- name: SnapshotRuleDelete :execrows
@@ -16,7 +16,7 @@ DELETE FROM snapshot_rules r WHERE r.tenant_id = $1 AND r.source_id = $2 AND r.t
 `
 
 type SnapshotRuleDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	ToolName string
 }
@@ -37,7 +37,7 @@ ORDER BY r.source_id, r.tool_name
 `
 
 type SnapshotRuleListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	ToolName string
 	SourceID string
 }
@@ -77,7 +77,7 @@ DO UPDATE SET rule = excluded.rule
 `
 
 type SnapshotRulePutParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	ToolName string
 	Rule     []byte

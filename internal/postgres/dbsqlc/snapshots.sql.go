@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const snapshotInsert = `-- name: SnapshotInsert :exec
@@ -18,8 +18,8 @@ VALUES ($1, $2, $3, $4, $5, nullif($6::text, ''), $7)
 `
 
 type SnapshotInsertParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Attempt  int32
 	Stage    string
 	ToolName string
@@ -49,8 +49,8 @@ LIMIT $3::bigint
 `
 
 type SnapshotListParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Most     int64
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,7 +19,7 @@ UPDATE sources SET accepted_address = $1 WHERE tenant_id = $2 AND source_id = $3
 
 type SourceAcceptParams struct {
 	Address  []byte
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -35,7 +36,7 @@ DELETE FROM sources WHERE tenant_id = $1 AND source_id = $2
 `
 
 type SourceDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -74,7 +75,7 @@ type SourceListRow struct {
 	Generation      uuid.UUID
 }
 
-func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SourceListRow, error) {
+func (q *Queries) SourceList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]SourceListRow, error) {
 	rows, err := db.Query(ctx, sourceList, tenantID)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ type SourceListedParams struct {
 	LeftOutTools   []byte
 	UncheckedTools []byte
 	HasTools       bool
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SourceID       string
 }
 
@@ -152,7 +153,7 @@ WHERE tenant_id = $2 AND source_id = $3
 
 type SourceNotListedParams struct {
 	ListError string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SourceID  string
 }
 
@@ -169,7 +170,7 @@ RETURNING refresh_asked_at::timestamptz AS asked_at
 `
 
 type SourceRefreshAskParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -190,7 +191,7 @@ WHERE tenant_id = $2 AND source_id = $3 AND skipped_lines <> $1
 
 type SourceSkippedParams struct {
 	SkippedLines int64
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	SourceID     string
 }
 
@@ -216,7 +217,7 @@ type SourceStaleParams struct {
 }
 
 type SourceStaleRow struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -259,7 +260,7 @@ SET kind = excluded.kind, config = excluded.config, secret = excluded.secret, de
 `
 
 type SourceUpsertParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	SourceID    string
 	Kind        string
 	Config      []byte

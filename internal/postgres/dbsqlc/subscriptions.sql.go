@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -22,7 +23,7 @@ type SubscriptionAdvanceParams struct {
 	CursorTxid     uint64
 	CursorEvent    int64
 	CursorItem     int32
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 }
 
@@ -51,7 +52,7 @@ type SubscriptionAutomationsRow struct {
 }
 
 // What policy has to know of subscriptions.
-func (q *Queries) SubscriptionAutomations(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]SubscriptionAutomationsRow, error) {
+func (q *Queries) SubscriptionAutomations(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]SubscriptionAutomationsRow, error) {
 	rows, err := db.Query(ctx, subscriptionAutomations, tenantID)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ FOR NO KEY UPDATE OF s SKIP LOCKED
 `
 
 type SubscriptionClaimRow struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 	Name           string
 	SourceID       string
@@ -143,7 +144,7 @@ SELECT count(1)::bigint FROM subscriptions s WHERE s.tenant_id = $1 AND s.name <
 `
 
 type SubscriptionCountParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -159,7 +160,7 @@ DELETE FROM subscriptions WHERE tenant_id = $1 AND name = $2
 `
 
 type SubscriptionDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -180,7 +181,7 @@ WHERE tenant_id = $3 AND subscription_id = $4 AND enabled
 type SubscriptionDisableParams struct {
 	DisabledReason string
 	UpdatedBy      string
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 }
 
@@ -206,7 +207,7 @@ RETURNING name
 
 type SubscriptionHoldParams struct {
 	Seconds        float64
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 }
 
@@ -246,7 +247,7 @@ ORDER BY s.name
 
 type SubscriptionListParams struct {
 	Bound    int64
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Names    []string
 }
 
@@ -335,7 +336,7 @@ RETURNING s.subscription_id
 `
 
 type SubscriptionPutParams struct {
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SubscriptionID uuid.UUID
 	Name           string
 	SourceID       string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -21,7 +22,7 @@ WHERE t.tenant_id = $3
 type TenantAudienceAllowParams struct {
 	Pair     string
 	Allowed  bool
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 }
 
 // Lets a tenant use an issuer and audience, or, unless allowed, no longer.
@@ -39,7 +40,7 @@ SELECT ($1::text = ANY (t.allowed_audiences))::boolean FROM tenants t WHERE t.te
 
 type TenantAudienceAllowedParams struct {
 	Pair     string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 }
 
 func (q *Queries) TenantAudienceAllowed(ctx context.Context, db DBTX, arg *TenantAudienceAllowedParams) (bool, error) {
@@ -53,9 +54,9 @@ const tenantByName = `-- name: TenantByName :one
 SELECT t.tenant_id FROM tenants t WHERE t.name = $1
 `
 
-func (q *Queries) TenantByName(ctx context.Context, db DBTX, name string) (uuid.UUID, error) {
+func (q *Queries) TenantByName(ctx context.Context, db DBTX, name string) (envelope.TenantID, error) {
 	row := db.QueryRow(ctx, tenantByName, name)
-	var tenant_id uuid.UUID
+	var tenant_id envelope.TenantID
 	err := row.Scan(&tenant_id)
 	return tenant_id, err
 }
@@ -64,7 +65,7 @@ const tenantDanger = `-- name: TenantDanger :one
 SELECT t.danger_mode FROM tenants t WHERE t.tenant_id = $1
 `
 
-func (q *Queries) TenantDanger(ctx context.Context, db DBTX, tenantID uuid.UUID) (string, error) {
+func (q *Queries) TenantDanger(ctx context.Context, db DBTX, tenantID envelope.TenantID) (string, error) {
 	row := db.QueryRow(ctx, tenantDanger, tenantID)
 	var danger_mode string
 	err := row.Scan(&danger_mode)
@@ -77,7 +78,7 @@ UPDATE tenants SET danger_mode = $1 WHERE tenant_id = $2
 
 type TenantDangerPutParams struct {
 	DangerMode string
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 }
 
 func (q *Queries) TenantDangerPut(ctx context.Context, db DBTX, arg *TenantDangerPutParams) (int64, error) {
@@ -93,7 +94,7 @@ INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)
 `
 
 type TenantInsertParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -106,15 +107,15 @@ const tenantList = `-- name: TenantList :many
 SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id
 `
 
-func (q *Queries) TenantList(ctx context.Context, db DBTX) ([]uuid.UUID, error) {
+func (q *Queries) TenantList(ctx context.Context, db DBTX) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, tenantList)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []envelope.TenantID{}
 	for rows.Next() {
-		var tenant_id uuid.UUID
+		var tenant_id envelope.TenantID
 		if err := rows.Scan(&tenant_id); err != nil {
 			return nil, err
 		}
@@ -132,7 +133,7 @@ SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR NO KEY UPDATE
 
 // Serialises changes of a tenant's settings, so that what each of them reports as
 // changed is true. Nothing on the hot path waits for this lock.
-func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, tenantLock, tenantID)
 	return err
 }
@@ -141,7 +142,7 @@ const tenantName = `-- name: TenantName :one
 SELECT t.name FROM tenants t WHERE t.tenant_id = $1
 `
 
-func (q *Queries) TenantName(ctx context.Context, db DBTX, tenantID uuid.UUID) (string, error) {
+func (q *Queries) TenantName(ctx context.Context, db DBTX, tenantID envelope.TenantID) (string, error) {
 	row := db.QueryRow(ctx, tenantName, tenantID)
 	var name string
 	err := row.Scan(&name)
@@ -164,7 +165,7 @@ type TenantSettingsRow struct {
 	HasDoNotContact   bool
 }
 
-func (q *Queries) TenantSettings(ctx context.Context, db DBTX, tenantID uuid.UUID) (TenantSettingsRow, error) {
+func (q *Queries) TenantSettings(ctx context.Context, db DBTX, tenantID envelope.TenantID) (TenantSettingsRow, error) {
 	row := db.QueryRow(ctx, tenantSettings, tenantID)
 	var i TenantSettingsRow
 	err := row.Scan(
@@ -194,7 +195,7 @@ type TenantSettingsPutParams struct {
 	PlusAddressing    bool
 	SessionPendingMax int32
 	SessionMinuteMax  int32
-	TenantID          uuid.UUID
+	TenantID          envelope.TenantID
 }
 
 func (q *Queries) TenantSettingsPut(ctx context.Context, db DBTX, arg *TenantSettingsPutParams) (int64, error) {
@@ -220,7 +221,7 @@ WHERE t.tenant_id = ANY ($1::uuid[])
 `
 
 type TenantVersionsRow struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	ConfigVersion int64
 	Now           time.Time
 	BreakerOpen   bool

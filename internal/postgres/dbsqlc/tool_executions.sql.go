@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const partitionEnsure = `-- name: PartitionEnsure :one
@@ -31,8 +31,8 @@ ORDER BY e.finished_at, e.attempt
 `
 
 type ToolExecutionListParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 }
 
 type ToolExecutionListRow struct {
@@ -84,8 +84,8 @@ VALUES ($1, $2, $3, $4, $5::text, nullif($6::text, ''), $7::text, clock_timestam
 `
 
 type ToolExecutionNoteParams struct {
-	TenantID uuid.UUID
-	ActionID uuid.UUID
+	TenantID envelope.TenantID
+	ActionID envelope.ActionID
 	Attempt  int32
 	Status   string
 	Code     string

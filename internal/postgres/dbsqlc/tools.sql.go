@@ -8,7 +8,7 @@ package dbsqlc
 import (
 	"context"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const toolAccept = `-- name: ToolAccept :execrows
@@ -19,7 +19,7 @@ WHERE tenant_id = $1 AND source_id = $2 AND name = $3 AND digest = $4 AND gone_a
 `
 
 type ToolAcceptParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Name     string
 	Digest   []byte
@@ -48,7 +48,7 @@ WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.name = l.name AND t.accepted_d
 `
 
 type ToolAcceptedAgainParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Names    []string
 	Older    [][]byte
@@ -76,7 +76,7 @@ type ToolConfigureParams struct {
 	RiskOverride   *string
 	EffectOverride *string
 	MaxAttempts    *int32
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	SourceID       string
 	Name           string
 }
@@ -109,7 +109,7 @@ type ToolDescribeParams struct {
 	Action      *string
 	SideEffects []string
 	Reversal    []byte
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	SourceID    string
 	Name        string
 }
@@ -172,7 +172,7 @@ type ToolListRow struct {
 }
 
 // accepted is returned only where it may differ from the listed definition.
-func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolListRow, error) {
+func (q *Queries) ToolList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolListRow, error) {
 	rows, err := db.Query(ctx, toolList, tenantID)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ WHERE t.tenant_id = $1 AND t.source_id = $2
 `
 
 type ToolListedParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 }
 
@@ -263,7 +263,7 @@ WHERE tenant_id = $1 AND source_id = $2 AND gone_at IS NULL AND NOT (name = ANY 
 `
 
 type ToolMissingParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Names    []string
 }
@@ -282,7 +282,7 @@ WHERE t.tenant_id = $1 AND t.source_id = $2 AND t.gone_at < now() - make_interva
 `
 
 type ToolPruneParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	SourceID string
 	Days     int32
 }
@@ -303,7 +303,7 @@ ORDER BY t.source_id, t.name
 `
 
 type ToolReconcileListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	ToolName string
 	SourceID string
 }
@@ -342,7 +342,7 @@ WHERE tenant_id = $2 AND source_id = $3 AND name = $4
 
 type ToolReconcilePutParams struct {
 	Reconcile []byte
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SourceID  string
 	Name      string
 }
@@ -380,7 +380,7 @@ type ToolRuleListRow struct {
 }
 
 // The settings of tools by operators, beside the overrides of risk and effect.
-func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID uuid.UUID) ([]ToolRuleListRow, error) {
+func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolRuleListRow, error) {
 	rows, err := db.Query(ctx, toolRuleList, tenantID)
 	if err != nil {
 		return nil, err
@@ -426,7 +426,7 @@ type ToolRulePutParams struct {
 	RetryCapSeconds  *float64
 	RetryJitter      *float64
 	TimeoutSeconds   *float64
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	SourceID         string
 	Name             string
 }
@@ -476,7 +476,7 @@ type ToolUpsertManyParams struct {
 	Effects          []string
 	DefaultReversals [][]byte
 	Digests          [][]byte
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	SourceID         string
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -17,7 +18,7 @@ DELETE FROM triage_accounts WHERE tenant_id = $1 AND name = $2
 `
 
 type TriageAccountDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Name     string
 }
 
@@ -38,7 +39,7 @@ ORDER BY a.name
 `
 
 type TriageAccountListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Names    []string
 }
 
@@ -119,7 +120,7 @@ RETURNING a.account_id, a.kind
 `
 
 type TriageAccountPutParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AccountID    uuid.UUID
 	Name         string
 	Kind         string

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -31,7 +32,7 @@ type TriageAccountStatesRow struct {
 
 // How the enabled accounts stand. An account is late if no run has it long after
 // one was due.
-func (q *Queries) TriageAccountStates(ctx context.Context, db DBTX, tenantID uuid.UUID) (TriageAccountStatesRow, error) {
+func (q *Queries) TriageAccountStates(ctx context.Context, db DBTX, tenantID envelope.TenantID) (TriageAccountStatesRow, error) {
 	row := db.QueryRow(ctx, triageAccountStates, tenantID)
 	var i TriageAccountStatesRow
 	err := row.Scan(&i.Ok, &i.Failing, &i.Late)
@@ -46,7 +47,7 @@ WHERE d.tenant_id = $1 AND d.message_id = (r ->> 'message_id')::uuid
 `
 
 type TriageAnswersPutParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Rows     []byte
 }
 
@@ -79,7 +80,7 @@ RETURNING s.account_id
 type TriageClaimParams struct {
 	Holder       *uuid.UUID
 	LeaseSeconds float64
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AllAccounts  bool
 	Besides      []uuid.UUID
 	Most         int64
@@ -123,7 +124,7 @@ LIMIT $3::bigint
 `
 
 type TriageContactsParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -164,7 +165,7 @@ GROUP BY x.address
 `
 
 type TriageCorrectedSendersParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -203,7 +204,7 @@ LIMIT $3::bigint
 `
 
 type TriageCorrectionsOfParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -247,7 +248,7 @@ WHERE c.tenant_id = $1 AND c.account_id = $2 AND c.retracted_at IS NULL
 `
 
 type TriageCorrectionsVersionParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -270,7 +271,7 @@ UPDATE triage_decisions d SET again = nullif($1::text, '') WHERE d.tenant_id = $
 
 type TriageDecisionsAgainParams struct {
 	Reason     string
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -298,7 +299,7 @@ WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.decision -
 `
 
 type TriageDecisionsAnsweredParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	ThreadIds   []uuid.UUID
 	AnsweredAts []time.Time
 }
@@ -343,7 +344,7 @@ WHERE d.tenant_id = $1 AND d.message_id = n.message_id
 `
 
 type TriageDecisionsCorrectedParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -365,7 +366,7 @@ LIMIT $3::bigint
 `
 
 type TriageDecisionsDueParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -411,7 +412,7 @@ ORDER BY d.message_id
 `
 
 type TriageDecisionsOfParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -497,7 +498,7 @@ SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act 
 `
 
 type TriageDecisionsPutParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	RunID     uuid.UUID
 	Rows      []byte
@@ -523,7 +524,7 @@ WHERE s.tenant_id = $1 AND a.enabled AND (s.next_run_at <= now() OR s.asked_at I
 `
 
 // How many accounts are due that no run has.
-func (q *Queries) TriageDue(ctx context.Context, db DBTX, tenantID uuid.UUID) (int64, error) {
+func (q *Queries) TriageDue(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	row := db.QueryRow(ctx, triageDue, tenantID)
 	var count int64
 	err := row.Scan(&count)
@@ -540,7 +541,7 @@ WHERE f.tenant_id = $1 AND f.account_id = $2 AND f.folder = $3
 `
 
 type TriageFolderParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 }
@@ -573,7 +574,7 @@ SET use = excluded.use, cursor = excluded.cursor, older = excluded.older,
 `
 
 type TriageFolderPutParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Use       string
@@ -614,7 +615,7 @@ CROSS JOIN LATERAL (
 
 type TriageFollowUpsParams struct {
 	ThreadIds []uuid.UUID
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 type TriageFollowUpsRow struct {
@@ -655,7 +656,7 @@ WHERE s.tenant_id = $3 AND s.account_id = $4 AND s.holder = $5
 type TriageHoldParams struct {
 	LeaseSeconds float64
 	Quota        []byte
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AccountID    uuid.UUID
 	Holder       *uuid.UUID
 }
@@ -686,7 +687,7 @@ WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3 AND l.key = ANY (
 `
 
 type TriageLocationsParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Keys      []string
@@ -738,7 +739,7 @@ RETURNING l.message_id
 `
 
 type TriageLocationsDeleteParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Keys      []string
@@ -774,7 +775,7 @@ SELECT l.key FROM triage_locations l WHERE l.tenant_id = $1 AND l.account_id = $
 `
 
 type TriageLocationsKnownParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 }
@@ -809,7 +810,7 @@ LIMIT $4::bigint
 `
 
 type TriageLocationsLatestParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Most      int64
@@ -861,7 +862,7 @@ ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excl
 `
 
 type TriageLocationsPutParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Rows      []byte
@@ -884,7 +885,7 @@ WHERE l.tenant_id = $1 AND l.account_id = $2 AND l.folder = $3
 `
 
 type TriageLocationsVoidParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 }
@@ -904,7 +905,7 @@ RETURNING l.message_id
 `
 
 type TriageLocationsVoidedDeleteParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 }
@@ -934,7 +935,7 @@ UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = $1 AND m.message
 `
 
 type TriageMessagesBackParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -956,7 +957,7 @@ FROM jsonb_array_elements($3::jsonb) r
 `
 
 type TriageMessagesInsertParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Rows      []byte
 }
@@ -979,7 +980,7 @@ WHERE m.tenant_id = $1 AND m.account_id = $2 AND m.identity = ANY ($3::bytea[])
 `
 
 type TriageMessagesKnownParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AccountID  uuid.UUID
 	Identities [][]byte
 }
@@ -1038,7 +1039,7 @@ RETURNING m.message_id
 `
 
 type TriageMessagesLeftParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 	Elsewhere  []string
 }
@@ -1103,7 +1104,7 @@ LIMIT 2000
 
 type TriageMessagesRelatedParams struct {
 	Named     []string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	HeaderIds []string
 	Subjects  []string
@@ -1177,7 +1178,7 @@ WHERE s.tenant_id = $1 AND s.account_id = o.account_id AND s.address = o.address
 `
 
 type TriageOutcomesCountParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Rows     []byte
 }
 
@@ -1201,7 +1202,7 @@ RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts
 `
 
 type TriageOutcomesTakeParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -1249,7 +1250,7 @@ RETURNING external_id, envelope
 `
 
 type TriageProposalsInsertParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Rows      []byte
 }
@@ -1314,7 +1315,7 @@ WHERE p.tenant_id = $1 AND p.external_id = n.external_id
 `
 
 type TriageProposalsProposedParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	ExternalIds []string
 	ProposalIds []uuid.UUID
 }
@@ -1339,7 +1340,7 @@ RETURNING external_id, envelope
 `
 
 type TriageProposalsRepeatParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	AccountID   uuid.UUID
 	ExternalIds []string
 }
@@ -1378,7 +1379,7 @@ WHERE p.tenant_id = $1 AND p.message_id = ANY ($2::uuid[]) AND p.outcome IS NULL
 `
 
 type TriageProposalsWithdrawParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -1403,7 +1404,7 @@ type TriageQuestionStatesRow struct {
 
 // How many messages wait for answers, with what is proposed withheld until then,
 // and how many were decided without.
-func (q *Queries) TriageQuestionStates(ctx context.Context, db DBTX, tenantID uuid.UUID) (TriageQuestionStatesRow, error) {
+func (q *Queries) TriageQuestionStates(ctx context.Context, db DBTX, tenantID envelope.TenantID) (TriageQuestionStatesRow, error) {
 	row := db.QueryRow(ctx, triageQuestionStates, tenantID)
 	var i TriageQuestionStatesRow
 	err := row.Scan(&i.Withheld, &i.Degraded)
@@ -1419,7 +1420,7 @@ WHERE d.tenant_id = $2 AND d.account_id = $3 AND d.wanted_at IS NOT NULL AND NOT
 
 type TriageQuestionsConfiguredParams struct {
 	Tiers     []string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -1436,7 +1437,7 @@ WHERE d.tenant_id = $1 AND d.message_id = ANY ($2::uuid[])
 `
 
 type TriageQuestionsDropParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -1463,7 +1464,7 @@ LIMIT $7::bigint
 
 type TriageQuestionsDueParams struct {
 	Characters     int32
-	TenantID       uuid.UUID
+	TenantID       envelope.TenantID
 	AccountID      uuid.UUID
 	Withheld       bool
 	Tiers          []string
@@ -1533,7 +1534,7 @@ ON CONFLICT DO NOTHING
 `
 
 type TriageRefsInsertParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Rows      []byte
 }
@@ -1551,7 +1552,7 @@ WHERE s.tenant_id = $2 AND s.account_id = $3 AND s.holder = $4
 
 type TriageReleaseParams struct {
 	PauseSeconds float64
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AccountID    uuid.UUID
 	Holder       *uuid.UUID
 }
@@ -1578,7 +1579,7 @@ RETURNING (s.asked_at IS NOT NULL)::boolean AS asked, a.version, a.enabled
 
 type TriageRenewParams struct {
 	LeaseSeconds float64
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AccountID    uuid.UUID
 	Holder       *uuid.UUID
 }
@@ -1619,7 +1620,7 @@ WHERE s.tenant_id = counted.tenant_id AND s.account_id = counted.account_id
 `
 
 type TriageRunCountParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	RunID     uuid.UUID
 	AccountID uuid.UUID
 	Kind      string
@@ -1650,7 +1651,7 @@ WHERE r.tenant_id = $2 AND r.run_id = $3
 
 type TriageRunEndParams struct {
 	Error    string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	RunID    uuid.UUID
 }
 
@@ -1665,7 +1666,7 @@ WHERE r.tenant_id = $1 AND r.account_id = $2 AND r.ended_at IS NULL
 `
 
 type TriageRunsInterruptedParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -1687,7 +1688,7 @@ type TriageScheduleEndParams struct {
 	Error        string
 	Quota        []byte
 	PauseSeconds float64
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	AccountID    uuid.UUID
 	Holder       *uuid.UUID
 }
@@ -1713,7 +1714,7 @@ ON CONFLICT DO NOTHING
 `
 
 // Makes the rows of accounts that have none.
-func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, triageScheduleFill, tenantID)
 	return err
 }
@@ -1729,7 +1730,7 @@ type TriageScheduleModelsParams struct {
 	Models    []byte
 	RefusedAt *time.Time
 	Refused   string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Holder    *uuid.UUID
 }
@@ -1753,7 +1754,7 @@ UPDATE triage_schedules s SET last_read_at = now() WHERE s.tenant_id = $1 AND s.
 `
 
 type TriageScheduleReadParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Holder    *uuid.UUID
 }
@@ -1772,7 +1773,7 @@ RETURNING s.failures, s.quota
 `
 
 type TriageScheduleStartParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Holder    *uuid.UUID
 }
@@ -1798,7 +1799,7 @@ WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.address = ANY ($3::text[])
 `
 
 type TriageSendersParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Addresses []string
 }
@@ -1856,7 +1857,7 @@ SET name = CASE WHEN excluded.name <> '' THEN excluded.name ELSE triage_senders.
 `
 
 type TriageSendersAddParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Rows      []byte
 }
@@ -1899,7 +1900,7 @@ SELECT l.thread_id::uuid AS thread_id FROM longest l
 
 type TriageThreadsJoinParams struct {
 	ThreadIds []uuid.UUID
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 }
 
 // Makes one thread of several that turned out to be one, and returns which: the
@@ -1921,7 +1922,7 @@ WHERE m.tenant_id = $1 AND m.message_id = (r ->> 'message_id')::uuid
 `
 
 type TriageTouchedParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Rows     []byte
 }
 

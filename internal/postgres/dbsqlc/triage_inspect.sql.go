@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -25,7 +26,7 @@ type TriageCorrectionAddParams struct {
 	Head      string
 	Label     string
 	MadeBy    string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -71,7 +72,7 @@ ORDER BY c.correction_no
 `
 
 type TriageCorrectionListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -118,7 +119,7 @@ WHERE tenant_id = $1 AND message_id = $2 AND correction_no = $3 AND retracted_at
 `
 
 type TriageCorrectionRetractParams struct {
-	TenantID     uuid.UUID
+	TenantID     envelope.TenantID
 	MessageID    uuid.UUID
 	CorrectionNo int64
 }
@@ -139,7 +140,7 @@ ORDER BY l.folder, l.key
 `
 
 type TriageLocationListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -179,7 +180,7 @@ WHERE m.tenant_id = $1 AND m.message_id = $2
 `
 
 type TriageMessageGetParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -282,7 +283,7 @@ type TriageMessageListParams struct {
 	Question *bool
 	Expired  bool
 	Most     int64
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Account  string
 }
 
@@ -370,7 +371,7 @@ LIMIT $3::bigint
 
 type TriageMessageNamedParams struct {
 	HeaderID string
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Most     int64
 }
 
@@ -409,7 +410,7 @@ ORDER BY m.received_at DESC, m.message_id DESC
 `
 
 type TriageMessagePickParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	MessageIds []uuid.UUID
 }
 
@@ -473,7 +474,7 @@ func (q *Queries) TriageMessagePick(ctx context.Context, db DBTX, arg *TriageMes
 }
 
 const triageProposalList = `-- name: TriageProposalList :many
-SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, e.action_id, coalesce(e.phase, '')::text AS phase,
+SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, coalesce(e.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id, coalesce(e.phase, '')::text AS phase,
     coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,
     ARRAY(
         SELECT r.action_id FROM envelopes r
@@ -489,7 +490,7 @@ ORDER BY p.proposed_at, p.external_id
 `
 
 type TriageProposalListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -501,7 +502,7 @@ type TriageProposalListRow struct {
 	Envelope   []byte
 	ProposedAt time.Time
 	ProposalID *uuid.UUID
-	ActionID   *uuid.UUID
+	ActionID   uuid.UUID
 	Phase      string
 	Problem    string
 	Waiting    bool
@@ -550,7 +551,7 @@ ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = clock_timestamp()
 `
 
 type TriageRunAskParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -571,7 +572,7 @@ LIMIT $5::bigint
 `
 
 type TriageRunListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	BeforeAt  *time.Time
 	BeforeID  *uuid.UUID
@@ -655,7 +656,7 @@ ORDER BY a.name
 `
 
 type TriageStatusListParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Account  string
 }
 

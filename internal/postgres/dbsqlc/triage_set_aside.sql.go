@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -17,7 +18,7 @@ UPDATE triage_set_aside s SET again = true WHERE s.tenant_id = $1 AND s.account_
 `
 
 type TriageSetAsideAgainParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 }
 
@@ -36,7 +37,7 @@ WHERE s.tenant_id = $1 AND s.account_id = $2 AND s.folder = $3 AND ($4::boolean 
 `
 
 type TriageSetAsideClearParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Every     bool
@@ -67,7 +68,7 @@ LIMIT $3::bigint
 `
 
 type TriageSetAsideListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -126,7 +127,7 @@ LIMIT $3::bigint
 `
 
 type TriageSetAsideOfParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -176,7 +177,7 @@ SET received_at = excluded.received_at, size = excluded.size, step = excluded.st
 `
 
 type TriageSetAsidePutParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Folder    string
 	Rows      []byte

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -27,7 +28,7 @@ type TriageTextAskParams struct {
 	Kind      string
 	Note      string
 	AskedBy   string
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 	Most      int64
 }
@@ -75,7 +76,7 @@ type TriageTextEndParams struct {
 	Model      string
 	Prompt     string
 	ExternalID string
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	TextNo     int64
 }
 
@@ -105,7 +106,7 @@ LIMIT $4::bigint
 `
 
 type TriageTextExamplesParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	HeaderIds []string
 	Most      int64
@@ -145,7 +146,7 @@ ORDER BY t.text_no
 `
 
 type TriageTextListParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	MessageID uuid.UUID
 }
 
@@ -200,7 +201,7 @@ UPDATE triage_texts SET attempts = attempts + 1 WHERE tenant_id = $1 AND text_no
 `
 
 type TriageTextTriedParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	TextNo   int64
 }
 
@@ -218,7 +219,7 @@ ON CONFLICT (tenant_id, message_id, kind) WHERE ended_at IS NULL DO NOTHING
 `
 
 type TriageTextWantedParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	AccountID  uuid.UUID
 	AskedBy    string
 	MessageIds []uuid.UUID
@@ -238,7 +239,7 @@ func (q *Queries) TriageTextWanted(ctx context.Context, db DBTX, arg *TriageText
 }
 
 const triageTextsDue = `-- name: TriageTextsDue :many
-SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body, d.decision, d.signals
+SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body
 FROM triage_texts t
 JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
 JOIN triage_decisions d ON d.tenant_id = t.tenant_id AND d.message_id = t.message_id
@@ -248,7 +249,7 @@ LIMIT $3::bigint
 `
 
 type TriageTextsDueParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	AccountID uuid.UUID
 	Most      int64
 }
@@ -263,12 +264,10 @@ type TriageTextsDueRow struct {
 	SenderName string
 	Subject    string
 	Body       string
-	Decision   []byte
-	Signals    []byte
 }
 
-// Texts that are to be written, in the order in which they were asked for, with
-// what was decided about their message.
+// Texts that are to be written about messages that were decided, in the order in
+// which they were asked for.
 func (q *Queries) TriageTextsDue(ctx context.Context, db DBTX, arg *TriageTextsDueParams) ([]TriageTextsDueRow, error) {
 	rows, err := db.Query(ctx, triageTextsDue, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {
@@ -288,8 +287,6 @@ func (q *Queries) TriageTextsDue(ctx context.Context, db DBTX, arg *TriageTextsD
 			&i.SenderName,
 			&i.Subject,
 			&i.Body,
-			&i.Decision,
-			&i.Signals,
 		); err != nil {
 			return nil, err
 		}

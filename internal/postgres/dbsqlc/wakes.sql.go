@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/countersign-dev/countersign/envelope"
 )
 
 const wakeDone = `-- name: WakeDone :exec
@@ -17,7 +17,7 @@ DELETE FROM wakes w WHERE w.tenant_id = $1 AND w.waits_for = $2 AND w.asked_at =
 `
 
 type WakeDoneParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	WaitsFor string
 	AskedAt  time.Time
 }
@@ -33,7 +33,7 @@ SELECT w.tenant_id, w.waits_for, w.asked_at, (w.asked_at < now() - interval '1 m
 `
 
 type WakeListRow struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	WaitsFor  string
 	AskedAt   time.Time
 	LongAsked bool
@@ -70,7 +70,7 @@ ON CONFLICT ON CONSTRAINT wakes_pkey DO UPDATE SET asked_at = clock_timestamp()
 `
 
 type WakePutParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	WaitsFor string
 }
 

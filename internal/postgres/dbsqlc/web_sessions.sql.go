@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,7 +19,7 @@ VALUES ($1, $2, $3, $4, $5, $6)
 `
 
 type LoginCodeInsertParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	CodeHash   []byte
 	Person     uuid.UUID
 	OperatorID *uuid.UUID
@@ -46,7 +47,7 @@ WHERE c.tenant_id = $1
 `
 
 type LoginCodesPruneParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Person   uuid.UUID
 	Keep     int32
 }
@@ -67,7 +68,7 @@ SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
 `
 
 type OperatorSessionsDeleteParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	OperatorID uuid.UUID
 }
 
@@ -102,7 +103,7 @@ RETURNING r.logins
 `
 
 type RefusedLoginCountParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	About    string
 }
 
@@ -118,7 +119,7 @@ const refusedLoginsPrune = `-- name: RefusedLoginsPrune :exec
 DELETE FROM refused_logins r WHERE r.tenant_id = $1 AND r.since < now() - interval '1 day'
 `
 
-func (q *Queries) RefusedLoginsPrune(ctx context.Context, db DBTX, tenantID uuid.UUID) error {
+func (q *Queries) RefusedLoginsPrune(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, refusedLoginsPrune, tenantID)
 	return err
 }
@@ -132,7 +133,7 @@ SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
 `
 
 type TokenSessionsDeleteParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	TokenID  uuid.UUID
 }
 
@@ -165,7 +166,7 @@ WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.person = $3
 `
 
 type WebSessionDeleteParams struct {
-	TenantID  uuid.UUID
+	TenantID  envelope.TenantID
 	SessionID uuid.UUID
 	Person    uuid.UUID
 	TokenID   *uuid.UUID
@@ -191,7 +192,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 `
 
 type WebSessionInsertParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	SessionID  uuid.UUID
 	SecretHash []byte
 	Via        string
@@ -232,7 +233,7 @@ RETURNING s.idle_at, s.expires_at
 
 type WebSessionTouchParams struct {
 	IdleSeconds float64
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	SessionID   uuid.UUID
 }
 
@@ -259,7 +260,7 @@ LIMIT $5
 `
 
 type WebSessionsParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Person   uuid.UUID
 	Before   uuid.UUID
 	TokenID  *uuid.UUID
@@ -325,7 +326,7 @@ SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id
 `
 
 type WebSessionsPruneParams struct {
-	TenantID uuid.UUID
+	TenantID envelope.TenantID
 	Person   uuid.UUID
 	Keep     int32
 }

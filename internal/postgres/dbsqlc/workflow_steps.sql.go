@@ -8,6 +8,7 @@ package dbsqlc
 import (
 	"context"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -18,7 +19,7 @@ SELECT $1, $2, unnest($3::integer[]), $4::text, unnest($5::text[]), unnest($6::t
 `
 
 type WorkflowStepInsertManyParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID uuid.UUID
 	Steps      []int32
 	State      string
@@ -53,7 +54,7 @@ ORDER BY s.workflow_id, s.step
 `
 
 type WorkflowStepListParams struct {
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	WorkflowIds []uuid.UUID
 }
 
@@ -65,7 +66,7 @@ type WorkflowStepListRow struct {
 	ToolName         string
 	Inputs           []byte
 	Options          []byte
-	ActionID         *uuid.UUID
+	ActionID         *envelope.ActionID
 	Reversal         []byte
 	ReversalActionID *uuid.UUID
 	ReversalAttempts int32
@@ -127,7 +128,7 @@ type WorkflowStepSaveParams struct {
 	ReversalAttempts int32
 	Code             string
 	Message          string
-	TenantID         uuid.UUID
+	TenantID         envelope.TenantID
 	WorkflowID       uuid.UUID
 	Step             int32
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/google/uuid"
 )
 
@@ -37,7 +38,7 @@ RETURNING w.workflow_id
 
 type WorkflowCancelParams struct {
 	CancelledBy string
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	WorkflowID  uuid.UUID
 }
 
@@ -59,7 +60,7 @@ WHERE w.tenant_id = $1 AND w.workflow_id = $2
 `
 
 type WorkflowGetParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID uuid.UUID
 }
 
@@ -77,7 +78,7 @@ type WorkflowGetRow struct {
 	Proposer      string
 	SessionID     *string
 	SessionBound  bool
-	EmployeeID    *uuid.UUID
+	EmployeeID    *envelope.EmployeeID
 	AutomationID  *string
 	Tools         []string
 	Origin        []byte
@@ -140,7 +141,7 @@ SELECT w.workflow_id FROM workflows w WHERE w.tenant_id = $1 AND w.workflow_id =
 `
 
 type WorkflowHoldParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID uuid.UUID
 }
 
@@ -175,7 +176,7 @@ VALUES (
 `
 
 type WorkflowInsertParams struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	WorkflowID    uuid.UUID
 	ExternalID    string
 	ContentDigest []byte
@@ -185,7 +186,7 @@ type WorkflowInsertParams struct {
 	Proposer      string
 	SessionID     string
 	SessionBound  bool
-	EmployeeID    *uuid.UUID
+	EmployeeID    *envelope.EmployeeID
 	AutomationID  string
 	Tools         []string
 	Origin        []byte
@@ -220,7 +221,7 @@ WHERE w.tenant_id = $1 AND w.external_id = $2
 `
 
 type WorkflowKnownParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	ExternalID string
 }
 
@@ -272,7 +273,7 @@ LIMIT $7::bigint
 `
 
 type WorkflowListParams struct {
-	TenantID      uuid.UUID
+	TenantID      envelope.TenantID
 	Before        uuid.UUID
 	State         *string
 	SessionID     *string
@@ -295,7 +296,7 @@ type WorkflowListRow struct {
 	Proposer      string
 	SessionID     *string
 	SessionBound  bool
-	EmployeeID    *uuid.UUID
+	EmployeeID    *envelope.EmployeeID
 	AutomationID  *string
 	Tools         []string
 	Origin        []byte
@@ -384,7 +385,7 @@ WHERE w.tenant_id = $2 AND w.workflow_id = $3
 
 type WorkflowPostponeParams struct {
 	WaitSeconds float64
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	WorkflowID  uuid.UUID
 }
 
@@ -437,7 +438,7 @@ LIMIT $1::bigint
 `
 
 type WorkflowReadyRow struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID uuid.UUID
 	CheckAt    time.Time
 }
@@ -492,7 +493,7 @@ type WorkflowSaveParams struct {
 	WaitsFor    *uuid.UUID
 	WaitSeconds float64
 	Ended       bool
-	TenantID    uuid.UUID
+	TenantID    envelope.TenantID
 	WorkflowID  uuid.UUID
 }
 
@@ -518,7 +519,7 @@ SELECT w.workflow_id FROM workflows w WHERE w.tenant_id = $1 AND w.workflow_id =
 `
 
 type WorkflowTakeParams struct {
-	TenantID   uuid.UUID
+	TenantID   envelope.TenantID
 	WorkflowID uuid.UUID
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // SeesSession reports whether a caller may see what belongs to a session.
@@ -34,6 +35,17 @@ func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
 	return redact.JSON(args)
 }
 
+// Lists returns which tools a caller may list.
+func Lists(by identity.Principal) settings.Listing {
+	switch {
+	case !by.Has(identity.CatalogRead):
+		return settings.ListsNone
+	case by.Role == identity.RoleAgent:
+		return settings.ListsUsable
+	}
+	return settings.ListsAll
+}
+
 // Submitter returns a caller as intake knows it.
 func Submitter(by identity.Principal) intake.Submitter {
 	sight := intake.SeesOwn
@@ -45,7 +57,7 @@ func Submitter(by identity.Principal) intake.Submitter {
 	}
 	return intake.Submitter{
 		Tenant: by.Tenant, Token: uuid.UUID(by.Token), Person: by.Person(), Operator: by.Operator, Name: by.Name, Employee: by.Employee,
-		Session: by.Session, Tools: by.Tools, Names: by.MayName(), Sight: sight,
+		Session: by.Session, Tools: by.Tools, Names: by.MayName(), Lists: Lists(by), Sight: sight,
 	}
 }
 
@@ -66,10 +78,34 @@ func View(ctx context.Context, tx pgx.Tx, by identity.Principal, id envelope.Act
 	if err != nil {
 		return outbox.View{}, err
 	}
-	if len(views) == 0 || !SeesSession(by, views[0].Envelope.SessionID) {
-		return outbox.View{}, fault.New(fault.NotFound, "no action %s", id)
+	if len(views) == 0 {
+		return outbox.View{}, errNoAction(id)
 	}
-	return views[0], nil
+	return visible(by, views[0])
+}
+
+// Read is View in a transaction that it may share with other reads.
+func Read(ctx context.Context, actions *outbox.Reader, by identity.Principal, id envelope.ActionID) (outbox.View, error) {
+	v, found, err := actions.Get(ctx, by.Tenant, id)
+	if err == nil && !found {
+		err = errNoAction(id)
+	}
+	if err != nil {
+		return outbox.View{}, err
+	}
+	return visible(by, v)
+}
+
+// visible returns a view that a caller may see.
+func visible(by identity.Principal, v outbox.View) (outbox.View, error) {
+	if !SeesSession(by, v.Envelope.SessionID) {
+		return outbox.View{}, errNoAction(v.Envelope.ActionID)
+	}
+	return v, nil
+}
+
+func errNoAction(id envelope.ActionID) error {
+	return fault.New(fault.NotFound, "no action %s", id)
 }
 
 // Views reads those of some actions that a caller may see.

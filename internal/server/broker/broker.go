@@ -31,12 +31,21 @@ const (
 	// notification, beside the events: an event can be read only after the oldest transaction of the
 	// whole database has ended.
 	sweepEvery = time.Second
+	// sweptOnWake is the most awaited actions whose statuses are read on a
+	// notification; more are found by their events. sweepShare bounds the other
+	// reads of the statuses: the time to the next is at least this many times as
+	// long as the read.
+	sweptOnWake = 64
+	sweepShare  = 200
 	// listening is how often a broker that is notified looks for events all the
 	// same: a notification may be lost.
 	listening = time.Second
 	// wakeShare bounds the reads after notifications: the pause after one is at
 	// least this many times as long as the read.
-	wakeShare = 2
+	wakeShare = 1
+	// unwatchedEvery is the least time between two reads of events of which there
+	// are no subscribers: waits for the end of an action need none.
+	unwatchedEvery = 100 * time.Millisecond
 	// retryEvery is when events are looked for again that are committed, and
 	// readable only after an older transaction has ended. The pauses double.
 	retryEvery = 2 * time.Millisecond
@@ -63,7 +72,7 @@ type Broker struct {
 }
 
 // topic is the events of one tenant. The broker's mutex guards it, except for
-// swept, which only the poller uses.
+// swept and read, which only the poller uses.
 type topic struct {
 	tenant envelope.TenantID
 	// users counts the subscribers and waits. The poller stops when there has been
@@ -80,11 +89,14 @@ type topic struct {
 	waits map[envelope.ActionID]map[chan struct{}]struct{}
 	// woken receives a value when the tenant may have new events, or a wait is new.
 	woken chan struct{}
-	swept time.Time
+	// swept and read are when the statuses and the events were read last.
+	swept, read time.Time
+	// sweepTook is how long the last read of the statuses took.
+	sweepTook time.Duration
 }
 
-// Listen calls notified after commits that recorded events, with the tenants' ids
-// and commas between, until a context ends. An empty text is for all tenants.
+// Listen calls notified after commits that recorded events, with the payload of
+// postgres.EventsChannel, until a context ends. An empty text is for all tenants.
 type Listen func(ctx context.Context, notified func(tenants string))
 
 // Subscriber receives every event behind From.
@@ -128,7 +140,8 @@ func New(db postgres.Begins, listen Listen, every time.Duration, log *slog.Logge
 	return b
 }
 
-// wake has the topics of tenants looked at soon. It does not block.
+// wake has the topics of tenants looked at soon. Where nobody subscribes to the
+// events, a wait has to know only of accepted actions that changed. It does not block.
 func (b *Broker) wake(tenants string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,8 +153,12 @@ func (b *Broker) wake(tenants string) {
 	}
 	for text := range strings.SplitSeq(tenants, ",") {
 		var id envelope.TenantID
-		if err := id.UnmarshalText([]byte(text)); err == nil && b.topics[id] != nil {
-			b.topics[id].wake()
+		text, changed := strings.CutPrefix(text, postgres.Change)
+		if err := id.UnmarshalText([]byte(text)); err != nil {
+			continue
+		}
+		if t := b.topics[id]; t != nil && (changed || len(t.subscribers) > 0) {
+			t.wake()
 		}
 	}
 }
@@ -323,13 +340,16 @@ func (b *Broker) poll(ctx context.Context, t *topic) {
 			}
 		}
 		began := time.Now()
-		found, err := b.advance(ctx, t, woken)
+		found, read, err := b.advance(ctx, t, woken)
 		if err != nil && ctx.Err() == nil {
 			b.log.WarnContext(ctx, "events not read", slog.String("tenant_id", t.tenant.String()), slog.Any("error", err))
 			retry = max(b.every, time.Second)
 		}
-		if found {
+		switch {
+		case found:
 			retry = b.every
+		case !read:
+			retry = min(b.every, unwatchedEvery)
 		}
 		timer.Reset(min(retry, max(b.every, time.Second)))
 		retry = min(2*retry, b.every)
@@ -352,32 +372,45 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // advance hands out the events that were committed since the last call, and
-// reports whether there were any. If the topic was woken, it first notifies the
-// waits for actions that have ended, which needs no event.
-func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found bool, err error) {
+// reports whether there were any, and whether it looked. If the topic was woken, it
+// first notifies the waits for actions that have ended, which needs no event.
+func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found, read bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if !isClosed(t.ready) {
-		return true, b.begin(ctx, t)
+		return true, true, b.begin(ctx, t)
 	}
-	if err := b.sweep(ctx, t, woken, time.Now()); err != nil {
-		return false, err
+	now := time.Now()
+	if err := b.sweep(ctx, t, woken, now); err != nil {
+		return false, true, err
 	}
+	if now.Sub(t.read) < unwatchedEvery && !b.needsEvents(t) {
+		return false, false, nil
+	}
+	t.read = now
 	for {
 		events, err := readEvents(ctx, b.db, t.tenant, t.at)
 		if err != nil {
-			return found, err
+			return found, true, err
 		}
 		if len(events) > 0 {
 			found = true
 			if err := b.publish(ctx, t, Batch{Events: events}); err != nil {
-				return found, err
+				return found, true, err
 			}
 		}
 		if len(events) < readAtOnce {
-			return found, nil
+			return found, true, nil
 		}
 	}
+}
+
+// needsEvents reports whether somebody waits for the events of the topic: its
+// subscribers, or waits whose statuses are not read on a notification.
+func (b *Broker) needsEvents(t *topic) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(t.subscribers) > 0 || len(t.waits) > sweptOnWake
 }
 
 // begin finds the last event before the topic's first user.
@@ -452,11 +485,16 @@ func (t *topic) notify(action envelope.ActionID) {
 	}
 }
 
-// sweep notifies the waits for actions that have ended: when the topic was woken,
-// and every sweepEvery.
+// sweepDue reports whether the statuses of the awaited actions are to be read. The
+// caller holds the mutex.
+func (t *topic) sweepDue(woken bool, now time.Time) bool {
+	return len(t.waits) > 0 && (woken && len(t.waits) <= sweptOnWake || now.Sub(t.swept) >= max(sweepEvery, sweepShare*t.sweepTook))
+}
+
+// sweep notifies the waits for actions that have ended, if that is due.
 func (b *Broker) sweep(ctx context.Context, t *topic, woken bool, now time.Time) error {
 	b.mu.Lock()
-	due := len(t.waits) > 0 && (woken || now.Sub(t.swept) >= sweepEvery)
+	due := t.sweepDue(woken, now)
 	awaited := slices.Collect(maps.Keys(t.waits))
 	b.mu.Unlock()
 	if !due {
@@ -464,6 +502,7 @@ func (b *Broker) sweep(ctx context.Context, t *topic, woken bool, now time.Time)
 	}
 	t.swept = now
 	ended, err := endedOf(ctx, b.db, t.tenant, awaited)
+	t.sweepTook = time.Since(now)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/audit"
@@ -55,5 +56,35 @@ func TestBatchIsHeldUntilItsSubjectsAreKnown(t *testing.T) {
 	batch.Subjects = map[envelope.ActionID]access.Subject{}
 	if !b.handOut(topic, batch) || len(agent.batches) != 1 || topic.at != batch.Events[0].Position {
 		t.Error("a batch with subjects was not handed out")
+	}
+}
+
+// TestStatusesAreReadSeldomForManyWaits has few and many actions awaited.
+func TestStatusesAreReadSeldomForManyWaits(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, test := range map[string]struct {
+		waits int
+		since time.Duration // the last read
+		took  time.Duration // it
+		woken bool
+		want  bool
+	}{
+		"none":                            {0, time.Hour, 0, true, false},
+		"few, notified":                   {sweptOnWake, 0, time.Second, true, true},
+		"few, a moment ago":               {sweptOnWake, sweepEvery / 2, 0, false, false},
+		"few, a while ago":                {sweptOnWake, sweepEvery, 0, false, true},
+		"many, notified":                  {sweptOnWake + 1, sweepEvery / 2, 0, true, false},
+		"many, after a read that is long": {sweptOnWake + 1, 5 * time.Second, 30 * time.Millisecond, true, false},
+		"many, long after it":             {sweptOnWake + 1, 6 * time.Second, 30 * time.Millisecond, false, true},
+	} {
+		topic := topicOf()
+		topic.swept, topic.sweepTook = now.Add(-test.since), test.took
+		for range test.waits {
+			topic.waits[envelope.NewActionID()] = nil
+		}
+		if got := topic.sweepDue(test.woken, now); got != test.want {
+			t.Errorf("%s: sweepDue = %t", name, got)
+		}
 	}
 }

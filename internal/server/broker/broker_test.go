@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/action/outbox/outboxtest"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
@@ -79,6 +80,95 @@ func TestEveryReplicaIsNotified(t *testing.T) {
 			}
 		case <-time.After(time.Minute):
 			t.Errorf("replica %d was not notified", i)
+		}
+	}
+}
+
+// watch waits for an action on a replica.
+func watch(t *testing.T, b *broker.Broker, tenant envelope.TenantID, action envelope.ActionID) <-chan struct{} {
+	t.Helper()
+	changed, stop, err := b.Watch(t.Context(), tenant, action)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return changed
+}
+
+// TestAWaiterOnEitherReplicaIsWokenByEitherWorker has two actions end, each by a
+// commit of another process, while each is waited for on two replicas.
+func TestAWaiterOnEitherReplicaIsWokenByEitherWorker(t *testing.T) {
+	t.Parallel()
+	fx := outboxtest.NewShared(t)
+	db := fx.DB.(*pgxpool.Pool)
+	replicas := []*broker.Broker{newBroker(t, db), newBroker(t, db)}
+	actions := fx.Queue(envelope.EffectKeyed, 2)
+	for _, it := range fx.Claim(2) {
+		for _, b := range replicas {
+			changed := watch(t, b, fx.Tenant, it.Action)
+			defer func() {
+				select {
+				case <-changed:
+				case <-time.After(time.Minute):
+					t.Error("a waiter was not woken")
+				}
+			}()
+		}
+		fx.Settle(outboxtest.Sent(it))
+	}
+
+	for _, action := range actions {
+		record(t, db.Config().ConnString(), fx.Tenant, action)
+	}
+}
+
+// TestOneOfManyWaitersIsWoken has more actions awaited than are looked at on a
+// notification; the event of one of them is what wakes it.
+func TestOneOfManyWaitersIsWoken(t *testing.T) {
+	t.Parallel()
+	fx := outboxtest.NewShared(t)
+	db := fx.DB.(*pgxpool.Pool)
+	b := newBroker(t, db)
+	var last <-chan struct{}
+	actions := fx.Queue(envelope.EffectKeyed, 100)
+	for _, action := range actions {
+		last = watch(t, b, fx.Tenant, action)
+	}
+
+	record(t, db.Config().ConnString(), fx.Tenant, actions[99])
+
+	select {
+	case <-last:
+	case <-time.After(time.Minute):
+		t.Error("the waiter was not woken")
+	}
+}
+
+// TestALostNotificationDelaysByOnePoll has a replica that is never notified.
+func TestALostNotificationDelaysByOnePoll(t *testing.T) {
+	t.Parallel()
+	fx := outboxtest.NewShared(t)
+	db := fx.DB.(*pgxpool.Pool)
+	unheard := func(ctx context.Context, _ func(string)) { <-ctx.Done() }
+	b := broker.New(db, unheard, time.Second, slog.New(slog.DiscardHandler))
+	t.Cleanup(b.Close)
+	sub, err := b.Subscribe(t.Context(), fx.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Unsubscribe(sub)
+	action := fx.Queue(envelope.EffectKeyed, 1)[0]
+	changed := watch(t, b, fx.Tenant, action)
+
+	record(t, db.Config().ConnString(), fx.Tenant, action)
+
+	for range 2 {
+		select {
+		case <-changed:
+			changed = nil
+		case <-sub.Batches():
+		case <-time.After(time.Minute):
+			t.Fatal("what happened is lost without its notification")
 		}
 	}
 }

@@ -40,9 +40,9 @@ func subjectsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 		return found, nil
 	}
 	err := postgres.InTx(ctx, db, postgres.API(tenant), func(tx pgx.Tx) error {
-		rows, err := dbsqlc.New().ActionAboutPerID(ctx, tx, &dbsqlc.ActionAboutPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
+		rows, err := dbsqlc.New().ActionAboutPerID(ctx, tx, &dbsqlc.ActionAboutPerIDParams{TenantID: tenant, ActionIds: ids})
 		for _, r := range rows {
-			found[envelope.ActionID(r.ActionID)] = access.Subject{Session: r.SessionID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}}
+			found[r.ActionID] = access.Subject{Session: r.SessionID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}}
 		}
 		return err
 	})
@@ -51,12 +51,7 @@ func subjectsOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantI
 
 // endedOf returns the actions, of those given, that have ended.
 func endedOf(ctx context.Context, db postgres.Begins, tenant envelope.TenantID, actions []envelope.ActionID) ([]envelope.ActionID, error) {
-	ids, _ := postgres.Map(actions, nil, func(a envelope.ActionID) uuid.UUID { return uuid.UUID(a) })
-	var ended []envelope.ActionID
-	err := postgres.InTx(ctx, db, postgres.API(tenant).Planned(), func(tx pgx.Tx) error {
-		rows, err := dbsqlc.New().ActionEndedPerID(ctx, tx, &dbsqlc.ActionEndedPerIDParams{TenantID: uuid.UUID(tenant), ActionIds: ids})
-		ended, err = postgres.Map(rows, err, func(id uuid.UUID) envelope.ActionID { return envelope.ActionID(id) })
-		return err
+	return postgres.InTxReturning(ctx, db, postgres.API(tenant).Planned(), func(tx pgx.Tx) ([]envelope.ActionID, error) {
+		return dbsqlc.New().ActionEndedPerID(ctx, tx, &dbsqlc.ActionEndedPerIDParams{TenantID: tenant, ActionIds: postgres.UUIDs(actions)})
 	})
-	return ended, err
 }

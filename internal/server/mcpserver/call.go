@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -34,13 +33,18 @@ var errUnexpected = errors.New("unexpected answer of the MCP server")
 // call proposes a call of a catalog tool, and answers with the outcome.
 func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	name, _ := ctx.Value(calledKey{}).(string)
-	p, err := ts.proposal(ctx, name, req.Params)
+	p, base, err := ts.proposal(ctx, name, req.Params)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := ts.Intake.Accept(ctx, ts.submitter(req), []*envelope.Proposal{p})
+	by := ts.submitter(req)
+	by.Base = base
+	answers, err := ts.Intake.Accept(ctx, by, []*envelope.Proposal{p})
 	if err == nil {
 		err = answers[0].Err
+	}
+	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok && catalog.Unknown(broken.Fields[0]) {
+		err = ts.suggest(ctx, name) // it was there a moment ago
 	}
 	if err != nil {
 		return nil, err
@@ -58,33 +62,41 @@ func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
 	return by
 }
 
-// proposal returns the envelope that a call asks for.
-func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.CallToolParamsRaw) (p *envelope.Proposal, err error) {
+// proposal returns the envelope that a call asks for, and the base of its external
+// id if the client gave it none.
+func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.CallToolParamsRaw) (p *envelope.Proposal, base string, err error) {
 	key, named, err := idempotencyKey(params.Meta)
+	if err != nil {
+		return nil, "", err
+	}
+	tool, err := ts.tool(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if p, err = proposalOf(tool, params.Arguments, key); err != nil || named {
+		return p, "", err
+	}
+	base, err = callDigest(ts.by, p)
+	return p, base, err
+}
+
+// tool returns the tool that is offered under a name. It reads the tenant's
+// settings only if those that were read last do not have it: intake looks for the
+// tool in the current ones.
+func (ts *tokenServer) tool(ctx context.Context, name string) (*catalog.Tool, error) {
+	if snap := ts.Catalog.Known(ts.by.Tenant); snap != nil {
+		if tool, ok := findTool(snap, name, ts.by.Tools); ok {
+			return tool, nil
+		}
+	}
+	snap, _, err := ts.settings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	unknown := false
-	err = ts.inTx(ctx, ts.by.Tenant, func(ctx context.Context, tx pgx.Tx) error {
-		snap, err := ts.Catalog.Current(ctx, tx, ts.by.Tenant)
-		if err != nil {
-			return err
-		}
-		tool, ok := findTool(snap, name, ts.by.Tools)
-		if !ok {
-			unknown = true
-			return errUnknownTool
-		}
-		if p, err = proposalOf(tool, params.Arguments, key); err != nil || named {
-			return err
-		}
-		p.ExternalID, err = externalID(ctx, tx, ts.by, p)
-		return err
-	})
-	if unknown {
-		err = ts.suggest(ctx, name)
+	if tool, ok := findTool(snap, name, ts.by.Tools); ok {
+		return tool, nil
 	}
-	return p, err
+	return nil, ts.suggest(ctx, name)
 }
 
 // errUnknownTool is the error for a tool that does not exist for the holder.

@@ -111,7 +111,12 @@ func newFixture(t *testing.T, cfg mcpserver.Config) *fixture {
 // the fake source.
 func newFixtureOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *fixture {
 	t.Helper()
-	db := dbtest.DB(t)
+	return newFixtureIn(t, dbtest.DB(t), cfg, live)
+}
+
+// newFixtureIn opens a fixture in a database.
+func newFixtureIn(t *testing.T, db *pgxpool.Pool, cfg mcpserver.Config, live *connect.Pool) *fixture {
+	t.Helper()
 	h := &fixture{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
 	if live == nil {
 		live = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }})

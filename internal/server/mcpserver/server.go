@@ -174,13 +174,9 @@ func (srv *Server) tokenServers() []*tokenServer {
 
 // inTx runs fn in a transaction of a tenant.
 func (srv *Server) inTx(ctx context.Context, tenant envelope.TenantID, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return srv.inScope(ctx, postgres.API(tenant), fn)
-}
-
-func (srv *Server) inScope(ctx context.Context, as postgres.Scope, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, request.WorkTimeout)
 	defer cancel()
-	return postgres.InTx(ctx, srv.DB, as, func(tx pgx.Tx) error { return fn(ctx, tx) })
+	return postgres.InTx(ctx, srv.DB, postgres.API(tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
 }
 
 // tokenServer serves the holder of one token: an MCP server of its own, with
@@ -295,13 +291,10 @@ func (ts *tokenServer) withRequest(ctx context.Context, extra *sdk.RequestExtra)
 }
 
 // readAction reads an action that the holder may see.
-func (ts *tokenServer) readAction(ctx context.Context, id envelope.ActionID) (v outbox.View, err error) {
-	// A read by key, whose plan does not depend on the values.
-	err = ts.inScope(ctx, postgres.API(ts.by.Tenant).Planned(), func(ctx context.Context, tx pgx.Tx) error {
-		v, err = access.View(ctx, tx, ts.by, id)
-		return err
-	})
-	return v, err
+func (ts *tokenServer) readAction(ctx context.Context, id envelope.ActionID) (outbox.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, request.WorkTimeout)
+	defer cancel()
+	return access.Read(ctx, ts.Actions, ts.by, id)
 }
 
 // idle reports whether nobody has a session or an open request here, and nobody

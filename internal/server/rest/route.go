@@ -124,7 +124,7 @@ func routes() []route {
 		{Route: access.Route{Pattern: "GET /api/v1/snapshot-rules", Operation: "listSnapshotRules", Roles: readers, Scope: identity.CatalogRead}, handle: tools.SnapshotRules},
 		{Route: access.Route{Pattern: "PUT /api/v1/tools/{tool}/snapshot-rule", Operation: "putSnapshotRule", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBodyAndTool(tools.PutSnapshotRule)},
 		{Route: access.Route{Pattern: "DELETE /api/v1/tools/{tool}/snapshot-rule", Operation: "deleteSnapshotRule", Roles: people, Scope: identity.CatalogWrite}, handle: request.WithTool(tools.DeleteSnapshotRule)},
-		{Route: access.Route{Pattern: "POST /api/v1/tools/{tool}/accept", Operation: "acceptTool", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBodyAndTool(tools.Accept)},
+		{Route: access.Route{Pattern: "POST /api/v1/tools/{tool}/accept", Operation: "acceptTool", Roles: admin, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBodyAndTool(tools.Accept)},
 		{Route: access.Route{Pattern: "PUT /api/v1/tools/{tool}/overrides", Operation: "configureTool", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBodyAndTool(tools.Override)},
 		{Route: access.Route{Pattern: "PUT /api/v1/tools/{tool}/rule", Operation: "putToolRule", Roles: people, Scope: identity.CatalogWrite}, maxBody: one, handle: request.WithBodyAndTool(tools.PutRule)},
 		{Route: access.Route{Pattern: "GET /api/v1/reconcile-rules", Operation: "listReconcileRules", Roles: readers, Scope: identity.CatalogRead}, handle: tools.ReconcileRules},

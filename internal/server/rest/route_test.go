@@ -423,7 +423,7 @@ func TestDigestIsShownAsItIsAccepted(t *testing.T) {
 	f := newFixture(t).tenant("digest")
 	other := base64.StdEncoding.EncodeToString([]byte("another definition"))
 
-	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": f.digest("read")}).wants(t, 200)
-	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": other}).wants(t, 409)
-	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": "==="}).wants(t, 400)
+	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": f.digest("read")}).wants(t, 200)
+	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": other}).wants(t, 409)
+	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": "==="}).wants(t, 400)
 }

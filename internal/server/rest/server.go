@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/broker"
@@ -153,7 +154,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
-		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Approval: core.Approval,
+		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
 		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),

@@ -25,6 +25,21 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 		p["external_id"], p["tool"] = tool, object{"name": tool}
 		return c.send("POST", "/api/v1/actions", p)
 	}
+	dryRun := func(c *client, tool string) answer {
+		return c.send("POST", "/api/v1/actions?dry_run=true", object{"type": "mcp.exec", "tool": object{"name": tool}, "args": object{}})
+	}
+	batch := func(c *client, tool string) answer {
+		p := proposal("read", object{})
+		p["external_id"], p["tool"] = "batch "+tool, object{"name": tool}
+		got := c.send("POST", "/api/v1/actions/batch", object{"items": []any{proposal("read", object{}), p}})
+		got.status = 400 // of the item
+		return got
+	}
+	flow := func(dry bool) func(c *client, tool string) answer {
+		return func(c *client, tool string) answer {
+			return c.send("POST", "/api/v1/workflows", object{"external_id": "flow " + tool, "dry_run": dry, "steps": []any{object{"tool": "mail:read"}, object{"tool": tool}}})
+		}
+	}
 	get := func(c *client, tool string) answer { return c.send("GET", "/api/v1/tools/"+url.PathEscape(tool), nil) }
 	invoke := func(c *client, tool string) answer {
 		return c.send("POST", "/api/v1/tools/"+url.PathEscape(tool), object{"external_id": "x", "wait": "0s"})
@@ -66,6 +81,18 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 		"call, bare":                      {invoke, f.agent, "raed", "read"},
 		"call another's":                  {invoke, narrow, "mail:writ", ""},
 		"call without the scope":          {invoke, blind, "mail:raed", ""},
+		"dry run":                         {dryRun, f.agent, "mail:raed", "mail:read"},
+		"dry run of another's":            {dryRun, narrow, "mail:writ", ""},
+		"dry run without the scope":       {dryRun, blind, "mail:raed", ""},
+		"batch":                           {batch, f.agent, "mail:raed", "mail:read"},
+		"batch, bare":                     {batch, f.agent, "raed", "read"},
+		"batch with another's":            {batch, narrow, "mail:writ", ""},
+		"batch without the scope":         {batch, blind, "mail:raed", ""},
+		"workflow":                        {flow(false), f.agent, "mail:raed", "mail:read"},
+		"workflow, another source":        {flow(false), f.agent, "mial:read", "mail:read"},
+		"workflow, dry run":               {flow(true), f.agent, "raed", "read"},
+		"workflow with another's":         {flow(false), narrow, "mail:writ", ""},
+		"workflow without the scope":      {flow(false), blind, "mail:raed", ""},
 		"explain":                         {explain, f.operator, "mail:raed", "mail:read"},
 		"override":                        {override, f.admin, "mail:raed", "mail:read"},
 		"override without the scope":      {override, writer, "mail:raed", ""},
@@ -88,12 +115,21 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 			t.Errorf("%s: %s is answered with %d %s, want a suggestion of %q", name, test.given, got.status, got.body, test.want)
 		}
 	}
+	// The rule for the field is that of a proposal, also after a question by a token
+	// narrowed to tools about its policy.
+	reader := f.holder(identity.Grant{Name: "narrow reader", Role: identity.RoleViewer, Tools: []string{"mail:read"}})
+	for range 2 {
+		asked, proposed := explain(reader, "mail:none").problem(t).Errors, submit(narrow, "mail:none").problem(t).Errors
+		if len(asked) != 1 || asked[0].Pointer != "/tool" || len(proposed) != 1 || proposed[0].Pointer != "/tool/name" {
+			t.Errorf("unknown tools are at %+v and %+v", asked, proposed)
+		}
+	}
 	// A tool of others is answered as one that does not exist, as far from a name
 	// that the caller may list.
 	f.admin.send("PUT", "/api/v1/sources/crm", object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(t, 200)
 	f.list("crm", source.Tool{Name: "list_a", InputSchema: json.RawMessage(`{}`)}, source.Tool{Name: "list_b", InputSchema: json.RawMessage(`{}`)})
 	one := f.holder(identity.Grant{Name: "one of two", Role: identity.RoleAgent, Tools: []string{"crm:list_a"}})
-	for way, send := range map[string]func(c *client, tool string) answer{"show": get, "submit": submit, "call": invoke} {
+	for way, send := range map[string]func(c *client, tool string) answer{"show": get, "submit": submit, "call": invoke, "batch": batch, "workflow": flow(false)} {
 		for _, prefix := range []string{"crm:", ""} {
 			others, missing := prefix+"list_b", prefix+"list_c"
 			got, want := send(one, others).alike(others), send(one, missing).alike(missing)

@@ -177,7 +177,7 @@ func TestADriftIsShownAndAccepted(t *testing.T) {
 
 	f.list("mail", poisoned...)
 	text, face := look("read"), look("write")
-	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": stale}).wants(t, 409)
+	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": stale}).wants(t, 409)
 	f.operator.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 403)
 	f.admin.send("POST", "/api/v1/tools/mail:read/accept", object{"digest": text.Digest}).wants(t, 200)
 	accepted := look("read")

@@ -34,7 +34,7 @@ const waitsForBreaker = "breaker_open"
 // List returns the breakers of a tenant's sources that have ever opened, in
 // order of the source's id.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]wire.Breaker, error) {
-	rows, err := dbsqlc.New().BreakerList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().BreakerList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.BreakerListRow) wire.Breaker {
 		return wire.Breaker{
 			Source: r.SourceID, State: r.State, Cause: r.Cause, Since: r.Since.UTC(), OpenUntil: r.OpenUntil.UTC(),
@@ -48,7 +48,7 @@ func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]
 	rows, err := dbsqlc.New().BreakerListNotClosed(ctx, tx, postgres.UUIDs(tenants))
 	return postgres.Map(rows, err, func(r dbsqlc.BreakerListNotClosedRow) OpenBreaker {
 		return OpenBreaker{
-			Source: Source{envelope.TenantID(r.TenantID), r.SourceID}, State: State(r.State), Cause: Cause(r.Cause),
+			Source: Source{r.TenantID, r.SourceID}, State: State(r.State), Cause: Cause(r.Cause),
 			Since: r.Since, Until: r.OpenUntil, Openings: int(r.Openings),
 		}
 	})
@@ -60,7 +60,7 @@ func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]
 // opened for a shorter time.
 func Open(ctx context.Context, tx pgx.Tx, src Source, why Cause, openFor time.Duration, worker string) error {
 	return violations.Fault(dbsqlc.New().BreakerOpen(ctx, tx, &dbsqlc.BreakerOpenParams{
-		TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Cause: string(why), Seconds: openFor.Seconds(), Worker: worker,
+		TenantID: src.Tenant, SourceID: src.ID, Cause: string(why), Seconds: openFor.Seconds(), Worker: worker,
 	}))
 }
 
@@ -82,21 +82,21 @@ func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, time
 	}
 	acquired := make(map[Source]bool, len(rows))
 	for _, r := range rows {
-		acquired[Source{envelope.TenantID(r.TenantID), r.SourceID}] = true
+		acquired[Source{r.TenantID, r.SourceID}] = true
 	}
 	return acquired, nil
 }
 
 // Release returns the right that Probe gave, unused.
 func Release(ctx context.Context, tx pgx.Tx, src Source, worker string) error {
-	_, err := dbsqlc.New().BreakerRelease(ctx, tx, &dbsqlc.BreakerReleaseParams{TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Worker: worker})
+	_, err := dbsqlc.New().BreakerRelease(ctx, tx, &dbsqlc.BreakerReleaseParams{TenantID: src.Tenant, SourceID: src.ID, Worker: worker})
 	return err
 }
 
 // Close closes a source's breaker. It reports whether the breaker was open or
 // half-open.
 func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, error) {
-	n, err := dbsqlc.New().BreakerClose(ctx, tx, &dbsqlc.BreakerCloseParams{TenantID: uuid.UUID(src.Tenant), SourceID: src.ID, Worker: worker})
+	n, err := dbsqlc.New().BreakerClose(ctx, tx, &dbsqlc.BreakerCloseParams{TenantID: src.Tenant, SourceID: src.ID, Worker: worker})
 	return n > 0, err
 }
 
@@ -104,11 +104,11 @@ func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, err
 // that wait for it, and records an event. A source whose breaker has never
 // opened is fault.NotFound.
 func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, by envelope.Actor) error {
-	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: uuid.UUID(tenant), SourceID: source, Cause: "reset"})
+	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: tenant, SourceID: source, Cause: "reset"})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")); err != nil {
 		return err
 	}
-	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: uuid.UUID(tenant), WaitsFor: waitsForBreaker}); err != nil {
+	if err := dbsqlc.New().WakePut(ctx, tx, &dbsqlc.WakePutParams{TenantID: tenant, WaitsFor: waitsForBreaker}); err != nil {
 		return err
 	}
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: []audit.Item{{

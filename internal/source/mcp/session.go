@@ -196,7 +196,12 @@ func (s *Source) restart(lived time.Duration) {
 			wait = s.restarts.NextBackOff()
 		}
 		s.mu.Unlock()
-		if wait == backoff.Stop || s.startAfter(wait) {
+		if wait == backoff.Stop {
+			s.log.Warn("mcp program ends early and waits for the next call")
+			return
+		}
+		s.log.Info("mcp program is started again", slog.Duration("after", wait))
+		if s.startAfter(wait) {
 			return
 		}
 		lived = 0

@@ -242,13 +242,27 @@ func (c *Catalog) SnapshotRule(key policy.Key) (SnapshotRule, bool) {
 func (c *Catalog) Resolve(named envelope.Tool, within []string) (*Tool, error) {
 	found, err := c.resolve(named, func(t *Tool) bool { return c.sources[t.Key.Source].Enabled && t.Within(within) })
 	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok && within != nil && broken.Fields[0].Rule != envelope.RuleRequired {
-		err = errUnknownTool
+		err = errUnknownTool()
 	}
 	return found, err
 }
 
-// errUnknownTool is the error for a tool that does not exist for whoever asks.
-var errUnknownTool = check.Invalid("/tool/name", "unknown_tool", "no such tool; list the tools to see the ones there are")
+// The rules of the errors of Resolve for unknown names.
+const (
+	ruleUnknownTool   = "unknown_tool"
+	ruleUnknownSource = "unknown_source"
+)
+
+// Unknown reports whether a field is of an error of Resolve for an unknown tool or
+// source.
+func Unknown(f envelope.FieldError) bool {
+	return f.Rule == ruleUnknownTool || f.Rule == ruleUnknownSource
+}
+
+// errUnknownTool returns the error for a tool that does not exist for whoever asks.
+func errUnknownTool() error {
+	return check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see the ones there are")
+}
 
 // Within reports whether one of some patterns covers the tool; nil is all tools.
 func (t *Tool) Within(patterns []string) bool {
@@ -261,9 +275,9 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 			return t, nil
 		}
 		if src, ok := c.sources[source]; !ok || !src.Enabled {
-			return nil, check.Invalid("/tool/source", "unknown_source", "no such source; list the tools to see the ones there are")
+			return nil, check.Invalid("/tool/source", ruleUnknownSource, "no such source; list the tools to see the ones there are")
 		}
-		return nil, check.Invalid("/tool/name", "unknown_tool", "the source has no such tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", ruleUnknownTool, "the source has no such tool; list the tools to see the ones there are")
 	}
 	if id, action, found := strings.Cut(named.Name, ":"); found {
 		if t, ok := c.tools[policy.Key{Source: id, Action: action}]; ok && exists(t) {
@@ -278,7 +292,7 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 	}
 	switch len(found) {
 	case 0:
-		return nil, check.Invalid("/tool/name", "unknown_tool", "no source has such a tool; list the tools to see the ones there are")
+		return nil, check.Invalid("/tool/name", ruleUnknownTool, "no source has such a tool; list the tools to see the ones there are")
 	case 1:
 		return found[0], nil
 	}

@@ -15,7 +15,7 @@ func TestRecipientsOfPublicServers(t *testing.T) {
 	t.Parallel()
 	got := make(map[string][]string)
 
-	for server, tools := range serverTools(t) {
+	for server, tools := range serverTools(t, "servers.txt") {
 		for _, tool := range tools {
 			if recipients := contact.InferRecipients(tool.InputSchema); recipients != nil {
 				got[server+":"+tool.Name] = slices.Clone(recipients)

@@ -16,6 +16,7 @@ const (
 	maxFieldTerms  = 200
 	maxSchemaDepth = 3
 	maxQueryTerms  = 16
+	maxQueryWords  = 200
 	// minPrefix is how many characters of a word a query must have to match the
 	// words that begin with it.
 	minPrefix = 3
@@ -25,25 +26,31 @@ const (
 // tool, in the field that weighs most, so that a source gains nothing by
 // repeating it.
 const (
-	weightName        = 3
-	weightTitle       = 2.5
+	weightName        = 2.5
+	weightTitle       = 2.2
 	weightSource      = 2
-	weightArgument    = 1.2
-	weightDescription = 1.4
-	weightArgumentDoc = 1
+	weightArgument    = 1
+	weightDescription = 2
+	weightArgumentDoc = 0.8
 )
 
 // The weights of the ways in which a term of a query matches a term of a tool.
 const (
 	matchExact   = 1
-	matchPrefix  = 0.8
+	matchPrefix  = 0.5
 	matchTypo    = 0.7
-	matchSynonym = 0.6
+	matchSynonym = 0.55
+	matchFar     = 0.25
+	matchPart    = 0.3
 )
 
 // bonusName is what a tool gains whose whole name a query matches, in proportion
 // for a part of it.
 const bonusName = 0.3
+
+// shareQualifier is the weight of a term of a query that qualifies another one,
+// such as "new" or "yesterday".
+const shareQualifier = 0.5
 
 // Search returns those of the given tools of the catalog that match a text, the
 // best first. A text of several words need not match with all of them. The rank
@@ -51,8 +58,12 @@ const bonusName = 0.3
 // whether the tool reads, writes or destroys as the text asks. A tool that
 // destroys comes first only if the text has a word for it, or is its name.
 func (c *Catalog) Search(among []*Tool, text string) []*Tool {
-	query := queryTerms(text)
-	scores := c.index().search(query)
+	return c.index().rank(among, text)
+}
+
+// rank returns those of some tools that match a text, the best first.
+func (ix *index) rank(among []*Tool, text string) []*Tool {
+	scores := ix.search(queryTerms(text))
 	allowed := make(map[*Tool]bool, len(among))
 	for _, t := range among {
 		allowed[t] = true
@@ -118,7 +129,7 @@ func (t *Tool) terms() map[string]float64 {
 		}
 	}
 	add(weightName, t.nameTerms())
-	add(weightSource, stems(t.Key.Source+" "+t.FullName.Module))
+	add(weightSource, stems(t.Key.Source+" "+t.Described.Name.Module))
 	add(weightTitle, stems(t.Title))
 	add(weightDescription, stems(t.Description))
 	names, docs := schemaTexts(t.InputSchema)
@@ -127,9 +138,10 @@ func (t *Tool) terms() map[string]float64 {
 	return found
 }
 
-// nameTerms returns the terms of a tool's name.
+// nameTerms returns the terms of a tool's name, and of the name that people gave
+// it. What is inferred for its full name has no other words.
 func (t *Tool) nameTerms() []string {
-	return stems(t.Key.Action + " " + t.FullName.Entity + " " + t.FullName.Action)
+	return stems(t.Key.Action + " " + t.Described.Name.Entity + " " + t.Described.Name.Action)
 }
 
 // schemaTexts returns the names and the descriptions of a schema's fields, down
@@ -164,9 +176,14 @@ func schemaTexts(schema json.RawMessage) (names, docs string) {
 // weighs more than one that many have, and a tool that matches all of them more
 // than one that matches some, as does one whose name has nothing else.
 func (ix *index) search(query []string) map[*Tool]float64 {
-	scores, matched := make(map[*Tool]float64), make(map[*Tool]int)
+	scores, matched, asked := make(map[*Tool]float64), make(map[*Tool]float64), 0.0
 	inName := make(map[*Tool]map[string]bool)
 	for _, term := range query {
+		share := 1.0
+		if isQualifier(term) {
+			share = shareQualifier
+		}
+		asked += share
 		best := make(map[*Tool]float64)
 		for candidate, quality := range ix.candidates(term) {
 			for _, p := range ix.postings[candidate] {
@@ -182,13 +199,13 @@ func (ix *index) search(query []string) map[*Tool]float64 {
 		n := float64(len(best))
 		rarity := math.Log(1 + (float64(ix.size)-n+0.5)/(n+0.5))
 		for t, weight := range best {
-			scores[t] += weight * rarity
-			matched[t]++
+			scores[t] += share * weight * rarity
+			matched[t] += share
 		}
 	}
 	for t := range scores {
 		named := float64(len(inName[t])) / float64(max(1, ix.names[t]))
-		scores[t] *= float64(matched[t]) / float64(len(query)) * (1 + bonusName*named)
+		scores[t] *= math.Sqrt(matched[t]/asked) * (1 + bonusName*named)
 	}
 	return scores
 }
@@ -212,12 +229,22 @@ func (ix *index) candidates(term string) map[string]float64 {
 	return found
 }
 
-// match adds the terms that are the given one, begin with it, or are its
-// synonyms.
+// match adds the terms that are the given one or a word of it, begin with it, are
+// its synonyms, or come with it.
 func (ix *index) match(term string, factor float64, add func(candidate string, quality float64)) {
 	add(term, matchExact*factor)
+	if parts := strings.Split(term, "_"); len(parts) > 1 {
+		for _, part := range parts {
+			if !isFunctionWord(part) {
+				add(part, matchPart*factor)
+			}
+		}
+	}
 	for _, synonym := range synonyms.of[term] {
 		add(synonym, matchSynonym*factor)
+	}
+	for _, other := range synonyms.far[term] {
+		add(other, matchFar*factor)
 	}
 	if len(term) < minPrefix {
 		return

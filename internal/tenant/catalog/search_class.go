@@ -17,27 +17,42 @@ const (
 	classDestroy
 )
 
+// destructive are the words for what cannot be had back.
+const destructive = "delete remove erase drop forget clear discard purge destroy wipe trash rid uninstall"
+
 var (
-	isDestructive = wordSet("delete remove erase drop forget clear discard purge destroy wipe trash rid uninstall")
-	isReading     = wordSet(`get read list search find show view look fetch retrieve query browse describe display
+	isDestructive, isDestructiveStem = wordSet(destructive), wordSet(stemmed(destructive))
+
+	isReading = wordSet(`get read list search find show view look fetch retrieve query browse describe display
 		print see check compare lookup download summarize count what which who whose where how`)
+	// isAsking are verbs that begin a question that is answered by yes or no.
+	isAsking = wordSet("is are was were am does did has have")
 	// isAmbiguous are verbs that are also nouns or have several classes.
 	isAmbiguous = wordSet("open file report test draft filter approve close access export generate import")
 )
 
 // The factors of the scores of tools of another class than the question's.
 const (
-	factorOtherClass  = 0.75
+	factorOtherClass  = 0.7
 	factorDestructive = 0.6
 )
 
-// classOfQuestion returns the class of a question: destructive if any word is,
-// else that of its first word that is a verb or an interrogative, where that
-// comes before every other content word.
+// classOfQuestion returns the class of a question: destructive if any word or
+// phrase is, else that of its first word that is a verb or an interrogative, where
+// that comes before every other content word.
 func classOfQuestion(text string) class {
 	words := splitWords(text)
+	words = words[:min(len(words), maxQueryWords)]
 	if slices.ContainsFunc(words, isDestructive) {
 		return classDestroy
+	}
+	for _, phrase := range takePhrases(slices.Clone(words)) {
+		if slices.ContainsFunc(synonyms.of[phrase], isDestructiveStem) {
+			return classDestroy
+		}
+	}
+	if len(words) > 0 && isAsking(words[0]) {
+		return classRead
 	}
 	for _, word := range words {
 		switch {
@@ -45,7 +60,7 @@ func classOfQuestion(text string) class {
 			return classRead
 		case isAmbiguous(word):
 			return classUnknown
-		case isVerb(word):
+		case isActing(word):
 			return classWrite
 		case !isFunctionWord(word):
 			return classUnknown
@@ -63,7 +78,7 @@ func (t *Tool) class() class {
 			return classDestroy
 		case isReading(word):
 			return classRead
-		case isVerb(word) && !isAmbiguous(word):
+		case isActing(word) && !isAmbiguous(word):
 			return classWrite
 		}
 	}

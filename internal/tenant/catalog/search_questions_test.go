@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// serverTools reads the tools of testdata/servers.txt by their server.
-func serverTools(t testing.TB) map[string][]source.Tool {
+// serverTools reads the tools of a file of testdata by their server.
+func serverTools(t testing.TB, file string) map[string][]source.Tool {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/servers.txt")
+	raw, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +71,9 @@ func adapterTools(t testing.TB, kinds ...string) map[string][]source.Tool {
 // public MCP servers and of adapters.
 func TestSearchAnswersQuestions(t *testing.T) {
 	t.Parallel()
-	heldOut := []string{"notion", "playwright", "git", "slack"}
 	for name, test := range map[string]struct {
-		file string
+		// servers and questions are files of testdata.
+		servers, questions string
 		// only are the servers of the catalog; none means all. adapters are kinds of
 		// sources beside them.
 		only, adapters []string
@@ -81,14 +81,23 @@ func TestSearchAnswersQuestions(t *testing.T) {
 		// there.
 		asked, first, firstThree int
 	}{
-		"all":      {file: "questions.txt", asked: 101, first: 94, firstThree: 101},
-		"tuned":    {file: "questions_tuned.txt", only: []string{"filesystem", "memory", "github", "everything", "thinking", "fetch"}, asked: 25, first: 20, firstThree: 24},
-		"held out": {file: "questions_held_out.txt", only: heldOut, adapters: []string{"linear", "sentry", "mail"}, asked: 25, first: 14, firstThree: 21},
+		"ten servers":         {servers: "servers.txt", questions: "questions.txt", asked: 101, first: 94, firstThree: 101},
+		"six of them":         {servers: "servers.txt", questions: "questions_tuned.txt", only: []string{"filesystem", "memory", "github", "everything", "thinking", "fetch"}, asked: 25, first: 19, firstThree: 24},
+		"four of them":        {servers: "servers.txt", questions: "questions_held_out.txt", only: []string{"notion", "playwright", "git", "slack"}, adapters: []string{"linear", "sentry", "mail"}, asked: 25, first: 20, firstThree: 24},
+		"eight other servers": {servers: "servers_open.txt", questions: "questions_open.txt", asked: 68, first: 47, firstThree: 60},
+		"six more":            {servers: "servers_first.txt", questions: "questions_first.txt", asked: 25, first: 19, firstThree: 24},
+		"an eighth six":       {servers: "servers_eighth.txt", questions: "questions_eighth.txt", asked: 25, first: 17, firstThree: 21},
+		"a seventh six":       {servers: "servers_seventh.txt", questions: "questions_seventh.txt", asked: 25, first: 16, firstThree: 21},
+		"a sixth six":         {servers: "servers_sixth.txt", questions: "questions_sixth.txt", asked: 25, first: 18, firstThree: 21},
+		"a fifth six":         {servers: "servers_fifth.txt", questions: "questions_fifth.txt", asked: 25, first: 19, firstThree: 23},
+		"a fourth six":        {servers: "servers_fourth.txt", questions: "questions_fourth.txt", asked: 25, first: 17, firstThree: 23},
+		"a third six":         {servers: "servers_third.txt", questions: "questions_third.txt", asked: 25, first: 17, firstThree: 22},
+		"another six":         {servers: "servers_second.txt", questions: "questions_second.txt", asked: 25, first: 20, firstThree: 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
-			servers := serverTools(t)
+			servers := serverTools(t, test.servers)
 			maps.DeleteFunc(servers, func(server string, _ []source.Tool) bool {
 				return test.only != nil && !slices.Contains(test.only, server)
 			})
@@ -97,7 +106,7 @@ func TestSearchAnswersQuestions(t *testing.T) {
 				s.Put(tenanttest.Builtin(server))
 				s.List(server, tools...)
 			}
-			asked, first, firstThree := ask(t, s.snapshot(), test.file)
+			asked, first, firstThree := ask(t, s.snapshot(), test.questions)
 
 			if asked != test.asked || first < test.first || firstThree < test.firstThree {
 				t.Errorf("%d questions, %d answered by the first tool, %d by the first three, want %d, %d, %d",

@@ -25,10 +25,61 @@ func stems(text string) []string {
 	return found
 }
 
-// queryTerms returns the terms of a query, without function words.
+// queryTerms returns the terms of a query, without function words. A phrase that
+// has synonyms is one term. A question that yes or no answers asks for a state.
 func queryTerms(text string) []string {
-	terms := stems(strings.Join(slices.DeleteFunc(splitWords(text), isFunctionWord), " "))
+	words := splitWords(text)
+	words = words[:min(len(words), maxQueryWords)]
+	phrases := takePhrases(words)
+	if len(words) > 0 && isAsking(words[0]) {
+		phrases = append(phrases, "state")
+	}
+	terms := append(phrases, stems(strings.Join(slices.DeleteFunc(words, isFunctionWord), " "))...)
 	return terms[:min(len(terms), maxQueryTerms)]
+}
+
+// maxApart is how many words may be between the words of a phrase.
+const maxApart = 4
+
+// takePhrases returns the phrases in some words, and replaces their words by empty
+// ones. Of several that begin with a word it takes the longest.
+func takePhrases(words []string) (found []string) {
+	for i, word := range words {
+		var best []int
+		for _, p := range synonyms.phrases[stemOf(word)] {
+			if at := p.find(words, i); len(at) > len(best) {
+				best = at
+			}
+		}
+		if best == nil {
+			continue
+		}
+		parts := make([]string, len(best))
+		for n, at := range best {
+			parts[n], words[at] = stemOf(words[at]), ""
+		}
+		found = append(found, strings.Join(parts, "_"))
+	}
+	return found
+}
+
+// find returns where the words of the phrase are that begins at a word; nil if it
+// does not.
+func (p phrase) find(words []string, from int) []int {
+	at := []int{from}
+	for _, part := range p.parts[1:] {
+		next := at[len(at)-1] + 1
+		end := next + 1
+		if p.apart {
+			end += maxApart
+		}
+		n := slices.IndexFunc(words[min(next, len(words)):min(end, len(words))], func(word string) bool { return stemOf(word) == part })
+		if n < 0 {
+			return nil
+		}
+		at = append(at, next+n)
+	}
+	return at
 }
 
 // maxStemBytes bounds what is stemmed; no English word is longer.
@@ -37,6 +88,9 @@ const maxStemBytes = 40
 func stemOf(word string) string {
 	if len(word) > maxStemBytes {
 		return word
+	}
+	if base, irregular := baseForm[word]; irregular {
+		word = base
 	}
 	return english.Stem(word, true)
 }
@@ -71,10 +125,10 @@ func splitWords(text string) []string {
 }
 
 // corrections returns the words nearest to a misspelt one: those that differ by
-// one edit, or by two from eight characters on. Words of fewer than four
+// one edit, or by two from eight characters on. Words of fewer than five
 // characters have none.
 func corrections(word string, vocabularies ...[]string) []string {
-	const minLength, longLength = 4, 8
+	const minLength, longLength = 5, 8
 	length := len([]rune(word))
 	if length < minLength || length > maxStemBytes {
 		return nil

@@ -40,11 +40,11 @@ func TestSearch(t *testing.T) {
 	all := snap.Tools()
 
 	for query, want := range map[string][]string{
-		"send email":             {"mail:sendEmail", "evil:free", "slack:chat.postMessage", "crm:contacts.create", "mail:list_drafts"},
-		"emails":                 {"mail:sendEmail", "evil:free", "crm:contacts.create", "mail:list_drafts"},
+		"send email":             {"mail:sendEmail", "evil:free", "slack:chat.postMessage", "mail:list_drafts", "crm:contacts.create"},
+		"emails":                 {"mail:sendEmail", "evil:free", "slack:chat.postMessage", "mail:list_drafts", "crm:contacts.create"},
 		"postmess":               {},
-		"post":                   {"slack:chat.postMessage", "mail:sendEmail", "evil:free"},
-		"draft":                  {"mail:list_drafts"},
+		"post":                   {"slack:chat.postMessage", "mail:sendEmail", "evil:free", "mail:list_drafts", "crm:contacts.create"},
+		"draft":                  {"mail:list_drafts", "crm:contacts.create", "slack:chat.postMessage"},
 		"channel":                {"slack:chat.postMessage"},
 		"crm.contacts.create":    {"crm:contacts.create"},
 		"slack:chat.postMessage": {"slack:chat.postMessage", "mail:sendEmail", "evil:free"},

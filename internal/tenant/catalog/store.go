@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -20,11 +19,11 @@ import (
 
 // Load reads a tenant's sources and tools.
 func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, error) {
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
+	q := dbsqlc.New()
 	c := &Catalog{
 		sources: make(map[string]Source), tools: make(map[policy.Key]*Tool), named: make(map[string][]*Tool),
 	}
-	sources, err := q.SourceList(ctx, tx, id)
+	sources, err := q.SourceList(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +32,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 			return nil, err
 		}
 	}
-	tools, err := q.ToolList(ctx, tx, id)
+	tools, err := q.ToolList(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 // SnapshotRules returns what is set for a tenant's tools, those among them that their
 // sources do not list at present; or for one tool, if of is not zero.
 func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of policy.Key) (map[policy.Key]SnapshotRule, error) {
-	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, &dbsqlc.SnapshotRuleListParams{TenantID: uuid.UUID(tenant), SourceID: of.Source, ToolName: of.Action})
+	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, &dbsqlc.SnapshotRuleListParams{TenantID: tenant, SourceID: of.Source, ToolName: of.Action})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -79,19 +78,19 @@ func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of 
 func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, read *SnapshotRule) error {
 	q := dbsqlc.New()
 	if read == nil {
-		n, err := q.SnapshotRuleDelete(ctx, tx, &dbsqlc.SnapshotRuleDeleteParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action})
+		n, err := q.SnapshotRuleDelete(ctx, tx, &dbsqlc.SnapshotRuleDeleteParams{TenantID: tenant, SourceID: key.Source, ToolName: key.Action})
 		return postgres.Affected(n, err, fault.New(fault.NotFound, "no snapshots are set for %s", key))
 	}
 	rule, err := json.Marshal(read)
 	if err != nil {
 		return fmt.Errorf("encode snapshot rule of %s: %w", key, err)
 	}
-	return violations.Fault(q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: uuid.UUID(tenant), SourceID: key.Source, ToolName: key.Action, Rule: rule}))
+	return violations.Fault(q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: tenant, SourceID: key.Source, ToolName: key.Action, Rule: rule}))
 }
 
 // Sources returns a tenant's sources in order of id, as they are stored now.
 func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source, error) {
-	rows, err := dbsqlc.New().SourceList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().SourceList(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 // PutSource makes or changes a source. Its secret must be encrypted.
 func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	p := &dbsqlc.SourceUpsertParams{
-		TenantID: uuid.UUID(tenant), SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
+		TenantID: tenant, SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
 		DriftGuard: string(cmp.Or(src.DriftGuard, GuardFull)), Quarantine: src.Quarantine, Unaccepted: src.Unaccepted, DefaultRisk: postgres.OrNull(string(src.DefaultRisk)),
 	}
 	if len(p.Config) == 0 {
@@ -137,14 +136,14 @@ func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Sou
 // no longer drifted because of it.
 func AcceptSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	n, err := dbsqlc.New().SourceAccept(ctx, tx, &dbsqlc.SourceAcceptParams{
-		TenantID: uuid.UUID(tenant), SourceID: src.ID, Address: addressOf(src.Kind, src.Config),
+		TenantID: tenant, SourceID: src.ID, Address: addressOf(src.Kind, src.Config),
 	})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", src.ID))
 }
 
 // DeleteSource removes a source and its tools. Envelopes that name them stay.
 func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
-	n, err := dbsqlc.New().SourceDelete(ctx, tx, &dbsqlc.SourceDeleteParams{TenantID: uuid.UUID(tenant), SourceID: id})
+	n, err := dbsqlc.New().SourceDelete(ctx, tx, &dbsqlc.SourceDeleteParams{TenantID: tenant, SourceID: id})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", id))
 }
 
@@ -152,7 +151,7 @@ func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id s
 // age. It is done when the source was listed later than the time that it
 // returns. A source that is not there, or switched off, is fault.NotFound.
 func AskRefresh(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (time.Time, error) {
-	asked, err := dbsqlc.New().SourceRefreshAsk(ctx, tx, &dbsqlc.SourceRefreshAskParams{TenantID: uuid.UUID(tenant), SourceID: id})
+	asked, err := dbsqlc.New().SourceRefreshAsk(ctx, tx, &dbsqlc.SourceRefreshAskParams{TenantID: tenant, SourceID: id})
 	return asked, postgres.Found(err, fault.New(fault.NotFound, "no source %s that is switched on", id))
 }
 
@@ -161,7 +160,7 @@ func AskRefresh(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id str
 func Stale(ctx context.Context, tx pgx.Tx, maxAge float64, most int) ([]StaleSource, error) {
 	rows, err := dbsqlc.New().SourceStale(ctx, tx, &dbsqlc.SourceStaleParams{MaxAgeSeconds: maxAge, Most: int64(most)})
 	return postgres.Map(rows, err, func(r dbsqlc.SourceStaleRow) StaleSource {
-		return StaleSource{envelope.TenantID(r.TenantID), r.SourceID}
+		return StaleSource{r.TenantID, r.SourceID}
 	})
 }
 

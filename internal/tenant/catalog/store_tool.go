@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -40,12 +39,12 @@ func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 
 // putListing is PutListing without the event, and returns what changed.
 func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) ([]listed, error) {
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
-	before, err := q.ToolListed(ctx, tx, &dbsqlc.ToolListedParams{TenantID: id, SourceID: source})
+	q := dbsqlc.New()
+	before, err := q.ToolListed(ctx, tx, &dbsqlc.ToolListedParams{TenantID: tenant, SourceID: source})
 	if err != nil {
 		return nil, err
 	}
-	p := &dbsqlc.ToolUpsertManyParams{TenantID: id, SourceID: source, Names: []string{}}
+	p := &dbsqlc.ToolUpsertManyParams{TenantID: tenant, SourceID: source, Names: []string{}}
 	var older [][]byte
 	kept, leftOut := namedOnce(tools)
 	reasons, err := json.Marshal(leftOut)
@@ -75,18 +74,18 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 		if err := violations.Fault(q.ToolUpsertMany(ctx, tx, p)); err != nil {
 			return nil, err
 		}
-		if err := q.ToolAcceptedAgain(ctx, tx, &dbsqlc.ToolAcceptedAgainParams{TenantID: id, SourceID: source, Names: p.Names, Older: older}); err != nil {
+		if err := q.ToolAcceptedAgain(ctx, tx, &dbsqlc.ToolAcceptedAgainParams{TenantID: tenant, SourceID: source, Names: p.Names, Older: older}); err != nil {
 			return nil, err
 		}
 	}
-	if err := q.ToolMissing(ctx, tx, &dbsqlc.ToolMissingParams{TenantID: id, SourceID: source, Names: p.Names}); err != nil {
+	if err := q.ToolMissing(ctx, tx, &dbsqlc.ToolMissingParams{TenantID: tenant, SourceID: source, Names: p.Names}); err != nil {
 		return nil, err
 	}
-	if err := q.ToolPrune(ctx, tx, &dbsqlc.ToolPruneParams{TenantID: id, SourceID: source, Days: forgetAfterDays}); err != nil {
+	if err := q.ToolPrune(ctx, tx, &dbsqlc.ToolPruneParams{TenantID: tenant, SourceID: source, Days: forgetAfterDays}); err != nil {
 		return nil, err
 	}
 	n, err := q.SourceListed(ctx, tx, &dbsqlc.SourceListedParams{
-		TenantID: id, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), LeftOutTools: reasons, // bounded by the listing
+		TenantID: tenant, SourceID: source, LeftOut: int32(len(tools) - len(p.Names)), LeftOutTools: reasons, // bounded by the listing
 		UncheckedTools: unchecked, HasTools: len(p.Names) > 0,
 	})
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
@@ -121,25 +120,25 @@ func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyPar
 
 // PutSkippedLines notes how many lines of a source's output were no messages.
 func PutSkippedLines(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, lines int) error {
-	return dbsqlc.New().SourceSkipped(ctx, tx, &dbsqlc.SourceSkippedParams{TenantID: uuid.UUID(tenant), SourceID: source, SkippedLines: int64(lines)})
+	return dbsqlc.New().SourceSkipped(ctx, tx, &dbsqlc.SourceSkippedParams{TenantID: tenant, SourceID: source, SkippedLines: int64(lines)})
 }
 
 // PutListError notes that a source could not be listed. Its tools stay as
 // they were known.
 func PutListError(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, why string) error {
-	return dbsqlc.New().SourceNotListed(ctx, tx, &dbsqlc.SourceNotListedParams{TenantID: uuid.UUID(tenant), SourceID: source, ListError: why})
+	return dbsqlc.New().SourceNotListed(ctx, tx, &dbsqlc.SourceNotListedParams{TenantID: tenant, SourceID: source, ListError: why})
 }
 
 // AcceptTool accepts a tool's definition by the digest that the operator saw,
 // and takes it out of quarantine. If it changed since, that is fault.Conflict.
 func AcceptTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, digest []byte) error {
 	n, err := dbsqlc.New().ToolAccept(ctx, tx, &dbsqlc.ToolAcceptParams{
-		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, Digest: digest,
+		TenantID: tenant, SourceID: key.Source, Name: key.Action, Digest: digest,
 	})
 	return postgres.Affected(n, err, fault.New(fault.Conflict, "tool %s is not there, or its definition is no longer the one that was shown", key))
 }
 
-// Overrides are what an operator sets for a tool; empty leaves it to what is
+// Overrides are what people set for a tool; empty leaves it to what is
 // inferred.
 type Overrides struct {
 	Risk   policy.ToolRisk
@@ -151,7 +150,7 @@ type Overrides struct {
 // ConfigureTool sets a tool's overrides.
 func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, o Overrides) error {
 	n, err := dbsqlc.New().ToolConfigure(ctx, tx, &dbsqlc.ToolConfigureParams{
-		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action, RiskOverride: postgres.OrNull(string(o.Risk)),
+		TenantID: tenant, SourceID: key.Source, Name: key.Action, RiskOverride: postgres.OrNull(string(o.Risk)),
 		EffectOverride: postgres.OrNull(string(o.Effect)), MaxAttempts: postgres.OrNull(int32(o.MaxAttempts)),
 	})
 	return postgres.Affected(n, violations.Fault(err), ErrNoTool)
@@ -164,7 +163,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		return err
 	}
 	p := &dbsqlc.ToolDescribeParams{
-		TenantID: uuid.UUID(tenant), SourceID: key.Source, Name: key.Action,
+		TenantID: tenant, SourceID: key.Source, Name: key.Action,
 		Module: postgres.OrNull(d.Name.Module), Entity: postgres.OrNull(d.Name.Entity), Action: postgres.OrNull(d.Name.Action),
 	}
 	if d.SideEffects != nil {

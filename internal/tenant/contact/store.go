@@ -32,7 +32,7 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 	for i, c := range contacts {
 		last[c] = i
 	}
-	p := &dbsqlc.DoNotContactUpsertManyParams{TenantID: uuid.UUID(tenant), CreatedBy: string(by)}
+	p := &dbsqlc.DoNotContactUpsertManyParams{TenantID: tenant, CreatedBy: string(by)}
 	for i, c := range contacts {
 		if last[c] != i {
 			continue
@@ -66,7 +66,7 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 	if err != nil || len(contacts) == 0 {
 		return wire.ContactCount{}, err
 	}
-	p := &dbsqlc.DoNotContactDeleteManyParams{TenantID: uuid.UUID(tenant)}
+	p := &dbsqlc.DoNotContactDeleteManyParams{TenantID: tenant}
 	for _, c := range contacts {
 		p.Kinds, p.Values = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value)
 	}
@@ -90,7 +90,7 @@ func Ends(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []En
 	if err != nil {
 		return nil, err
 	}
-	p := &dbsqlc.DoNotContactEndsParams{TenantID: uuid.UUID(tenant)}
+	p := &dbsqlc.DoNotContactEndsParams{TenantID: tenant}
 	for _, e := range entries {
 		if c, err := e.parse(options); err == nil {
 			p.Kinds, p.Values = append(p.Kinds, string(c.Kind)), append(p.Values, c.Value)
@@ -106,7 +106,7 @@ func Ends(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []En
 
 // optionsOf returns how a tenant's contacts are read.
 func optionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Options, error) {
-	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
+	row, err := dbsqlc.New().TenantSettings(ctx, tx, tenant)
 	return Options{Region: row.PhoneRegion, PlusAddressing: row.PlusAddressing}, postgres.Found(err, fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
@@ -159,7 +159,7 @@ type EntryFilter struct {
 // and value.
 func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFilter) ([]Entry, error) {
 	rows, err := dbsqlc.New().DoNotContactList(ctx, tx, &dbsqlc.DoNotContactListParams{
-		TenantID: uuid.UUID(tenant), Kind: string(f.Kind), Prefix: strings.ToLower(f.Prefix), Expired: f.Expired,
+		TenantID: tenant, Kind: string(f.Kind), Prefix: strings.ToLower(f.Prefix), Expired: f.Expired,
 		AfterKind: string(f.AfterKind), AfterValue: f.AfterValue, Most: int64(f.Most),
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.DoNotContactListRow) Entry {

@@ -23,19 +23,20 @@ func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, 
 	if err != nil {
 		return envelope.TenantID{}, err
 	}
-	return envelope.TenantID(id), violations.Fault(dbsqlc.New().TenantInsert(ctx, tx, &dbsqlc.TenantInsertParams{TenantID: id, Name: name}))
+	tenant := envelope.TenantID(id)
+	return tenant, violations.Fault(dbsqlc.New().TenantInsert(ctx, tx, &dbsqlc.TenantInsertParams{TenantID: tenant, Name: name}))
 }
 
 // TenantByName finds a tenant, in a transaction of the scope postgres.Admin.
 // One that is not there is fault.NotFound.
 func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, error) {
 	id, err := dbsqlc.New().TenantByName(ctx, tx, name)
-	return envelope.TenantID(id), postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
+	return id, postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
 }
 
 // TenantName is what a tenant is called, in a transaction of its scope.
 func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (string, error) {
-	return dbsqlc.New().TenantName(ctx, tx, uuid.UUID(tenant))
+	return dbsqlc.New().TenantName(ctx, tx, tenant)
 }
 
 // PutProvider sets a provider up, in a transaction of the tenant's scope. Without
@@ -64,7 +65,7 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 	}
 	return keepOwner(ctx, tx, tenant, func() error {
 		return violations.Fault(dbsqlc.New().IdentityProviderPut(ctx, tx, &dbsqlc.IdentityProviderPutParams{
-			TenantID: uuid.UUID(tenant), ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: append([]string{}, p.Clients...),
+			TenantID: tenant, ProviderID: p.ID, Issuer: p.Issuer, Audience: p.Audience, Clients: append([]string{}, p.Clients...),
 			RoleClaim: postgres.OrNull(p.RoleClaim), Roles: roles, DefaultRole: postgres.OrNull(string(p.DefaultRole)), AllowedDomains: append([]string{}, p.AllowedDomains...),
 			Label: p.Label, WebClientID: postgres.OrNull(p.WebClientID), WebClientSecret: p.WebClientSecret,
 		}))
@@ -80,7 +81,7 @@ func checkAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p *
 		return nil
 	}
 	allowed, err := dbsqlc.New().TenantAudienceAllowed(ctx, tx, &dbsqlc.TenantAudienceAllowedParams{
-		TenantID: uuid.UUID(tenant), Pair: audiencePair(p.Issuer, p.Audience),
+		TenantID: tenant, Pair: audiencePair(p.Issuer, p.Audience),
 	})
 	if err == nil && !allowed {
 		return fault.New(fault.Denied, "an audience contains the id of the tenant, such as %s; whoever runs this deployment can allow another one: countersign provider allow-audience", OwnAudience(tenant))
@@ -99,7 +100,7 @@ func AllowAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, iss
 		return err
 	}
 	n, err := dbsqlc.New().TenantAudienceAllow(ctx, tx, &dbsqlc.TenantAudienceAllowParams{
-		TenantID: uuid.UUID(tenant), Pair: audiencePair(issuer, audience), Allowed: allowed,
+		TenantID: tenant, Pair: audiencePair(issuer, audience), Allowed: allowed,
 	})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such tenant"))
 }
@@ -110,21 +111,21 @@ func AllowAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, iss
 // fault.Conflict.
 func DeleteProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
 	return keepOwner(ctx, tx, tenant, func() error {
-		n, err := dbsqlc.New().IdentityProviderDelete(ctx, tx, &dbsqlc.IdentityProviderDeleteParams{TenantID: uuid.UUID(tenant), ProviderID: id})
+		n, err := dbsqlc.New().IdentityProviderDelete(ctx, tx, &dbsqlc.IdentityProviderDeleteParams{TenantID: tenant, ProviderID: id})
 		return postgres.Affected(n, err, fault.New(fault.NotFound, "no such provider"))
 	})
 }
 
 // Providers lists the providers of a tenant, in a transaction of its scope.
 func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Provider, error) {
-	rows, err := dbsqlc.New().IdentityProviders(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().IdentityProviders(ctx, tx, tenant)
 	return postgres.TryMap(rows, err, providerFromRow)
 }
 
 // ProviderByID finds a provider of a tenant, in a transaction of its scope. One
 // that is not there is fault.NotFound.
 func ProviderByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (Provider, error) {
-	r, err := dbsqlc.New().IdentityProviderGet(ctx, tx, &dbsqlc.IdentityProviderGetParams{TenantID: uuid.UUID(tenant), ProviderID: id})
+	r, err := dbsqlc.New().IdentityProviderGet(ctx, tx, &dbsqlc.IdentityProviderGetParams{TenantID: tenant, ProviderID: id})
 	if err != nil {
 		return Provider{}, postgres.Found(err, fault.New(fault.NotFound, "no such provider"))
 	}
@@ -155,7 +156,7 @@ func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []strin
 		return tenantProvider{}, ErrToken
 	}
 	p, err := providerFromRow(found[0])
-	return tenantProvider{p, envelope.TenantID(found[0].TenantID)}, err
+	return tenantProvider{p, found[0].TenantID}, err
 }
 
 func providerFromRow(r dbsqlc.IdentityProvidersRow) (Provider, error) {

@@ -73,7 +73,7 @@ func BindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, l DBL
 	}
 	l.ID = id
 	return l, violations.Fault(dbsqlc.New().DbLoginBind(ctx, tx, &dbsqlc.DbLoginBindParams{
-		TenantID: uuid.UUID(tenant), LoginID: id, Login: l.Login, EmployeeID: postgres.OrNull(uuid.UUID(l.Employee)), SessionID: postgres.OrNull(l.Session),
+		TenantID: tenant, LoginID: id, Login: l.Login, EmployeeID: postgres.OrNull(l.Employee), SessionID: postgres.OrNull(l.Session),
 		OperatorID: postgres.OrNull(l.Operator), Tools: l.Tools, Automations: l.Names.Automations, Employees: l.Names.Employees, Sessions: l.Names.Sessions, ExternalIDPrefix: postgres.OrNull(l.Names.ExternalIDPrefix),
 		WaitingMax: int32(l.MaxWaiting), BoundBy: string(l.By),
 	}))
@@ -113,16 +113,16 @@ func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 // scope postgres.Admin. It reports whether it was bound. What it proposed before,
 // and waits, is refused.
 func UnbindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, login string) (bool, error) {
-	n, err := dbsqlc.New().DbLoginUnbind(ctx, tx, &dbsqlc.DbLoginUnbindParams{TenantID: uuid.UUID(tenant), Login: login})
+	n, err := dbsqlc.New().DbLoginUnbind(ctx, tx, &dbsqlc.DbLoginUnbindParams{TenantID: tenant, Login: login})
 	return n > 0, err
 }
 
 // DBLogins lists the logins that may propose for a tenant.
 func DBLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]DBLogin, error) {
-	rows, err := dbsqlc.New().DbLoginList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().DbLoginList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.DbLoginListRow) DBLogin {
 		return DBLogin{
-			ID: r.LoginID, Login: r.Login, Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
+			ID: r.LoginID, Login: r.Login, Employee: postgres.OrZero(r.EmployeeID), Session: postgres.OrZero(r.SessionID),
 			Operator: postgres.OrZero(r.OperatorID), Tools: r.Tools, Names: Names{r.Automations, r.Employees, r.Sessions, postgres.OrZero(r.ExternalIDPrefix)}, MaxWaiting: int(r.WaitingMax),
 			BoundAt: r.BoundAt, By: envelope.Actor(strings.TrimSpace(r.BoundBy)),
 		}

@@ -30,7 +30,7 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 		return uuid.Nil, err
 	}
 	p := &dbsqlc.OperatorInsertParams{
-		TenantID: uuid.UUID(by.Tenant), OperatorID: id, Name: o.Name, Email: postgres.OrNull(o.Email), Issuer: postgres.OrNull(o.Issuer), Subject: postgres.OrNull(o.Subject),
+		TenantID: by.Tenant, OperatorID: id, Name: o.Name, Email: postgres.OrNull(o.Email), Issuer: postgres.OrNull(o.Issuer), Subject: postgres.OrNull(o.Subject),
 		RoleSet: postgres.OrNull(string(o.RoleSet)), SlackTeam: postgres.OrNull(o.SlackTeam), SlackUser: postgres.OrNull(o.SlackUser),
 	}
 	if o.Disabled {
@@ -67,7 +67,7 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 			return err
 		}
 		if o.Disabled || was.Issuer != o.Issuer || was.Subject != o.Subject { // who is logged in may be somebody else
-			ended, err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID})
+			ended, err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: by.Tenant, OperatorID: o.ID})
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 		return violations.Fault(dbsqlc.New().OperatorUpdate(ctx, tx, &dbsqlc.OperatorUpdateParams{
 			Name: o.Name, Email: postgres.OrNull(o.Email), Issuer: postgres.OrNull(o.Issuer), Subject: postgres.OrNull(o.Subject), RoleSet: postgres.OrNull(string(o.RoleSet)),
 			SlackTeam: postgres.OrNull(o.SlackTeam), SlackUser: postgres.OrNull(o.SlackUser), Disabled: o.Disabled,
-			TenantID: uuid.UUID(by.Tenant), OperatorID: o.ID,
+			TenantID: by.Tenant, OperatorID: o.ID,
 		}))
 	})
 }
@@ -86,14 +86,14 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 // OperatorByID finds a person, in a transaction of the tenant's scope; one who
 // is not there is fault.NotFound.
 func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (Operator, error) {
-	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: uuid.UUID(tenant), OperatorID: id})
+	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: tenant, OperatorID: id})
 	return operatorFromRow(dbsqlc.OperatorsRow(r)), postgres.Found(err, fault.New(fault.NotFound, "no such person"))
 }
 
 // Operators lists the people of a tenant by name, or those of the ids, in a
 // transaction of its scope.
 func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]Operator, error) {
-	rows, err := dbsqlc.New().Operators(ctx, tx, &dbsqlc.OperatorsParams{TenantID: uuid.UUID(tenant), OperatorIds: ids})
+	rows, err := dbsqlc.New().Operators(ctx, tx, &dbsqlc.OperatorsParams{TenantID: tenant, OperatorIds: ids})
 	return postgres.Map(rows, err, operatorFromRow)
 }
 
@@ -110,7 +110,7 @@ func operatorFromRow(r dbsqlc.OperatorsRow) Operator {
 // nobody knows, who is disabled or has no role is fault.NotFound. That the
 // user is who it says must have been verified before.
 func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, team, user string) (Principal, error) {
-	r, err := dbsqlc.New().OperatorBySlack(ctx, tx, &dbsqlc.OperatorBySlackParams{TenantID: uuid.UUID(tenant), SlackTeam: team, SlackUser: user})
+	r, err := dbsqlc.New().OperatorBySlack(ctx, tx, &dbsqlc.OperatorBySlackParams{TenantID: tenant, SlackTeam: team, SlackUser: user})
 	if err != nil {
 		return Principal{}, postgres.Found(err, fault.New(fault.NotFound, "nobody of this tenant is this Slack user"))
 	}
@@ -128,7 +128,7 @@ func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Princip
 		return Principal{}, err
 	}
 	q := dbsqlc.New()
-	found, err := q.OperatorByLogin(ctx, tx, &dbsqlc.OperatorByLoginParams{TenantID: uuid.UUID(p.tenant), Issuer: p.Issuer, Subject: c.subject})
+	found, err := q.OperatorByLogin(ctx, tx, &dbsqlc.OperatorByLoginParams{TenantID: p.tenant, Issuer: p.Issuer, Subject: c.subject})
 	known := err == nil
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Principal{}, err
@@ -145,7 +145,7 @@ func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Princip
 			return Principal{}, err
 		}
 		made, err := q.OperatorLogin(ctx, tx, &dbsqlc.OperatorLoginParams{
-			TenantID: uuid.UUID(p.tenant), OperatorID: id, Name: name, Email: postgres.OrNull(email), Issuer: &p.Issuer, Subject: &c.subject, Role: postgres.OrNull(string(role)),
+			TenantID: p.tenant, OperatorID: id, Name: name, Email: postgres.OrNull(email), Issuer: &p.Issuer, Subject: &c.subject, Role: postgres.OrNull(string(role)),
 		})
 		if err != nil {
 			return Principal{}, violations.Fault(err)

@@ -90,7 +90,7 @@ func (a *Authenticator) refuse(ctx context.Context, r refusal, reason error) err
 
 // recordRefusal counts a refusal, and records it unless there were many.
 func recordRefusal(ctx context.Context, tx pgx.Tx, r refusal, reason error) error {
-	n, err := dbsqlc.New().RefusedLoginCount(ctx, tx, &dbsqlc.RefusedLoginCountParams{TenantID: uuid.UUID(r.who.Tenant), About: r.about()})
+	n, err := dbsqlc.New().RefusedLoginCount(ctx, tx, &dbsqlc.RefusedLoginCountParams{TenantID: r.who.Tenant, About: r.about()})
 	if err != nil || !recorded(int(n)) {
 		return err
 	}

@@ -99,7 +99,7 @@ func deleteOver(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) error {
 // deleteOpen ends the browser session of a principal, in a transaction of its
 // scope, unless another transaction was first.
 func deleteOpen(ctx context.Context, tx pgx.Tx, who Principal, why sessionEnd) error {
-	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{TenantID: uuid.UUID(who.Tenant), SessionID: who.Browser.ID, Person: who.Person()})
+	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{TenantID: who.Tenant, SessionID: who.Browser.ID, Person: who.Person()})
 	if err != nil || n == 0 {
 		return err
 	}
@@ -107,11 +107,11 @@ func deleteOpen(ctx context.Context, tx pgx.Tx, who Principal, why sessionEnd) e
 }
 
 func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder, via Via, from Visitor) error {
-	q, person, tenant := dbsqlc.New(), of.Person(), uuid.UUID(of.Tenant)
-	if err := q.RefusedLoginsPrune(ctx, tx, tenant); err != nil {
+	q, person := dbsqlc.New(), of.Person()
+	if err := q.RefusedLoginsPrune(ctx, tx, of.Tenant); err != nil {
 		return err
 	}
-	ended, err := q.WebSessionsPrune(ctx, tx, &dbsqlc.WebSessionsPruneParams{TenantID: tenant, Person: person, Keep: maxSessions - 1})
+	ended, err := q.WebSessionsPrune(ctx, tx, &dbsqlc.WebSessionsPruneParams{TenantID: of.Tenant, Person: person, Keep: maxSessions - 1})
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder
 	}
 	hash, is := made.Secret.hash(), made.Principal.Browser
 	p := &dbsqlc.WebSessionInsertParams{
-		TenantID: tenant, SessionID: is.ID, SecretHash: hash[:], Via: string(via), Person: person, TokenHash: of.tokenHash,
+		TenantID: of.Tenant, SessionID: is.ID, SecretHash: hash[:], Via: string(via), Person: person, TokenHash: of.tokenHash,
 		IdleAt: is.IdleAt, ExpiresAt: is.ExpiresAt, Address: from.Address, Program: plain(from.Program, maxName),
 	}
 	if of.tokenHash == nil {
@@ -135,11 +135,11 @@ func insertSession(ctx context.Context, tx pgx.Tx, made OpenedSession, of holder
 }
 
 func insertCode(ctx context.Context, tx pgx.Tx, of holder, hash [sha256.Size]byte, expiresAt time.Time) error {
-	q, person, tenant := dbsqlc.New(), of.Person(), uuid.UUID(of.Tenant)
-	if err := q.LoginCodesPrune(ctx, tx, &dbsqlc.LoginCodesPruneParams{TenantID: tenant, Person: person, Keep: maxLoginCodes - 1}); err != nil {
+	q, person := dbsqlc.New(), of.Person()
+	if err := q.LoginCodesPrune(ctx, tx, &dbsqlc.LoginCodesPruneParams{TenantID: of.Tenant, Person: person, Keep: maxLoginCodes - 1}); err != nil {
 		return err
 	}
-	p := &dbsqlc.LoginCodeInsertParams{TenantID: tenant, CodeHash: hash[:], Person: person, TokenHash: of.tokenHash, ExpiresAt: expiresAt}
+	p := &dbsqlc.LoginCodeInsertParams{TenantID: of.Tenant, CodeHash: hash[:], Person: person, TokenHash: of.tokenHash, ExpiresAt: expiresAt}
 	if of.tokenHash == nil {
 		p.OperatorID = &of.Operator
 	}
@@ -151,7 +151,7 @@ func insertCode(ctx context.Context, tx pgx.Tx, of holder, hash [sha256.Size]byt
 // now. The error is ErrSession for one that is over.
 func TouchSession(ctx context.Context, tx pgx.Tx, by Principal) (BrowserSession, error) {
 	r, err := dbsqlc.New().WebSessionTouch(ctx, tx, &dbsqlc.WebSessionTouchParams{
-		IdleSeconds: SessionIdle.Seconds(), TenantID: uuid.UUID(by.Tenant), SessionID: by.Browser.ID,
+		IdleSeconds: SessionIdle.Seconds(), TenantID: by.Tenant, SessionID: by.Browser.ID,
 	})
 	return BrowserSession{by.Browser.ID, r.IdleAt, r.ExpiresAt}, postgres.Found(err, ErrSession)
 }
@@ -165,7 +165,7 @@ func Sessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, mo
 		before = uuid.Max
 	}
 	rows, err := dbsqlc.New().WebSessions(ctx, tx, &dbsqlc.WebSessionsParams{
-		TenantID: uuid.UUID(by.Tenant), Person: by.Person(), Before: before, TokenID: by.ownSessions(), Most: int32(min(most, 1000)),
+		TenantID: by.Tenant, Person: by.Person(), Before: before, TokenID: by.ownSessions(), Most: int32(min(most, 1000)),
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.WebSessionsRow) wire.BrowserSession {
 		return wire.BrowserSession{
@@ -189,7 +189,7 @@ func (p Principal) ownSessions() *uuid.UUID {
 // is fault.NotFound.
 func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) error {
 	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{
-		TenantID: uuid.UUID(by.Tenant), SessionID: id, Person: by.Person(), TokenID: by.ownSessions(),
+		TenantID: by.Tenant, SessionID: id, Person: by.Person(), TokenID: by.ownSessions(),
 	})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "no such session of yours")); err != nil {
 		return err

@@ -84,8 +84,8 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 	made := Issued{Token: newToken(g.Role), Principal: g.principal(tenant, TokenID(id))}
 	hash := made.Token.hash()
 	p := &dbsqlc.ApiTokenInsertParams{
-		TokenID: id, TenantID: uuid.UUID(tenant), Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
-		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
+		TokenID: id, TenantID: tenant, Name: g.Name, Role: string(g.Role), TokenHash: hash[:],
+		EmployeeID: postgres.OrNull(g.Employee), SessionID: postgres.OrNull(made.Principal.Session), OperatorID: postgres.OrNull(g.Operator),
 		Scopes: converted[string](g.Scopes), Tools: g.Tools, IssuedBy: postgres.OrNull(string(g.By)),
 		Automations: g.Names.Automations, Employees: g.Names.Employees, Sessions: g.Names.Sessions, ExternalIDPrefix: postgres.OrNull(g.Names.ExternalIDPrefix), Maker: postgres.OrNull(g.Maker), ShownTo: postgres.OrNull(g.ShownTo),
 	}
@@ -119,7 +119,7 @@ func checkSession(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Gr
 	if g.Session == "" {
 		return nil
 	}
-	taken, err := dbsqlc.New().SessionTaken(ctx, tx, &dbsqlc.SessionTakenParams{TenantID: uuid.UUID(tenant), SessionID: g.Session, Agent: g.Role == RoleAgent})
+	taken, err := dbsqlc.New().SessionTaken(ctx, tx, &dbsqlc.SessionTakenParams{TenantID: tenant, SessionID: g.Session, Agent: g.Role == RoleAgent})
 	if err == nil && taken {
 		return fault.New(fault.Conflict, "a token of another role has the session %q; agents share sessions with agents alone", g.Session)
 	}
@@ -148,7 +148,7 @@ func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, befor
 		before = TokenID(uuid.Max)
 	}
 	rows, err := dbsqlc.New().ApiTokens(ctx, tx, &dbsqlc.ApiTokensParams{
-		TenantID: uuid.UUID(tenant), Everything: everything, Before: uuid.UUID(before), Most: int32(min(most, 1000)),
+		TenantID: tenant, Everything: everything, Before: uuid.UUID(before), Most: int32(min(most, 1000)),
 	})
 	return postgres.Map(rows, err, credentialFromRow)
 }
@@ -166,7 +166,7 @@ func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
 		ID: TokenID(r.TokenID), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, RotatedAt: r.RotatedAt,
 		LastUsedAt: r.LastUsedAt, PreviousUntil: r.PreviousUntil,
 		Grant: Grant{
-			Name: r.Name, Role: Role(r.Role), Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Session: postgres.OrZero(r.SessionID),
+			Name: r.Name, Role: Role(r.Role), Employee: postgres.OrZero(r.EmployeeID), Session: postgres.OrZero(r.SessionID),
 			Operator: postgres.OrZero(r.OperatorID), Scopes: converted[Scope](r.Scopes), Tools: r.Tools, By: envelope.Actor(postgres.OrZero(r.IssuedBy)),
 			Names: Names{r.Automations, r.Employees, r.Sessions, postgres.OrZero(r.ExternalIDPrefix)}, Maker: postgres.OrZero(r.Maker),
 		},
@@ -181,7 +181,7 @@ func CredentialByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id
 }
 
 func credential(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) (c Credential, hash []byte, err error) {
-	r, err := dbsqlc.New().ApiTokenGet(ctx, tx, &dbsqlc.ApiTokenGetParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+	r, err := dbsqlc.New().ApiTokenGet(ctx, tx, &dbsqlc.ApiTokenGetParams{TenantID: tenant, TokenID: uuid.UUID(id)})
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.RevokedAt != nil {
 		return c, nil, errNoToken(id)
 	}
@@ -230,7 +230,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 		made.ExpiresAt = new(now.Add(how.TTL).UTC())
 	}
 	fresh := made.Token.hash()
-	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id), Was: hash, ShownTo: postgres.OrNull(how.By.Shown(was.Role))}
+	p := &dbsqlc.ApiTokenRotateParams{TokenHash: fresh[:], ExpiresAt: made.ExpiresAt, TenantID: tenant, TokenID: uuid.UUID(id), Was: hash, ShownTo: postgres.OrNull(how.By.Shown(was.Role))}
 	if how.Overlap > 0 {
 		p.PreviousHash, p.PreviousUntil = hash, new(now.Add(how.Overlap).UTC())
 	}
@@ -244,11 +244,11 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 // fault.Conflict. The browser sessions that act as the token end with it.
 func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, by envelope.Actor) error {
 	return keepOwner(ctx, tx, tenant, func() error {
-		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: tenant, TokenID: uuid.UUID(id)})
 		if err := postgres.Affected(n, err, errNoToken(id)); err != nil {
 			return err
 		}
-		ended, err := dbsqlc.New().TokenSessionsDelete(ctx, tx, &dbsqlc.TokenSessionsDeleteParams{TenantID: uuid.UUID(tenant), TokenID: uuid.UUID(id)})
+		ended, err := dbsqlc.New().TokenSessionsDelete(ctx, tx, &dbsqlc.TokenSessionsDeleteParams{TenantID: tenant, TokenID: uuid.UUID(id)})
 		if err != nil {
 			return err
 		}
@@ -262,17 +262,17 @@ func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 // none without one.
 func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change func() error) error {
 	q := dbsqlc.New()
-	if err := q.TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
+	if err := q.TenantLock(ctx, tx, tenant); err != nil {
 		return err
 	}
-	before, err := q.OwnersCount(ctx, tx, uuid.UUID(tenant))
+	before, err := q.OwnersCount(ctx, tx, tenant)
 	if err != nil {
 		return err
 	}
 	if err := change(); err != nil || before == 0 {
 		return err
 	}
-	after, err := q.OwnersCount(ctx, tx, uuid.UUID(tenant))
+	after, err := q.OwnersCount(ctx, tx, tenant)
 	if err == nil && after == 0 {
 		return fault.Coded(wire.CodeLastOwner, fault.Conflict, "this would take away the tenant's last owner; make another one first")
 	}

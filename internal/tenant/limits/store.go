@@ -24,13 +24,13 @@ import (
 // Load reads and compiles what is set for a tenant. A tenant that is not there
 // is fault.NotFound.
 func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error) {
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
+	q := dbsqlc.New()
 	s := &Set{}
 	var err error
 	if s.tenant, s.doNotContact, err = tenantOf(ctx, tx, tenant); err != nil {
 		return nil, err
 	}
-	buckets, err := q.BucketSettingsList(ctx, tx, id)
+	buckets, err := q.BucketSettingsList(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error
 	if s.quiet, err = loadQuiet(ctx, tx, tenant, s.tenant.ContactOptions()); err != nil {
 		return nil, err
 	}
-	active, err := q.PauseActiveList(ctx, tx, &id)
+	active, err := q.PauseActiveList(ctx, tx, &tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts co
 // QuietHoursList returns every quiet hours of a tenant, in order of scope and
 // subject.
 func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]QuietHours, error) {
-	rows, err := dbsqlc.New().QuietHoursList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().QuietHoursList(ctx, tx, tenant)
 	all, err := postgres.TryMap(rows, err, func(r dbsqlc.QuietHoursListRow) (QuietHours, error) {
 		h := QuietHours{Scope: QuietScope(r.Scope), Subject: r.Subject}
 		h.Timezone, h.Spread = r.Timezone, new(durationOf(r.SpreadSeconds))
@@ -127,7 +127,7 @@ func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h Q
 		return err
 	}
 	return violations.Fault(dbsqlc.New().QuietHoursUpsert(ctx, tx, &dbsqlc.QuietHoursUpsertParams{
-		TenantID: uuid.UUID(tenant), Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
+		TenantID: tenant, Scope: string(h.Scope), Subject: h.Subject, Timezone: h.Timezone,
 		Windows: windows, SpreadSeconds: h.Spread.Seconds(), UpdatedBy: string(by),
 	}))
 }
@@ -135,9 +135,9 @@ func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h Q
 // Employees returns the entries of a tenant in order of id, and so the default
 // one first: those of the ids, or all if there is no id.
 func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...envelope.EmployeeID) ([]Employee, error) {
-	rows, err := dbsqlc.New().EmployeeList(ctx, tx, &dbsqlc.EmployeeListParams{TenantID: uuid.UUID(tenant), EmployeeIds: postgres.UUIDs(ids)})
+	rows, err := dbsqlc.New().EmployeeList(ctx, tx, &dbsqlc.EmployeeListParams{TenantID: tenant, EmployeeIds: postgres.UUIDs(ids)})
 	return postgres.Map(rows, err, func(r dbsqlc.EmployeeListRow) Employee {
-		return Employee{envelope.EmployeeID(r.EmployeeID), r.Name, policy.Trust(r.Trust), r.Scopes}
+		return Employee{r.EmployeeID, r.Name, policy.Trust(r.Trust), r.Scopes}
 	})
 }
 
@@ -150,7 +150,7 @@ func TenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Tenant,
 
 // tenantOf also reports whether the do-not-contact list has an entry.
 func tenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (t Tenant, doNotContact bool, err error) {
-	row, err := dbsqlc.New().TenantSettings(ctx, tx, uuid.UUID(tenant))
+	row, err := dbsqlc.New().TenantSettings(ctx, tx, tenant)
 	return Tenant{
 		Timezone: row.Timezone, PhoneRegion: row.PhoneRegion, PlusAddressing: row.PlusAddressing,
 		SessionPending: new(int(row.SessionPendingMax)), SessionMinute: new(int(row.SessionMinuteMax)),
@@ -166,7 +166,7 @@ func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Tool
 
 // everyTool returns a rule for each tool there is.
 func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
-	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, tenant)
 	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuleListRow) ToolRule {
 		rule := ToolRule{Source: r.SourceID, Name: r.Name, Scopes: r.Scopes, Retry: wire.Retry{
 			MaxAttempts: int(postgres.OrZero(r.MaxAttempts)), Jitter: r.RetryJitter,
@@ -186,7 +186,7 @@ func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Tool
 // putToolRule writes a rule.
 func putToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule) error {
 	p := &dbsqlc.ToolRulePutParams{
-		TenantID: uuid.UUID(tenant), SourceID: r.Source, Name: r.Name, Scopes: r.Scopes, MaxAttempts: postgres.OrNull(int32(r.Retry.MaxAttempts)),
+		TenantID: tenant, SourceID: r.Source, Name: r.Name, Scopes: r.Scopes, MaxAttempts: postgres.OrNull(int32(r.Retry.MaxAttempts)),
 		RetryBaseSeconds: postgres.OrNull(r.Retry.Base.Seconds()), RetryCapSeconds: postgres.OrNull(r.Retry.Cap.Seconds()), RetryJitter: r.Retry.Jitter,
 		TimeoutSeconds: postgres.OrNull(r.Timeout.Seconds()),
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
@@ -20,7 +19,7 @@ import (
 // ReopenBucket ends the hold that a provider's answer put on a bucket. Its own
 // limits hold on.
 func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, by envelope.Actor) error {
-	n, err := dbsqlc.New().BucketReopen(ctx, tx, &dbsqlc.BucketReopenParams{TenantID: uuid.UUID(tenant), Name: name})
+	n, err := dbsqlc.New().BucketReopen(ctx, tx, &dbsqlc.BucketReopenParams{TenantID: tenant, Name: name})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "no bucket %s", shortened(name))); err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 // as far as there are any.
 func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]BucketState, error) {
 	q := dbsqlc.New()
-	settings, err := q.BucketSettingsList(ctx, tx, uuid.UUID(tenant))
+	settings, err := q.BucketSettingsList(ctx, tx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	for _, r := range settings {
 		byName[r.Name] = r
 	}
-	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: uuid.UUID(tenant), Names: append([]string{}, names...), Most: MaxCount})
+	rows, err := q.BucketStateList(ctx, tx, &dbsqlc.BucketStateListParams{TenantID: tenant, Names: append([]string{}, names...), Most: MaxCount})
 	return postgres.Map(rows, err, func(r dbsqlc.BucketStateListRow) BucketState {
 		return BucketState{
 			Bucket: bucketFromRow(byName[r.Name]),
@@ -71,7 +70,7 @@ func moment(t time.Time) *time.Time {
 // storedBuckets returns every bucket of a tenant in order of name, retired ones
 // among them.
 func storedBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]storedBucket, error) {
-	rows, err := dbsqlc.New().BucketSettingsList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().BucketSettingsList(ctx, tx, tenant)
 	slices.SortFunc(rows, func(a, b dbsqlc.BucketSettingsListRow) int { return cmp.Compare(a.Name, b.Name) })
 	return postgres.Map(rows, err, func(r dbsqlc.BucketSettingsListRow) storedBucket {
 		return storedBucket{bucketFromRow(r), r.RetiredAt != nil}
@@ -91,7 +90,7 @@ func bucketFromRow(r dbsqlc.BucketSettingsListRow) Bucket {
 
 // putBucket writes a bucket, and takes it back into use if it was retired.
 func putBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, settings Tenant, b Bucket) error {
-	p := &dbsqlc.BucketPutParams{TenantID: uuid.UUID(tenant), Name: b.Name, TenantTimezone: settings.Timezone, Concurrency: postgres.OrNull(int32(b.Concurrency))}
+	p := &dbsqlc.BucketPutParams{TenantID: tenant, Name: b.Name, TenantTimezone: settings.Timezone, Concurrency: postgres.OrNull(int32(b.Concurrency))}
 	if r := b.Rate; r != nil {
 		p.RateLimit, p.RateSeconds, p.Burst = new(int32(r.Limit)), new(r.Per.Seconds()), new(int32(r.Burst))
 	}

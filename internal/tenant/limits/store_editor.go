@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -40,7 +39,7 @@ type editor struct {
 // edit changes a tenant's settings by do, after the changes of others have
 // ended, and writes the event of what changed.
 func edit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, dry bool, do func(*editor) error) (*editor, error) {
-	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
+	if err := dbsqlc.New().TenantLock(ctx, tx, tenant); err != nil {
 		return nil, err
 	}
 	d := &editor{Changes: document.Changes{Dry: dry}, tx: tx, tenant: tenant, by: by}
@@ -123,7 +122,7 @@ func (d *editor) bucketSection(ctx context.Context) document.Section[Bucket] {
 		},
 		Put: func(b Bucket) error { return putBucket(ctx, d.tx, d.tenant, d.settings, b) },
 		Remove: func(b Bucket) error {
-			return dbsqlc.New().BucketRetire(ctx, d.tx, &dbsqlc.BucketRetireParams{TenantID: uuid.UUID(d.tenant), Name: b.Name})
+			return dbsqlc.New().BucketRetire(ctx, d.tx, &dbsqlc.BucketRetireParams{TenantID: d.tenant, Name: b.Name})
 		},
 	}
 }
@@ -165,7 +164,7 @@ func (d *editor) quietSection(ctx context.Context) document.Section[QuietHours] 
 		},
 		Put: func(h QuietHours) error { return putQuietHours(ctx, d.tx, d.tenant, h, d.by) },
 		Remove: func(h QuietHours) error {
-			return dbsqlc.New().QuietHoursDelete(ctx, d.tx, &dbsqlc.QuietHoursDeleteParams{TenantID: uuid.UUID(d.tenant), Scope: string(h.Scope), Subject: h.Subject})
+			return dbsqlc.New().QuietHoursDelete(ctx, d.tx, &dbsqlc.QuietHoursDeleteParams{TenantID: d.tenant, Scope: string(h.Scope), Subject: h.Subject})
 		},
 	}
 }
@@ -176,11 +175,11 @@ func (d *editor) employeeSection(ctx context.Context) document.Section[Employee]
 		Prepare: func(e Employee) (Employee, error) { return e.settled(), e.Validate() },
 		Put: func(e Employee) error {
 			return violations.Fault(dbsqlc.New().EmployeeUpsert(ctx, d.tx, &dbsqlc.EmployeeUpsertParams{
-				TenantID: uuid.UUID(d.tenant), EmployeeID: uuid.UUID(e.ID), Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes, UpdatedBy: string(d.by),
+				TenantID: d.tenant, EmployeeID: e.ID, Name: e.Name, Trust: string(e.Trust), Scopes: e.Scopes, UpdatedBy: string(d.by),
 			}))
 		},
 		Remove: func(e Employee) error {
-			return dbsqlc.New().EmployeeDelete(ctx, d.tx, &dbsqlc.EmployeeDeleteParams{TenantID: uuid.UUID(d.tenant), EmployeeID: uuid.UUID(e.ID)})
+			return dbsqlc.New().EmployeeDelete(ctx, d.tx, &dbsqlc.EmployeeDeleteParams{TenantID: d.tenant, EmployeeID: e.ID})
 		},
 	}
 }
@@ -223,7 +222,7 @@ func (d *editor) checkTool(ctx context.Context, r ToolRule) error {
 // putTenant writes a tenant's own settings.
 func putTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenant) error {
 	n, err := dbsqlc.New().TenantSettingsPut(ctx, tx, &dbsqlc.TenantSettingsPutParams{
-		TenantID: uuid.UUID(tenant), Timezone: t.Timezone, PhoneRegion: t.PhoneRegion, PlusAddressing: t.PlusAddressing,
+		TenantID: tenant, Timezone: t.Timezone, PhoneRegion: t.PhoneRegion, PlusAddressing: t.PlusAddressing,
 		SessionPendingMax: int32(*t.SessionPending), SessionMinuteMax: int32(*t.SessionMinute),
 	})
 	return postgres.Affected(n, violations.Fault(err), fault.New(fault.NotFound, "no tenant %s", tenant))

@@ -43,7 +43,7 @@ func (p sourceNotes) Keep(ctx context.Context, key, text string) (string, error)
 	}
 	err = postgres.InTx(ctx, p.db, postgres.Worker(), func(tx pgx.Tx) error {
 		made, err = dbsqlc.New().NoteKeep(ctx, tx, &dbsqlc.NoteKeepParams{
-			TenantID: uuid.UUID(p.tenant), NoteID: made, SourceID: p.source, Key: key, Body: text,
+			TenantID: p.tenant, NoteID: made, SourceID: p.source, Key: key, Body: text,
 		})
 		return err
 	})
@@ -57,7 +57,7 @@ func (p sourceNotes) Keep(ctx context.Context, key, text string) (string, error)
 // than before; the zero id is the beginning.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before uuid.UUID, most int) ([]wire.AgentNote, error) {
 	rows, err := dbsqlc.New().NoteList(ctx, tx, &dbsqlc.NoteListParams{
-		TenantID: uuid.UUID(tenant), Before: before, Most: int64(most),
+		TenantID: tenant, Before: before, Most: int64(most),
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.NoteListRow) wire.AgentNote {
 		return wire.AgentNote{ID: r.NoteID, Source: r.SourceID, Key: r.Key, Text: r.Body, CreatedAt: r.CreatedAt.UTC()}

@@ -146,23 +146,23 @@ func record(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by enve
 // checkTarget checks that there is what a target names, so that nobody believes
 // a misspelt thing stopped. An employee need not have proposed anything yet.
 func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target) error {
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
+	q := dbsqlc.New()
 	var err error
 	known, what := true, ""
 	switch of.Scope {
 	case Source:
 		var rows []dbsqlc.SourceListRow
-		rows, err = q.SourceList(ctx, tx, id)
+		rows, err = q.SourceList(ctx, tx, tenant)
 		known = slices.ContainsFunc(rows, func(r dbsqlc.SourceListRow) bool { return r.SourceID == of.Subject })
 		what = "a source; list the sources to see them"
 	case Tool:
 		var rows []dbsqlc.ToolRuleListRow
-		rows, err = q.ToolRuleList(ctx, tx, id)
+		rows, err = q.ToolRuleList(ctx, tx, tenant)
 		known = slices.ContainsFunc(rows, func(r dbsqlc.ToolRuleListRow) bool { return r.SourceID+":"+r.Name == of.Subject })
 		what = "a tool as source:tool; list the tools to see them"
 	case Bucket:
 		var rows []dbsqlc.BucketSettingsListRow
-		rows, err = q.BucketSettingsList(ctx, tx, id)
+		rows, err = q.BucketSettingsList(ctx, tx, tenant)
 		known = slices.ContainsFunc(rows, func(r dbsqlc.BucketSettingsListRow) bool { return r.Name == of.Subject })
 		what = "a bucket; list the buckets to see them"
 	case Everything, Tenant, Employee:
@@ -186,7 +186,7 @@ type Filter struct {
 // everything is among them.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.Pause, error) {
 	rows, err := dbsqlc.New().PauseList(ctx, tx, &dbsqlc.PauseListParams{
-		TenantID: new(uuid.UUID(tenant)), ActiveOnly: f.Active, Before: cmp.Or(f.Before, uuid.Max), Most: int64(f.Most),
+		TenantID: new(tenant), ActiveOnly: f.Active, Before: cmp.Or(f.Before, uuid.Max), Most: int64(f.Most),
 	})
 	return postgres.Map(rows, err, pauseFromRow)
 }
@@ -209,8 +209,7 @@ func InFlight(ctx context.Context, tx pgx.Tx) (int, error) {
 }
 
 func everyTenant(ctx context.Context, tx pgx.Tx) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().TenantList(ctx, tx)
-	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
+	return dbsqlc.New().TenantList(ctx, tx)
 }
 
 func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {

@@ -16,7 +16,7 @@ import (
 
 // List returns the setting of every kind of a tenant.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Status, error) {
-	last, err := dbsqlc.New().RetentionCheckGet(ctx, tx, uuid.UUID(tenant))
+	last, err := dbsqlc.New().RetentionCheckGet(ctx, tx, tenant)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Status, e
 
 // current returns a tenant's setting of every kind, in the order of Kinds.
 func current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Setting, error) {
-	rows, err := dbsqlc.New().RetentionList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().RetentionList(ctx, tx, tenant)
 	return postgres.Map(Kinds(), err, func(kind Kind) Setting {
 		for _, r := range rows {
 			if Kind(r.Kind) == kind {
@@ -54,7 +54,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by
 		}
 	}
 	return was, violations.Fault(dbsqlc.New().RetentionPut(ctx, tx, &dbsqlc.RetentionPutParams{
-		TenantID: uuid.UUID(tenant), Kind: string(s.Kind), Days: int32(s.Days), Action: string(s.Action), UpdatedBy: string(by),
+		TenantID: tenant, Kind: string(s.Kind), Days: int32(s.Days), Action: string(s.Action), UpdatedBy: string(by),
 	}))
 }
 
@@ -76,21 +76,19 @@ func oldActions(ctx context.Context, tx pgx.Tx) ([]oldAction, error) {
 func pruneActions(ctx context.Context, tx pgx.Tx, old []oldAction) (int64, error) {
 	p := &dbsqlc.RetentionPruneActionsParams{}
 	for _, r := range old {
-		p.TenantIds, p.ActionIds = append(p.TenantIds, r.TenantID), append(p.ActionIds, r.ActionID)
+		p.TenantIds, p.ActionIds = append(p.TenantIds, uuid.UUID(r.TenantID)), append(p.ActionIds, uuid.UUID(r.ActionID))
 	}
 	return dbsqlc.New().RetentionPruneActions(ctx, tx, p)
 }
 
 // deletingEvents returns a page of the tenants after one that delete events.
 func deletingEvents(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().RetentionDeleting(ctx, tx, &dbsqlc.RetentionDeletingParams{Kind: string(Events), After: uuid.UUID(after), Most: tenantsAtOnce})
-	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
+	return dbsqlc.New().RetentionDeleting(ctx, tx, &dbsqlc.RetentionDeletingParams{Kind: string(Events), After: uuid.UUID(after), Most: tenantsAtOnce})
 }
 
 // unchecked returns a page of the tenants after one that were not checked today.
 func unchecked(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envelope.TenantID, error) {
-	ids, err := dbsqlc.New().RetentionCheckDue(ctx, tx, &dbsqlc.RetentionCheckDueParams{After: uuid.UUID(after), Most: tenantsAtOnce})
-	return postgres.Map(ids, err, func(id uuid.UUID) envelope.TenantID { return envelope.TenantID(id) })
+	return dbsqlc.New().RetentionCheckDue(ctx, tx, &dbsqlc.RetentionCheckDueParams{After: uuid.UUID(after), Most: tenantsAtOnce})
 }
 
 // dropPartition drops one empty partition of the actions' tables. It returns
@@ -108,7 +106,7 @@ const CountMost = 10_000
 // the first does anything.
 func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	q := dbsqlc.New()
-	begun, err := q.RetentionCheckBegin(ctx, tx, uuid.UUID(tenant))
+	begun, err := q.RetentionCheckBegin(ctx, tx, tenant)
 	if err != nil || begun == 0 {
 		return violations.Fault(err)
 	}
@@ -130,7 +128,7 @@ func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error
 			event.Items = append(event.Items, reportItem(s, n))
 		}
 	}
-	if err := q.RetentionCheckEnd(ctx, tx, &dbsqlc.RetentionCheckEndParams{TenantID: uuid.UUID(tenant), Actions: older[Actions], Events: older[Events]}); err != nil {
+	if err := q.RetentionCheckEnd(ctx, tx, &dbsqlc.RetentionCheckEndParams{TenantID: tenant, Actions: older[Actions], Events: older[Events]}); err != nil {
 		return err
 	}
 	return audit.Write(ctx, tx, event)
@@ -139,9 +137,9 @@ func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error
 func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting) (int64, error) {
 	q := dbsqlc.New()
 	if s.Kind == Actions {
-		return q.RetentionOlderActions(ctx, tx, &dbsqlc.RetentionOlderActionsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
+		return q.RetentionOlderActions(ctx, tx, &dbsqlc.RetentionOlderActionsParams{TenantID: tenant, Days: int32(s.Days), Most: CountMost})
 	}
-	return q.RetentionOlderEvents(ctx, tx, &dbsqlc.RetentionOlderEventsParams{TenantID: uuid.UUID(tenant), Days: int32(s.Days), Most: CountMost})
+	return q.RetentionOlderEvents(ctx, tx, &dbsqlc.RetentionOlderEventsParams{TenantID: tenant, Days: int32(s.Days), Most: CountMost})
 }
 
 // violations are the faults for the constraints of this package's tables that

@@ -168,6 +168,8 @@ type Viewer struct {
 	// Tools are the patterns of the tools that their token is for; nil is all.
 	Tools      []string
 	Automation string
+	// Lists is which tools they may list.
+	Lists Listing
 	// Now is the database's clock, which says what has expired.
 	Now time.Time
 }

@@ -40,7 +40,7 @@ func States(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[en
 	}
 	states := make(map[envelope.TenantID]State, len(rows))
 	for _, r := range rows {
-		states[envelope.TenantID(r.TenantID)] = State{r.ConfigVersion, r.BreakerOpen, r.Now}
+		states[r.TenantID] = State{r.ConfigVersion, r.BreakerOpen, r.Now}
 	}
 	return states, nil
 }
@@ -76,7 +76,7 @@ func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, language fun
 // with, and nothing else. Setting one up is the permission, so that it ends
 // with the subscription and needs no rule that somebody could forget.
 func (s *Settings) loadSubscriptions(ctx context.Context, tx pgx.Tx) error {
-	rows, err := dbsqlc.New().SubscriptionAutomations(ctx, tx, uuid.UUID(s.Tenant))
+	rows, err := dbsqlc.New().SubscriptionAutomations(ctx, tx, s.Tenant)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 		return err
 	}
 	return violations.Fault(dbsqlc.New().ReviewUpsert(ctx, tx, &dbsqlc.ReviewUpsertParams{
-		TenantID: uuid.UUID(tenant), Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
+		TenantID: tenant, Key: r.Pattern, Risk: string(r.Risk), ApprovalsNeeded: int32(r.Approvals),
 		WaitSeconds: inSeconds(r.Wait), WarnSeconds: inSeconds(r.Warn), EscalateSeconds: inSeconds(r.Escalate), Edits: postgres.OrNull(r.Edits), UpdatedBy: string(by),
 	}))
 }
@@ -115,19 +115,19 @@ func FillReviewWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pa
 		return err
 	}
 	return violations.Fault(dbsqlc.New().ReviewFillWait(ctx, tx, &dbsqlc.ReviewFillWaitParams{
-		TenantID: uuid.UUID(tenant), Key: pattern, WaitSeconds: new(int32(wait / time.Second)), UpdatedBy: string(by),
+		TenantID: tenant, Key: pattern, WaitSeconds: new(int32(wait / time.Second)), UpdatedBy: string(by),
 	}))
 }
 
 // DeleteReview removes what PutReview set.
 func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
-	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: uuid.UUID(tenant), Key: pattern, Risk: string(risk)})
+	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: tenant, Key: pattern, Risk: string(risk)})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk))
 }
 
 // Reviews returns every review rule of a tenant, in order of pattern and risk.
 func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ReviewRule, error) {
-	rows, err := dbsqlc.New().ReviewList(ctx, tx, uuid.UUID(tenant))
+	rows, err := dbsqlc.New().ReviewList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.ReviewListRow) ReviewRule {
 		return ReviewRule{
 			Pattern: r.Key, Risk: envelope.Risk(r.Risk), Approvals: int(r.ApprovalsNeeded),

@@ -57,7 +57,7 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 // the sections. With dry it returns what would change, and changes nothing. It
 // waits for the changes that others are making.
 func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by envelope.Actor, dry bool) ([]document.Change, error) {
-	if err := dbsqlc.New().TenantLock(ctx, tx, uuid.UUID(tenant)); err != nil {
+	if err := dbsqlc.New().TenantLock(ctx, tx, tenant); err != nil {
 		return nil, err
 	}
 	snap, err := c.Current(ctx, tx, tenant)

@@ -25,20 +25,20 @@ func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automatio
 		return err
 	}
 	return violations.Fault(dbsqlc.New().PolicyModeUpsert(ctx, tx, &dbsqlc.PolicyModeUpsertParams{
-		TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern, Mode: string(mode), UpdatedBy: string(by),
+		TenantID: tenant, AutomationID: automation, Key: pattern, Mode: string(mode), UpdatedBy: string(by),
 	}))
 }
 
 // DeleteMode removes what PutMode set.
 func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string) error {
-	n, err := dbsqlc.New().PolicyModeDelete(ctx, tx, &dbsqlc.PolicyModeDeleteParams{TenantID: uuid.UUID(tenant), AutomationID: automation, Key: pattern})
+	n, err := dbsqlc.New().PolicyModeDelete(ctx, tx, &dbsqlc.PolicyModeDeleteParams{TenantID: tenant, AutomationID: automation, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no mode is set for %s", pattern))
 }
 
 // Modes returns every mode of a tenant, or those of the patterns, in order of
 // automation and pattern.
 func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patterns ...string) ([]Mode, error) {
-	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, &dbsqlc.PolicyModeListParams{TenantID: uuid.UUID(tenant), Keys: patterns})
+	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, &dbsqlc.PolicyModeListParams{TenantID: tenant, Keys: patterns})
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyModeListRow) Mode {
 		return Mode{r.AutomationID, r.Key, r.Mode, lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
@@ -50,13 +50,13 @@ func PutDanger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, mode en
 	if err := checkDanger(mode); err != nil {
 		return err
 	}
-	n, err := dbsqlc.New().TenantDangerPut(ctx, tx, &dbsqlc.TenantDangerPutParams{TenantID: uuid.UUID(tenant), DangerMode: string(mode)})
+	n, err := dbsqlc.New().TenantDangerPut(ctx, tx, &dbsqlc.TenantDangerPutParams{TenantID: tenant, DangerMode: string(mode)})
 	return postgres.Affected(n, violations.Fault(err), fault.New(fault.NotFound, "no such tenant"))
 }
 
 // Danger returns what PutDanger set.
 func Danger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (envelope.Mode, error) {
-	mode, err := dbsqlc.New().TenantDanger(ctx, tx, uuid.UUID(tenant))
+	mode, err := dbsqlc.New().TenantDanger(ctx, tx, tenant)
 	return envelope.Mode(mode), err
 }
 
@@ -66,27 +66,27 @@ func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by envelope
 	if err := snap.CheckRule(r); err != nil {
 		return err
 	}
-	q, id := dbsqlc.New(), uuid.UUID(snap.Tenant)
-	others, err := q.PolicyRuleCount(ctx, tx, &dbsqlc.PolicyRuleCountParams{TenantID: id, RuleID: r.ID})
+	q := dbsqlc.New()
+	others, err := q.PolicyRuleCount(ctx, tx, &dbsqlc.PolicyRuleCountParams{TenantID: snap.Tenant, RuleID: r.ID})
 	if err := checkCount(others, err, MaxRules, "rules about arguments"); err != nil {
 		return err
 	}
 	return violations.Fault(q.PolicyRuleUpsert(ctx, tx, &dbsqlc.PolicyRuleUpsertParams{
-		TenantID: id, RuleID: r.ID, AutomationID: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
+		TenantID: snap.Tenant, RuleID: r.ID, AutomationID: r.Automation, Key: r.Pattern, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason,
 		Enabled: r.Enabled, UpdatedBy: string(by),
 	}))
 }
 
 // DeleteRule removes a rule about arguments.
 func DeleteRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
-	n, err := dbsqlc.New().PolicyRuleDelete(ctx, tx, &dbsqlc.PolicyRuleDeleteParams{TenantID: uuid.UUID(tenant), RuleID: id})
+	n, err := dbsqlc.New().PolicyRuleDelete(ctx, tx, &dbsqlc.PolicyRuleDeleteParams{TenantID: tenant, RuleID: id})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no rule %s", id))
 }
 
 // Rules returns every rule about arguments of a tenant, or those of the ids, in
 // order of id.
 func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...string) ([]Rule, error) {
-	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, &dbsqlc.PolicyRuleListParams{TenantID: uuid.UUID(tenant), RuleIds: ids})
+	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, &dbsqlc.PolicyRuleListParams{TenantID: tenant, RuleIds: ids})
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
 		return Rule{
 			ID: r.RuleID, Automation: r.AutomationID, Pattern: r.Key, Expression: r.Expression, Mode: r.Mode, Reason: r.Reason, Enabled: r.Enabled,
@@ -107,27 +107,27 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 	if lasts < time.Second || lasts > MaxSessionMode {
 		return time.Time{}, fault.New(fault.Invalid, "a session's mode holds for 1 second to 30 days")
 	}
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
-	others, err := q.SessionModeCount(ctx, tx, &dbsqlc.SessionModeCountParams{TenantID: id, SessionID: m.Session, Key: m.Pattern})
+	q := dbsqlc.New()
+	others, err := q.SessionModeCount(ctx, tx, &dbsqlc.SessionModeCountParams{TenantID: tenant, SessionID: m.Session, Key: m.Pattern})
 	if err := checkCount(others, err, MaxSessionModes, "modes of sessions"); err != nil {
 		return time.Time{}, err
 	}
 	until, err := q.SessionModeUpsert(ctx, tx, &dbsqlc.SessionModeUpsertParams{
-		TenantID: id, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: string(by),
+		TenantID: tenant, SessionID: m.Session, Key: m.Pattern, Mode: string(m.Mode), Seconds: lasts.Seconds(), UpdatedBy: string(by),
 	})
 	return until, violations.Fault(err)
 }
 
 // DeleteSessionMode removes what PutSessionMode set.
 func DeleteSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session, pattern string) error {
-	n, err := dbsqlc.New().SessionModeDelete(ctx, tx, &dbsqlc.SessionModeDeleteParams{TenantID: uuid.UUID(tenant), SessionID: session, Key: pattern})
+	n, err := dbsqlc.New().SessionModeDelete(ctx, tx, &dbsqlc.SessionModeDeleteParams{TenantID: tenant, SessionID: session, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "the session has no mode for %s", pattern))
 }
 
 // SessionModes returns the modes of a session, or of all if it is empty, that
 // have not expired, in order of session and pattern.
 func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string) ([]SessionMode, error) {
-	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: uuid.UUID(tenant), SessionID: session})
+	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: tenant, SessionID: session})
 	return postgres.Map(rows, err, func(r dbsqlc.SessionModeListRow) SessionMode {
 		return SessionMode{r.SessionID, r.Key, envelope.Mode(r.Mode), r.ExpiresAt, lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
@@ -139,26 +139,26 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	if _, err := policy.ParsePattern(p.Pattern); err != nil {
 		return err
 	}
-	q, id := dbsqlc.New(), uuid.UUID(tenant)
-	others, err := q.PreferenceCount(ctx, tx, &dbsqlc.PreferenceCountParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern})
+	q := dbsqlc.New()
+	others, err := q.PreferenceCount(ctx, tx, &dbsqlc.PreferenceCountParams{TenantID: tenant, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern})
 	if err := checkCount(others, err, MaxPreferences, "preferences"); err != nil {
 		return err
 	}
-	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: id, EmployeeID: uuid.UUID(p.Employee), Key: p.Pattern, UpdatedBy: string(by), SetBy: postgres.OrNull(p.SetBy)}))
+	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: tenant, EmployeeID: p.Employee, Key: p.Pattern, UpdatedBy: string(by), SetBy: postgres.OrNull(p.SetBy)}))
 }
 
 // DeletePreference switches on again what PutPreference switched off.
 func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, employee envelope.EmployeeID, pattern string) error {
-	n, err := dbsqlc.New().PreferenceDelete(ctx, tx, &dbsqlc.PreferenceDeleteParams{TenantID: uuid.UUID(tenant), EmployeeID: uuid.UUID(employee), Key: pattern})
+	n, err := dbsqlc.New().PreferenceDelete(ctx, tx, &dbsqlc.PreferenceDeleteParams{TenantID: tenant, EmployeeID: employee, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "%s is not switched off", pattern))
 }
 
 // Preferences returns what is switched off in a tenant, in order of employee and
 // pattern: by one pattern, or all if pattern is empty.
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
-	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: uuid.UUID(tenant), Key: pattern})
+	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: tenant, Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
-		return Preference{envelope.EmployeeID(r.EmployeeID), r.Key, postgres.OrZero(r.SetBy), lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
+		return Preference{r.EmployeeID, r.Key, postgres.OrZero(r.SetBy), lastChange(r.Version, r.UpdatedAt, r.UpdatedBy)}
 	})
 }
 
@@ -169,7 +169,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 		return uuid.Nil, err
 	}
 	q := dbsqlc.New()
-	live, err := q.GrantCount(ctx, tx, uuid.UUID(tenant))
+	live, err := q.GrantCount(ctx, tx, tenant)
 	if err := checkCount(live, err, MaxGrants, "grants that hold"); err != nil {
 		return uuid.Nil, err
 	}
@@ -185,8 +185,8 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 		return uuid.Nil, fmt.Errorf("pins: %w", err)
 	}
 	return g.ID, violations.Fault(q.GrantInsert(ctx, tx, &dbsqlc.GrantInsertParams{
-		TenantID: uuid.UUID(tenant), GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
-		EmployeeID: postgres.OrNull(uuid.UUID(g.Employee)), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Loose: append([]string{}, g.Loose...), Reason: g.Reason,
+		TenantID: tenant, GrantID: g.ID, SourceID: g.Tool.Source, ToolName: g.Tool.Action, ToolDigest: g.Digest,
+		EmployeeID: postgres.OrNull(g.Employee), SessionID: g.Session, AutomationID: g.Automation, Pins: pins, Loose: append([]string{}, g.Loose...), Reason: g.Reason,
 		FromAction: postgres.OrNull(uuid.UUID(g.From)), CreatedBy: string(g.By), Person: postgres.OrNull(g.Person), Seconds: g.For.Seconds(),
 	}))
 }
@@ -194,7 +194,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 // RevokeGrant ends a grant that holds. If there is none, that is
 // fault.NotFound.
 func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by envelope.Actor) error {
-	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: uuid.UUID(tenant), GrantID: id, RevokedBy: new(string(by))})
+	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: tenant, GrantID: id, RevokedBy: new(string(by))})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no grant %s holds", id))
 }
 
@@ -213,11 +213,11 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 	if f.Before == uuid.Nil {
 		f.Before = uuid.Max
 	}
-	rows, err := dbsqlc.New().GrantList(ctx, tx, &dbsqlc.GrantListParams{TenantID: uuid.UUID(tenant), Ended: f.Ended, Before: f.Before, Most: int32(f.Most)})
+	rows, err := dbsqlc.New().GrantList(ctx, tx, &dbsqlc.GrantListParams{TenantID: tenant, Ended: f.Ended, Before: f.Before, Most: int32(f.Most)})
 	return postgres.TryMap(rows, err, func(r dbsqlc.GrantListRow) (Grant, error) {
 		g := Grant{
 			ID: r.GrantID, Tool: policy.Key{Source: r.SourceID, Action: r.ToolName}, Digest: r.ToolDigest, Session: postgres.OrZero(r.SessionID),
-			Employee: envelope.EmployeeID(postgres.OrZero(r.EmployeeID)), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
+			Employee: postgres.OrZero(r.EmployeeID), Automation: postgres.OrZero(r.AutomationID), Reason: r.Reason,
 			From: envelope.ActionID(postgres.OrZero(r.FromAction)), By: envelope.Actor(r.CreatedBy), Person: postgres.OrZero(r.Person), CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt,
 			RevokedAt: r.RevokedAt, RevokedBy: envelope.Actor(postgres.OrZero(r.RevokedBy)), Version: r.Version, Loose: r.Loose,
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -19,7 +18,7 @@ import (
 // List returns a tenant's accounts, or those of the names, in order of name. It
 // is for api and triage, like Get.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Account, error) {
-	rows, err := dbsqlc.New().TriageAccountList(ctx, tx, &dbsqlc.TriageAccountListParams{TenantID: uuid.UUID(tenant), Names: names})
+	rows, err := dbsqlc.New().TriageAccountList(ctx, tx, &dbsqlc.TriageAccountListParams{TenantID: tenant, Names: names})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageAccountListRow) (Account, error) {
 		a := Account{
 			Tenant: tenant, ID: r.AccountID, Name: r.Name, Kind: Kind(r.Kind), SecretFrom: r.SecretFrom, Secret: r.Secret, Enabled: r.Enabled,
@@ -65,7 +64,7 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 		return err
 	}
 	params := &dbsqlc.TriageAccountPutParams{
-		TenantID: uuid.UUID(tenant), AccountID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, Secret: a.Secret,
+		TenantID: tenant, AccountID: a.ID, Name: a.Name, Kind: string(a.Kind), SecretFrom: a.SecretFrom, Secret: a.Secret,
 		Enabled: a.Enabled, EverySeconds: int32(a.Every / time.Second), BackfillDays: int32(a.BackfillDays),
 	}
 	for _, column := range []struct {
@@ -94,6 +93,6 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 // Delete deletes an account with everything that triage knows of its mail. An
 // unknown account is fault.NotFound.
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
-	n, err := dbsqlc.New().TriageAccountDelete(ctx, tx, &dbsqlc.TriageAccountDeleteParams{TenantID: uuid.UUID(tenant), Name: name})
+	n, err := dbsqlc.New().TriageAccountDelete(ctx, tx, &dbsqlc.TriageAccountDeleteParams{TenantID: tenant, Name: name})
 	return postgres.Affected(n, err, errNone(name))
 }

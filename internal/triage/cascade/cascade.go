@@ -36,6 +36,15 @@ const (
 // Tiers returns all tiers in the order in which they are asked.
 func Tiers() []Tier { return []Tier{T1, T2a, T2b} }
 
+// Names returns tiers as they are stored and shown.
+func Names(tiers []Tier) []string {
+	names := make([]string, len(tiers))
+	for i, t := range tiers {
+		names[i] = string(t)
+	}
+	return names
+}
+
 // Asker asks one question of one model.
 type Asker interface {
 	Ask(ctx context.Context, q model.Question) (model.Answer, error)

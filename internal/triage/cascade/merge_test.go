@@ -156,9 +156,11 @@ func TestRepliesNeverAllowMore(t *testing.T) {
 		// The most that the embedded models could have led to, however sure.
 		highest := decide.L0
 		for _, attention := range []float64{0, 1} {
-			sure := f
-			sure.Prediction.Attention = attention
-			highest = max(highest, decide.Decide(sure).Allowed)
+			for priority := range f.Prediction.Priorities {
+				sure := f
+				sure.Prediction.Attention, sure.Prediction.Priority = attention, priority
+				highest = max(highest, decide.Decide(sure).Allowed)
+			}
 		}
 		if d.Allowed > highest || d.Asked != without.Asked || d.Cohort != without.Cohort {
 			rt.Fatalf("level %v of %v in %s, without replies %v of %v in %s", d.Allowed, d.Asked, d.Cohort, without.Allowed, without.Asked, without.Cohort)
@@ -175,7 +177,7 @@ func TestRepliesNeverAllowMore(t *testing.T) {
 		if diff := cmp.Diff(without.Vetoes, d.Vetoes, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("replies changed the vetoes:\n%s", diff)
 		}
-		if len(d.Trace) < len(without.Trace)-3 {
+		if len(d.Trace) < len(without.Trace)-5 {
 			rt.Fatal("the trace is incomplete")
 		}
 	})

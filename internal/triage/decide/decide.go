@@ -117,6 +117,16 @@ type Decision struct {
 	Trace []Step `json:"trace"`
 }
 
+// Want returns the want of an action; nil for none.
+func (d Decision) Want(a Action) *Want {
+	for i := range d.Wants {
+		if d.Wants[i].Action == a {
+			return &d.Wants[i]
+		}
+	}
+	return nil
+}
+
 // Want is an action to propose.
 type Want struct {
 	Action Action `json:"action"`

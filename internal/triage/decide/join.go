@@ -35,12 +35,11 @@ func Join(a, b Decision) Decision {
 // only where it is for the same category.
 func bothWant(a, b Decision) (wants []Want) {
 	for _, action := range actions() {
-		x := slices.IndexFunc(a.Wants, func(w Want) bool { return w.Action == action.action })
-		y := slices.IndexFunc(b.Wants, func(w Want) bool { return w.Action == action.action })
-		if x < 0 || y < 0 || action.action == Label && a.Category != b.Category {
+		x, y := a.Want(action.action), b.Want(action.action)
+		if x == nil || y == nil || action.action == Label && a.Category != b.Category {
 			continue
 		}
-		wants = append(wants, Want{Action: action.action, Confirm: a.Wants[x].Confirm || b.Wants[y].Confirm})
+		wants = append(wants, Want{Action: action.action, Confirm: x.Confirm || y.Confirm})
 	}
 	return wants
 }

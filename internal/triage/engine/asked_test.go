@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 	llm "github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
@@ -24,7 +25,7 @@ func asking(t *testing.T, c llm.Config) (*fixture, func(*engine.Config)) {
 // restarted has an engine ask models as a process that has just begun.
 func restarted(t *testing.T, c llm.Config) func(*engine.Config) {
 	t.Helper()
-	models, err := engine.OpenModels(c, nil)
+	models, err := asker.OpenModels(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,7 @@
-// Package engine reads mail accounts and decides about each message once: it
-// claims the accounts that are due, reads what is new and what is older, has each
-// message parsed, judged and decided by the packages below, and stores the
-// decision together with what it proposes. It changes no mailbox: its only way
-// to act is a row of triage_proposals, which the database proposes in the same
-// transaction. It has no rules of its own about mail.
-//
-// Any number of processes may run it. One run at a time holds an account, and
-// every transaction that writes requires that it still does.
+// Package engine reads the mail accounts of a tenant as they become due: it takes
+// leases of accounts, and repeats a cycle of reading, asking models and writing
+// texts for each. Any number of processes may run it; each account is read by the
+// process that has its lease.
 package engine
 
 import (
@@ -14,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,14 +20,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/mail/authenticate"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/lease"
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
@@ -49,18 +43,18 @@ type Config struct {
 	Model *classify.Model
 	// Writer writes summaries and drafts; nil is the model of the tier t3 of Models.
 	// Without that none are written.
-	Writer Writer
+	Writer asker.Writer
 	// Models are asked what the embedded tier leaves open; nil asks nothing.
-	Models *Models
+	Models *asker.Models
 	// Withhold is how long proposals wait for answers of models at most: 10 minutes.
 	Withhold time.Duration
 	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
 	Resolver authenticate.Resolver
-	// Retry is how often it is looked whether models can be asked: 15 seconds.
+	// Retry is the interval at which unavailable models are probed: 15 seconds.
 	Retry time.Duration
 	// Accounts is how many accounts are read at once: 20.
 	Accounts int
-	// Lease is how long a run holds an account without renewing that: 1 minute.
+	// Lease is how long a process holds an account without renewing that: 1 minute.
 	Lease time.Duration
 	// Look is how often due accounts are looked for: 2 seconds.
 	Look time.Duration
@@ -81,13 +75,8 @@ func (c *Config) fill() {
 	if c.Tracer == nil {
 		c.Tracer = tracenoop.NewTracerProvider().Tracer("")
 	}
-	if c.Quota == nil {
-		c.Quota = func(account.Account) *quota.Bucket { return nil }
-	}
-	if c.Writer == nil && c.Models != nil {
-		if t, ok := c.Models.Tier("t3"); ok {
-			c.Writer = t
-		}
+	if c.Writer == nil {
+		c.Writer = c.Models.Writer()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -97,12 +86,11 @@ func (c *Config) fill() {
 // Engine reads the accounts of one tenant, the one that the database login is
 // bound to.
 type Engine struct {
-	db      *pgxpool.Pool
-	cfg     Config
-	tenant  envelope.TenantID
-	metrics *measure.Metrics
-	// yields is received from by runs that wait, and that are to make room for
-	// accounts that are due.
+	accounts *lease.Accounts
+	cfg      Config
+	metrics  *measure.Metrics
+	// yields is received from while an account waits, which is then released to make
+	// room for accounts that are due.
 	yields    chan struct{}
 	unobserve func() error
 }
@@ -111,19 +99,12 @@ type Engine struct {
 // fault.Denied.
 func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	cfg.fill()
-	e := &Engine{db: db, cfg: cfg, yields: make(chan struct{})}
+	e := &Engine{cfg: cfg, yields: make(chan struct{})}
 	var err error
 	if e.metrics, err = measure.NewMetrics(cfg.Meter); err != nil {
 		return nil, err
 	}
-	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
-		e.tenant, err = tenantOf(ctx, tx)
-		return err
-	})
-	if err == nil && e.tenant == (envelope.TenantID{}) {
-		err = fault.New(fault.Denied, "the database login %s is bound to no tenant; an administrator binds it with countersign db-login bind", db.Config().ConnConfig.User)
-	}
-	if err != nil {
+	if e.accounts, err = lease.Of(ctx, db, lease.Config{Length: cfg.Lease, Quota: cfg.Quota, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	e.unobserve, err = measure.Observe(cfg.Meter, e.states)
@@ -133,41 +114,30 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 // Close ends the reading of gauges. The pool is the caller's.
 func (e *Engine) Close() error { return e.unobserve() }
 
-// tx runs fn in a transaction whose statements are planned for the tables as they
-// are now: a first backfill begins with empty ones.
-func (e *Engine) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return postgres.InTx(ctx, e.db, postgres.Triage(), func(tx pgx.Tx) error {
-		if err := postgres.PlanAnew(ctx, tx); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-}
-
-// Run reads accounts as they become due, until ctx ends. It returns when every run
-// has given back its account.
+// Run reads accounts as they become due, until ctx ends. It returns when every
+// account is released.
 func (e *Engine) Run(ctx context.Context) error {
-	defer e.watch(ctx)()
-	var runs sync.WaitGroup
-	defer runs.Wait()
+	defer e.cfg.Models.Watch(ctx, e.cfg.Retry)()
+	var holding sync.WaitGroup
+	defer holding.Wait()
 	free := make(chan struct{}, e.cfg.Accounts)
 	tick := time.NewTicker(e.cfg.Look)
 	defer tick.Stop()
 	for {
-		claimed, holder, err := e.claim(ctx, cap(free)-len(free), false, nil)
+		claimed, err := e.accounts.Claim(ctx, cap(free)-len(free), false, nil)
 		if err == nil && len(free) == cap(free) {
 			err = e.makeRoom(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "triage waits for the database", slog.Any("error", err))
 		}
-		for _, id := range claimed {
+		for _, l := range claimed {
 			free <- struct{}{}
-			runs.Go(func() {
+			holding.Go(func() {
 				defer func() { <-free }()
-				err := e.hold(ctx, id, holder, false)
+				err := e.hold(ctx, l, false)
 				if _, told := errors.AsType[*readError](err); err != nil && !told {
-					e.cfg.Log.WarnContext(ctx, "mail account not claimed or not given back", slog.String("error", problem(err)))
+					e.cfg.Log.WarnContext(ctx, "mail account not claimed or not given back", slog.String("error", measure.Problem(err)))
 				}
 			})
 		}
@@ -179,36 +149,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-// watch keeps known which models can be asked, until the returned function is
-// called.
-func (e *Engine) watch(ctx context.Context) (end func()) {
-	if e.cfg.Models == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() { e.cfg.Models.watch(ctx, e.cfg.Retry) })
-	return func() {
-		cancel()
-		watching.Wait()
-	}
-}
-
-// makeRoom ends the runs of as many accounts as are due, of those that only wait
-// for mail. They are due again like all others.
+// makeRoom releases as many accounts as are due, of those that only wait for mail.
+// They are due again like all others.
 func (e *Engine) makeRoom(ctx context.Context) error {
-	var waiting int64
-	err := e.tx(ctx, func(tx pgx.Tx) (err error) {
-		if err := fillSchedules(ctx, tx, e.tenant); err != nil {
-			return err
-		}
-		waiting, err = due(ctx, tx, e.tenant)
-		return err
-	})
-	for range waiting {
+	due, err := e.accounts.Due(ctx)
+	for range due {
 		select {
 		case e.yields <- struct{}{}:
-		default: // no run waits
+		default: // nobody waits
 			return err
 		}
 	}
@@ -217,11 +165,11 @@ func (e *Engine) makeRoom(ctx context.Context) error {
 
 // states returns how the accounts stand.
 func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
-	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
-		if s, err = states(ctx, tx, e.tenant); err != nil {
+	err = e.accounts.Tx(ctx, func(tx pgx.Tx) (err error) {
+		if s, err = e.accounts.States(ctx, tx); err != nil {
 			return err
 		}
-		s.Pending, err = pendingStates(ctx, tx, e)
+		s.Pending, err = asker.Pending(ctx, tx, e.accounts.Tenant)
 		return err
 	})
 	return s, err
@@ -231,93 +179,62 @@ func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 // left. Accounts that another process holds are left to it. The error names the
 // accounts that could not be read.
 func (e *Engine) Once(ctx context.Context) error {
-	defer e.watch(ctx)()
+	defer e.cfg.Models.Watch(ctx, e.cfg.Retry)()
 	var done []uuid.UUID
-	errs := make(chan error, 1)
 	var failed []error
-	free := e.cfg.Accounts
-	for more := true; more || free < e.cfg.Accounts; {
-		// Each is claimed when it is its turn: a claim that waits would run out.
-		for more && free > 0 {
-			claimed, holder, err := e.claim(ctx, 1, true, done)
-			if more = err == nil && len(claimed) == 1; !more {
-				failed = append(failed, err)
-				break
-			}
-			done = append(done, claimed[0])
-			free--
-			go func() { errs <- e.hold(ctx, claimed[0], holder, true) }() // received below
-		}
-		if free < e.cfg.Accounts {
-			failed = append(failed, <-errs)
-			free++
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// claim takes accounts for runs of one holder.
-func (e *Engine) claim(ctx context.Context, most int, all bool, besides []uuid.UUID) (ids []uuid.UUID, holder uuid.UUID, err error) {
-	if most <= 0 {
-		return nil, holder, nil
-	}
-	if holder, err = uuid.NewV7(); err != nil {
-		return nil, holder, err
-	}
-	err = e.tx(ctx, func(tx pgx.Tx) (err error) {
-		if err := fillSchedules(ctx, tx, e.tenant); err != nil {
-			return err
-		}
-		ids, err = claim(ctx, tx, e.tenant, holder, e.cfg.Lease, most, all, besides)
-		return err
-	})
-	return ids, holder, err
-}
-
-// hold reads a claimed account and gives it back. One that is changed meanwhile
-// is due at once, or with once read again as it is now.
-func (e *Engine) hold(ctx context.Context, id, holder uuid.UUID, once bool) error {
+	var mu sync.Mutex // of failed
+	var holding sync.WaitGroup
+	free := make(chan struct{}, e.cfg.Accounts)
 	for {
-		a, err := e.account(ctx, id)
-		if errors.Is(err, fault.NotFound) {
-			return nil // it was deleted, and its schedule with it
+		// Each is claimed when it is its turn: a claim that waits would expire.
+		free <- struct{}{}
+		claimed, err := e.accounts.Claim(ctx, 1, true, done)
+		if err != nil || len(claimed) == 0 {
+			holding.Wait()
+			return errors.Join(append(failed, err)...)
 		}
-		if err != nil {
-			return err // its claim ends with the lease
-		}
-		r := &run{engine: e, account: a, holder: holder, log: e.cfg.Log.With(slog.String("account", a.Name)), bucket: e.cfg.Quota(a)}
-		pause, err := r.read(ctx, once && a.Enabled)
-		if errors.Is(err, errChanged) {
-			if once && ctx.Err() == nil {
-				if a, err = e.account(ctx, id); err == nil && a.Enabled {
-					continue
-				}
+		done = append(done, claimed[0].Account.ID)
+		holding.Go(func() {
+			defer func() { <-free }()
+			err := e.hold(ctx, claimed[0], true)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		})
+	}
+}
+
+// hold reads a claimed account and releases it. One that is changed meanwhile is
+// due at once, or with once read again as it is now.
+func (e *Engine) hold(ctx context.Context, l *lease.Lease, once bool) error {
+	if err := l.Load(ctx); errors.Is(err, fault.NotFound) {
+		return nil // it was deleted, and its schedule with it
+	} else if err != nil {
+		return err // its claim ends with the lease
+	}
+	for {
+		pause, err := e.newHeld(l, once && l.Account.Enabled).read(ctx)
+		if errors.Is(err, lease.ErrChanged) {
+			if once && ctx.Err() == nil && l.Load(ctx) == nil && l.Account.Enabled {
+				continue
 			}
 			err = nil
 		}
-		return errors.Join(accountError(a, err), e.release(ctx, id, holder, pause))
+		if err != nil {
+			err = &readError{l.Account.Name, err}
+		}
+		return errors.Join(err, l.Release(ctx, pause))
 	}
 }
 
-func (e *Engine) account(ctx context.Context, id uuid.UUID) (a account.Account, err error) {
-	err = e.tx(ctx, func(tx pgx.Tx) error {
-		all, err := account.List(ctx, tx, e.tenant)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(all, func(one account.Account) bool { return one.ID == id })
-		if at < 0 {
-			return fault.New(fault.NotFound, "the account was deleted")
-		}
-		a = all[at]
-		return nil
-	})
-	return a, err
+// readError is an error that kept an account from being read.
+type readError struct {
+	account string
+	err     error
 }
 
-// release gives an account back, also after ctx ended.
-func (e *Engine) release(ctx context.Context, id, holder uuid.UUID, pause time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return e.tx(ctx, func(tx pgx.Tx) error { return release(ctx, tx, e.tenant, id, holder, pause) })
-}
+// Error implements error.
+func (e *readError) Error() string { return "account " + e.account + ": " + measure.Problem(e.err) }
+
+// Unwrap returns the cause.
+func (e *readError) Unwrap() error { return e.err }

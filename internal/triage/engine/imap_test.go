@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -48,6 +49,40 @@ func TestMailOfAServerIsDecidedOnce(t *testing.T) {
 			}
 			if n := one[int](f, "SELECT count(1) FROM proposals"); n == 0 || n != one[int](f, "SELECT count(1) FROM triage_proposals") {
 				t.Errorf("%d proposals, want each once, and some", n)
+			}
+		})
+	}
+}
+
+// TestUnreadableMetadataSetsAMessageAside has a server that answers with a date
+// that is none for one message of three.
+func TestUnreadableMetadataSetsAMessageAside(t *testing.T) {
+	t.Parallel()
+	for name, start := range servers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for _, id := range []string{"n1@x", "n2@x", "n3@x"} {
+				s.deliver("INBOX", newsletter(id).raw())
+			}
+			date := regexp.MustCompile(`(UID 2 .*INTERNALDATE )"[^"]*"`)
+			s.through(func(line string) string { return date.ReplaceAllString(line, `$1"yesterday"`) })
+			f := s.fixture()
+
+			f.once()
+			f.once()
+
+			if ids := one[string](f, "SELECT string_agg(header_id, ' ' ORDER BY header_id) FROM triage_messages"); ids != "n1@x n3@x" {
+				t.Errorf("read are %s, want n1@x n3@x", ids)
+			}
+			aside := one[string](f, "SELECT string_agg(folder || ' ' || split_part(key, ':', 2) || ' ' || step || ': ' || reason, '; ') FROM triage_set_aside")
+			if want := "INBOX 2 list: the server gives no metadata of the message that can be read"; aside != want {
+				t.Errorf("set aside is %q, want %q", aside, want)
+			}
+			f.exec("UPDATE triage_set_aside SET again = true")
+			f.once()
+			if n := one[int](f, "SELECT count(1) - 100 * (SELECT count(1) FROM triage_set_aside) FROM triage_decisions"); n != 3 {
+				t.Errorf("%d messages are decided once a person asked for it, want 3 and none set aside", n)
 			}
 		})
 	}
@@ -164,7 +199,9 @@ func TestWhatAnotherProgramDoesIsRecorded(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			f := s.fixture()
-			for _, id := range []string{"seen@x", "flagged@x", "moved@x"} {
+			// Nothing is proposed for a stranger's mail, however long the deliveries take.
+			s.deliver("INBOX", testMail{id: "moved@x", from: "Ivo Hart <ivo@hart.example>", to: owner, subject: "The gate", body: "It is mended."}.raw())
+			for _, id := range []string{"seen@x", "flagged@x"} {
 				s.deliver("INBOX", newsletter(id).raw())
 			}
 			f.once()

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 	llm "github.com/countersign-dev/countersign/internal/triage/model"
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
@@ -51,9 +52,9 @@ func readUntilKilled(database string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	var models *engine.Models
+	var models *asker.Models
 	if address := os.Getenv(killedModels); address != "" {
-		if models, err = engine.OpenModels(modelsAt(address), nil); err != nil {
+		if models, err = asker.OpenModels(modelsAt(address), nil); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

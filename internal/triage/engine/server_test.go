@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log"
@@ -100,6 +101,49 @@ func newMemory(t *testing.T) *server {
 		}
 	}
 	return s
+}
+
+// through puts a proxy before a server, which changes the lines that it sends.
+func (s *server) through(change func(line string) string) {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	pass := func(client net.Conn, address string) {
+		defer client.Close()
+		upstream, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		defer upstream.Close()
+		running.Go(func() {
+			_, _ = io.Copy(upstream, client)
+			upstream.Close()
+		})
+		for lines := bufio.NewReader(upstream); ; {
+			line, err := lines.ReadString('\n')
+			if _, failed := io.WriteString(client, change(line)); failed != nil || err != nil {
+				return
+			}
+		}
+	}
+	address := s.address
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { pass(client, address) })
+		}
+	})
+	s.t.Cleanup(func() {
+		listener.Close()
+		running.Wait()
+	})
+	s.address = listener.Addr().String()
 }
 
 // fixture returns a fixture whose account is on the server. Where nothing tells of

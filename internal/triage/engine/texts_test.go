@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/draft"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
@@ -29,7 +30,7 @@ type writer struct {
 	text  string
 }
 
-// Ask implements engine.Writer.
+// Ask implements asker.Writer.
 func (w *writer) Ask(_ context.Context, q models.Question) (models.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +55,7 @@ func (w *writer) Ask(_ context.Context, q models.Question) (models.Answer, error
 }
 
 // withWriter reads all accounts to their end, with a model for texts.
-func (f *fixture) withWriter(w engine.Writer) {
+func (f *fixture) withWriter(w asker.Writer) {
 	f.t.Helper()
 	if err := f.engine(func(c *engine.Config) { c.Writer = w }).Once(f.t.Context()); err != nil {
 		f.t.Fatal(err)

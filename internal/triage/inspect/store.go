@@ -23,7 +23,7 @@ import (
 
 // Status returns the status of every account of a tenant, or of one.
 func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account string, now time.Time) ([]wire.TriageStatus, error) {
-	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: uuid.UUID(tenant), Account: account})
+	rows, err := dbsqlc.New().TriageStatusList(ctx, tx, &dbsqlc.TriageStatusListParams{TenantID: tenant, Account: account})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageStatusListRow) (wire.TriageStatus, error) {
 		left, err := quotaOf(r.Quota)
 		models, modelsErr := modelsOf(r)
@@ -56,13 +56,13 @@ func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
 
 // AskRun asks for a run of an account now.
 func AskRun(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
-	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: uuid.UUID(tenant), AccountID: account})
+	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: tenant, AccountID: account})
 }
 
 // RetrySetAside has the messages of an account read again that are set aside, and
 // asks for a run.
 func RetrySetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
-	if _, err := dbsqlc.New().TriageSetAsideAgain(ctx, tx, &dbsqlc.TriageSetAsideAgainParams{TenantID: uuid.UUID(tenant), AccountID: account}); err != nil {
+	if _, err := dbsqlc.New().TriageSetAsideAgain(ctx, tx, &dbsqlc.TriageSetAsideAgainParams{TenantID: tenant, AccountID: account}); err != nil {
 		return err
 	}
 	return AskRun(ctx, tx, tenant, account)
@@ -74,7 +74,7 @@ const maxSetAside = 500
 // SetAside returns the messages of an account that are set aside, the latest
 // attempt first.
 func SetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) ([]wire.TriageSetAside, error) {
-	rows, err := dbsqlc.New().TriageSetAsideList(ctx, tx, &dbsqlc.TriageSetAsideListParams{TenantID: uuid.UUID(tenant), AccountID: account, Most: maxSetAside})
+	rows, err := dbsqlc.New().TriageSetAsideList(ctx, tx, &dbsqlc.TriageSetAsideListParams{TenantID: tenant, AccountID: account, Most: maxSetAside})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageSetAsideListRow) wire.TriageSetAside {
 		return wire.TriageSetAside{
 			Folder: r.Folder, Key: r.Key, ReceivedAt: r.ReceivedAt.UTC(), Size: r.Size, Step: r.Step, Reason: r.Reason, Attempts: int(r.Attempts),
@@ -93,7 +93,7 @@ type Place struct {
 // Runs returns the runs of an account before a place.
 func Runs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID, before Place, most int) ([]wire.TriageRun, error) {
 	rows, err := dbsqlc.New().TriageRunList(ctx, tx, &dbsqlc.TriageRunListParams{
-		TenantID: uuid.UUID(tenant), AccountID: account, BeforeAt: postgres.OrNull(before.At), BeforeID: postgres.OrNull(before.ID), Most: int64(most),
+		TenantID: tenant, AccountID: account, BeforeAt: postgres.OrNull(before.At), BeforeID: postgres.OrNull(before.ID), Most: int64(most),
 	})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageRunListRow) wire.TriageRun {
 		return wire.TriageRun{
@@ -120,7 +120,7 @@ type Filter struct {
 // Messages returns the messages of a filter, newest first.
 func Messages(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.TriageMessage, error) {
 	rows, err := dbsqlc.New().TriageMessageList(ctx, tx, &dbsqlc.TriageMessageListParams{
-		TenantID: uuid.UUID(tenant), Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
+		TenantID: tenant, Account: f.Account, Bucket: f.Bucket, Category: f.Category, Cohort: f.Cohort, Sender: f.Sender,
 		Question: f.Question, Expired: f.Expired, Since: postgres.OrNull(f.Since), BeforeAt: postgres.OrNull(f.Before.At),
 		BeforeID: postgres.OrNull(f.Before.ID), Most: int64(f.Most),
 	})
@@ -145,7 +145,7 @@ const maxNamed = 100
 // Named returns the messages that have a Message-ID, which is without angle
 // brackets, newest first and at most 100.
 func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID string) ([]wire.TriageMessage, error) {
-	ids, err := dbsqlc.New().TriageMessageNamed(ctx, tx, &dbsqlc.TriageMessageNamedParams{TenantID: uuid.UUID(tenant), HeaderID: headerID, Most: maxNamed})
+	ids, err := dbsqlc.New().TriageMessageNamed(ctx, tx, &dbsqlc.TriageMessageNamedParams{TenantID: tenant, HeaderID: headerID, Most: maxNamed})
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +153,14 @@ func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID st
 }
 
 func pick(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]wire.TriageMessage, error) {
-	rows, err := dbsqlc.New().TriageMessagePick(ctx, tx, &dbsqlc.TriageMessagePickParams{TenantID: uuid.UUID(tenant), MessageIds: ids})
+	rows, err := dbsqlc.New().TriageMessagePick(ctx, tx, &dbsqlc.TriageMessagePickParams{TenantID: tenant, MessageIds: ids})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageMessagePickRow) wire.TriageMessage { return message(dbsqlc.TriageMessageListRow(r)) })
 }
 
 // Message returns a message with everything that is known of it. An unknown one
 // is fault.NotFound.
 func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (wire.TriageMessageDetail, error) {
-	q, of := dbsqlc.New(), uuid.UUID(tenant)
+	q := dbsqlc.New()
 	var m wire.TriageMessageDetail
 	all, err := pick(ctx, tx, tenant, id)
 	if err != nil {
@@ -170,7 +170,7 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 		return m, errNoMessage(id)
 	}
 	m.TriageMessage = all[0]
-	r, err := q.TriageMessageGet(ctx, tx, &dbsqlc.TriageMessageGetParams{TenantID: of, MessageID: id})
+	r, err := q.TriageMessageGet(ctx, tx, &dbsqlc.TriageMessageGetParams{TenantID: tenant, MessageID: id})
 	if err != nil {
 		return m, postgres.Found(err, errNoMessage(id))
 	}
@@ -184,7 +184,7 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	for i := range m.Answers {
 		m.Answers[i].Choices = append([]wire.TriageChoice{}, m.Answers[i].Choices...)
 	}
-	locations, err := q.TriageLocationList(ctx, tx, &dbsqlc.TriageLocationListParams{TenantID: of, MessageID: id})
+	locations, err := q.TriageLocationList(ctx, tx, &dbsqlc.TriageLocationListParams{TenantID: tenant, MessageID: id})
 	if m.Locations, err = postgres.Map(locations, err, func(r dbsqlc.TriageLocationListRow) wire.TriageLocation {
 		return wire.TriageLocation{Folder: r.Folder, Flags: r.Flags}
 	}); err != nil {
@@ -230,17 +230,15 @@ func decided(m *wire.TriageMessageDetail, decision, signals, notes, skips []byte
 }
 
 func proposals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageProposal, error) {
-	rows, err := dbsqlc.New().TriageProposalList(ctx, tx, &dbsqlc.TriageProposalListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	rows, err := dbsqlc.New().TriageProposalList(ctx, tx, &dbsqlc.TriageProposalListParams{TenantID: tenant, MessageID: message})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageProposalListRow) (wire.TriageProposal, error) {
 		p := wire.TriageProposal{
 			ExternalID: r.ExternalID, Repeats: r.Repeats, Action: r.Action, ProposedAt: r.ProposedAt.UTC(), Phase: r.Phase, Problem: r.Problem,
-			Fields: []wire.TriageField{}, Reversals: make([]envelope.ActionID, len(r.Reversals)),
+			Fields: []wire.TriageField{}, ActionID: postgres.OrNull(envelope.ActionID(r.ActionID)),
+			Reversals: make([]envelope.ActionID, len(r.Reversals)),
 		}
 		for i, id := range r.Reversals {
 			p.Reversals[i] = envelope.ActionID(id)
-		}
-		if r.ActionID != nil {
-			p.ActionID = new(envelope.ActionID(*r.ActionID))
 		}
 		var proposed struct{ Tool envelope.Tool }
 		if err := errors.Join(json.Unmarshal(r.Fields, &p.Fields), json.Unmarshal(r.Envelope, &proposed)); err != nil {
@@ -253,7 +251,7 @@ func proposals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message
 
 // Corrections returns what people said of a message, in its order.
 func Corrections(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageCorrection, error) {
-	rows, err := dbsqlc.New().TriageCorrectionList(ctx, tx, &dbsqlc.TriageCorrectionListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	rows, err := dbsqlc.New().TriageCorrectionList(ctx, tx, &dbsqlc.TriageCorrectionListParams{TenantID: tenant, MessageID: message})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageCorrectionListRow) wire.TriageCorrection {
 		return wire.TriageCorrection{
 			Number: r.CorrectionNo, Head: r.Head, Label: r.Label, MadeBy: envelope.Actor(r.MadeBy), MadeAt: r.MadeAt.UTC(), RetractedAt: postgres.UTC(r.RetractedAt),
@@ -281,7 +279,7 @@ func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 		return made, err
 	}
 	rows, err := dbsqlc.New().TriageCorrectionAdd(ctx, tx, &dbsqlc.TriageCorrectionAddParams{
-		TenantID: uuid.UUID(tenant), MessageID: message, Head: in.Head, Label: in.Label, MadeBy: string(by),
+		TenantID: tenant, MessageID: message, Head: in.Head, Label: in.Label, MadeBy: string(by),
 	})
 	if err != nil {
 		return made, err
@@ -297,7 +295,7 @@ func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 // is fault.NotFound.
 func Retract(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, number int64) error {
 	n, err := dbsqlc.New().TriageCorrectionRetract(ctx, tx, &dbsqlc.TriageCorrectionRetractParams{
-		TenantID: uuid.UUID(tenant), MessageID: message, CorrectionNo: number,
+		TenantID: tenant, MessageID: message, CorrectionNo: number,
 	})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "the message has no correction %d that holds", number))
 }

@@ -23,7 +23,7 @@ const maxTexts = 20
 
 // Texts returns the texts that were asked for about a message, in their order.
 func Texts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageText, error) {
-	rows, err := dbsqlc.New().TriageTextList(ctx, tx, &dbsqlc.TriageTextListParams{TenantID: uuid.UUID(tenant), MessageID: message})
+	rows, err := dbsqlc.New().TriageTextList(ctx, tx, &dbsqlc.TriageTextListParams{TenantID: tenant, MessageID: message})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageTextListRow) wire.TriageText {
 		t := wire.TriageText{
 			Number: r.TextNo, Kind: r.Kind, Note: r.Note, AskedBy: envelope.Actor(r.AskedBy), AskedAt: r.AskedAt.UTC(), State: "waiting",
@@ -56,7 +56,7 @@ func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 		return wire.TriageText{}, fault.New(fault.Conflict, "there are %d texts about the message already", maxTexts)
 	}
 	rows, err := dbsqlc.New().TriageTextAsk(ctx, tx, &dbsqlc.TriageTextAskParams{
-		TenantID: uuid.UUID(tenant), MessageID: message, Kind: in.Kind, Note: strings.TrimSpace(in.Note), AskedBy: string(by), Most: maxTexts,
+		TenantID: tenant, MessageID: message, Kind: in.Kind, Note: strings.TrimSpace(in.Note), AskedBy: string(by), Most: maxTexts,
 	})
 	if err != nil {
 		return wire.TriageText{}, err

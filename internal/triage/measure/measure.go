@@ -1,5 +1,6 @@
-// Package measure owns the instruments of triage: what is counted and measured
-// while mail is read. They hold no names and no text of mail.
+// Package measure owns the instruments of triage: metrics of
+// what is read, the ends of spans, and the texts of errors. They hold no names and
+// no text of mail.
 package measure
 
 import (

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/internal/triage/asker"
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 	"github.com/countersign-dev/countersign/internal/triage/model"
@@ -115,13 +116,13 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 		resolver = authenticate.NewCache(net.DefaultResolver, names, lifetime, time.Now)
 	}
 	return &Process{db, engine.Config{
-		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: embedded, Models: models, Writer: writerOf(models), Resolver: resolver,
+		Open: open, Quota: func(a account.Account) *quota.Bucket { return a.Quota(quotas) }, Model: embedded, Models: models, Resolver: resolver,
 		Accounts: cfg.Accounts, Lease: cfg.Lease, Meter: cfg.Meter, Tracer: cfg.Tracer, Log: cfg.Log,
 	}}, nil
 }
 
 // openModels opens the language models of the file; nil without one.
-func (c Config) openModels() (*engine.Models, error) {
+func (c Config) openModels() (*asker.Models, error) {
 	if c.Models == "" {
 		return nil, nil
 	}
@@ -129,15 +130,7 @@ func (c Config) openModels() (*engine.Models, error) {
 	if err != nil {
 		return nil, fmt.Errorf("COUNTERSIGN_TRIAGE_MODELS: %w", err)
 	}
-	return engine.OpenModels(of, c.Meter)
-}
-
-// writerOf returns the model that writes texts; nil without one.
-func writerOf(models *engine.Models) engine.Writer {
-	if t, ok := models.Tier("t3"); ok {
-		return t
-	}
-	return nil
+	return asker.OpenModels(of, c.Meter)
 }
 
 // readPassword reads a file in one of the folders with passwords.

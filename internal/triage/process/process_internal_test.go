@@ -37,7 +37,7 @@ func TestTheFileOfModelsSaysWhatWritesTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := writerOf(models); (w != nil) != writes {
+		if w := models.Writer(); (w != nil) != writes {
 			t.Errorf("with the tier %q the writer is %v", tier, w)
 		}
 		if err := models.Close(); err != nil {

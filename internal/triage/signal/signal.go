@@ -92,23 +92,25 @@ type Context struct {
 
 // Result is what the rules found.
 type Result struct {
-	Symbols []Symbol
+	Symbols []Symbol `json:"symbols"`
 	// Sums are the weights by axis.
-	Sums map[Axis]float64
+	Sums map[Axis]float64 `json:"sums"`
 	// Suspicious, Phishing and Injection are flags. They only ever lower what is
 	// allowed.
-	Suspicious, Phishing, Injection bool
+	Suspicious bool `json:"suspicious"`
+	Phishing   bool `json:"phishing"`
+	Injection  bool `json:"injection"`
 	// SecurityAlert says that the message reports on the security of an account,
 	// from an aligned domain.
-	SecurityAlert bool
+	SecurityAlert bool `json:"security_alert"`
 	// Code is a one-time code that stands in the message; it is text of the mail.
-	Code string
+	Code string `json:"code,omitempty"`
 	// Keeps is why the text keeps the message where it is.
-	Keeps Keeps
+	Keeps Keeps `json:"-"`
 	// Named says that the text has the owner's name.
-	Named bool
+	Named bool `json:"-"`
 	// Unfamiliar says that the text is in a language that the models did not learn.
-	Unfamiliar bool
+	Unfamiliar bool `json:"-"`
 }
 
 // Has reports whether a symbol was found.

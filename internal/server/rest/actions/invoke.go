@@ -55,13 +55,13 @@ func Invoke(c *request.Call, in invokeBody) error {
 	}
 	p, err := invocationProposal(c, in, named, tool)
 	if err != nil {
-		return asCallError(c, err)
+		return asCallError(err)
 	}
 	if in.DryRun {
 		if in.Plan != "" {
 			return request.Invalid("/plan", "dry_run", "belongs to the call that follows the dry run; leave one of them out")
 		}
-		return asCallError(c, answerDryRun(c, p))
+		return asCallError(answerDryRun(c, p))
 	}
 	by, err := withPlan(c, in.Plan, "/plan")
 	if err != nil {
@@ -77,7 +77,7 @@ func Invoke(c *request.Call, in invokeBody) error {
 		err = answers[0].Err
 	}
 	if err != nil {
-		return asCallError(c, err)
+		return asCallError(err)
 	}
 	view, err := awaitOutcome(c, answers[0], in.Wait != nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, er
 		return named, nil, nil
 	}
 	if err != nil {
-		return named, nil, asCallError(c, err)
+		return named, nil, asCallError(c.Suggest(request.NounTool, text, err))
 	}
 	return envelope.Tool{Source: tool.Key.Source, Name: tool.Key.Action}, tool, nil
 }
@@ -179,15 +179,14 @@ func awaitOutcome(c *request.Call, a intake.Answer, told bool) (outbox.View, err
 
 // asCallError turns an error about an envelope into one about a call: an
 // unknown tool is not found, and the arguments are inputs.
-func asCallError(c *request.Call, err error) error {
-	err = c.Suggest(request.NounTool, c.R.PathValue("tool"), err)
+func asCallError(err error) error {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {
 		return err
 	}
 	fields := make([]envelope.FieldError, len(broken.Fields))
 	for i, f := range broken.Fields {
-		if f.Rule == "unknown_tool" || f.Rule == "unknown_source" {
+		if catalog.Unknown(f) {
 			return fault.New(fault.NotFound, "%s", f.Message)
 		}
 		switch {

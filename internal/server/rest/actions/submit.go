@@ -3,7 +3,6 @@
 package actions
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
 
@@ -65,7 +64,7 @@ func Submit(c *request.Call) error {
 		return err
 	}
 	if c.Query.Get("dry_run") == "true" {
-		return c.Suggest(request.NounTool, toolName(p.Tool), answerDryRun(c, p))
+		return answerDryRun(c, p)
 	}
 	by, err := withPlan(c, c.Query.Get("plan"), "/query/plan")
 	if err != nil {
@@ -77,7 +76,7 @@ func Submit(c *request.Call) error {
 		return err
 	}
 	if answers[0].Err != nil {
-		return c.Suggest(request.NounTool, toolName(p.Tool), answers[0].Err)
+		return answers[0].Err
 	}
 	view, err := awaitProposed(c, answers[0])
 	if err != nil {
@@ -92,14 +91,6 @@ func Submit(c *request.Call) error {
 		status = http.StatusOK
 	}
 	return c.JSON(status, ViewOf(view))
-}
-
-// toolName returns the name of a proposal's tool as people write it.
-func toolName(t envelope.Tool) string {
-	if source := cmp.Or(t.Source, t.ComposioApp); source != "" {
-		return source + ":" + t.Name
-	}
-	return t.Name
 }
 
 // POST /api/v1/actions/batch proposes many actions and answers with what became

@@ -3,8 +3,6 @@ package actions
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
@@ -54,10 +52,6 @@ func awaitProposed(c *request.Call, a intake.Answer) (outbox.View, error) {
 }
 
 // read reads an action that the caller may see.
-func read(c *request.Call, id envelope.ActionID) (v outbox.View, err error) {
-	err = c.InPlannedTx(func(ctx context.Context, tx pgx.Tx) error {
-		v, err = access.View(ctx, tx, c.By, id)
-		return err
-	})
-	return v, err
+func read(c *request.Call, id envelope.ActionID) (outbox.View, error) {
+	return access.Read(c.R.Context(), c.Actions, c.By, id)
 }

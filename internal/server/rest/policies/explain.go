@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,13 +22,9 @@ func Explain(c *request.Call, body wire.Question) error {
 			return answer, err
 		}
 		tool, err := snap.Resolve(envelope.Tool{Name: body.Tool}, c.By.Tools)
-		if invalid, ok := errors.AsType[*envelope.InvalidError](err); ok {
-			for i := range invalid.Fields {
-				invalid.Fields[i].Pointer = "/tool" // a text here, and not an object with a name as in a proposal
-			}
-		}
 		if err != nil {
-			return answer, request.Moved("/tool/name", "/tool", err)
+			// The tool is a text here, and not an object with a name as in a proposal.
+			return answer, request.Moved("/tool/name", "/tool", request.Moved("/tool/source", "/tool", err))
 		}
 		if body.Args != nil {
 			if err := tool.Check(ctx, body.Args); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/broker"
@@ -33,6 +34,7 @@ type Backend struct {
 	DB       postgres.Begins
 	Catalog  *settings.Cache
 	Intake   *intake.Intake
+	Actions  *outbox.Reader
 	Approval *approval.Service
 	Auth     *identity.Authenticator
 	Broker   *broker.Broker

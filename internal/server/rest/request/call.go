@@ -227,11 +227,6 @@ func (c *Call) InTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return inTx(c.R.Context(), c.Backend, postgres.API(c.By.Tenant), fn)
 }
 
-// InPlannedTx is InTx for reads by key, whose plans do not depend on the values.
-func (c *Call) InPlannedTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return inTx(c.R.Context(), c.Backend, postgres.API(c.By.Tenant).Planned(), fn)
-}
-
 // InOwnTx is InTx with a deadline of its own, for requests without a deadline.
 func (c *Call) InOwnTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), WorkTimeout)

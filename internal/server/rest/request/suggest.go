@@ -3,14 +3,13 @@ package request
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -33,12 +32,10 @@ func (c *Call) Suggest(noun, name string, err error) error {
 	if missing := errors.Is(err, fault.NotFound) && (noun != NounTool || errors.Is(err, catalog.ErrNoTool)); !invalid && !missing {
 		return err
 	}
-	known := c.listable(noun, name)
-	near := fault.Nearest(name, known)
-	if len(near) == 0 || slices.Contains(known, name) {
+	unknown := c.misspelt(noun, name)
+	if unknown == nil {
 		return err
 	}
-	unknown := fault.Unknown(noun, name, known)
 	if invalid {
 		field.Message = unknown.Error()
 		return &envelope.InvalidError{Fields: []envelope.FieldError{field}}
@@ -53,63 +50,60 @@ func unknownField(err error) (envelope.FieldError, bool) {
 		return envelope.FieldError{}, false
 	}
 	f := broken.Fields[0]
-	return f, f.Rule == "unknown_tool" || f.Rule == "unknown_source" || f.Rule == check.RuleUnknown && f.Pointer == "/subject"
+	return f, catalog.Unknown(f) || f.Rule == check.RuleUnknown && f.Pointer == "/subject"
 }
 
-// listable returns the names of tools, sources or buckets that the caller may
-// list; none if they cannot be read now. Tools have their bare names where the
-// name to compare has no source.
-func (c *Call) listable(noun, name string) []string {
-	scopes := map[string]identity.Scope{NounTool: identity.CatalogRead, NounSource: identity.CatalogRead, NounBucket: identity.LimitsRead}
-	scope, ok := scopes[noun]
+// misspelt returns the error for an unknown name with the nearest names that the
+// caller may list; nil without any, and if they cannot be read now.
+func (c *Call) misspelt(noun, name string) error {
 	agent := c.By.Role == identity.RoleAgent
-	if !ok || !c.By.Has(scope) || agent && noun != NounTool {
+	switch noun {
+	case NounTool:
+		if access.Lists(c.By) == settings.ListsNone {
+			return nil
+		}
+	case NounSource:
+		if agent || !c.By.Has(identity.CatalogRead) {
+			return nil
+		}
+	case NounBucket:
+		if agent || !c.By.Has(identity.LimitsRead) {
+			return nil
+		}
+	default:
 		return nil
 	}
-	names, err := Read(c, func(ctx context.Context, tx pgx.Tx) (names []string, err error) {
+	var unknown error
+	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch noun {
 		case NounTool:
-			for _, t := range VisibleTools(snap, agent, c.Viewer(state)) {
-				if strings.Contains(name, ":") {
-					names = append(names, t.Key.String())
-				} else {
-					names = append(names, t.Key.Action)
-				}
-			}
+			unknown = snap.Suggest(c.Viewer(state)).Unknown(name)
 		case NounSource:
+			var names []string
 			for _, src := range snap.Sources() {
 				if policy.CoversSource(c.By.Tools, src.ID) {
 					names = append(names, src.ID)
 				}
 			}
+			unknown = fault.Misspelt(noun, name, names)
 		case NounBucket:
-			names = snap.Limits.BucketNames()
+			unknown = fault.Misspelt(noun, name, snap.Limits.BucketNames())
 		}
-		return names, nil
+		return nil
 	})
 	if err != nil {
 		return nil // the suggestion is left out
 	}
-	return names
+	return unknown
 }
 
 // Viewer returns the caller as policy sees who looks at the catalog.
 func (c *Call) Viewer(state settings.State) settings.Viewer {
-	return settings.Viewer{Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id"), Now: state.Now}
-}
-
-// VisibleTools returns the tools that a caller may see: agents see what they may
-// use, people also what is switched off.
-func VisibleTools(snap *settings.Settings, agent bool, viewer settings.Viewer) []*catalog.Tool {
-	if agent {
-		return snap.Visible(viewer)
+	return settings.Viewer{
+		Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id"), Lists: access.Lists(c.By), Now: state.Now,
 	}
-	return slices.DeleteFunc(snap.Tools(), func(t *catalog.Tool) bool {
-		src, ok := snap.Source(t.Key.Source)
-		return ok && src.ListError != "" || !t.Within(viewer.Tools)
-	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// toolDescription is an operator's description of a tool.
+// toolDescription is the description that people give a tool.
 type toolDescription struct {
 	Module, Entity, Action string
 	SideEffects            *[]string         `json:"side_effects"`

@@ -23,8 +23,7 @@ func PutRule(c *request.Call, body wire.ToolRule, key policy.Key) error {
 	})
 }
 
-// setLimits sets a tool's limits as operators set them, with guessed recipients
-// where nobody did.
+// setLimits fills in a tool's limits, with guessed recipients where none are set.
 func setLimits(shown *wire.Tool, rule limits.ToolRule, t *catalog.Tool) {
 	shown.Scopes, shown.Retry, shown.Timeout = append([]string{}, rule.Scopes...), rule.Retry, rule.Timeout
 	if rule.Recipients != nil {
@@ -34,7 +33,7 @@ func setLimits(shown *wire.Tool, rule limits.ToolRule, t *catalog.Tool) {
 	shown.Recipients = append([]string{}, contact.InferRecipients(t.InputSchema)...)
 }
 
-// toolRules reads the rules that operators set for tools.
+// toolRules reads the rules that are set for tools.
 func toolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (map[policy.Key]limits.ToolRule, error) {
 	rules, err := limits.ToolRules(ctx, tx, tenant)
 	byKey := make(map[policy.Key]limits.ToolRule, len(rules))

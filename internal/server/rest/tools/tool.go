@@ -47,7 +47,7 @@ func readListing(ctx context.Context, tx pgx.Tx, c *request.Call) (*listing, err
 
 // tools returns the tools that the caller may see.
 func (l *listing) tools() []*catalog.Tool {
-	return request.VisibleTools(l.snap, l.agent, l.by)
+	return l.snap.Listed(l.by)
 }
 
 // sources returns the sources of the tools, and those that could not be listed.

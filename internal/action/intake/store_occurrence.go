@@ -1,0 +1,78 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+)
+
+// maxOccurrence bounds how often the same call can be repeated.
+const maxOccurrence = 999_999_999_999
+
+// occurrenceText returns an occurrence in twelve digits, so that external ids
+// sort by it.
+func occurrenceText(n int64) string { return fmt.Sprintf("%012d", n) }
+
+// nameOccurrences sets the external ids of the submissions that have a Base.
+// The same call of the same agent has the same id until its action has ended,
+// so that repeats become that action whichever replica they reach; the
+// database, where an external id is unique, decides among concurrent calls.
+// Then the next occurrence begins. An action of unknown outcome has not ended:
+// a repeat could double its effect. It reports whether an id changed.
+func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []*submission) (changed bool, err error) {
+	var bases []string
+	for _, s := range all {
+		if s.by.Base != "" {
+			bases = append(bases, s.by.Base)
+		}
+	}
+	if len(bases) == 0 {
+		return false, nil
+	}
+	rows, err := dbsqlc.New().ActionLastTurn(ctx, tx, &dbsqlc.ActionLastTurnParams{
+		TenantID: tenant, Bases: bases, First: occurrenceText(0), Last: occurrenceText(maxOccurrence),
+	})
+	if err != nil {
+		return false, err
+	}
+	last := make(map[string]dbsqlc.ActionLastTurnRow, len(rows))
+	for _, r := range rows {
+		last[r.Base] = r
+	}
+	for _, s := range all {
+		if s.by.Base == "" {
+			continue
+		}
+		external, err := nextOccurrence(s.by.Base, last[s.by.Base])
+		if err != nil {
+			return false, err
+		}
+		p := s.proposals[0]
+		changed = changed || p.ExternalID != external
+		p.ExternalID = external
+	}
+	return changed, nil
+}
+
+// nextOccurrence returns the external id of a call after the last one of its base,
+// which has no external id if there is none.
+func nextOccurrence(base string, last dbsqlc.ActionLastTurnRow) (string, error) {
+	switch {
+	case last.ExternalID == "":
+		return base + occurrenceText(1), nil
+	case last.Status != "" && !envelope.Terminal(envelope.Status(last.Status)):
+		return last.ExternalID, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(last.ExternalID, base), 10, 64)
+	if err != nil || n >= maxOccurrence {
+		return "", fault.New(fault.Conflict, "this call cannot be told from another one; give it a name of its own")
+	}
+	return base + occurrenceText(n+1), nil
+}

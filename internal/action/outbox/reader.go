@@ -1,0 +1,62 @@
+package outbox
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/coalesce"
+	"github.com/countersign-dev/countersign/internal/postgres"
+)
+
+// readMost is how many single reads of a tenant share a transaction at most.
+const readMost = 128
+
+// Reader reads single envelopes. Those of a tenant that are asked for at the same
+// time are read by one statement. It is safe for concurrent use.
+type Reader struct {
+	reads *coalesce.Group[envelope.TenantID, *read]
+}
+
+// read is a question for an envelope, with the answer.
+type read struct {
+	action envelope.ActionID
+	view   View
+	found  bool
+}
+
+// NewReader returns a Reader, which reads with the rights of the API.
+func NewReader(db postgres.Begins) *Reader {
+	return &Reader{coalesce.New(readMost, func(ctx context.Context, tenant envelope.TenantID, reads []*read) error {
+		ids := make([]envelope.ActionID, len(reads))
+		for i, r := range reads {
+			ids[i] = r.action
+		}
+		// A read by key, whose plan does not depend on the values.
+		views, err := postgres.InTxReturning(ctx, db, postgres.API(tenant).Planned(), func(tx pgx.Tx) ([]View, error) {
+			return Get(ctx, tx, tenant, ids...)
+		})
+		if err != nil {
+			return err
+		}
+		found := make(map[envelope.ActionID]View, len(views))
+		for _, v := range views {
+			found[v.Envelope.ActionID] = v
+		}
+		for _, r := range reads {
+			r.view, r.found = found[r.action]
+		}
+		return nil
+	})}
+}
+
+// Get returns the envelope of an id, if there is one. It has every change that was
+// committed before the call.
+func (r *Reader) Get(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (v View, found bool, err error) {
+	one := &read{action: action}
+	if err := r.reads.Do(ctx, tenant, one); err != nil {
+		return View{}, false, err
+	}
+	return one.view, one.found, nil
+}

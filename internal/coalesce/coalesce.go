@@ -1,0 +1,180 @@
+// Package coalesce joins calls that are made at the same time into one, so that a
+// hundred callers cost the database what one does. A call that is alone runs at
+// once. The package knows nothing of the work.
+package coalesce
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// runsAtOnce is how many runs of a key are in progress at most. A second one
+	// begins when somebody has waited for slow, so that nobody waits long for
+	// a run that does.
+	runsAtOnce = 4
+	slow       = 10 * time.Millisecond
+	// timeout bounds a run for several callers, none of whose contexts it may end with.
+	timeout = 30 * time.Second
+)
+
+// errAlone is the error for a caller whose run failed for several.
+var errAlone = errors.New("the run for several calls failed")
+
+// Group joins the concurrent calls of each key. It is safe for concurrent use.
+type Group[K comparable, C any] struct {
+	most int
+	run  func(ctx context.Context, key K, calls []C) error
+
+	mu     sync.Mutex
+	queues map[K]*queue[C]
+}
+
+// queue is the calls of a key.
+type queue[C any] struct {
+	// running is the number of runs in progress. Nobody waits while there is none.
+	running int
+	waiting []*waiter[C]
+}
+
+type waiter[C any] struct {
+	call C
+	// done is closed when the call was made, with its error, or when the waiter is
+	// to run the calls of lead.
+	done chan struct{}
+	err  error
+	lead []*waiter[C]
+}
+
+// New returns a Group. run makes up to most calls at once and stores the result of
+// each in it. If it returns an error for several calls, it runs again for each of
+// them alone, so it must have no effect then.
+func New[K comparable, C any](most int, run func(ctx context.Context, key K, calls []C) error) *Group[K, C] {
+	return &Group[K, C]{most: most, run: run, queues: make(map[K]*queue[C])}
+}
+
+// Do makes a call, alone or with others of the key that wait at the same time. The
+// error is that of the run, or of ctx: a call whose context ends may still be made.
+func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
+	w := &waiter[C]{call: call, done: make(chan struct{})}
+	if g.enter(key, w) {
+		w.lead = []*waiter[C]{w}
+	} else {
+		late := time.NewTimer(slow)
+		defer late.Stop()
+		select {
+		case <-w.done:
+		case <-late.C:
+			g.overtake(key, w)
+			select {
+			case <-w.done:
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil && g.leave(key, w) {
+			return ctx.Err()
+		}
+		<-w.done // it leads a run, is in one, or was answered
+	}
+	if w.lead != nil {
+		g.runAll(ctx, key, w.lead)
+	}
+	if errors.Is(w.err, errAlone) {
+		return g.run(ctx, key, []C{call})
+	}
+	return w.err
+}
+
+// enter starts a run for a waiter, or has it wait for one and reports false.
+func (g *Group[K, C]) enter(key K, w *waiter[C]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.queues[key]
+	if q == nil {
+		q = &queue[C]{}
+		g.queues[key] = q
+	}
+	if q.running == 0 {
+		q.running++
+		return true
+	}
+	q.waiting = append(q.waiting, w)
+	return false
+}
+
+// leave removes a waiter, and reports whether it still waited.
+func (g *Group[K, C]) leave(key K, w *waiter[C]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.queues[key]
+	if q == nil {
+		return false
+	}
+	before := len(q.waiting)
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *waiter[C]) bool { return other == w })
+	return len(q.waiting) < before
+}
+
+// runAll runs the calls of some waiters, the first of which is the caller, and
+// answers the others. Then the next waiter leads.
+func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
+	err := errAlone // after a panic of run
+	defer func() {
+		for i, w := range members {
+			if w.err = err; i > 0 {
+				close(w.done)
+			}
+		}
+		g.next(key)
+	}()
+	calls := make([]C, len(members))
+	for i, w := range members {
+		calls[i] = w.call
+	}
+	if len(members) == 1 {
+		err = g.run(ctx, key, calls)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	if err = g.run(ctx, key, calls); err != nil {
+		err = errAlone
+	}
+}
+
+// next ends a run, and has the first of those who wait lead the next one.
+func (g *Group[K, C]) next(key K) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.queues[key]
+	if len(q.waiting) > 0 {
+		g.lead(q)
+	} else if q.running--; q.running == 0 {
+		delete(g.queues, key)
+	}
+}
+
+// overtake has the first of those who wait lead another run beside those that are
+// in progress, if a waiter still waits.
+func (g *Group[K, C]) overtake(key K, w *waiter[C]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if q := g.queues[key]; q != nil && slices.Contains(q.waiting, w) && q.running < runsAtOnce {
+		q.running++
+		g.lead(q)
+	}
+}
+
+// lead has the first of those who wait lead a run of them. The caller holds the
+// mutex.
+func (g *Group[K, C]) lead(q *queue[C]) {
+	n := min(g.most, len(q.waiting))
+	lead := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	lead[0].lead = lead
+	close(lead[0].done)
+}

@@ -1,0 +1,209 @@
+package coalesce_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/coalesce"
+)
+
+// call doubles a number.
+type call struct{ in, out int }
+
+// recorder is a run that takes a millisecond, and fails for calls of a number.
+type recorder struct {
+	mu    sync.Mutex
+	sizes []int
+	takes time.Duration
+	fails int
+}
+
+var errRun = errors.New("run failed")
+
+func (r *recorder) run(ctx context.Context, _ string, calls []*call) error {
+	r.mu.Lock()
+	r.sizes = append(r.sizes, len(calls))
+	r.mu.Unlock()
+	select {
+	case <-time.After(r.takes):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, c := range calls {
+		if c.in == r.fails {
+			return errRun
+		}
+		c.out = 2 * c.in
+	}
+	return nil
+}
+
+// TestCallsAtTheSameTimeAreOneRun makes eleven calls while a run is in progress.
+func TestCallsAtTheSameTimeAreOneRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{takes: time.Millisecond}
+		g := coalesce.New(6, r.run)
+		for n := 1; n <= 12; n++ {
+			go func() {
+				c := &call{in: n}
+				if err := g.Do(t.Context(), "a", c); err != nil || c.out != 2*n {
+					t.Errorf("Do(%d) = %v, %v", n, c.out, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+
+		if want := []int{1, 6, 5}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
+	})
+}
+
+// TestOneFailureIsNobodyElses has one of several calls fail.
+func TestOneFailureIsNobodyElses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{takes: time.Millisecond, fails: 5}
+		g := coalesce.New(100, r.run)
+		for n := 1; n <= 8; n++ {
+			go func() {
+				c := &call{in: n}
+				err := g.Do(t.Context(), "a", c)
+				if failed := errors.Is(err, errRun); failed != (n == 5) || !failed && c.out != 2*n {
+					t.Errorf("Do(%d) = %v, %v", n, c.out, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+	})
+}
+
+// TestOthersDoNotEndWithALeader ends the context of a call that runs for others,
+// and of one that waits.
+func TestOthersDoNotEndWithALeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{takes: time.Millisecond}
+		g := coalesce.New(100, r.run)
+		errs := make([]error, 6)
+		contexts := make([]context.Context, 6)
+		cancels := make([]context.CancelFunc, 6)
+		for n := range errs {
+			contexts[n], cancels[n] = context.WithCancel(t.Context())
+			defer cancels[n]()
+			go func() { errs[n] = g.Do(contexts[n], "a", &call{in: n + 1}) }()
+			synctest.Wait()
+		}
+		cancels[4]() // waits
+		time.Sleep(1500 * time.Microsecond)
+		cancels[1]() // leads the second run
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+
+		for n, err := range errs {
+			if left := errors.Is(err, context.Canceled); left != (n == 4) {
+				t.Errorf("call %d = %v", n, err)
+			}
+		}
+		if want := []int{1, 4}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
+	})
+}
+
+// TestKeysRunBesideEachOther has a key that is full leave another one alone.
+func TestKeysRunBesideEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{takes: time.Millisecond}
+		g := coalesce.New(100, r.run)
+		for range 5 {
+			go func() { _ = g.Do(t.Context(), "a", &call{in: 1}) }()
+		}
+		synctest.Wait()
+		began := time.Now()
+
+		if err := g.Do(t.Context(), "b", &call{in: 1}); err != nil || time.Since(began) != time.Millisecond {
+			t.Errorf("Do = %v after %s, want a millisecond", err, time.Since(began))
+		}
+		time.Sleep(5 * time.Second)
+	})
+}
+
+// TestAPanicEndsItsCallAlone panics in a run for several.
+func TestAPanicEndsItsCallAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := coalesce.New(100, func(_ context.Context, _ string, calls []*call) error {
+			time.Sleep(time.Millisecond)
+			if len(calls) > 1 {
+				panic("broken")
+			}
+			calls[0].out = 2 * calls[0].in
+			return nil
+		})
+		panics := 0
+		var mu sync.Mutex
+		for n := 1; n <= 6; n++ {
+			go func() {
+				defer func() {
+					if recover() != nil {
+						mu.Lock()
+						defer mu.Unlock()
+						panics++
+					}
+				}()
+				c := &call{in: n}
+				if err := g.Do(t.Context(), "a", c); err != nil || c.out != 2*n {
+					t.Errorf("Do(%d) = %v, %v", n, c.out, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		if panics != 1 {
+			t.Errorf("%d panics, want 1", panics)
+		}
+	})
+}
+
+// TestNobodyWaitsLongForASlowRun has runs that take a minute, and counts those that
+// are in progress.
+func TestNobodyWaitsLongForASlowRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{takes: time.Minute}
+		g := coalesce.New(100, r.run)
+		for n := range 20 {
+			go func() {
+				if err := g.Do(t.Context(), "a", &call{in: n + 1}); err != nil {
+					t.Errorf("Do(%d) = %v", n, err)
+				}
+			}()
+			synctest.Wait()
+			time.Sleep(4 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+
+		r.mu.Lock()
+		if want := []int{1, 3, 3, 3}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
+		r.mu.Unlock()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,156 @@
+package rules_test
+
+import (
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-dev/countersign/envelope"
+)
+
+// section returns what a document says between a heading and the next heading
+// of the same or a higher level.
+func section(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(read(t, page), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	level := len(heading) - len(strings.TrimLeft(heading, "#"))
+	var lines []string
+	for line := range strings.Lines(rest) {
+		marks := len(line) - len(strings.TrimLeft(line, "#"))
+		if marks > 0 && marks <= level {
+			break
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "")
+}
+
+// matches returns the first group of every match of a pattern in the files
+// that a glob matches, sorted, each once.
+func matches(t *testing.T, glob, pattern string) []string {
+	t.Helper()
+	files, err := fs.Glob(root(), glob)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("Glob(%q) = %q, %v, want files", glob, files, err)
+	}
+	var found []string
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1) {
+			found = append(found, m[1])
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestDocumentsAreIndexed(t *testing.T) {
+	t.Parallel()
+	index := read(t, "docs/README.md")
+	pages, err := fs.Glob(root(), "docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := fs.Glob(root(), "docs/adr/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, page := range append(pages, decisions...) {
+		link := strings.TrimPrefix(page, "docs/")
+		if link != "README.md" && !strings.Contains(index, "]("+link+")") {
+			t.Errorf("docs/README.md has no link to %s", link)
+		}
+	}
+}
+
+func TestArchitectureListsTriggers(t *testing.T) {
+	t.Parallel()
+	listed := section(t, "docs/architecture.md", "### Triggers")
+
+	for _, table := range matches(t, "db/migrations/*.sql", `(?s)CREATE TRIGGER \w+\s.*?\bON (\w+)`) {
+		if !strings.Contains(listed, "`"+table+"`") {
+			t.Errorf("docs/architecture.md lists no trigger of the table %s", table)
+		}
+	}
+}
+
+func TestArchitectureListsJobs(t *testing.T) {
+	t.Parallel()
+	listed := section(t, "docs/architecture.md", "### Background jobs")
+
+	for _, job := range matches(t, "internal/worker/*.go", `Kind\(\) string \{ return "countersign_(\w+)" \}`) {
+		if !strings.Contains(listed, "| `"+job+"` |") {
+			t.Errorf("docs/architecture.md lists no job %s", job)
+		}
+	}
+}
+
+func TestArchitectureListsPackages(t *testing.T) {
+	t.Parallel()
+	listed := section(t, "docs/architecture.md", "## Packages")
+	r, err := open(root())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for pkg := range r.packages() {
+		name := path.Base(pkg)
+		perNoun := within(pkg, "internal/cli") || within(pkg, "internal/server/rest")
+		if within(pkg, "internal") && !perNoun && !isHelper(pkg) && !regexp.MustCompile(`\b`+name+`\b`).MatchString(listed) {
+			t.Errorf("docs/architecture.md does not name the package %s", pkg)
+		}
+	}
+}
+
+// TestGlossaryListsScopes compares the scopes of the glossary with those of the
+// contract that the API serves.
+func TestGlossaryListsScopes(t *testing.T) {
+	t.Parallel()
+	listed := section(t, "docs/glossary.md", "## People and rights")
+
+	var want []string
+	err := fs.WalkDir(root(), "schemas", func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".yaml") {
+			for _, m := range regexp.MustCompile(`x-scope: (\S+)`).FindAllStringSubmatch(read(t, name), -1) {
+				want = append(want, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || len(want) == 0 {
+		t.Fatalf("found no scopes in schemas: %v", err)
+	}
+	for _, scope := range want {
+		if !strings.Contains(listed, "`"+scope+"`") {
+			t.Errorf("docs/glossary.md does not list the scope %s", scope)
+		}
+	}
+	for _, m := range regexp.MustCompile("`([a-z_]+:[a-z_]+)`").FindAllStringSubmatch(listed, -1) {
+		if !slices.Contains(want, m[1]) {
+			t.Errorf("docs/glossary.md lists the scope %s, which no operation needs", m[1])
+		}
+	}
+}
+
+// TestGlossaryListsPhases compares the phases of the glossary with the code's.
+func TestGlossaryListsPhases(t *testing.T) {
+	t.Parallel()
+	var listed, want []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(section(t, "docs/glossary.md", "### Phase"), -1) {
+		listed = append(listed, m[1])
+	}
+	for _, phase := range envelope.Phases() {
+		want = append(want, string(phase))
+	}
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("docs/glossary.md lists the phases %q, want %q", listed, want)
+	}
+}

@@ -1,0 +1,57 @@
+package rules_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeGo holds the Go of the README to a test that runs it against a real
+// server.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	example := squeeze(read(t, "internal/dev/client_test.go"))
+
+	if len(blocks) != 1 {
+		t.Fatalf("README.md has %d blocks of Go, want 1", len(blocks))
+	}
+	if !strings.Contains(example, squeeze(blocks[0][1])) {
+		t.Error("the Go of README.md is not in internal/dev/client_test.go; change both")
+	}
+}
+
+// TestReadmeLinks follows every link of the documents to a file.
+func TestReadmeLinks(t *testing.T) {
+	t.Parallel()
+	pages, err := fs.Glob(root(), "docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+
+	for _, page := range append(pages, "README.md", "CONVENTIONS.md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := fs.Stat(root(), path.Join(path.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
+
+// root returns the repository's files.
+func root() fs.FS { return os.DirFS("../../..") }
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(root(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }

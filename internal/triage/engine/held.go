@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign-dev/countersign/internal/triage/asker"
+	"github.com/countersign-dev/countersign/internal/triage/lease"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/reader"
+)
+
+// held is an account while this process holds its lease.
+type held struct {
+	engine *Engine
+	lease  *lease.Lease
+	reader *reader.Reader
+	asker  *asker.Asker
+	// once reports whether the account is read to its end, once.
+	once bool
+	// visited is when it was recorded that all folders were looked at.
+	visited time.Time
+	// yielded reports whether the account is to be released, to make room for others.
+	yielded bool
+}
+
+func (e *Engine) newHeld(l *lease.Lease, once bool) *held {
+	c := e.cfg
+	h := &held{engine: e, lease: l, once: once, reader: reader.New(reader.Config{
+		Open: c.Open, Model: c.Model, Resolver: c.Resolver, Withhold: c.Withhold, Texts: c.Writer != nil, Metrics: e.metrics, Tracer: c.Tracer,
+	}, l)}
+	interrupt := h.interrupt
+	if once {
+		interrupt = nil
+	}
+	h.asker = asker.New(asker.Config{Models: c.Models, Writer: c.Writer, Withhold: c.Withhold, Metrics: e.metrics, Tracer: c.Tracer}, l, h.reader, interrupt)
+	if c.Models != nil {
+		h.reader.Questions = h.asker
+	}
+	return h
+}
+
+// read reads the account until ctx ends, the lease ends, or an error comes; with
+// once, until there is nothing left to read. It returns after how long the account
+// is due again.
+func (h *held) read(ctx context.Context) (pause time.Duration, err error) {
+	ctx, end := h.lease.Keep(ctx)
+	defer func() {
+		end()
+		h.reader.Close()
+	}()
+	for {
+		err := h.cycle(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return 0, h.stopped(ctx, cause)
+		}
+		pause = h.lease.Account.Every
+		if h.yielded {
+			pause = 0 // there is more to do
+		}
+		if err != nil {
+			pause = h.lease.Retry(err)
+			h.lease.Log.WarnContext(ctx, "mail account not read", slog.Duration("retry_in", pause), slog.String("error", measure.Problem(err)))
+		}
+		if ended := h.ended(ctx, err, pause); ended != nil && err == nil {
+			err = ended
+		}
+		if h.once || err != nil || h.yielded {
+			return pause, err
+		}
+		if h.wait(ctx, pause); h.yielded {
+			return pause, nil
+		}
+	}
+}
+
+// stopped returns the error of an ended lease, and nil if the process stops.
+func (h *held) stopped(ctx context.Context, cause error) error {
+	switch {
+	case errors.Is(cause, lease.ErrLost):
+		h.lease.Log.WarnContext(ctx, "triage lost an account", slog.Any("error", cause))
+		return cause
+	case errors.Is(cause, lease.ErrChanged):
+		return cause
+	}
+	return nil
+}
+
+// cycle reads what is new, asks models about some messages, and then reads a page
+// of what is older, until nothing older is left and nothing can be asked.
+func (h *held) cycle(ctx context.Context) (err error) {
+	ctx, span := h.engine.cfg.Tracer.Start(ctx, "read account", trace.WithAttributes(attribute.String("account_id", h.lease.Account.ID.String())))
+	defer func() { measure.EndSpan(span, err) }()
+	if err := h.start(ctx); err != nil {
+		return err
+	}
+	h.asker.Begin(ctx)
+	changes, backfill, asked := reader.NewRun(reader.Changes), reader.NewRun(reader.Backfill), reader.NewRun(reader.Asked)
+	for _, run := range []*reader.Run{changes, backfill, asked} {
+		defer h.reader.End(ctx, run)
+	}
+	for {
+		if err := changes.Note(h.reader.Newer(ctx, changes)); err != nil {
+			return err
+		}
+		open, err := h.asker.Ask(ctx, asked)
+		if asked.Note(err) != nil {
+			return err
+		}
+		if err := h.visit(ctx); err != nil {
+			return err
+		}
+		older, err := h.reader.Older(ctx, backfill)
+		if backfill.Note(err) != nil {
+			return err
+		}
+		texts, err := h.asker.Write(ctx, changes)
+		if changes.Note(err) != nil || !older && !texts && !open || h.yielded {
+			return err
+		}
+	}
+}
+
+// start opens the account unless it is open, and loads what decisions depend on.
+func (h *held) start(ctx context.Context) error {
+	err := h.lease.Tx(ctx, func(tx pgx.Tx) error {
+		if err := h.lease.Begin(ctx, tx); err != nil {
+			return err
+		}
+		return errors.Join(h.asker.Configured(ctx, tx), h.reader.Load(ctx, tx))
+	})
+	if err != nil {
+		return err
+	}
+	return h.reader.Open(ctx)
+}
+
+// visit records that all folders were looked at, at most every few seconds.
+func (h *held) visit(ctx context.Context) error {
+	const often = 10 * time.Second
+	if time.Since(h.visited) < often {
+		return nil
+	}
+	h.visited = time.Now()
+	return h.lease.Tx(ctx, func(tx pgx.Tx) error {
+		return errors.Join(h.lease.Visited(ctx, tx), h.asker.PutStates(ctx, tx))
+	})
+}
+
+// ended records how a cycle ended. After an error the account is opened again.
+func (h *held) ended(ctx context.Context, err error, pause time.Duration) error {
+	if err != nil {
+		h.reader.Close()
+	}
+	h.engine.metrics.Cycle(ctx, err)
+	return h.lease.Tx(ctx, func(tx pgx.Tx) error {
+		return errors.Join(h.lease.End(ctx, tx, err, pause), h.asker.PutStates(ctx, tx))
+	})
+}
+
+// wait returns when a folder may have changed, when somebody asks for a reading,
+// when a model can be asked again, when the account is to be released, or after a
+// while. An error from the reader's Wait is returned by the next cycle.
+func (h *held) wait(ctx context.Context, longest time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var signals sync.WaitGroup
+	signals.Go(func() {
+		defer cancel()
+		recovered := time.NewTicker(h.engine.cfg.Look)
+		defer recovered.Stop()
+		for {
+			select {
+			case <-h.lease.Asked():
+				return
+			case <-h.engine.yields:
+				h.yielded = true
+				return
+			case <-ctx.Done():
+				return
+			case <-recovered.C:
+				if h.asker.Recovered() {
+					return
+				}
+			}
+		}
+	})
+	if err := h.reader.Wait(ctx); err != nil {
+		<-ctx.Done() // at the latest when the account is due by its interval
+	}
+	cancel()
+	signals.Wait()
+}
+
+// interrupt stops questions to models when there is new mail, and when the account
+// is to be released.
+func (h *held) interrupt(ctx context.Context, stop func()) {
+	var signals sync.WaitGroup
+	defer signals.Wait()
+	signals.Go(func() {
+		if h.reader.Wait(ctx) == nil {
+			stop()
+		}
+	})
+	select {
+	case <-h.engine.yields:
+		h.yielded = true
+		stop()
+	case <-ctx.Done():
+	}
+}

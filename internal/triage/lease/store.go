@@ -1,0 +1,108 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
+)
+
+func tenantOf(ctx context.Context, tx pgx.Tx) (envelope.TenantID, error) {
+	id, err := dbsqlc.New().TriageTenant(ctx, tx)
+	return envelope.TenantID(id), err
+}
+
+// claim returns the ids of accounts that holder now holds. Accounts without a
+// schedule get one first.
+func (a *Accounts) claim(ctx context.Context, tx pgx.Tx, holder uuid.UUID, most int, all bool, except []uuid.UUID) ([]uuid.UUID, error) {
+	if err := dbsqlc.New().TriageScheduleFill(ctx, tx, a.Tenant); err != nil {
+		return nil, err
+	}
+	return dbsqlc.New().TriageClaim(ctx, tx, &dbsqlc.TriageClaimParams{
+		TenantID: a.Tenant, Holder: &holder, LeaseSeconds: a.cfg.Length.Seconds(), Most: int64(most), AllAccounts: all, Besides: append([]uuid.UUID{}, except...),
+	})
+}
+
+func (a *Accounts) due(ctx context.Context, tx pgx.Tx) (int64, error) {
+	if err := dbsqlc.New().TriageScheduleFill(ctx, tx, a.Tenant); err != nil {
+		return 0, err
+	}
+	return dbsqlc.New().TriageDue(ctx, tx, a.Tenant)
+}
+
+// States returns how many accounts are read, failing or late.
+func (a *Accounts) States(ctx context.Context, tx pgx.Tx) (measure.States, error) {
+	row, err := dbsqlc.New().TriageAccountStates(ctx, tx, a.Tenant)
+	if err != nil {
+		return measure.States{}, err
+	}
+	return measure.States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
+}
+
+// require fails with ErrLost unless the lease still holds, and keeps others from
+// claiming the account until the transaction ends.
+func (l *Lease) require(ctx context.Context, tx pgx.Tx) error {
+	n, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
+		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, LeaseSeconds: l.accounts.cfg.Length.Seconds(), Quota: l.quotaState(),
+	})
+	return postgres.Affected(n, err, ErrLost)
+}
+
+// renewal is the state of an account when its lease is renewed.
+type renewal = dbsqlc.TriageRenewRow
+
+func (l *Lease) renew(ctx context.Context, tx pgx.Tx) (renewal, error) {
+	return dbsqlc.New().TriageRenew(ctx, tx, &dbsqlc.TriageRenewParams{
+		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, LeaseSeconds: l.accounts.cfg.Length.Seconds(),
+	})
+}
+
+func (l *Lease) release(ctx context.Context, tx pgx.Tx, pause time.Duration) error {
+	return dbsqlc.New().TriageRelease(ctx, tx, &dbsqlc.TriageReleaseParams{
+		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, PauseSeconds: pause.Seconds(),
+	})
+}
+
+// Begin records that a cycle of reading begins. It restores what the cycles before
+// it left of the provider's limits.
+func (l *Lease) Begin(ctx context.Context, tx pgx.Tx) error {
+	row, err := dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder})
+	if err := postgres.Found(err, ErrLost); err != nil {
+		return err
+	}
+	var left quota.State
+	if err := json.Unmarshal(row.Quota, &left); err != nil {
+		return fmt.Errorf("quota of the account: %w", err)
+	}
+	l.quota.Restore(left)
+	l.failures = int(row.Failures)
+	return nil
+}
+
+// Visited records that all folders were looked at.
+func (l *Lease) Visited(ctx context.Context, tx pgx.Tx) error {
+	return dbsqlc.New().TriageScheduleRead(ctx, tx, &dbsqlc.TriageScheduleReadParams{TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder})
+}
+
+// End records how a cycle of reading ended, and after how long the next is due.
+func (l *Lease) End(ctx context.Context, tx pgx.Tx, err error, pause time.Duration) error {
+	return dbsqlc.New().TriageScheduleEnd(ctx, tx, &dbsqlc.TriageScheduleEndParams{
+		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, Error: measure.Problem(err), PauseSeconds: pause.Seconds(), Quota: l.quotaState(),
+	})
+}
+
+// quotaState returns what is left of the provider's limits, as it is stored. A
+// time and a number have JSON.
+func (l *Lease) quotaState() []byte {
+	raw, _ := json.Marshal(l.quota.State())
+	return raw
+}

@@ -1,0 +1,281 @@
+package reader
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/triage/cascade"
+	"github.com/countersign-dev/countersign/internal/triage/classify"
+	"github.com/countersign-dev/countersign/internal/triage/decide"
+	"github.com/countersign-dev/countersign/internal/triage/lease"
+	"github.com/countersign-dev/countersign/internal/triage/measure"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+	"github.com/countersign-dev/countersign/internal/triage/thread"
+)
+
+// chunk is a set of messages that are decided and committed together.
+type chunk struct {
+	reader *Reader
+	run    *Run
+	lease  *lease.Lease
+	folder mailbox.Folder
+	mails  []mail
+	// skipped are the messages that the account does not give.
+	skipped []asideRow
+
+	// again has the messages that are decided again, by identity; nil in a chunk of
+	// messages that were read for another reason.
+	again map[string]Stored
+	known map[string]knownMessage
+	// joins has the decisions that those about further copies are joined with, by
+	// identity.
+	joins   map[string]Stored
+	threads *thread.Threads
+	senders *thread.Senders
+
+	messages  []messageRow
+	decisions []decisionRow
+	locations []locationRow
+	proposals []proposalRow
+	touched   []touchedRow
+	// restored are messages found again in a folder that they were moved out of, and
+	// brought are those of them that their owner moved back.
+	restored, brought []uuid.UUID
+	// narrowed are messages of which a copy allows less than was proposed.
+	narrowed []uuid.UUID
+	proposed int
+}
+
+// knownMessage is a message that was met before.
+type knownMessage struct {
+	id uuid.UUID
+	// left reports whether the message is only in folders that triage moves messages
+	// to, and moved are the actions that were proposed to do that.
+	left  bool
+	moved []string
+	// judged are the copies that its decision joins; empty without one.
+	judged []string
+}
+
+// store decides about the messages that were never met, and writes all of it.
+func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
+	// A transaction that is run again begins anew.
+	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil
+	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
+	for i := range c.mails {
+		m := &c.mails[i]
+		m.values = thread.Of(m.message, m.item.Received, m.authentication)
+		m.counted = countedOf(m)
+	}
+	if err := c.load(ctx, tx); err != nil {
+		return err
+	}
+	for i := range c.mails {
+		if err := c.reader.contained(func() error { return c.take(&c.mails[i]) }); err != nil {
+			return err
+		}
+	}
+	return c.write(ctx, tx)
+}
+
+// take adds a message: its location, and if it was never met, the message and
+// what is decided about it.
+func (c *chunk) take(m *mail) error {
+	identity := string(m.message.Identity[:])
+	if c.again != nil {
+		return c.takeAgain(m, identity)
+	}
+	if known, ok := c.known[identity]; ok {
+		c.met(m, known)
+		return c.takeCopy(m, identity)
+	}
+	m.id = uuid.Must(uuid.NewV7())
+	c.known[identity] = knownMessage{id: m.id}
+	outgoing := c.folder.Use == mailbox.UseSent
+	in := c.threads.Find(&m.values, c.lease.Account.Settings.Addresses)
+	row := messageRow{
+		Message: m.values, ID: m.id, Identity: hex.EncodeToString(m.message.Identity[:]), Thread: in.ID, Outgoing: outgoing, Size: m.item.Size,
+	}
+	c.locate(m)
+	if outgoing {
+		row.Awaits = c.asks(m) && c.threads.FollowUps.Ask(in.ID, m.item.Received)
+		c.senders.Wrote(&m.values, in)
+	} else {
+		var err error
+		if row.Automated, err = c.decide(m, in, nil); err != nil {
+			return err
+		}
+		c.senders.Received(&m.values, in)
+	}
+	c.messages = append(c.messages, row)
+	c.threads.Add(&thread.Related{Message: m.values, Thread: in.ID, Outgoing: outgoing})
+	return nil
+}
+
+// takeAgain decides again about a message that is due for that. Another one that
+// lies in its place by now is none of this chunk's.
+func (c *chunk) takeAgain(m *mail, identity string) error {
+	due, ok := c.again[identity]
+	if !ok || slices.ContainsFunc(c.decisions, func(d decisionRow) bool { return d.Message == due.ID }) {
+		return nil
+	}
+	m.id = due.ID
+	return c.redecide(m, &due)
+}
+
+// redecide decides about a message that was decided before.
+func (c *chunk) redecide(m *mail, before *Stored) error {
+	in := c.threads.Find(&m.values, c.lease.Account.Settings.Addresses)
+	in.ID = before.thread
+	_, err := c.decide(m, in, before)
+	return err
+}
+
+// met adds the location of a message that is known. One that had left was brought
+// back if it lies again in a folder to which triage has none moved, whichever
+// folder is read first, and triage proposed to move it.
+func (c *chunk) met(m *mail, known knownMessage) {
+	m.id = known.id
+	if known.left && !slices.Contains(movedTo(), c.folder.Use) {
+		c.restored = append(c.restored, known.id)
+		if len(known.moved) > 0 {
+			c.touched = append(c.touched, touchedRow{Message: known.id, Touched: true, Undone: known.moved})
+			c.brought = append(c.brought, known.id)
+		}
+		c.known[string(m.message.Identity[:])] = knownMessage{id: known.id}
+	}
+	c.locate(m)
+}
+
+// movedTo returns the uses of the folders to which a proposal may move messages.
+func movedTo() []mailbox.Use {
+	return []mailbox.Use{mailbox.UseArchive, mailbox.UseAll, mailbox.UseJunk, mailbox.UseTrash}
+}
+
+// counts returns what became of the messages.
+func (c *chunk) counts() measure.Counts {
+	if c.again != nil {
+		return measure.Counts{Decided: len(c.decisions), Proposed: c.proposed}
+	}
+	sent := 0
+	for _, m := range c.messages {
+		if m.Outgoing {
+			sent++
+		}
+	}
+	return measure.Counts{
+		Decided: len(c.decisions), Sent: sent, Known: len(c.mails) - len(c.messages),
+		TooLarge: len(c.skipped), Proposed: c.proposed,
+	}
+}
+
+func (c *chunk) locate(m *mail) {
+	c.locations = append(c.locations, locationRow{Key: m.item.Key, Message: m.id, Flags: append([]string{}, m.item.Flags...)})
+}
+
+// decide judges a message that came in, and adds the decision and its proposals.
+// again is what is known of one that was decided before. It reports whether a
+// machine sent it.
+func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool, err error) {
+	about := c.about()
+	about.Authentication, about.ReplyToMine, about.OwnerReplied = m.authentication, in.ReplyToMine, in.OwnerReplied
+	about.Sender, about.List = c.senders.Of(&m.values, c.lease.Account.Settings)
+	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
+	why, earlier := reasonNew, decide.Earlier{}
+	if again != nil {
+		// The message itself counts among those that came before it, under the list of
+		// the copy that came first.
+		about.Sender.Received = max(0, about.Sender.Received-1)
+		if again.list == m.values.List {
+			about.List.Received = max(0, about.List.Received-1)
+		}
+		why, earlier, target.Proposed = again.reason, again.earlier, again.proposed
+	}
+	found := signal.Find(m.message, about)
+	features := c.reader.cfg.Model.Features(m.message, about, found)
+	prediction := c.reader.model.Predict(features)
+	facts := decide.Facts{
+		Headers: decide.HeadersOf(m.message), Folder: c.folder.Use, Flags: m.item.Flags, Authentication: m.authentication,
+		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: in.OwnerReplied,
+		Amends: in.Amends, Earlier: earlier, Built: m.item.Built, Settings: c.lease.Account.Settings,
+	}
+	// A message that nothing proves answers nobody, as one of a machine does not.
+	a := m.authentication
+	automated = decide.ByMachine(facts) || a.Asked() && !a.Proven() && !a.ListAligned
+	facts.FollowUp = c.threads.FollowUps.Waits(in.ID, m.item.Received, !automated && in.Answers)
+	asked := c.questions(m, facts, again)
+	d := cascade.Decide(facts, asked.replies)
+	d.Trace = append(d.Trace, asked.steps...)
+	d = again.join(d)
+	var proposals []plan.Proposal
+	var skips []plan.Skip
+	if c.lease.Account.Proposes() && !asked.withheld {
+		proposals, skips = plan.Plan(d, target, c.lease.Account.Proposals)
+	}
+	decision, err := decisionRowOf(m, d, found, prediction, features, skips)
+	if err != nil {
+		return automated, err
+	}
+	decision.Reason, decision.Received = why, m.values.Received
+	asked.note(&decision)
+	return automated, c.add(m, in, decision, proposals, again)
+}
+
+// add adds a decision and its proposals, in place of an earlier one of the chunk
+// about another copy of the message.
+func (c *chunk) add(m *mail, in thread.Thread, decision decisionRow, proposals []plan.Proposal, again *Stored) error {
+	c.decisions = slices.DeleteFunc(c.decisions, func(d decisionRow) bool { return d.Message == m.id })
+	c.proposals = slices.DeleteFunc(c.proposals, func(p proposalRow) bool { return p.Message == m.id })
+	next := Stored{ID: m.id, thread: in.ID, list: m.values.List}
+	if again != nil {
+		next = *again
+		if again.joins() {
+			decision.Signals.flag(again.Found)
+		}
+		if again.narrowed(decision.Decision) {
+			c.narrowed = append(c.narrowed, m.id)
+		}
+	}
+	next.reason, next.Decision, next.Found, next.answers.Replies = reasonCopied, &decision.Decision, decision.Signals.Result, decision.Answers
+	next.judged = judgedWith(next.judged, m.counted, decision.Reason)
+	decision.Judged = next.judged
+	c.joins[string(m.message.Identity[:])] = next
+	c.decisions = append(c.decisions, decision)
+	for _, p := range proposals {
+		proposal, err := proposalRowOf(m.id, p)
+		if err != nil {
+			return err
+		}
+		c.proposals = append(c.proposals, proposal)
+	}
+	return nil
+}
+
+// asks reports whether a message of the owner asks something, so that its owner
+// waits for an answer: it has a question, or the models take it for a request.
+func (c *chunk) asks(m *mail) bool {
+	if thread.Asks(m.message.Body) {
+		return true
+	}
+	about := c.about()
+	found := signal.Find(m.message, about)
+	switch c.reader.model.Predict(c.reader.cfg.Model.Features(m.message, about, found)).Act {
+	case classify.Request, classify.Propose, classify.Meet:
+		return true
+	case classify.Commit, classify.Deliver, classify.Amend, classify.FYI:
+	}
+	return false
+}
+
+// about returns what signals know of the owner.
+func (c *chunk) about() signal.Context {
+	s := c.lease.Account.Settings
+	return signal.Context{Addresses: s.Addresses, Domains: s.Domains, Contacts: c.reader.contacts, Now: time.Now()}
+}

@@ -1,0 +1,69 @@
+package reader
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// recentBytes bounds the mail that a run keeps, by the sizes of the messages.
+const recentBytes = 4 << 20
+
+// recent is the mail about which models are to be asked and that was read lately,
+// so that it need not be read again to decide about it with their answers.
+type recent struct {
+	mails map[uuid.UUID]mail
+	bytes int64
+}
+
+// keep takes the messages of a chunk about which models are to be asked. What is
+// asked last makes room.
+func (r *recent) keep(c *chunk) {
+	wanted := map[uuid.UUID]bool{}
+	for _, d := range c.decisions {
+		wanted[d.Message] = len(d.Wanted) > 0
+	}
+	for _, m := range c.mails {
+		if _, kept := r.mails[m.id]; kept || !wanted[m.id] {
+			continue
+		}
+		if r.mails == nil {
+			r.mails = map[uuid.UUID]mail{}
+		}
+		r.mails[m.id] = m
+		r.bytes += weight(m)
+	}
+	if r.bytes <= recentBytes {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Values(r.mails), func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
+	for _, m := range oldest {
+		if r.bytes <= recentBytes {
+			return
+		}
+		r.remove(m.id)
+	}
+}
+
+// take returns a message if it was kept, at the place and with the flags that it
+// has by now, and keeps it no longer.
+func (r *recent) take(d Stored) (mail, bool) {
+	m, ok := r.mails[d.ID]
+	if !ok || d.item.Key == "" {
+		return m, false
+	}
+	r.remove(d.ID)
+	m.item.Location, m.item.Flags = d.item.Location, d.item.Flags
+	return m, true
+}
+
+func (r *recent) remove(id uuid.UUID) {
+	if m, ok := r.mails[id]; ok {
+		r.bytes -= weight(m)
+		delete(r.mails, id)
+	}
+}
+
+// weight is about how much memory a message takes.
+func weight(m mail) int64 { return max(m.item.Size, int64(len(m.message.Raw))) + 4<<10 }

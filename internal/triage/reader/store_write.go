@@ -1,0 +1,257 @@
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
+	"github.com/countersign-dev/countersign/internal/triage/lease"
+	"github.com/countersign-dev/countersign/internal/triage/plan"
+)
+
+// write stores what was decided, and proposes.
+func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
+	q, tenant, account := dbsqlc.New(), c.lease.Tenant, c.lease.Account.ID
+	steps := []func() error{
+		func() error {
+			return inserted(c.messages, func(rows []byte) error {
+				if err := q.TriageMessagesInsert(ctx, tx, &dbsqlc.TriageMessagesInsertParams{TenantID: tenant, AccountID: account, Rows: rows}); err != nil {
+					return err
+				}
+				return q.TriageRefsInsert(ctx, tx, &dbsqlc.TriageRefsInsertParams{TenantID: tenant, AccountID: account, Rows: rows})
+			})
+		},
+		func() error { return c.joinThreads(ctx, tx) },
+		func() error {
+			return inserted(c.senders.Rows(), func(rows []byte) error {
+				return q.TriageSendersAdd(ctx, tx, &dbsqlc.TriageSendersAddParams{TenantID: tenant, AccountID: account, Rows: rows})
+			})
+		},
+		func() error {
+			return inserted(c.locations, func(rows []byte) error {
+				return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: tenant, AccountID: account, Folder: c.folder.Name, Rows: rows})
+			})
+		},
+		func() error { return c.broughtBack(ctx, tx) },
+		func() error {
+			return inserted(c.decisions, func(rows []byte) error {
+				return q.TriageDecisionsPut(ctx, tx, &dbsqlc.TriageDecisionsPutParams{TenantID: tenant, AccountID: account, RunID: c.run.id, Rows: rows})
+			})
+		},
+		func() error { return c.wantTexts(ctx, tx) },
+		func() error { return c.decideAgain(ctx, tx) },
+		func() error { return withdraw(ctx, tx, c.lease, c.narrowed) },
+		func() (err error) {
+			c.proposed, err = propose(ctx, tx, c.lease, c.proposals)
+			return err
+		},
+		func() error {
+			return count(ctx, tx, c.lease, c.run, runCounts{read: len(c.mails), decided: len(c.decisions), proposed: c.proposed, skipped: len(c.skipped)})
+		},
+		func() error { return putAside(ctx, tx, c.lease, c.folder, c.skipped) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inserted passes rows to a statement; none are not passed.
+func inserted[T any](rows []T, insert func([]byte) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	raw, err := postgres.JSON(rows)
+	if err != nil {
+		return &messageError{err: err}
+	}
+	return insert(raw)
+}
+
+// joinThreads makes one of the threads that a message of the chunk belongs to. What
+// was answered in them was answered in that one.
+func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
+	for id, others := range c.threads.Joined() {
+		kept, err := dbsqlc.New().TriageThreadsJoin(ctx, tx, &dbsqlc.TriageThreadsJoinParams{TenantID: c.lease.Tenant, ThreadIds: append(others, id)})
+		if err != nil {
+			return err
+		}
+		if kept != id {
+			c.threads.FollowUps.Join(id, kept)
+		}
+	}
+	return nil
+}
+
+// propose stores proposals with the origin of every value, and proposes those that
+// no run proposed before. It returns how many.
+func propose(ctx context.Context, tx pgx.Tx, l *lease.Lease, proposals []proposalRow) (n int, err error) {
+	err = inserted(proposals, func(raw []byte) error {
+		rows, err := dbsqlc.New().TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: l.Tenant, AccountID: l.Account.ID, Rows: raw})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		n = len(rows)
+		return proposeAll(ctx, tx, l, rows)
+	})
+	return n, err
+}
+
+// proposeAll proposes envelopes of stored proposals.
+func proposeAll[R ~struct {
+	ExternalID string
+	Envelope   []byte
+}](ctx context.Context, tx pgx.Tx, l *lease.Lease, rows []R) error {
+	envelopes, external := make([][]byte, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		row := dbsqlc.TriageProposalsInsertRow(r)
+		envelopes[i], external[i] = row.Envelope, row.ExternalID
+	}
+	ids, err := dbsqlc.New().TriageProposalsPropose(ctx, tx, envelopes)
+	if err != nil {
+		return err
+	}
+	return dbsqlc.New().TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: l.Tenant, ExternalIds: external, ProposalIds: ids})
+}
+
+// Propose proposes one action about a message, unless a run has, and counts that.
+func (r *Reader) Propose(ctx context.Context, tx pgx.Tx, run *Run, about uuid.UUID, p plan.Proposal) error {
+	row, err := proposalRowOf(about, p)
+	if err != nil {
+		return err
+	}
+	n, err := propose(ctx, tx, r.lease, []proposalRow{row})
+	if err != nil || n == 0 {
+		return err
+	}
+	run.counted = true
+	return count(ctx, tx, r.lease, run, runCounts{proposed: n})
+}
+
+func touch(ctx context.Context, tx pgx.Tx, l *lease.Lease, rows []touchedRow) error {
+	return inserted(rows, func(raw []byte) error {
+		return dbsqlc.New().TriageTouched(ctx, tx, &dbsqlc.TriageTouchedParams{TenantID: l.Tenant, Rows: raw})
+	})
+}
+
+// moved records in one transaction what happened to messages that were there:
+// flags that changed, locations that went.
+func (r *Reader) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Changes) error {
+	return r.lease.Write(ctx, func(tx pgx.Tx) error {
+		if changes.Reset {
+			maps.DeleteFunc(r.aside, func(at mailbox.Location, _ bool) bool { return at.Folder == f.Name })
+			return errors.Join(void(ctx, tx, r.lease, f.Name), clearAside(ctx, tx, r.lease, f.Name, nil, true))
+		}
+		if len(changes.Flagged) > 0 {
+			if err := r.flagged(ctx, tx, f, changes.Flagged); err != nil {
+				return err
+			}
+		}
+		if len(changes.Gone) == 0 {
+			return nil
+		}
+		gone := &dbsqlc.TriageLocationsDeleteParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Folder: f.Name, Keys: make([]string, len(changes.Gone))}
+		for i, l := range changes.Gone {
+			gone.Keys[i] = l.Key
+		}
+		if err := clearAside(ctx, tx, r.lease, f.Name, gone.Keys, false); err != nil {
+			return err
+		}
+		ids, err := dbsqlc.New().TriageLocationsDelete(ctx, tx, gone)
+		if err != nil {
+			return err
+		}
+		return left(ctx, tx, r.lease, ids)
+	})
+}
+
+// flagged stores flags that changed, and what the owner did to the message by
+// changing them.
+func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items []mailbox.Item) error {
+	now := make(map[string][]string, len(items))
+	keys := make([]string, len(items))
+	for i, it := range items {
+		now[it.Key], keys[i] = it.Flags, it.Key
+	}
+	q := dbsqlc.New()
+	rows, err := q.TriageLocations(ctx, tx, &dbsqlc.TriageLocationsParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Folder: f.Name, Keys: keys})
+	if err != nil {
+		return err
+	}
+	var locations []locationRow
+	var touched []touchedRow
+	for _, row := range rows {
+		locations = append(locations, locationRow{Key: row.Key, Message: row.MessageID, Flags: append([]string{}, now[row.Key]...)})
+		var proposed []plan.Part
+		if err := json.Unmarshal(row.Proposed, &proposed); err != nil {
+			return err
+		}
+		if t, ok := touchedBy(row.Flags, now[row.Key], proposed, r.lease.Account.Proposals.LabelPrefix); ok {
+			t.Message = row.MessageID
+			touched = append(touched, t)
+		}
+	}
+	err = inserted(locations, func(raw []byte) error {
+		return q.TriageLocationsPut(ctx, tx, &dbsqlc.TriageLocationsPutParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Folder: f.Name, Rows: raw})
+	})
+	if err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(touched))
+	for i, t := range touched {
+		ids[i] = t.Message
+	}
+	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, ids))
+}
+
+// withdraw has workers withdraw what waits about messages that their owner moved or
+// flagged: the source would refuse it, since it expects them as they were.
+func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return dbsqlc.New().TriageProposalsWithdraw(ctx, tx, &dbsqlc.TriageProposalsWithdrawParams{TenantID: l.Tenant, MessageIds: ids})
+}
+
+// broughtBack records which messages lie again where they lay before they were
+// moved away, and what their owner took back.
+func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
+	if len(c.restored) == 0 {
+		return nil
+	}
+	err := dbsqlc.New().TriageMessagesBack(ctx, tx, &dbsqlc.TriageMessagesBackParams{TenantID: c.lease.Tenant, MessageIds: c.restored})
+	if err != nil {
+		return err
+	}
+	refused := make([]outcomeRow, len(c.brought))
+	for i, id := range c.brought {
+		refused[i] = outcomeRow{Message: id, Refused: 1}
+	}
+	return errors.Join(touch(ctx, tx, c.lease, c.touched), countOutcomes(ctx, tx, c.lease, refused))
+}
+
+// decideAgain has the messages decided again for which the chunk is a reason.
+func (c *chunk) decideAgain(ctx context.Context, tx pgx.Tx) error {
+	if len(c.brought) > 0 {
+		if err := decideAgain(ctx, tx, c.lease, c.brought, reasonBroughtBack); err != nil {
+			return err
+		}
+	}
+	if len(c.threads.FollowUps.Answered) == 0 {
+		return nil
+	}
+	p := &dbsqlc.TriageDecisionsAnsweredParams{TenantID: c.lease.Tenant}
+	for thread, at := range c.threads.FollowUps.Answered {
+		p.ThreadIds, p.AnsweredAts = append(p.ThreadIds, thread), append(p.AnsweredAts, at)
+	}
+	return dbsqlc.New().TriageDecisionsAnswered(ctx, tx, p)
+}

@@ -1,0 +1,76 @@
+// Package thread holds the values of messages that are stored, and finds with them
+// which messages belong together, what the owner of an account waits for, and what
+// is known of senders. Every value is bounded, so that it can be stored. It reads
+// neither a mailbox nor the database.
+package thread
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign-dev/countersign/internal/mail/authenticate"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/triage/signal"
+)
+
+// Message is a message as it is stored.
+type Message struct {
+	// ID is its Message-ID, Names are those of the messages that it names, and
+	// ThreadSubject is its subject without the prefixes of answers.
+	ID            string   `json:"header_id"`
+	Names         []string `json:"refs"`
+	ThreadSubject string   `json:"thread_subject"`
+	Participants  []string `json:"participants"`
+	Sender        string   `json:"sender"`
+	SenderName    string   `json:"sender_name"`
+	List          string   `json:"list"`
+	Subject       string   `json:"subject"`
+	Body          string   `json:"body"`
+	Sent          *Instant `json:"sent_at"`
+	Received      Instant  `json:"received_at"`
+
+	parsed         *message.Message
+	authentication authenticate.Result
+}
+
+// Of returns the stored values of a message.
+func Of(m *message.Message, received time.Time, a authenticate.Result) Message {
+	t := Message{
+		ID: identifier(m.MessageID), Names: []string{}, ThreadSubject: postgres.Clip(message.ThreadSubject(m.Subject), maxThreadSubject),
+		Participants: participants(m), List: list(m), Subject: postgres.Clip(m.Subject, maxSubject), Body: postgres.Clip(m.Body, maxBody),
+		Sent: sentAt(m.Date), Received: InstantOf(received), parsed: m, authentication: a,
+	}
+	for _, id := range slices.Concat(m.InReplyTo, m.References) {
+		if id = identifier(id); id != "" && !slices.Contains(t.Names, id) && len(t.Names) < maxNamed {
+			t.Names = append(t.Names, id)
+		}
+	}
+	if len(m.From) > 0 {
+		t.Sender, t.SenderName = address(m.From[0]), postgres.Clip(m.From[0].Name, maxName)
+	}
+	return t
+}
+
+// Addresses returns the names under which Senders has the participants and the
+// list.
+func (m *Message) Addresses() []string {
+	if m.List == "" {
+		return m.Participants
+	}
+	return append(slices.Clone(m.Participants), listAddress(m.List))
+}
+
+// participates reports whether a message may speak in the conversation of another.
+func (m *Message) participates(r *Related) bool {
+	sender := m.Sender
+	if len(m.parsed.From) != 1 {
+		sender = ""
+	}
+	return signal.Participates(m.authentication, sender, m.List, r.Participants)
+}
+
+// answers reports whether the subject is that of an answer which names no message.
+func (m *Message) answers() bool {
+	return m.ThreadSubject != "" && len(m.Names) == 0 && m.ThreadSubject != message.Fold(m.parsed.Subject)
+}
