@@ -33,6 +33,7 @@ WITH given AS (
         unnest(@people::uuid[]) AS person,
         unnest(@origins::text[]) AS origin,
         unnest(@awaited::boolean[]) AS awaited,
+        unnest(@traceparents::text[]) AS traceparent,
         unnest(@approval_expires::timestamptz[]) AS approval_expires_at
 ), proposed AS (
     SELECT
@@ -58,6 +59,7 @@ WITH given AS (
         coalesce(g.person, (@people::uuid[])[1]) AS person,
         coalesce(g.origin, (@origins::text[])[1]) AS origin,
         coalesce(g.awaited, (@awaited::boolean[])[1]) AS awaited,
+        coalesce(g.traceparent, (@traceparents::text[])[1]) AS traceparent,
         coalesce(g.approval_expires_at, (@approval_expires::timestamptz[])[1]) AS approval_expires_at
     FROM given g
 ), inserted_actions AS (
@@ -73,7 +75,7 @@ WITH given AS (
         CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(@traceparent::text, ''), p.urgent,
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(p.traceparent, ''), p.urgent,
         nullif(p.origin, '')::jsonb, sqlc.narg(workflow_id)::uuid
     FROM proposed p
 )

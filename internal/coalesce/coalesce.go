@@ -21,13 +21,21 @@ const (
 	timeout = 30 * time.Second
 )
 
-// errAlone is the error for a caller whose run failed for several.
-var errAlone = errors.New("the run for several calls failed")
+var (
+	// errAlone is the error for a caller whose run had no effect for several.
+	errAlone = errors.New("the run for several calls failed")
+	// errPanicked is the error for the others of a run that panicked.
+	errPanicked = errors.New("the run for several calls panicked")
+)
+
+// Run makes calls of a key, and stores the result of each in it. undone reports
+// whether an error left no effect, so that the calls may be made again.
+type Run[K comparable, C any] func(ctx context.Context, key K, calls []C) (undone bool, err error)
 
 // Group joins the concurrent calls of each key. It is safe for concurrent use.
 type Group[K comparable, C any] struct {
 	most int
-	run  func(ctx context.Context, key K, calls []C) error
+	run  Run[K, C]
 
 	mu     sync.Mutex
 	queues map[K]*queue[C]
@@ -49,10 +57,10 @@ type waiter[C any] struct {
 	lead []*waiter[C]
 }
 
-// New returns a Group. run makes up to most calls at once and stores the result of
-// each in it. If it returns an error for several calls, it runs again for each of
-// them alone, so it must have no effect then.
-func New[K comparable, C any](most int, run func(ctx context.Context, key K, calls []C) error) *Group[K, C] {
+// New returns a Group whose runs make up to most calls at once. Where a run for
+// several failed and had no effect, each of them is made again alone; any other
+// error is that of all of them, since a call may have been made.
+func New[K comparable, C any](most int, run Run[K, C]) *Group[K, C] {
 	return &Group[K, C]{most: most, run: run, queues: make(map[K]*queue[C])}
 }
 
@@ -84,7 +92,8 @@ func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 		g.runAll(ctx, key, w.lead)
 	}
 	if errors.Is(w.err, errAlone) {
-		return g.run(ctx, key, []C{call})
+		_, err := g.run(ctx, key, []C{call})
+		return err
 	}
 	return w.err
 }
@@ -122,7 +131,7 @@ func (g *Group[K, C]) leave(key K, w *waiter[C]) bool {
 // runAll runs the calls of some waiters, the first of which is the caller, and
 // answers the others. Then the next waiter leads.
 func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
-	err := errAlone // after a panic of run
+	err := errPanicked
 	defer func() {
 		for i, w := range members {
 			if w.err = err; i > 0 {
@@ -135,13 +144,13 @@ func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
 	for i, w := range members {
 		calls[i] = w.call
 	}
-	if len(members) == 1 {
-		err = g.run(ctx, key, calls)
-		return
+	if len(members) > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	if err = g.run(ctx, key, calls); err != nil {
+	undone, failed := g.run(ctx, key, calls)
+	if err = failed; err != nil && undone && len(members) > 1 {
 		err = errAlone
 	}
 }

@@ -15,32 +15,34 @@ import (
 // call doubles a number.
 type call struct{ in, out int }
 
-// recorder is a run that takes a millisecond, and fails for calls of a number.
+// recorder is a run that takes a while, and fails for calls of a number: before
+// they have an effect, or after that.
 type recorder struct {
 	mu    sync.Mutex
 	sizes []int
 	takes time.Duration
 	fails int
+	late  bool
 }
 
 var errRun = errors.New("run failed")
 
-func (r *recorder) run(ctx context.Context, _ string, calls []*call) error {
+func (r *recorder) run(ctx context.Context, _ string, calls []*call) (undone bool, err error) {
 	r.mu.Lock()
 	r.sizes = append(r.sizes, len(calls))
 	r.mu.Unlock()
 	select {
 	case <-time.After(r.takes):
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	for _, c := range calls {
 		if c.in == r.fails {
-			return errRun
+			return !r.late, errRun
 		}
 		c.out = 2 * c.in
 	}
-	return nil
+	return false, nil
 }
 
 // TestCallsAtTheSameTimeAreOneRun makes eleven calls while a run is in progress.
@@ -140,19 +142,43 @@ func TestKeysRunBesideEachOther(t *testing.T) {
 	})
 }
 
-// TestAPanicEndsItsCallAlone panics in a run for several.
-func TestAPanicEndsItsCallAlone(t *testing.T) {
+// TestARunThatMayHaveHappenedIsNotRepeated has a run for several fail after it may
+// have had an effect, as a commit whose answer is lost.
+func TestARunThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := coalesce.New(100, func(_ context.Context, _ string, calls []*call) error {
+		r := recorder{takes: time.Millisecond, fails: 5, late: true}
+		g := coalesce.New(100, r.run)
+		for n := 1; n <= 8; n++ {
+			go func() {
+				if err := g.Do(t.Context(), "a", &call{in: n}); errors.Is(err, errRun) != (n > 1) {
+					t.Errorf("Do(%d) = %v", n, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		if want := []int{1, 7}; !slices.Equal(r.sizes, want) {
+			t.Errorf("runs of %v calls, want %v", r.sizes, want)
+		}
+	})
+}
+
+// TestAPanicIsAnErrorForTheOthers panics in a run for several.
+func TestAPanicIsAnErrorForTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := coalesce.New(100, func(_ context.Context, _ string, calls []*call) (bool, error) {
 			time.Sleep(time.Millisecond)
 			if len(calls) > 1 {
 				panic("broken")
 			}
 			calls[0].out = 2 * calls[0].in
-			return nil
+			return false, nil
 		})
-		panics := 0
+		panics, failed := 0, 0
 		var mu sync.Mutex
 		for n := 1; n <= 6; n++ {
 			go func() {
@@ -163,9 +189,11 @@ func TestAPanicEndsItsCallAlone(t *testing.T) {
 						panics++
 					}
 				}()
-				c := &call{in: n}
-				if err := g.Do(t.Context(), "a", c); err != nil || c.out != 2*n {
-					t.Errorf("Do(%d) = %v, %v", n, c.out, err)
+				err := g.Do(t.Context(), "a", &call{in: n})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					failed++
 				}
 			}()
 			synctest.Wait()
@@ -173,18 +201,22 @@ func TestAPanicEndsItsCallAlone(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 
-		if panics != 1 {
-			t.Errorf("%d panics, want 1", panics)
+		if panics != 1 || failed != 4 {
+			t.Errorf("%d panics and %d errors, want 1 and 4", panics, failed)
+		}
+		c := &call{in: 4}
+		if err := g.Do(t.Context(), "a", c); err != nil || c.out != 8 {
+			t.Errorf("Do afterwards = %v, %v", c.out, err)
 		}
 	})
 }
 
-// TestNobodyWaitsLongForASlowRun has runs that take a minute, and counts those that
+// TestNobodyWaitsLongForASlowRun has runs that take twenty seconds, and counts those that
 // are in progress.
 func TestNobodyWaitsLongForASlowRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := recorder{takes: time.Minute}
+		r := recorder{takes: 20 * time.Second}
 		g := coalesce.New(100, r.run)
 		for n := range 20 {
 			go func() {

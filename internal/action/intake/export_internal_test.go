@@ -7,18 +7,19 @@ import (
 )
 
 // AcceptTogether accepts a proposal of each submitter in one transaction, as those
-// that arrive at the same time, and returns the answers to them.
-func (in *Intake) AcceptTogether(ctx context.Context, tenant envelope.TenantID, by []Submitter, proposals []*envelope.Proposal) ([]Answer, error) {
+// that arrive at the same time with spans of their own, and returns the answers to
+// them.
+func (in *Intake) AcceptTogether(spans []context.Context, tenant envelope.TenantID, by []Submitter, proposals []*envelope.Proposal) (answers []Answer, undone bool, err error) {
 	all := make([]*submission, len(by))
 	for i := range by {
-		all[i] = &submission{by: by[i], proposals: proposals[i : i+1]}
+		all[i] = newSubmission(spans[i], by[i], proposals[i:i+1])
 	}
-	err := in.acceptAll(ctx, tenant, all)
-	answers := make([]Answer, len(by))
+	undone, err = in.acceptAll(spans[0], tenant, all)
+	answers = make([]Answer, len(by))
 	for i, s := range all {
 		if err == nil {
 			answers[i] = s.answers[0]
 		}
 	}
-	return answers, err
+	return answers, undone, err
 }

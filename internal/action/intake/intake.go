@@ -203,12 +203,12 @@ func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
-	s := &submission{by: by, proposals: proposals}
+	s := newSubmission(ctx, by, proposals)
 	var err error
 	if s.joins() {
 		err = in.single.Do(ctx, by.Tenant, s)
 	} else {
-		err = in.acceptAll(ctx, by.Tenant, []*submission{s})
+		_, err = in.acceptAll(ctx, by.Tenant, []*submission{s})
 	}
 	if err != nil {
 		return nil, nil, err
@@ -227,9 +227,15 @@ const (
 type submission struct {
 	by        Submitter
 	proposals []*envelope.Proposal
-	answers   []Answer
+	// traceparent is that of the call, in whose trace the actions run; "" for none.
+	traceparent string
+	answers     []Answer
 	// quotas is what is left of the session's limits, as far as they were counted.
 	quotas []fault.Quota
+}
+
+func newSubmission(ctx context.Context, by Submitter, proposals []*envelope.Proposal) *submission {
+	return &submission{by: by, proposals: proposals, traceparent: telemetry.Inject(ctx)}
 }
 
 // joins reports whether the submission may share a transaction with others.
@@ -237,14 +243,17 @@ func (s *submission) joins() bool {
 	return len(s.proposals) == 1 && s.by.Plan == nil && s.by.Workflow == uuid.Nil && lengthOf(s.proposals) <= joinedBytes
 }
 
-// acceptAll accepts submissions of a tenant in one transaction.
-func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all []*submission) error {
+// acceptAll accepts submissions of a tenant in one transaction. undone reports
+// whether an error came before the commit: after that a proposal without a key of
+// its own may have been accepted, and is not to be accepted again.
+func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all []*submission) (undone bool, err error) {
 	if shareKeys(all) {
-		return errTaken
+		return true, errTaken
 	}
 	var a acceptance
 	ready := prepared{submissions: all}
-	err := slot.Briefly(slot.For(ctx, tenant.String()), ready.length(), func(ctx context.Context) error {
+	undone = true
+	err = slot.Briefly(slot.For(ctx, tenant.String()), ready.length(), func(ctx context.Context) error {
 		// At first the batch is written without looking for its ids, which is
 		// cheaper. If one of them exists, nothing is written, and the batch is
 		// processed again after looking for them; and again if another transaction
@@ -254,6 +263,7 @@ func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all [
 			err = postgres.InTx(ctx, in.db, postgres.API(tenant), func(tx pgx.Tx) error {
 				var err error
 				a, err = in.accept(ctx, tx, tenant, &ready, try > 0)
+				undone = err != nil
 				return err
 			})
 			if !errors.Is(err, errTaken) {
@@ -263,10 +273,10 @@ func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all [
 		return err
 	})
 	if err != nil {
-		return err
+		return undone, err
 	}
 	in.committed(tenant, &a, &ready)
-	return nil
+	return false, nil
 }
 
 // committed answers the submissions after the commit that accepted them.
@@ -357,8 +367,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	if a.decisions, err = in.decisions.Insert(ctx, tx, tenant, decisions); err != nil {
 		return acceptance{}, err
 	}
-	traceparent := telemetry.Inject(ctx)
-	if err := insert(ctx, tx, tenant, snap.Version, traceparent, state.Now, rows); err != nil {
+	if err := insert(ctx, tx, tenant, snap.Version, state.Now, rows); err != nil {
 		return acceptance{}, err
 	}
 	var events []audit.Event
@@ -374,7 +383,7 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 			r := &rows[first+i]
 			a.queued = a.queued || r.approval == envelope.ApprovalAuto
 			a.answers[r.at] = Answer{Action: r.action, Mode: r.decision.Mode, Source: r.decision.Source, Trace: r.decision.TraceJSON, Approval: r.approval}
-			recorded := r.record(snap.Version, traceparent, origin, state.Now)
+			recorded := r.record(snap.Version, origin, state.Now)
 			event.Items[i] = audit.Item{Action: r.action, Status: r.status(), Approval: r.approval, Digests: recorded.Digests()}
 		}
 		events, first = append(events, event), end
@@ -383,12 +392,12 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 }
 
 // record returns the row of actions as the record covers it: what insert writes.
-func (r *row) record(version int64, traceparent string, origin audit.Hash, now time.Time) audit.ActionRecord {
+func (r *row) record(version int64, origin audit.Hash, now time.Time) audit.ActionRecord {
 	q, by := r.proposal, r.by
 	a := audit.ActionRecord{
 		Tenant: by.Tenant, Action: r.action, External: q.ExternalID, Session: r.Session, Automation: q.AutomationID,
 		Source: r.Tool.Key.Source, Tool: r.Tool.Key.Action, ComposioApp: q.Tool.ComposioApp,
-		Risk: string(r.Risk), Effect: string(r.Tool.Effect), RateBucket: q.Constraints.RateBucket, Traceparent: traceparent,
+		Risk: string(r.Risk), Effect: string(r.Tool.Effect), RateBucket: q.Constraints.RateBucket, Traceparent: r.traceparent,
 		ContentDigest: r.digest[:], Employee: uuid.UUID(r.Employee), ProposedBy: by.Token, Person: by.Proposer(), Workflow: by.Workflow,
 		Bucket: r.bucket, NotBefore: q.Constraints.NotBefore, MustRunBefore: q.Constraints.MustRunBefore,
 		MaxAttempts: int32(r.Tool.MaxAttempts), Urgent: q.Constraints.Urgent, Origin: origin, Args: audit.Hash(r.args),
@@ -451,6 +460,7 @@ func (all *prepared) prepareAll(ctx context.Context, snap *settings.Settings, no
 		for j, p := range s.proposals {
 			r, err := prepare(ctx, budget, digester, snap, &s.by, p)
 			err = suggest.Tool(p.Tool, err)
+			r.traceparent = s.traceparent
 			if r.of, r.at = i, len(all.answers); s.by.IDs != nil && !r.chosen {
 				r.action = s.by.IDs[j]
 			}
@@ -478,12 +488,13 @@ type row struct {
 	decision.Action
 	// by is the submitter, of is the position of the submission, and at that of the
 	// proposal among all.
-	by       *Submitter
-	of, at   int
-	proposal *envelope.Proposal
-	decision policy.Decision
-	approval envelope.Approval
-	bucket   int64
+	by          *Submitter
+	of, at      int
+	traceparent string
+	proposal    *envelope.Proposal
+	decision    policy.Decision
+	approval    envelope.Approval
+	bucket      int64
 	// args is the digest of the arguments.
 	args envelope.Digest
 	// review is how people review the action, if it waits for them.

@@ -1,7 +1,9 @@
 package intake_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,17 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"pgregory.net/rapid"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
 // stored is what a proposal left in the database, without its ids and times.
 const stored = `SELECT concat_ws(' ', a.external_id, a.content_digest, a.session_id, a.proposed_by, a.person, a.tool_name, a.args, a.approval_state, a.origin, a.workflow_id,
-		o.awaited, e.actor, e.kind)
+		a.traceparent, o.awaited, e.actor, e.kind)
 	FROM actions a LEFT JOIN outbox o USING (tenant_id, action_id)
 	JOIN events e ON e.tenant_id = a.tenant_id AND e.items @> jsonb_build_array(jsonb_build_object('action_id', a.action_id))
 	WHERE a.tenant_id = $1 ORDER BY a.external_id`
@@ -46,6 +50,7 @@ func (d fixture) stored() (rows []string) {
 func TestJoinedProposalsAreAnsweredAsAlone(t *testing.T) {
 	t.Parallel()
 	together, alone := newFixture(t), newFixture(t)
+	tracer := sdktrace.NewTracerProvider().Tracer("test")
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++ // ids of the last rounds come again
@@ -77,6 +82,10 @@ func TestJoinedProposalsAreAnsweredAsAlone(t *testing.T) {
 				d.exec("UPDATE session_usage SET window_from = window_from - interval '61 seconds' WHERE tenant_id = $1", d.tenant.String())
 			}
 		}
+		spans := make([]context.Context, n)
+		for i := range spans {
+			spans[i], _ = tracer.Start(t.Context(), "call")
+		}
 		of := func(d fixture) []intake.Submitter {
 			all := slices.Clone(agents)
 			for i := range all {
@@ -86,14 +95,14 @@ func TestJoinedProposalsAreAnsweredAsAlone(t *testing.T) {
 		}
 		want := make([]intake.Answer, n)
 		for i, by := range of(alone) {
-			answers, err := alone.in.Accept(t.Context(), by, calls[i:i+1])
+			answers, err := alone.in.Accept(spans[i], by, calls[i:i+1])
 			if err != nil {
 				rt.Fatal(err)
 			}
 			want[i] = answers[0]
 		}
 
-		got, err := together.in.AcceptTogether(t.Context(), together.tenant, of(together), calls)
+		got, _, err := together.in.AcceptTogether(spans, together.tenant, of(together), calls)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -151,5 +160,39 @@ func TestAgentsAtTheSameTime(t *testing.T) {
 	}
 	if n := d.count("SELECT count(*) FROM actions WHERE tenant_id = $1", d.tenant.String()); n != 3*callers+4 || len(actions) != n+1 {
 		t.Errorf("%d actions are stored and %d were answered, want %d", n, len(actions)-1, 3*callers+4)
+	}
+}
+
+// lossyDB commits, and reports that the connection was lost.
+type lossyDB struct{ postgres.Begins }
+
+type lossyTx struct{ pgx.Tx }
+
+var errLost = errors.New("connection lost")
+
+func (db lossyDB) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	tx, err := db.Begins.BeginTx(ctx, opts)
+	return lossyTx{tx}, err
+}
+
+func (tx lossyTx) Commit(ctx context.Context) error {
+	return errors.Join(tx.Tx.Commit(ctx), errLost)
+}
+
+// TestProposalsThatMayBeCommittedAreNotAcceptedAgain loses the answer to the commit
+// of two proposals without ids.
+func TestProposalsThatMayBeCommittedAreNotAcceptedAgain(t *testing.T) {
+	t.Parallel()
+	d := newSharedFixture(t)
+	in := intake.New(lossyDB{d.db}, settings.NewCache(), intake.Config{})
+	spans := []context.Context{t.Context(), t.Context()}
+
+	_, undone, err := in.AcceptTogether(spans, d.tenant, []intake.Submitter{d.by(), d.by()}, []*envelope.Proposal{called("", "note"), called("", "note")})
+
+	if undone || !errors.Is(err, errLost) {
+		t.Errorf("AcceptTogether = undone %t, %v; want an error after which the proposals may be accepted", undone, err)
+	}
+	if n := d.count("SELECT count(*) FROM actions WHERE tenant_id = $1", d.tenant.String()); n != 2 {
+		t.Errorf("%d actions are stored, want 2", n)
 	}
 }

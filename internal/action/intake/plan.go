@@ -129,7 +129,7 @@ func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposa
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
 	}
-	ready := &prepared{submissions: []*submission{{by: by, proposals: proposals}}}
+	ready := &prepared{submissions: []*submission{newSubmission(ctx, by, proposals)}}
 	a, err := in.accept(ctx, tx, by.Tenant, ready, look)
 	if err != nil {
 		return nil, nil, err

@@ -17,11 +17,11 @@ import (
 
 // insert writes rows and puts those that may run on the schedule. If one of
 // their names is taken, that is errTaken, and the transaction is over.
-func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, traceparent string, now time.Time, rows []row) error {
+func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
-		TenantID: tenant, ConfigVersion: version, Traceparent: traceparent, WorkflowID: postgres.OrNull(rows[0].by.Workflow),
-		ProposedBys: make([]uuid.UUID, n), People: make([]uuid.UUID, n), Origins: make([]string, n), Awaited: make([]bool, n),
+		TenantID: tenant, ConfigVersion: version, WorkflowID: postgres.OrNull(rows[0].by.Workflow),
+		ProposedBys: make([]uuid.UUID, n), People: make([]uuid.UUID, n), Origins: make([]string, n), Awaited: make([]bool, n), Traceparents: make([]string, n),
 		ActionIds: make([]uuid.UUID, n), ExternalIds: make([]string, n), ContentDigests: make([][]byte, n),
 		EmployeeIds: make([]uuid.UUID, n), AutomationIds: make([]string, n), SessionIds: make([]string, n),
 		SourceIds: make([]string, n), ToolNames: make([]string, n), ComposioApps: make([]string, n),
@@ -34,6 +34,7 @@ func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version in
 		r := &rows[i]
 		q, by := r.proposal, r.by
 		p.ProposedBys[i], p.People[i], p.Origins[i], p.Awaited[i] = by.Token, by.Proposer(), string(by.Origin), by.Awaited
+		p.Traceparents[i] = r.traceparent
 		p.ActionIds[i], p.ExternalIds[i], p.ContentDigests[i] = uuid.UUID(r.action), q.ExternalID, r.digest[:]
 		p.EmployeeIds[i], p.AutomationIds[i], p.SessionIds[i] = uuid.UUID(r.Employee), q.AutomationID, r.Session
 		p.SourceIds[i], p.ToolNames[i], p.ComposioApps[i] = r.Tool.Key.Source, r.Tool.Key.Action, q.Tool.ComposioApp
@@ -65,6 +66,7 @@ func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version in
 // decoding every column of every row would cost as much as deciding about it.
 func sendOnce(p *dbsqlc.ActionInsertManyParams) {
 	p.ProposedBys, p.People, p.Origins, p.Awaited = once(p.ProposedBys), once(p.People), once(p.Origins), once(p.Awaited)
+	p.Traceparents = once(p.Traceparents)
 	p.EmployeeIds, p.AutomationIds, p.SessionIds = once(p.EmployeeIds), once(p.AutomationIds), once(p.SessionIds)
 	p.SourceIds, p.ToolNames, p.ComposioApps = once(p.SourceIds), once(p.ToolNames), once(p.ComposioApps)
 	p.Risks, p.Effects, p.DecisionIds, p.ApprovalStates = once(p.Risks), once(p.Effects), once(p.DecisionIds), once(p.ApprovalStates)

@@ -28,7 +28,7 @@ type read struct {
 
 // NewReader returns a Reader, which reads with the rights of the API.
 func NewReader(db postgres.Begins) *Reader {
-	return &Reader{coalesce.New(readMost, func(ctx context.Context, tenant envelope.TenantID, reads []*read) error {
+	return &Reader{coalesce.New(readMost, func(ctx context.Context, tenant envelope.TenantID, reads []*read) (undone bool, err error) {
 		ids := make([]envelope.ActionID, len(reads))
 		for i, r := range reads {
 			ids[i] = r.action
@@ -38,7 +38,7 @@ func NewReader(db postgres.Begins) *Reader {
 			return Get(ctx, tx, tenant, ids...)
 		})
 		if err != nil {
-			return err
+			return true, err
 		}
 		found := make(map[envelope.ActionID]View, len(views))
 		for _, v := range views {
@@ -47,7 +47,7 @@ func NewReader(db postgres.Begins) *Reader {
 		for _, r := range reads {
 			r.view, r.found = found[r.action]
 		}
-		return nil
+		return false, nil
 	})}
 }
 

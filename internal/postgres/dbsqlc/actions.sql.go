@@ -41,7 +41,8 @@ WITH given AS (
         unnest($24::uuid[]) AS person,
         unnest($25::text[]) AS origin,
         unnest($26::boolean[]) AS awaited,
-        unnest($27::timestamptz[]) AS approval_expires_at
+        unnest($27::text[]) AS traceparent,
+        unnest($28::timestamptz[]) AS approval_expires_at
 ), proposed AS (
     SELECT
         g.action_id, g.external_id, g.content_digest, g.args,
@@ -66,7 +67,8 @@ WITH given AS (
         coalesce(g.person, ($24::uuid[])[1]) AS person,
         coalesce(g.origin, ($25::text[])[1]) AS origin,
         coalesce(g.awaited, ($26::boolean[])[1]) AS awaited,
-        coalesce(g.approval_expires_at, ($27::timestamptz[])[1]) AS approval_expires_at
+        coalesce(g.traceparent, ($27::text[])[1]) AS traceparent,
+        coalesce(g.approval_expires_at, ($28::timestamptz[])[1]) AS approval_expires_at
     FROM given g
 ), inserted_actions AS (
     INSERT INTO actions (
@@ -76,12 +78,12 @@ WITH given AS (
     SELECT
         $1, p.action_id, nullif(p.external_id, ''), p.content_digest, nullif(p.employee_id, '00000000-0000-0000-0000-000000000000'),
         nullif(p.session_id, ''), nullif(p.automation_id, ''), nullif(p.proposed_by, '00000000-0000-0000-0000-000000000000'), nullif(p.person, '00000000-0000-0000-0000-000000000000'),
-        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $28, p.tool_digest,
+        p.source_id, p.tool_name, nullif(p.composio_app, ''), p.args, p.risk, p.effect, p.decision_id, $29, p.tool_digest,
         p.approval_state,
         CASE WHEN p.approval_state = 'required' THEN p.approval_expires_at END,
         CASE WHEN p.approval_state = 'denied' THEN 'policy' END,
         p.bucket_id, nullif(p.rate_bucket, ''),
-        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif($29::text, ''), p.urgent,
+        nullif(p.not_before, '0001-01-01 00:00:00+00'), nullif(p.must_run_before, '0001-01-01 00:00:00+00'), p.max_attempts, nullif(p.traceparent, ''), p.urgent,
         nullif(p.origin, '')::jsonb, $30::uuid
     FROM proposed p
 )
@@ -118,9 +120,9 @@ type ActionInsertManyParams struct {
 	People          []uuid.UUID
 	Origins         []string
 	Awaited         []bool
+	Traceparents    []string
 	ApprovalExpires []time.Time
 	ConfigVersion   int64
-	Traceparent     string
 	WorkflowID      *uuid.UUID
 }
 
@@ -159,9 +161,9 @@ func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInse
 		arg.People,
 		arg.Origins,
 		arg.Awaited,
+		arg.Traceparents,
 		arg.ApprovalExpires,
 		arg.ConfigVersion,
-		arg.Traceparent,
 		arg.WorkflowID,
 	)
 	return err
