@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign-dev/countersign/internal/config"
 )
 
 const usage = `bench measures Countersign against the River library in the same run.
@@ -90,7 +92,7 @@ const usage = `bench measures Countersign against the River library in the same 
               web/node_modules and Chromium)
 
 It starts a private PostgreSQL, fsync on, unless -url names a server's
-superuser URL. Each figure is also a line of JSON in bench/results/bench.jsonl.
+superuser URL. Both sides collect garbage as the API and the worker do. Each figure is also a line of JSON in bench/results/bench.jsonl.
 
 `
 
@@ -112,6 +114,7 @@ type options struct {
 }
 
 func main() {
+	config.CollectSeldom(os.Environ())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()

@@ -113,12 +113,12 @@ func newTenant(ctx context.Context, url string, effect envelope.Effect, rules bo
 // ten buckets, each with an external id of its own.
 func (h *environment) submit(ctx context.Context, from, n, batch int) error {
 	by := intake.Submitter{Tenant: h.tenant, Name: "bench"}
-	note := strings.Repeat("x", 100)
+	tool := `{"type":"mcp.exec","tool":{"name":"` + builtin.ToolNoop + `","source":"countersign"},"args":{"note":"` + strings.Repeat("x", 100) + `","n":`
 	for end := from + n; from < end; from += batch {
 		ps := make([]*envelope.Proposal, min(batch, end-from))
 		for i := range ps {
-			p, err := envelope.Parse(fmt.Appendf(nil, `{"type":"mcp.exec","external_id":"%s-%d","tool":{"name":%q,"source":"countersign"},`+
-				`"args":{"n":%d,"note":%q},"constraints":{"rate_bucket":%q}}`, h.run, from+i, builtin.ToolNoop, from+i, note, bucketName(from+i)))
+			p, err := envelope.Parse(fmt.Appendf(nil, `%s%d},"external_id":"%s-%d","constraints":{"rate_bucket":"%s"}}`,
+				tool, from+i, h.run, from+i, bucketName(from+i)))
 			if err != nil {
 				return err
 			}

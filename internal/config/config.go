@@ -185,8 +185,8 @@ func names() []string {
 }
 
 // collectPercent is how far a heap grows, in percent of what is in use, before the
-// garbage collector runs. The heaps of API and workers are some dozen megabytes,
-// and a collection at each doubling took a sixth of their processor time.
+// garbage collector runs. The heaps of API and workers are some dozen megabytes, so
+// that memory is cheaper than a collection at each doubling.
 const collectPercent = 400
 
 // CollectSeldom has the garbage collector run less often than Go does, unless the

@@ -30,8 +30,9 @@ const (
 )
 
 // Announce has InTx notify the listeners of EventsChannel after the commit of tx
-// that a tenant has new events, and whether accepted actions changed with them. A notification that is lost, with the process for
-// example, delays listeners until they look by themselves.
+// that a tenant has new events, and whether accepted actions changed with them. A
+// notification that is lost, with the process for example, delays listeners until
+// their next poll.
 //
 // It is sent after the commit, by another transaction and for all tenants of some
 // milliseconds: PostgreSQL lets transactions with notifications commit only one
