@@ -17,9 +17,10 @@ CROSS JOIN LATERAL (
 WHERE f.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
 
 -- name: EnvelopePerID :many
--- Envelopes by id, in no order. It is read for every call that somebody waits
--- for, so that it joins nothing else (EnvelopeReversal). Each id is looked up by
--- itself, because a generic plan of `= ANY` reads all of the tenant's actions.
+-- Envelopes by id, in no order, with the last reversal of each that has ended, whose
+-- name follows from the id of its action. It is read for every call that somebody
+-- waits for. Each id is looked up by itself, because a generic plan of `= ANY` reads
+-- all of the tenant's actions.
 SELECT
     f.action_id, f.external_id, f.tenant_id, f.employee_id, f.session_id, f.automation_id, f.proposed_by,
     f.source_id, f.tool_name, f.composio_app, f.args, f.risk, f.effect, f.mode, f.mode_source, f.trace,
@@ -30,7 +31,17 @@ SELECT
     coalesce(f.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     f.proposed_args, coalesce(f.approvals_needed, 0)::integer AS approvals_needed,
     f.approvals_given::integer AS approvals_given,
-    coalesce(f.edited_by, '')::text AS edited_by, f.edits, coalesce(f.approval_round, 0)::integer AS approval_round, f.decision_id
+    coalesce(f.edited_by, '')::text AS edited_by, f.edits, coalesce(f.approval_round, 0)::integer AS approval_round, f.decision_id,
+    coalesce(CASE
+        WHEN f.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown') THEN (
+            SELECT a.action_id
+            FROM actions a
+            WHERE a.tenant_id = @tenant_id
+                AND a.external_id BETWEEN 'revert:' || f.action_id || ':000' AND 'revert:' || f.action_id || ':999'
+            ORDER BY a.external_id DESC
+            LIMIT 1
+        )
+    END, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
     SELECT
@@ -64,17 +75,3 @@ CROSS JOIN LATERAL (
     WHERE v.tenant_id = @tenant_id AND v.action_id = k.action_id
     LIMIT 1
 ) f;
-
--- name: EnvelopeReversal :many
--- The last reversals of actions that have one. A reversal's name follows from the
--- id of its action.
-SELECT i.action_id::uuid AS action_id, n.action_id AS reversal_id
-FROM unnest(@action_ids::uuid[]) AS i (action_id)
-CROSS JOIN LATERAL (
-    SELECT a.action_id
-    FROM actions a
-    WHERE a.tenant_id = @tenant_id
-        AND a.external_id BETWEEN 'revert:' || i.action_id || ':000' AND 'revert:' || i.action_id || ':999'
-    ORDER BY a.external_id DESC
-    LIMIT 1
-) n;

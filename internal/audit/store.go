@@ -21,6 +21,16 @@ import (
 // Write stores events in the transaction of the change that they record. If they
 // cannot be written, the change must not be committed.
 func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
+	return write(ctx, tx, events, func(tx pgx.Tx) pgx.Tx { return tx })
+}
+
+// WriteLast is Write at the end of a transaction, which commits with it. If there is
+// nothing to write, it does not.
+func WriteLast(ctx context.Context, tx pgx.Tx, events ...Event) error {
+	return write(ctx, tx, events, postgres.Final)
+}
+
+func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx.Tx) error {
 	if err := addDigests(ctx, tx, events); err != nil {
 		return fmt.Errorf("digest the rows of events: %w", err)
 	}
@@ -42,7 +52,7 @@ func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	if len(p.TenantIds) == 0 {
 		return nil
 	}
-	if err := dbsqlc.New().EventInsertMany(ctx, tx, p); err != nil {
+	if err := dbsqlc.New().EventInsertMany(ctx, last(tx), p); err != nil {
 		return err
 	}
 	changed := slices.ContainsFunc(p.Kinds, func(k string) bool { return Kind(k) != Proposed })

@@ -29,25 +29,24 @@ func Share(pool *pgxpool.Pool, wait time.Duration) *Shared {
 }
 
 // begin begins a transaction on a connection for a tenant, which end gives back.
-func (s *Shared) begin(ctx context.Context, tenant string, opts pgx.TxOptions) (tx pgx.Tx, end func(), err error) {
+func (s *Shared) begin(ctx context.Context, as Scope) (tx pgx.Tx, end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	if err := s.connections.Take(waiting, tenant); err != nil {
+	if err := s.connections.Take(waiting, as.tenant); err != nil {
 		return nil, nil, s.exhausted(ctx, waiting, err)
 	}
 	conn, err := s.Acquire(waiting)
 	if err != nil {
-		s.connections.Give(tenant)
+		s.connections.Give(as.tenant)
 		return nil, nil, s.exhausted(ctx, waiting, err)
 	}
-	end = func() {
+	if tx, err = beginOn(ctx, conn, as); err != nil {
+		s.connections.Give(as.tenant)
+	}
+	return tx, func() {
 		conn.Release()
-		s.connections.Give(tenant)
-	}
-	if tx, err = conn.BeginTx(ctx, opts); err != nil {
-		end()
-	}
-	return tx, end, err
+		s.connections.Give(as.tenant)
+	}, err
 }
 
 // exhausted returns the error of waiting for a connection, which is fault.Busy if

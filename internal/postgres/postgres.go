@@ -57,6 +57,9 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 			return nil
 		}
 		// Not a parameter of the connection's start, which PgBouncer rejects.
+		if pipelines(conn) {
+			conn.PgConn().CustomData()[pipelineKey] = &pipeline{prepared: make(map[string]struct{}), sets: make(map[Scope]string)}
+		}
 		_, err := conn.Exec(ctx, "SET search_path = "+SearchPath)
 		return err
 	}
@@ -141,12 +144,32 @@ func inTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) er
 
 // begin begins a transaction; end gives its connection back when it is over.
 func begin(ctx context.Context, db Begins, as Scope) (tx pgx.Tx, end func(), err error) {
-	opts := pgx.TxOptions{BeginQuery: as.begin()}
 	if shared, ok := db.(*Shared); ok {
-		return shared.begin(ctx, as.tenant, opts)
+		return shared.begin(ctx, as)
 	}
-	tx, err = db.BeginTx(ctx, opts)
-	return tx, func() {}, err
+	pool, ok := db.(*pgxpool.Pool)
+	if !ok {
+		tx, err = db.BeginTx(ctx, pgx.TxOptions{BeginQuery: as.begin()})
+		return tx, func() {}, err
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tx, err = beginOn(ctx, conn, as)
+	return tx, conn.Release, err
+}
+
+// beginOn begins a transaction on a connection, which it releases if that fails.
+func beginOn(ctx context.Context, conn *pgxpool.Conn, as Scope) (pgx.Tx, error) {
+	if tx := pipelined(conn.Conn(), as); tx != nil {
+		return tx, nil
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: as.begin()})
+	if err != nil {
+		conn.Release()
+	}
+	return tx, err
 }
 
 func rerunnable(err error) bool {
@@ -162,6 +185,7 @@ type Scope struct {
 	planned  bool
 	readOnly bool
 	snapshot bool
+	alone    bool
 }
 
 // API acts for one tenant with the rights of the API: whatever the code queries,
@@ -208,6 +232,12 @@ func (s Scope) ReadOnly() Scope {
 	return s
 }
 
+// Alone returns the scope for transactions of one statement, which is their Final.
+func (s Scope) Alone() Scope {
+	s.alone = true
+	return s
+}
+
 // idleTimeout ends a transaction whose client sends nothing: if its host froze or
 // vanished, it would keep its locks, and with them a bucket, until TCP gives up,
 // which takes hours.
@@ -220,28 +250,68 @@ func (s Scope) Snapshot() Scope {
 	return s
 }
 
-func (s Scope) begin() string {
-	var b strings.Builder
-	b.WriteString("begin")
+// start returns the statement that begins a transaction of the scope, without its
+// parameters.
+func (s Scope) start() string {
+	start := "begin"
 	if s.snapshot {
-		b.WriteString(" isolation level repeatable read")
+		start += " isolation level repeatable read"
 	}
 	if s.readOnly {
-		b.WriteString(" read only")
+		start += " read only"
 	}
+	return start
+}
+
+// parameters returns the names and values of PostgreSQL's parameters for every
+// transaction of the scope, but for its tenant.
+func (s Scope) parameters() [][2]string {
 	// In every transaction, since behind a pooler the session may be anybody's.
-	b.WriteString("; set local search_path = " + SearchPath)
+	all := [][2]string{{"search_path", SearchPath}}
 	if s.role != "" {
-		b.WriteString("; set local role " + s.role + "; set local idle_in_transaction_session_timeout = '" + idleTimeout + "'")
+		all = append(all, [2]string{"role", s.role}, [2]string{"idle_in_transaction_session_timeout", idleTimeout})
+	}
+	if s.planned {
+		for _, plan := range []string{"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_bitmapscan", "jit"} {
+			all = append(all, [2]string{plan, "off"})
+		}
+		all = append(all, [2]string{"plan_cache_mode", "force_generic_plan"})
+	}
+	return all
+}
+
+// begin returns the statements that begin a transaction of the scope.
+func (s Scope) begin() string {
+	var b strings.Builder
+	b.WriteString(s.start())
+	for _, p := range s.parameters() {
+		b.WriteString("; set local " + p[0] + " = ")
+		if p[0] == "search_path" {
+			b.WriteString(p[1]) // a list
+		} else {
+			b.WriteString("'" + p[1] + "'")
+		}
 	}
 	if s.tenant != "" {
 		// The text of a UUID cannot break out of the quotes.
 		b.WriteString("; set local countersign.tenant_id = '" + s.tenant + "'")
 	}
-	if s.planned {
-		b.WriteString("; set local enable_hashjoin = off; set local enable_mergejoin = off" +
-			"; set local enable_seqscan = off; set local enable_bitmapscan = off" +
-			"; set local jit = off; set local plan_cache_mode = force_generic_plan")
+	return b.String()
+}
+
+// set returns one statement that sets the parameters of the scope, for a transaction
+// that start has begun. The tenant, if there is one, is its argument.
+func (s Scope) set() string {
+	var b strings.Builder
+	b.WriteString("SELECT ")
+	for i, p := range s.parameters() {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("pg_catalog.set_config('" + p[0] + "', '" + p[1] + "', true)")
+	}
+	if s.tenant != "" {
+		b.WriteString(", pg_catalog.set_config('countersign.tenant_id', $1, true)")
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -96,7 +97,7 @@ func (p *Pipeline) retryOf(snap *settings.Settings, it *outbox.Item) outbox.Retr
 // whatever the statement before it returned.
 func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
 	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
-		started, err = outbox.Start(ctx, tx, once, p.cfg.Lease)
+		started, err = outbox.Start(ctx, postgres.Final(tx), once, p.cfg.Lease)
 		return err
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, returns 
 	for _, l := range returned {
 		byTenant[l.Tenant] = append(byTenant[l.Tenant], audit.Item{Action: l.Action, Status: envelope.StatusPending, Approval: envelope.ApprovalRequired})
 	}
-	return audit.Write(ctx, tx, p.events(audit.ReturnedToApproval, byTenant)...)
+	return audit.WriteLast(ctx, tx, p.events(audit.ReturnedToApproval, byTenant)...)
 }
 
 // returnToApproval returns actions to approval that were let through before.

@@ -120,7 +120,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 		if settled, err = outbox.Settle(ctx, tx, p.cfg.ID, rows); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, p.events(audit.Settled, settledItems(p.cfg.ID, rows, settled))...)
+		return audit.WriteLast(ctx, tx, p.events(audit.Settled, settledItems(p.cfg.ID, rows, settled))...)
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
 		err = errors.Join(err, ensurePartitions(ctx, p.db))

@@ -251,7 +251,7 @@ func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all [
 		return true, errTaken
 	}
 	var a acceptance
-	ready := prepared{submissions: all}
+	ready := prepared{submissions: all, last: true}
 	undone = true
 	err = slot.Briefly(slot.For(ctx, tenant.String()), ready.length(), func(ctx context.Context) error {
 		// At first the batch is written without looking for its ids, which is
@@ -263,7 +263,7 @@ func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all [
 			err = postgres.InTx(ctx, in.db, postgres.API(tenant), func(tx pgx.Tx) error {
 				var err error
 				a, err = in.accept(ctx, tx, tenant, &ready, try > 0)
-				undone = err != nil
+				undone = err != nil && !postgres.CommitSent(tx)
 				return err
 			})
 			if !errors.Is(err, errTaken) {
@@ -388,6 +388,9 @@ func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 		}
 		events, first = append(events, event), end
 	}
+	if ready.last {
+		return a, audit.WriteLast(ctx, tx, events...)
+	}
 	return a, audit.Write(ctx, tx, events...)
 }
 
@@ -429,7 +432,9 @@ func lengthOf(proposals []*envelope.Proposal) int {
 // prepared are submissions as far as they do not depend on a transaction.
 type prepared struct {
 	submissions []*submission
-	settings    *settings.Settings
+	// last reports whether the transaction ends with them.
+	last     bool
+	settings *settings.Settings
 	// rows are those that may be written.
 	rows []row
 	// answers have the reason for each proposal that cannot be accepted. If it
@@ -454,7 +459,7 @@ func (all *prepared) prepareAll(ctx context.Context, snap *settings.Settings, no
 	for _, s := range all.submissions {
 		n += len(s.proposals)
 	}
-	*all = prepared{submissions: all.submissions, rows: make([]row, 0, n), answers: make([]Answer, 0, n)}
+	*all = prepared{submissions: all.submissions, last: all.last, rows: make([]row, 0, n), answers: make([]Answer, 0, n)}
 	for i, s := range all.submissions {
 		suggest := s.by.Suggest(snap, now)
 		for j, p := range s.proposals {

@@ -34,9 +34,11 @@ func NewReader(db postgres.Begins) *Reader {
 			ids[i] = r.action
 		}
 		// A read by key, whose plan does not depend on the values.
-		views, err := postgres.InTxReturning(ctx, db, postgres.API(tenant).Planned(), func(tx pgx.Tx) ([]View, error) {
-			return Get(ctx, tx, tenant, ids...)
-		})
+		api := postgres.API(tenant).Planned()
+		views, err := postgres.InTxReturning(ctx, db, api.Alone(), func(tx pgx.Tx) ([]View, error) { return readViews(ctx, tx, tenant, ids) })
+		if err == nil && len(reversals(views)) > 0 {
+			err = postgres.InTx(ctx, db, api.Alone(), func(tx pgx.Tx) error { return setPhases(ctx, tx, tenant, views) })
+		}
 		if err != nil {
 			return true, err
 		}

@@ -90,37 +90,36 @@ type Review struct {
 
 // Get returns the envelopes of those ids that exist, in no order.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) ([]View, error) {
-	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: tenant, ActionIds: postgres.UUIDs(actions)})
-	views, err := postgres.Map(rows, err, viewFromRow)
-	if err != nil {
-		return nil, err
+	views, err := readViews(ctx, tx, tenant, actions)
+	if err == nil {
+		err = setPhases(ctx, tx, tenant, views)
 	}
-	return views, setReversals(ctx, tx, tenant, views)
+	return views, err
 }
 
-// setReversals sets the last reversals of those actions that may have one: whose
-// effect happened, or may have.
-func setReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, views []View) error {
-	var ended []uuid.UUID
+// readViews returns envelopes, with their last reversals, whose phases are for setPhases.
+func readViews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID) ([]View, error) {
+	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: tenant, ActionIds: postgres.UUIDs(actions)})
+	return postgres.Map(rows, err, viewFromRow)
+}
+
+// reversals returns the reversals of envelopes that readViews returned.
+func reversals(views []View) (ids []uuid.UUID) {
 	for i := range views {
-		if envelope.Ended(views[i].Envelope.Result.Status) {
-			ended = append(ended, uuid.UUID(views[i].Envelope.ActionID))
+		if r := views[i].RevertedBy; r != nil {
+			ids = append(ids, uuid.UUID(r.Action))
 		}
 	}
-	if len(ended) == 0 {
+	return ids
+}
+
+// setPhases sets the phases of the reversals of envelopes.
+func setPhases(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, views []View) error {
+	ids := reversals(views)
+	if len(ids) == 0 {
 		return nil
 	}
-	q := dbsqlc.New()
-	reversals, err := q.EnvelopeReversal(ctx, tx, &dbsqlc.EnvelopeReversalParams{TenantID: tenant, ActionIds: ended})
-	if err != nil || len(reversals) == 0 {
-		return err
-	}
-	of := make(map[envelope.ActionID]envelope.ActionID, len(reversals))
-	ids := make([]uuid.UUID, len(reversals))
-	for i, r := range reversals {
-		of[envelope.ActionID(r.ActionID)], ids[i] = r.ReversalID, uuid.UUID(r.ReversalID)
-	}
-	rows, err := q.EnvelopePhasePerID(ctx, tx, &dbsqlc.EnvelopePhasePerIDParams{TenantID: tenant, ActionIds: ids})
+	rows, err := dbsqlc.New().EnvelopePhasePerID(ctx, tx, &dbsqlc.EnvelopePhasePerIDParams{TenantID: tenant, ActionIds: ids})
 	if err != nil {
 		return err
 	}
@@ -129,8 +128,8 @@ func setReversals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, view
 		phases[r.ActionID] = envelope.Phase(r.Phase)
 	}
 	for i := range views {
-		if id, ok := of[views[i].Envelope.ActionID]; ok {
-			views[i].RevertedBy = &Reversal{id, phases[id]}
+		if r := views[i].RevertedBy; r != nil {
+			r.Phase = phases[r.Action]
 		}
 	}
 	return nil
@@ -173,6 +172,9 @@ func viewFromRow(r dbsqlc.EnvelopePerIDRow) View {
 	e := &v.Envelope
 	if code := postgres.OrZero(r.Code); code != "" {
 		e.Result.Error = &envelope.Failure{Code: code, Message: postgres.OrZero(r.Message)}
+	}
+	if r.ReversalID != uuid.Nil {
+		v.RevertedBy = &Reversal{Action: envelope.ActionID(r.ReversalID)}
 	}
 	if envelope.Ended(e.Result.Status) {
 		v.AttemptStartedAt, v.AttemptFinishedAt = postgres.UTC(r.StartedAt), postgres.UTC(r.FinishedAt)

@@ -106,8 +106,18 @@ SELECT
     coalesce(f.waits_until, '0001-01-01 00:00:00+00')::timestamptz AS waits_until,
     f.proposed_args, coalesce(f.approvals_needed, 0)::integer AS approvals_needed,
     f.approvals_given::integer AS approvals_given,
-    coalesce(f.edited_by, '')::text AS edited_by, f.edits, coalesce(f.approval_round, 0)::integer AS approval_round, f.decision_id
-FROM (SELECT unnest($1::uuid[]) AS action_id) k
+    coalesce(f.edited_by, '')::text AS edited_by, f.edits, coalesce(f.approval_round, 0)::integer AS approval_round, f.decision_id,
+    coalesce(CASE
+        WHEN f.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown') THEN (
+            SELECT a.action_id
+            FROM actions a
+            WHERE a.tenant_id = $1
+                AND a.external_id BETWEEN 'revert:' || f.action_id || ':000' AND 'revert:' || f.action_id || ':999'
+            ORDER BY a.external_id DESC
+            LIMIT 1
+        )
+    END, '00000000-0000-0000-0000-000000000000')::uuid AS reversal_id
+FROM (SELECT unnest($2::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
     SELECT
         v.action_id, v.external_id, v.tenant_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by,
@@ -126,14 +136,14 @@ CROSS JOIN LATERAL (
         END AS approvals_given,
         v.edited_by, v.edits, v.approval_round, v.decision_id
     FROM envelopes v
-    WHERE v.tenant_id = $2 AND v.action_id = k.action_id
+    WHERE v.tenant_id = $1 AND v.action_id = k.action_id
     LIMIT 1
 ) f
 `
 
 type EnvelopePerIDParams struct {
-	ActionIds []uuid.UUID
 	TenantID  envelope.TenantID
+	ActionIds []uuid.UUID
 }
 
 type EnvelopePerIDRow struct {
@@ -183,13 +193,15 @@ type EnvelopePerIDRow struct {
 	Edits             []byte
 	ApprovalRound     int32
 	DecisionID        uuid.UUID
+	ReversalID        uuid.UUID
 }
 
-// Envelopes by id, in no order. It is read for every call that somebody waits
-// for, so that it joins nothing else (EnvelopeReversal). Each id is looked up by
-// itself, because a generic plan of `= ANY` reads all of the tenant's actions.
+// Envelopes by id, in no order, with the last reversal of each that has ended, whose
+// name follows from the id of its action. It is read for every call that somebody
+// waits for. Each id is looked up by itself, because a generic plan of `= ANY` reads
+// all of the tenant's actions.
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
-	rows, err := db.Query(ctx, envelopePerID, arg.ActionIds, arg.TenantID)
+	rows, err := db.Query(ctx, envelopePerID, arg.TenantID, arg.ActionIds)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +256,7 @@ func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerID
 			&i.Edits,
 			&i.ApprovalRound,
 			&i.DecisionID,
+			&i.ReversalID,
 		); err != nil {
 			return nil, err
 		}
@@ -287,51 +300,6 @@ func (q *Queries) EnvelopePhasePerID(ctx context.Context, db DBTX, arg *Envelope
 	for rows.Next() {
 		var i EnvelopePhasePerIDRow
 		if err := rows.Scan(&i.ActionID, &i.Phase); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const envelopeReversal = `-- name: EnvelopeReversal :many
-SELECT i.action_id::uuid AS action_id, n.action_id AS reversal_id
-FROM unnest($1::uuid[]) AS i (action_id)
-CROSS JOIN LATERAL (
-    SELECT a.action_id
-    FROM actions a
-    WHERE a.tenant_id = $2
-        AND a.external_id BETWEEN 'revert:' || i.action_id || ':000' AND 'revert:' || i.action_id || ':999'
-    ORDER BY a.external_id DESC
-    LIMIT 1
-) n
-`
-
-type EnvelopeReversalParams struct {
-	ActionIds []uuid.UUID
-	TenantID  envelope.TenantID
-}
-
-type EnvelopeReversalRow struct {
-	ActionID   uuid.UUID
-	ReversalID envelope.ActionID
-}
-
-// The last reversals of actions that have one. A reversal's name follows from the
-// id of its action.
-func (q *Queries) EnvelopeReversal(ctx context.Context, db DBTX, arg *EnvelopeReversalParams) ([]EnvelopeReversalRow, error) {
-	rows, err := db.Query(ctx, envelopeReversal, arg.ActionIds, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []EnvelopeReversalRow{}
-	for rows.Next() {
-		var i EnvelopeReversalRow
-		if err := rows.Scan(&i.ActionID, &i.ReversalID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
