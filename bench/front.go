@@ -44,6 +44,12 @@ func measureHTTP(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(h *environment) error {
 		server, _ := slowServer(0)
 		defer server.Close()
+		called := make(chan time.Time, 1)
+		clock := toolServer(called)
+		defer clock.Close()
+		if err := addMCP(ctx, h, h.tenant, "clock", clock.URL); err != nil {
+			return err
+		}
 		if err := addMCP(ctx, h, h.tenant, "slow", server.URL); err != nil {
 			return err
 		}
@@ -59,7 +65,7 @@ func measureHTTP(ctx context.Context, s *suite) error {
 			return err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		api, err := process.StartAPI(ctx, dir, h.url)
+		api, err := process.StartAPI(ctx, dir, h.url, "COUNTERSIGN_ADDRESS_CONNECTIONS="+manyConnections, "COUNTERSIGN_TOKEN_CONNECTIONS="+manyConnections)
 		if err != nil {
 			return err
 		}
@@ -83,10 +89,19 @@ func measureHTTP(ctx context.Context, s *suite) error {
 			if err := caller.waits(ctx, s.rep); err != nil {
 				return err
 			}
+			if err := caller.decisions(ctx, h, s.rep, called); err != nil {
+				return err
+			}
 			if err := callTools(ctx, s.rep, server.URL, api.Base, token); err != nil {
 				return err
 			}
-			return caller.reads(ctx, s.rep)
+			if err := callInSessions(ctx, s.rep, api.Base, token); err != nil {
+				return err
+			}
+			if err := caller.reads(ctx, s.rep); err != nil {
+				return err
+			}
+			return caller.idle(ctx, h, s.rep, api)
 		})
 	})
 }
@@ -188,6 +203,9 @@ func proposeSingly(ctx context.Context, s *suite, pool *pgxpool.Pool, c *restCal
 		return err
 	}
 	s.rep.aimed("one proposal by REST, p50", "ms", quantile(took, 50), 3, map[string]float64{"p99_ms": quantile(took, 99)})
+	if err := c.openLoop(ctx, s.rep); err != nil {
+		return err
+	}
 	var our, their []float64
 	for range max(1, s.rounds) {
 		_, rate, err := several(ctx, proposers, together, direct)
