@@ -162,13 +162,17 @@ func (c *restCaller) idle(ctx context.Context, h *environment, rep *report, api 
 		wg.Go(func() { errs[i] = caller.awaitEnd(waiting, answers[0].Action) })
 	}
 	// The connections open first.
-	if err := process.Wait(ctx, 3*time.Second); err == nil {
-		before = process.TreeTime(api.Child.PID())
+	err = process.Wait(ctx, 3*time.Second)
+	before = process.TreeTime(api.Child.PID())
+	if err == nil {
 		err = process.Wait(ctx, idleFor)
 	}
 	used := process.TreeTime(api.Child.PID()) - before
 	cancel()
 	wg.Wait()
+	if err != nil {
+		return err
+	}
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
 		return errs[i]
 	}
