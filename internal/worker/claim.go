@@ -36,38 +36,29 @@ type claimedBatch struct {
 	probes       map[breaker.Source]bool
 }
 
-// claim leases a batch and reads, in the same transaction, what holds now:
-// the tenants' settings, the do-not-contact lists, and the breakers.
-func (p *Pipeline) claim(ctx context.Context, requests []outbox.ClaimRequest) (claimedBatch, error) {
-	var c claimedBatch
-	err := p.tx(ctx, func(tx pgx.Tx) error {
-		var err error
-		c = claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings)}
-		if c.items, err = outbox.Claim(ctx, tx, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
-			return err
-		}
-		broken, err := p.readSettings(ctx, tx, &c)
-		if err != nil {
-			return err
-		}
-		c.actions = make([]*decision.Action, len(c.items))
-		for i := range c.items {
-			c.actions[i] = actionOf(&c.items[i], c.settings[c.items[i].Tenant])
-		}
-		if err := decision.FindRecipients(ctx, tx, c.actions); err != nil {
-			return err
-		}
-		if c.votes, err = approval.CountVotes(ctx, tx, c.granted()); err != nil {
-			return err
-		}
-		return p.readBreakers(ctx, tx, &c, broken)
-	})
-	if err != nil {
-		return claimedBatch{}, err
+// claimIn leases a batch and reads, in the same transaction, the present state of all
+// that may hold it: the tenants' settings, the do-not-contact lists, and the breakers.
+func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.ClaimRequest) (claimedBatch, error) {
+	c := claimedBatch{settings: make(map[envelope.TenantID]*settings.Settings)}
+	var err error
+	if c.items, err = outbox.Claim(ctx, tx, requests, p.cfg.Lease); err != nil || len(c.items) == 0 {
+		return c, err
 	}
-	c.at = time.Now()
-	p.inFlight.add(c.items, c.at)
-	return c, nil
+	broken, err := p.readSettings(ctx, tx, &c)
+	if err != nil {
+		return c, err
+	}
+	c.actions = make([]*decision.Action, len(c.items))
+	for i := range c.items {
+		c.actions[i] = actionOf(&c.items[i], c.settings[c.items[i].Tenant])
+	}
+	if err := decision.FindRecipients(ctx, tx, c.actions); err != nil {
+		return c, err
+	}
+	if c.votes, err = approval.CountVotes(ctx, tx, c.granted()); err != nil {
+		return c, err
+	}
+	return c, p.readBreakers(ctx, tx, &c, broken)
 }
 
 // granted returns the leases of the actions that people approved.

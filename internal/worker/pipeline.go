@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,7 +100,7 @@ type Pipeline struct {
 	patience  patience
 	semaphore *semaphore
 	inFlight  *inFlight
-	// turns is the claimer's.
+	// turns belong to the claimer.
 	turns  turns
 	settle chan settlement
 	// breakerEvents are changes of breakers, on their way to the fleet.
@@ -157,7 +156,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	publisher.Go(p.breakerLoop)
 	renewer.Go(func() { p.renewLoop(calls) })
 
-	p.claimLoop(ctx)
+	claimer := claimer{Pipeline: p, spareLook: spareLookMin}
+	claimer.run(ctx)
 	p.stopping.Store(true)
 
 	ended := make(chan struct{})
@@ -186,96 +186,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return nil
 }
 
-func (p *Pipeline) claimLoop(ctx context.Context) {
-	var b schedule
-	var looked, signalled time.Time
-	failures, spareLook := 0, spareLookMin
-	for ctx.Err() == nil {
-		now := time.Now()
-		if len(b.queues) == 0 || now.Sub(looked) >= p.cfg.BacklogPoll {
-			if err := p.findDue(ctx, &b); err != nil {
-				p.pause(ctx, "look for due work", err, &failures)
-				continue
-			}
-			p.patience.looked(len(b.queues) > 0)
-			looked = now
-			if since := p.databaseAway.Swap(0); since != 0 && now.UnixNano()-since > int64(p.cfg.Lease/2) {
-				p.renewThenSettle(ctx)
-				failures, looked = 0, time.Time{}
-				continue
-			}
-		}
-		if len(b.queues) == 0 {
-			failures = 0
-			p.sleep(ctx, b.idle)
-			looked = time.Time{}
-			continue
-		}
-		n, spare := p.semaphore.acquire(ctx, p.cfg.Batch, p.cfg.Window, spareLook, p.wake), false
-		if ctx.Err() != nil {
-			p.semaphore.release(n)
-			return
-		}
-		if n == 0 && len(p.settle) > 0 {
-			p.sleepFor(ctx, spareRetry) // it is the database that is slow, or slots are about to be free
-			continue
-		}
-		if n == 0 {
-			if n, spare = p.semaphore.acquireSpare(p.cfg.Batch), true; n == 0 {
-				p.sleepFor(ctx, spareRetry) // what was put back is being committed
-				continue
-			}
-			if err := p.findDue(ctx, &b); err != nil {
-				p.semaphore.release(n)
-				p.pause(ctx, "look for due work", err, &failures)
-				continue
-			}
-			looked = time.Now()
-		}
-		requests := b.requests(n)
-		batch, err := p.claim(ctx, requests)
-		if err != nil {
-			p.semaphore.release(n)
-			p.pause(ctx, "claim", err, &failures)
-			looked = time.Time{} // it may have been claimed after all
-			continue
-		}
-		failures = 0
-		p.semaphore.release(n - len(batch.items))
-		b.claimed(requests, batch.items)
-		if len(b.queues) > 0 && now.Sub(signalled) >= p.cfg.BacklogPoll {
-			signalled = now
-			p.cfg.Backlog()
-		}
-		if spare {
-			more := len(batch.items) == n
-			batch = p.keepShares(batch)
-			spareLook = nextSpareLook(spareLook, more, len(batch.items) > 0)
-		}
-		p.dispatch(ctx, batch)
-		switch {
-		case len(b.queues) > 0:
-		case len(batch.items) == 0:
-			// All that is due is locked by someone, who may take a while.
-			p.sleep(ctx, p.cfg.BacklogPoll)
-		default:
-			p.sleep(ctx, min(lookAgain, p.cfg.Poll)) // what comes next is found by the same look as the next due time
-		}
-	}
-}
-
-// nextSpareLook returns the pause before the next look for what spare slots are
-// for: none while what is put back may stand before others.
-func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
-	switch {
-	case more:
-		return 0
-	case ran:
-		return spareLookMin
-	}
-	return min(max(2*last, spareLookMin), spareLookMax)
-}
-
 // markDatabaseAway records when the database first did not answer.
 func (p *Pipeline) markDatabaseAway() { p.databaseAway.CompareAndSwap(0, time.Now().UnixNano()) }
 
@@ -298,43 +208,6 @@ func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 }
 
 const txTimeout = 10 * time.Second
-
-// lookAgain is the pause after a claim of all that was due. A wake-up ends it.
-const lookAgain = 5 * time.Millisecond
-
-// findDue fills the schedule, reading the buckets a page at a time until it
-// finds due work or has read all of them. It begins after the bucket that was
-// claimed from last, so that no bucket comes twice before the others.
-func (p *Pipeline) findDue(ctx context.Context, b *schedule) error {
-	const page = 256
-	return p.tx(ctx, func(tx pgx.Tx) error {
-		var all []outbox.DueBucket
-		after, wrapped := b.lastBucket, false
-		for {
-			found, err := outbox.DueBuckets(ctx, tx, after, page)
-			if err != nil {
-				return err
-			}
-			more := len(found) == page
-			if wrapped { // those after the last bucket have been seen
-				n, _ := slices.BinarySearchFunc(found, b.lastBucket, func(d outbox.DueBucket, last int64) int { return cmp.Compare(d.Bucket, last+1) })
-				found, more = found[:n], more && n == len(found)
-			}
-			all = append(all, found...)
-			b.update(all, p.cfg.Poll)
-			switch {
-			case more && len(b.queues) > 0:
-				return nil
-			case more:
-				after = found[len(found)-1].Bucket
-			case !wrapped && b.lastBucket > 0:
-				wrapped, after = true, 0
-			default:
-				return nil
-			}
-		}
-	})
-}
 
 // sleep waits for the next due time, a wake-up or the end. Sleeps are spread,
 // so that a fleet does not look all at once.

@@ -24,6 +24,8 @@ type schedule struct {
 	idle time.Duration
 	// lastBucket is the id of the bucket that was claimed from last.
 	lastBucket int64
+	// few reports whether the last look at all buckets found less than a page.
+	few bool
 }
 
 type bucketQueue struct {
@@ -229,6 +231,18 @@ func (s *semaphore) acquire(ctx context.Context, most int, moment, pause time.Du
 			window, moment = nil, 0
 		}
 	}
+}
+
+// acquireNow returns up to most slots if many are free, or else 0. It does not wait.
+func (s *semaphore) acquireNow(most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free <= 0 || 4*s.free < most {
+		return 0
+	}
+	n := min(s.free, most)
+	s.take(n)
+	return n
 }
 
 // acquireSpare returns up to most spare slots; 0 if all are taken.

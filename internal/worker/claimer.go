@@ -1,0 +1,230 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign-dev/countersign/internal/action/outbox"
+)
+
+// claimer claims for a pipeline: it looks where work is due, claims as much as there
+// are slots for, and sleeps while nothing is due. It belongs to one goroutine.
+type claimer struct {
+	*Pipeline
+	due schedule
+	// looked is the time of the last look; zero has it look before it claims.
+	looked time.Time
+	// signalled is the time of the last call of Backlog.
+	signalled time.Time
+	// spareLook is the pause between two looks for work of spare slots.
+	spareLook time.Duration
+	// failures counts those of the database in a row.
+	failures int
+}
+
+// run claims until ctx ends.
+func (c *claimer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if len(c.due.queues) == 0 || time.Since(c.looked) >= c.cfg.BacklogPoll {
+			c.look(ctx)
+		} else {
+			c.claimMore(ctx)
+		}
+	}
+}
+
+// look looks for due work and, if there are slots for it, claims it in the same
+// transaction.
+func (c *claimer) look(ctx context.Context) {
+	slots := 0
+	if c.databaseAway.Load() == 0 {
+		slots = c.semaphore.acquireNow(c.cfg.Batch)
+	}
+	began := time.Now()
+	batch, requests, err := c.claim(ctx, slots, c.findDue)
+	if err != nil {
+		c.semaphore.release(slots)
+		c.pause(ctx, "look for due work", err, &c.failures)
+		c.looked = time.Time{} // it may have been claimed after all
+		return
+	}
+	c.patience.looked(len(c.due.queues) > 0)
+	c.looked = began
+	if slots == 0 {
+		if since := c.databaseAway.Swap(0); since != 0 && began.UnixNano()-since > int64(c.cfg.Lease/2) {
+			c.renewThenSettle(ctx)
+			c.failures, c.looked = 0, time.Time{}
+			return
+		}
+	}
+	switch {
+	case len(requests) > 0:
+		c.claimed(requests, batch, slots)
+		c.dispatch(ctx, batch)
+		c.rest(ctx, batch)
+	default:
+		c.semaphore.release(slots)
+		if len(c.due.queues) == 0 {
+			c.failures = 0
+			c.sleep(ctx, c.due.idle)
+			c.looked = time.Time{}
+		}
+	}
+}
+
+// claimMore claims from the queues that the last look found, as soon as there are
+// slots.
+func (c *claimer) claimMore(ctx context.Context) {
+	slots, spare := c.semaphore.acquire(ctx, c.cfg.Batch, c.cfg.Window, c.spareLook, c.wake), false
+	switch {
+	case ctx.Err() != nil:
+		c.semaphore.release(slots)
+		return
+	case slots == 0 && len(c.settle) > 0:
+		c.sleepFor(ctx, spareRetry) // it is the database that is slow, or slots are about to be free
+		return
+	case slots == 0:
+		if slots, spare = c.semaphore.acquireSpare(c.cfg.Batch), true; slots == 0 {
+			c.sleepFor(ctx, spareRetry) // what was put back is being committed
+			return
+		}
+	}
+	var first func(context.Context, pgx.Tx) error
+	if spare {
+		first = c.findDue
+		c.looked = time.Now()
+	}
+	batch, requests, err := c.claim(ctx, slots, first)
+	if err != nil {
+		c.semaphore.release(slots)
+		c.pause(ctx, "claim", err, &c.failures)
+		c.looked = time.Time{} // it may have been claimed after all
+		return
+	}
+	c.claimed(requests, batch, slots)
+	run := batch
+	if spare {
+		more := len(batch.items) == slots
+		run = c.keepShares(batch)
+		c.spareLook = nextSpareLook(c.spareLook, more, len(run.items) > 0)
+	}
+	c.dispatch(ctx, run)
+	c.rest(ctx, run)
+}
+
+// claim claims for some slots in one transaction, after first, if that is set. The
+// requests follow from the queues that are then due.
+func (c *claimer) claim(ctx context.Context, slots int, first func(context.Context, pgx.Tx) error) (batch claimedBatch, requests []outbox.ClaimRequest, err error) {
+	err = c.tx(ctx, func(tx pgx.Tx) (err error) {
+		batch, requests = claimedBatch{}, nil
+		if first != nil {
+			if err = first(ctx, tx); err != nil {
+				return err
+			}
+		}
+		if slots > 0 {
+			requests = c.due.requests(slots)
+		}
+		if len(requests) > 0 {
+			batch, err = c.claimIn(ctx, tx, requests)
+		}
+		return err
+	})
+	if err != nil {
+		return claimedBatch{}, nil, err
+	}
+	batch.at = time.Now()
+	c.inFlight.add(batch.items, batch.at)
+	return batch, requests, nil
+}
+
+// claimed records a claim, and gives back the slots that it did not need.
+func (c *claimer) claimed(requests []outbox.ClaimRequest, batch claimedBatch, slots int) {
+	c.failures = 0
+	c.semaphore.release(slots - len(batch.items))
+	c.due.claimed(requests, batch.items)
+	if len(c.due.queues) > 0 && time.Since(c.signalled) >= c.cfg.BacklogPoll {
+		c.signalled = time.Now()
+		c.cfg.Backlog()
+	}
+}
+
+// lookAgain is the pause after a claim of all that was due. A wake-up ends it.
+const lookAgain = 5 * time.Millisecond
+
+// rest sleeps after a claim which left nothing due.
+func (c *claimer) rest(ctx context.Context, batch claimedBatch) {
+	switch {
+	case len(c.due.queues) > 0:
+	case len(batch.items) == 0:
+		// All that is due is locked by another worker, which may take a while.
+		c.sleep(ctx, c.cfg.BacklogPoll)
+	default:
+		c.sleep(ctx, min(lookAgain, c.cfg.Poll)) // the look that follows also finds the next due time
+	}
+}
+
+// nextSpareLook returns the pause before the next look for work of spare slots: none
+// while released actions may stand before others.
+func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
+	switch {
+	case more:
+		return 0
+	case ran:
+		return spareLookMin
+	}
+	return min(max(2*last, spareLookMin), spareLookMax)
+}
+
+// findDue fills the schedule. It reads the buckets a page at a time until it finds
+// due work or has read all of them, and begins after the bucket that was claimed from
+// last, so that no bucket comes twice before the others. Where all buckets with work
+// fit in a page, it reads them at once.
+func (c *claimer) findDue(ctx context.Context, tx pgx.Tx) error {
+	const page = 256
+	var all []outbox.DueBucket
+	after, wrapped := c.due.lastBucket, false
+	if c.due.few {
+		after = 0
+	}
+	for {
+		found, err := outbox.DueBuckets(ctx, tx, after, page)
+		if err != nil {
+			return err
+		}
+		more := len(found) == page
+		if c.due.few && !more {
+			next, _ := slices.BinarySearchFunc(found, c.due.lastBucket, compareBuckets)
+			c.due.update(append(found[next:], found[:next]...), c.cfg.Poll)
+			return nil
+		}
+		if c.due.few {
+			c.due.few, after = false, c.due.lastBucket
+			continue
+		}
+		if wrapped { // those after the last bucket have been seen
+			n, _ := slices.BinarySearchFunc(found, c.due.lastBucket, compareBuckets)
+			found, more = found[:n], more && n == len(found)
+		}
+		all = append(all, found...)
+		c.due.update(all, c.cfg.Poll)
+		switch {
+		case more && len(c.due.queues) > 0:
+			return nil
+		case more:
+			after = found[len(found)-1].Bucket
+		case !wrapped && c.due.lastBucket > 0:
+			wrapped, after = true, 0
+		default:
+			c.due.few = len(all) < page
+			return nil
+		}
+	}
+}
+
+// compareBuckets compares a bucket with the one behind the last.
+func compareBuckets(d outbox.DueBucket, last int64) int { return cmp.Compare(d.Bucket, last+1) }
