@@ -77,10 +77,11 @@ func TestRestrictionsOnlyLower(t *testing.T) {
 			more(t, &facts)
 			after := decide.Decide(facts)
 
-			if (before.Cohort != after.Cohort || before.Bucket != after.Bucket) && (name == "not aligned" || name == "DMARC failed") {
+			moved := before.Cohort != after.Cohort || before.Bucket != after.Bucket || before.Confidence != after.Confidence
+			if moved && (name == "not aligned" || name == "DMARC failed") {
 				// Another cohort, or no place on a list of the owner's, may put the message
-				// into another bucket, of which the models are more sure: the level is at
-				// most that of the cohort before.
+				// into another bucket, or into the same one for another reason, of which the
+				// models are more sure: the level is at most that of the cohort before.
 				if after.Allowed > before.Asked && after.Allowed > decide.L0 {
 					t.Errorf("level %v of %s became %v of %s", before.Asked, before.Cohort, after.Allowed, after.Cohort)
 				}
