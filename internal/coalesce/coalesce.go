@@ -1,5 +1,5 @@
 // Package coalesce joins calls that are made at the same time into one, so that a
-// hundred callers cost the database what one does. A call that is alone runs at
+// hundred callers cost the database as much as one. A call that is alone runs at
 // once. The package knows nothing of the work.
 package coalesce
 
@@ -167,7 +167,7 @@ func (g *Group[K, C]) next(key K) {
 	}
 }
 
-// overtake has the first of those who wait lead another run beside those that are
+// overtake has the first of those who wait lead another run while others are
 // in progress, if a waiter still waits.
 func (g *Group[K, C]) overtake(key K, w *waiter[C]) {
 	g.mu.Lock()

@@ -90,7 +90,7 @@ func TestMigrateRejectsExposedSchemas(t *testing.T) {
 }
 
 // TestMigrateMovesTablesOutOfPublic brings up the schema that version 11 left in
-// public, beside an application's own table, and compares it with a new one.
+// public, next to an application's own table, and compares it with a new one.
 func TestMigrateMovesTablesOutOfPublic(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)
@@ -145,7 +145,7 @@ func TestMigrateMovesTablesOutOfPublic(t *testing.T) {
 	}
 }
 
-// definitions lists what is defined in a database: objects, owners, privileges,
+// definitions lists the definitions of a database: objects, owners, privileges,
 // and the settings of functions.
 func definitions(t *testing.T, address string) []string {
 	t.Helper()

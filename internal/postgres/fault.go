@@ -40,7 +40,7 @@ func Fault(err error) error {
 	return err
 }
 
-// unreachable reports whether err says that the database is down, restarting,
+// unreachable reports whether err means that the database is down, restarting,
 // or cut off. A transaction that ended with such an error may have been
 // committed.
 func unreachable(err error) bool {

@@ -26,7 +26,7 @@ type pipelinedTx struct {
 
 var errFinal = errors.New("a statement came after the last one of its transaction")
 
-// pipeline is what a connection keeps between transactions.
+// pipeline is the state that a connection keeps between transactions.
 type pipeline struct {
 	// prepared are the statements that the connection has prepared.
 	prepared map[string]struct{}

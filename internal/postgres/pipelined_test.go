@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// trips counts what is sent to the database and answered before the next.
+// trips counts round trips to the database.
 type trips struct{ queries, batches int }
 
 func (c *trips) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {

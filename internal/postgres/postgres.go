@@ -1,6 +1,6 @@
 // Package postgres owns access to the database: the pool, transactions with a role
 // and a tenant, migrations, and the mapping of PostgreSQL's errors to faults. It
-// does not know what the tables mean; their stores own the texts of violations.
+// does not know the meaning of the tables; their stores own the texts of violations.
 package postgres
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Config says how to reach the database.
+// Config configures access to the database.
 type Config struct {
 	// URL is a connection string; it may hold a password and is never logged.
 	URL string
 	// MaxConns bounds the pool; zero means 10.
 	MaxConns int32
-	// Pooled says that a pooler in transaction mode (PgBouncer) stands in
+	// Pooled reports whether a pooler in transaction mode (PgBouncer) stands in
 	// between: statements are then described, not prepared by name.
 	Pooled bool
 	// Name is shown as application_name in pg_stat_activity.
@@ -188,8 +188,8 @@ type Scope struct {
 	alone    bool
 }
 
-// API acts for one tenant with the rights of the API: whatever the code queries,
-// it reads and writes that tenant's rows only.
+// API acts for one tenant with the rights of the API: every query
+// reads and writes that tenant's rows only.
 func API(tenant envelope.TenantID) Scope {
 	return Scope{role: "countersign_api", tenant: tenant.String()}
 }

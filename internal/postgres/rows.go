@@ -48,7 +48,7 @@ func Found(err, none error) error {
 	return err
 }
 
-// OrZero returns what a nullable column holds, or the zero value for NULL.
+// OrZero returns the value of a nullable column, or the zero value for NULL.
 func OrZero[T any](column *T) T {
 	if column == nil {
 		var zero T

@@ -87,7 +87,7 @@ func TestAwaitSchema(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "UPDATE goose_db_version SET is_applied = false"); err != nil {
 		t.Fatal(err)
 	}
-	// The migration runs when AwaitSchema says that it waits.
+	// The migration runs when AwaitSchema logs that it waits.
 	waits := migrating{func(record slog.Record) error {
 		if record.Level != slog.LevelWarn {
 			return nil

@@ -17,7 +17,7 @@ import (
 )
 
 // The walk finds the tables, sequences, functions, schemas and columns of later
-// migrations too: triage has what is listed here, and nothing else.
+// migrations too: triage has the privileges listed here, and no others.
 func TestTriageHasItsTablesAndPropose(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

@@ -55,7 +55,7 @@ func (p *Pipeline) breakerChanged(tenant envelope.TenantID, source, to string) {
 	}
 }
 
-// probed publishes what a probe has shown: a call to a source whose breaker is
+// probed publishes the result of a probe: a call to a source whose breaker is
 // half-open.
 func (p *Pipeline) probed(it *outbox.Item, out source.Outcome) {
 	c := breakerEvent{Source: sourceOf(it), kind: breakerClosed}

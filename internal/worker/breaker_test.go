@@ -405,7 +405,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// settledOrClosed waits until what is left waits for something, its bucket
+// settledOrClosed waits until each remaining action waits for something, its bucket
 // among it.
 func (y *fixture) settledOrClosed() {
 	y.t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// meter counts every statement, and tells of looks.
+// meter counts every statement, and signals looks.
 type meter struct {
 	all   atomic.Int64
 	looks chan struct{}
@@ -36,7 +36,7 @@ func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 func (*meter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestAnIdleFleetAsksTheDatabaseSeldom has three workers with nothing but work
-// that may not run now, and counts what they ask.
+// that may not run now, and counts their statements.
 func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	t.Parallel()
 	const workers, each, poll, relook = 3, 10, 250 * time.Millisecond, 125 * time.Millisecond

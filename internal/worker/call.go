@@ -99,8 +99,8 @@ func (p *Pipeline) executed(s settlement) {
 const CodeUnconfirmed = "unconfirmed"
 
 // callApproved makes a call, after its source has said that the tool is still
-// what was approved. If it is another, the action is rechecked with
-// what the source lists now.
+// the approved one. If it is another, the action is rechecked with
+// the source's present listing.
 func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.approvedBy == nil || a.sourceErr != nil {
 		return p.callWithSnapshots(ctx, a)
@@ -116,7 +116,7 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 	return p.callWithSnapshots(ctx, a)
 }
 
-// call asks the source, and turns a panic of an adapter into what it means:
+// call asks the source, and turns a panic of an adapter into its meaning:
 // nobody knows whether the request went out.
 func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 	it := a.item

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// claimedBatch is a set of leased actions with what they are rechecked
-// against, all as of the claim.
+// claimedBatch is a set of leased actions with the settings and facts for their
+// recheck, all as of the claim.
 type claimedBatch struct {
 	at       time.Time
 	items    []outbox.Item
@@ -215,8 +215,8 @@ const (
 	notePolicy      = "policy changed after it was approved: "
 )
 
-// recheckApproval compares an action with what was approved, and with how many
-// votes count.
+// recheckApproval compares an action with its approval, and with the votes that
+// count.
 func recheckApproval(it *outbox.Item, a *decision.Action, votes int) recheckResult {
 	now, d, err := approval.ComputeDigest(a)
 	then, readable := approval.ParseDigest(it.ApprovalDigest)
@@ -261,7 +261,7 @@ func recheckDecision(it *outbox.Item, a *decision.Action) recheckResult {
 	return recheckResult{}
 }
 
-// actionOf returns what is known of an item, to decide about it again.
+// actionOf returns an item as policy decides about it.
 func actionOf(it *outbox.Item, s *settings.Settings) *decision.Action {
 	tool, _ := s.Tool(key(it))
 	return &decision.Action{Settings: s, Tool: tool, Proposal: settings.Proposal{
@@ -273,7 +273,7 @@ func policyDenied(it *outbox.Item, d policy.Decision) recheckResult {
 	return settled(outbox.Skip(*it, "policy_denied", "policy denies the tool by now: "+d.Source))
 }
 
-// facts returns what the checks look at. If the breaker of the source is open and
+// facts returns the input of the checks. If the breaker of the source is open and
 // this worker may probe the source, the first action that passes is the probe.
 func (c *claimedBatch) facts(i int) (f preflight.Facts, probe bool) {
 	it, a := &c.items[i], c.actions[i]

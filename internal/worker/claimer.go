@@ -89,7 +89,7 @@ func (c *claimer) claimMore(ctx context.Context) {
 		return
 	case slots == 0:
 		if slots, spare = c.semaphore.acquireSpare(c.cfg.Batch), true; slots == 0 {
-			c.sleepFor(ctx, spareRetry) // what was put back is being committed
+			c.sleepFor(ctx, spareRetry) // returned actions are being committed
 			return
 		}
 	}

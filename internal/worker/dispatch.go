@@ -42,7 +42,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		default:
 			run = append(run, it)
 			if v.probe {
-				// One call is enough; the others wait for what it shows.
+				// One call is enough; the others wait for its result.
 				delete(c.probes, sourceOf(it))
 				probes[it] = true
 			}
@@ -93,8 +93,8 @@ func (p *Pipeline) retryOf(snap *settings.Settings, it *outbox.Item) outbox.Retr
 	return p.cfg.Retry
 }
 
-// mark commits the marks of a batch. Without the commit none is marked,
-// whatever the statement before it returned.
+// mark commits the marks of a batch. Without the commit none is marked, even
+// if the statement succeeded.
 func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
 	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
 		started, err = outbox.Start(ctx, postgres.Final(tx), once, p.cfg.Lease)

@@ -295,7 +295,7 @@ func (g *barrier) wait(t *testing.T) source.Call {
 	}
 }
 
-// key is what the fake source knows an envelope by.
+// key is the fake source's key of an envelope.
 func (y *fixture) key(id envelope.ActionID) string {
 	return outbox.Lease{Tenant: y.tenant, Action: id}.Key()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-// proposal is one of the tool act.once, with what a test adds.
+// proposal is one of the tool act.once, with a test's additions.
 func proposal(with ...func(p *envelope.Proposal)) *envelope.Proposal {
 	p := &envelope.Proposal{Type: envelope.TypeExec, Tool: envelope.Tool{Name: toolOnce, Source: "fake"}, Args: json.RawMessage(`{}`)}
 	for _, w := range with {
@@ -77,7 +77,7 @@ func (y *fixture) bucket(b limits.Bucket) {
 	y.configure(func(ctx context.Context, tx pgx.Tx) error { return limits.PutBucket(ctx, tx, y.tenant, b, "ada") })
 }
 
-// recipients says where act.once names whom it addresses.
+// recipients are the paths of act.once's recipients.
 func (y *fixture) recipients() {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {

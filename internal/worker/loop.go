@@ -42,7 +42,7 @@ const (
 // that may be due every second is a loop and not a River job, which would cost a
 // handful of transactions each time to find out that there is nothing to do.
 type loop struct {
-	// name is for the log: what the worker waits to do.
+	// name is for the log: the work that the worker waits for.
 	name string
 	// work returns the pause until the next run; zero for none before the loop
 	// is woken.
@@ -131,7 +131,7 @@ func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, e
 	}
 }
 
-// takeProposals takes what was proposed in SQL until none waits, or all that does
+// takeProposals takes proposals made in SQL until none waits, or all that does
 // has to wait for a pause to end.
 func takeProposals(taker *proposal.Taker) func(context.Context) (time.Duration, error) {
 	var ends time.Time // of a pause
@@ -199,7 +199,7 @@ func (w *workflows) advance(ctx context.Context) (time.Duration, error) {
 }
 
 // expire ends waits for people and policy that have expired, records reminders,
-// and withdraws what an owner of mail made pointless.
+// and withdraws proposals that an owner of mail made pointless.
 func expire(db postgres.Begins) func(context.Context) (time.Duration, error) {
 	const most = 1000
 	return func(ctx context.Context) (time.Duration, error) {

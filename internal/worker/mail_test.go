@@ -116,7 +116,7 @@ func (f *mailFixture) stored() (all []stored) {
 	return all
 }
 
-// lies returns where messages are in short.
+// lies returns the places of messages, in short.
 func (f *mailFixture) lies() string {
 	f.t.Helper()
 	var all []string

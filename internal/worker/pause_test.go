@@ -60,7 +60,7 @@ func (y *fixture) watched(name string) (*pgxpool.Pool, statements) {
 }
 
 // pause stops a target; an empty subject is for the tenant. Everything is
-// stopped by whoever runs the fleet.
+// stopped by an operator of the fleet.
 func (y *fixture) pause(of pause.Target, kill bool) {
 	y.t.Helper()
 	y.asOperator(of, func(ctx context.Context, tx pgx.Tx) error {
@@ -95,7 +95,7 @@ func (y *fixture) asOperator(of pause.Target, fn func(ctx context.Context, tx pg
 	}
 }
 
-// sweep does what the fleet's leader does every second.
+// sweep runs the sweep that the fleet's leader runs every second.
 func (y *fixture) sweep() {
 	y.t.Helper()
 	if err := worker.Sweep(y.t.Context(), y.db, func() {}); err != nil {
@@ -103,7 +103,7 @@ func (y *fixture) sweep() {
 	}
 }
 
-// later lets two minutes pass for every pause, and for what it is about.
+// later lets two minutes pass for every pause and its actions.
 func (y *fixture) later() {
 	y.t.Helper()
 	for _, change := range []string{
@@ -128,7 +128,7 @@ func targets(employee envelope.EmployeeID) map[string]pause.Target {
 }
 
 // TestWhatIsPausedWaitsUntilItIsResumed pauses before the first claim, starts
-// the fleet anew while it is paused, and resumes.
+// the fleet again while it is paused, and resumes.
 func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
@@ -223,7 +223,7 @@ func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
 	}
 }
 
-// TestTwoPausesHoldUntilBothAreLifted has what one lifted pause wakes fall
+// TestTwoPausesHoldUntilBothAreLifted has actions that one lifted pause wakes fall
 // under the other.
 func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	t.Parallel()

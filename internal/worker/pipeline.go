@@ -141,8 +141,8 @@ func (p *Pipeline) Poll() {
 func (p *Pipeline) notified() { p.patience.notify(p.Poll) }
 
 // Run works until ctx is over. Then it claims nothing more, lets running
-// calls end within the grace, cancels what is left, commits every outcome and
-// gives back what was not started.
+// calls end within the grace, cancels the rest, commits every outcome and
+// releases actions that were not started.
 func (p *Pipeline) Run(ctx context.Context) error {
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

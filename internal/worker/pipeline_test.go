@@ -324,7 +324,7 @@ func TestTheEndOfTheGraceCancelsCallsAndSettlesThem(t *testing.T) {
 	y.nothingLeased()
 }
 
-// A stop may hit any moment of a claim. Whatever it hits, nothing is left
+// A stop may hit any moment of a claim. In each case nothing is left
 // leased, lost or doubled.
 func TestStopsAtAnyMomentLeaveNothingLeased(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 }
 
 // checkLimitPlans claims two pages under the limits and gives them back, and
-// sweeps two pages of what a pause held and of what a kill hit.
+// sweeps two pages of actions that a pause held and of actions that a kill hit.
 func (y *fixture) checkLimitPlans(when string, page int) {
 	y.t.Helper()
 	db, plans := y.explainer()
@@ -158,7 +158,7 @@ func TestSweepsReadEveryRowOnce(t *testing.T) {
 		for _, e := range *plans {
 			returned := page
 			if strings.Contains(e.Query, "WakeLeft") {
-				returned *= pages // the one look at the end, for what is held
+				returned *= pages // the one look at the end, for held actions
 			}
 			if e.check(t, "sweep of a "+name, returned) {
 				looked++

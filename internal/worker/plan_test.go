@@ -232,7 +232,7 @@ func (y *fixture) explainer() (*pgxpool.Pool, *[]explained) {
 	return db, plans
 }
 
-// check looks at one statement's plan. It says whether hot tables are in it.
+// check looks at one statement's plan. It reports whether hot tables are in it.
 func (e explained) check(t *testing.T, when string, returned int) bool {
 	t.Helper()
 	const times, few = 4, 8
@@ -268,7 +268,7 @@ func (e explained) check(t *testing.T, when string, returned int) bool {
 	return touched
 }
 
-// has says whether a hot table is below a node.
+// has reports whether a hot table is below a node.
 func (n node) has() bool { return isHot(n.Relation) || slices.ContainsFunc(n.Plans, node.has) }
 
 func isHot(relation string) bool {

@@ -197,7 +197,7 @@ func TestPartitionsThatRetentionDroppedAreNotMissing(t *testing.T) {
 	kept := y.submit(toolKeyed, 1)[0]
 	y.work()
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 1, 'delete')", y.tenant.String())
-	// Their age is what retention looks at; the record of what is left says the
+	// Retention looks at their age; the record of what is left says the
 	// same as before.
 	age := func(table, column, back string) {
 		y.exec(fmt.Sprintf("UPDATE %s SET %s = %[2]s %s interval '100 days' WHERE action_id <> $1", table, column, back), kept.String())

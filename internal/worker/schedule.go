@@ -128,7 +128,7 @@ func (b *schedule) claimed(requests []outbox.ClaimRequest, items []outbox.Item) 
 	b.queues = append(waiting, worked...)
 }
 
-// claimResult is what a bucket gave: rows in due order and awaited ones. Without
+// claimResult is the outcome of a claim from a bucket: rows in due order and awaited ones. Without
 // an awaited row to pass the others, all rows count as in due order.
 type claimResult struct {
 	request                  outbox.ClaimRequest
@@ -285,8 +285,8 @@ func (s *semaphore) release(n int) {
 	signal(s.freed)
 }
 
-// debounce is the least time between two wake-ups of one process. What is
-// committed in between is covered by the later one.
+// debounce is the least time between two wake-ups of one process. The later one
+// covers commits in between.
 const debounce = 2 * time.Millisecond
 
 // workChannel is notified when something may be due.

@@ -43,8 +43,8 @@ func (p *Pipeline) collect(first settlement) []settlement {
 }
 
 // commit writes a batch, however long the database takes to come back, and
-// only then frees the slots. A batch that the database refuses for what is in
-// it is divided until the envelope is found that cannot be written.
+// only then frees the slots. A batch whose content the database rejects
+// is divided until the envelope is found that cannot be written.
 func (p *Pipeline) commit(batch []settlement) {
 	// The stop must not cut the commit short; a call that has happened has to
 	// be written down.
@@ -73,7 +73,7 @@ func (p *Pipeline) commit(batch []settlement) {
 		p.commit(batch[half:])
 		return
 	case err != nil && string(batch[0].Result) != unstorable:
-		// What the tool answered cannot be stored; that it answered can.
+		// The tool's answer cannot be stored; the fact of an answer can.
 		batch[0].Result, batch[0].ProviderID = json.RawMessage(unstorable), ""
 		p.commit(batch)
 		return
@@ -128,7 +128,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 	return settled, err
 }
 
-// settledItems lists, per tenant, what the settled envelopes became. One that was
+// settledItems lists the settled envelopes with their outcomes, by tenant. One that was
 // deferred became nothing new.
 func settledItems(worker string, rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
 	items := make(map[envelope.TenantID][]audit.Item)
@@ -167,7 +167,7 @@ func (p *Pipeline) events(kind audit.Kind, items map[envelope.TenantID][]audit.I
 	return audit.EventsOf(kind, envelope.Actor("worker/"+p.cfg.ID), items)
 }
 
-// finish frees what a committed batch held.
+// finish releases the leases and slots of a committed batch.
 func (p *Pipeline) finish(ctx context.Context, batch []settlement, settled []outbox.Lease) {
 	leases := make([]outbox.Lease, len(batch))
 	freed := false

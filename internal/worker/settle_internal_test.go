@@ -14,7 +14,7 @@ import (
 )
 
 // A worker that is stopped while the database is away tries for a while, and
-// ends: the leases of what it could not write run out.
+// ends: the leases of unwritten outcomes run out.
 func TestAStopEndsWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	metrics, err := telemetry.NewMetrics(noop.Meter{})

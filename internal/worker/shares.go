@@ -29,7 +29,7 @@ const (
 	turnWait, turnEvery = time.Second, 2 * time.Millisecond
 )
 
-// flow is what has a share of a tenant's slots: the awaited actions of a source,
+// flow is a holder of a share of a tenant's slots: the awaited actions of a source,
 // or its other ones.
 type flow struct {
 	breaker.Source
@@ -38,7 +38,7 @@ type flow struct {
 
 func flowOf(it *outbox.Item) flow { return flow{sourceOf(it), it.Awaited} }
 
-// holding is what a worker knows of a lease that it holds.
+// holding is a lease that a worker holds.
 type holding struct {
 	renewed time.Time
 	flow    flow
@@ -70,7 +70,7 @@ func (f *inFlight) add(items []outbox.Item, now time.Time) {
 	}
 }
 
-// count adds to what is in flight of a flow. Entries without actions go.
+// count adds to the actions in flight of a flow. Entries without actions go.
 func (f *inFlight) count(of flow, n int) {
 	l := f.tenants[of.Tenant]
 	if l == nil {
@@ -147,7 +147,7 @@ func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
 	return within
 }
 
-// turns says when actions are due again whose flow has its share of the slots.
+// turns holds the times at which actions are due again whose flow has its share of the slots.
 type turns map[flow]time.Time
 
 // next returns how long the next action of a flow waits.
@@ -165,7 +165,7 @@ func (t turns) next(of flow, now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-// keepShares puts back what a batch in spare slots has beyond the shares. It
+// keepShares returns those actions of a batch in spare slots that exceed the shares. It
 // returns the others.
 func (p *Pipeline) keepShares(c claimedBatch) claimedBatch {
 	within := p.inFlight.withinShare(c.items, p.cfg.Concurrency)

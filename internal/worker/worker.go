@@ -1,4 +1,4 @@
-// Package worker executes actions: it claims what is due, rechecks policy and the
+// Package worker executes actions: it claims due actions, rechecks policy and the
 // preflight checks, calls the tools and commits the outcomes. Notifications wake
 // it; River elects the process that starts the periodic
 // jobs, and runs those; the state is in the outbox alone. The package has no
@@ -259,7 +259,7 @@ type (
 	partitionArgs struct{ maintenanceJob }
 	// checkpointArgs writes checkpoints of the events that are complete.
 	checkpointArgs struct{ maintenanceJob }
-	// retentionArgs deletes what is past the retention of its tenant.
+	// retentionArgs deletes rows that are past the retention of their tenant.
 	retentionArgs struct{ maintenanceJob }
 	// pruneDryRunsArgs deletes old dry runs.
 	pruneDryRunsArgs struct{ maintenanceJob }
