@@ -35,7 +35,7 @@ func (rt Route) Admit(by identity.Principal) error {
 	if rt.Scope != "" && !by.Has(rt.Scope) {
 		return fault.Coded(wire.CodeScope, fault.Denied, "this needs the scope %s, which the token does not have", rt.Scope)
 	}
-	// Dead letters are replayed and discarded in bulk, whatever their tools.
+	// Dead letters are replayed and discarded in bulk, for any tool.
 	if rt.Scope == identity.DeadLettersManage && by.Tools != nil {
 		return fault.Coded(wire.CodeTools, fault.Denied, "the token is for some tools; this needs one that is for all")
 	}
@@ -66,7 +66,7 @@ func (t Table) Admit(by identity.Principal, operation string) error {
 			return rt.Admit(by)
 		}
 	}
-	return fault.New(fault.Denied, "there is no operation %s", operation)
+	return fault.New(fault.Denied, "unknown operation %q", operation)
 }
 
 // Operations returns the operations that need a token and that a caller may

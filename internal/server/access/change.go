@@ -18,7 +18,7 @@ type Change struct {
 	What string
 	// Tools is the pattern of the tools that it concerns.
 	Tools policy.Key
-	// Loosens says that an action may run, or run earlier, more often or with
+	// Loosens means that an action may run, or run earlier, more often or with
 	// the agreement of fewer people, that would not have before.
 	Loosens bool
 	// SetBy is the person who set what is loosened, and may take it back; zero

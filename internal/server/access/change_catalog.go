@@ -20,7 +20,7 @@ func (c *comparison) compareCatalog() {
 		id := either(was, is).ID
 		c.add(policy.Key{Source: id, Action: "*"}, loosensSource(was, is), of("what is set for the tools", "source "+id))
 		if opensPlace(was, is) {
-			// What is set for other sources may be about the same place.
+			// The settings of other sources may be about the same place.
 			c.add(everyTool, true, "where source "+id+" is")
 		}
 	})
@@ -32,7 +32,7 @@ func (c *comparison) compareCatalog() {
 	})
 	compare(c.before.Subscriptions, c.after.Subscriptions, func(s subscription.Subscription) string { return s.Name }, func(was, is *subscription.Subscription) {
 		s := either(is, was)
-		// Policy allows a subscription what it delivers, and whoever has its
+		// Policy allows the deliveries of a subscription, and whoever has its
 		// signing secret speaks for people in Slack.
 		what := "what subscription " + s.Name + " may send"
 		c.add(policy.Key{Source: s.Source, Action: "*"}, is != nil, what)
@@ -44,7 +44,7 @@ func (c *comparison) compareCatalog() {
 // nothing is set.
 func loosensSource(was, is *catalog.Source) bool {
 	if is == nil {
-		return true // what was set for its tools goes with it
+		return true // the settings of its tools go with it
 	}
 	if was == nil {
 		was = &catalog.Source{DriftGuard: catalog.GuardFull, Enabled: true, Quarantine: connect.Discovered(is.Kind)}
@@ -128,7 +128,7 @@ func (c *comparison) compareTool(key policy.Key, was, is toolSettings) {
 	}
 }
 
-// compareToolRules compares what is set for tools. compareTools looks at what
+// compareToolRules compares settings of tools. compareTools looks at what
 // follows for those that are listed; a tool may also be set up that its source
 // does not list at present.
 func (c *comparison) compareToolRules() {
@@ -142,7 +142,7 @@ func (c *comparison) compareToolRules() {
 	})
 }
 
-// loosensToolRule compares what is set for a tool that is not listed; nil is
+// loosensToolRule compares the settings of a tool that is not listed; nil is
 // nothing. Where no recipients are set they are guessed when it is.
 func loosensToolRule(was, is *limits.ToolRule) bool {
 	before, after := postgres.OrZero(was), postgres.OrZero(is)

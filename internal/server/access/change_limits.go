@@ -49,7 +49,7 @@ func pausedTools(p wire.Pause) policy.Key {
 
 // loosensTenant reports whether settings of a tenant let more through. Those
 // that have no order count: the time zone moves calendars, and how numbers are
-// read says who is on the do-not-contact list.
+// read returns the do-not-contact list.
 func loosensTenant(was, is limits.Tenant) bool {
 	more := func(was, is *int, normal int) bool { return above(orDefault(is, normal), orDefault(was, normal)) }
 	if was.PlusAddressing && !is.PlusAddressing || more(was.SessionPending, is.SessionPending, limits.DefaultSessionPending) ||

@@ -28,7 +28,7 @@ const (
 	// subscription ends.
 	backlog = 64
 	// sweepEvery is how often the statuses of awaited actions are read without a
-	// notification, beside the events: an event can be read only after the oldest transaction of the
+	// notification, next to the events: an event can be read only after the oldest transaction of the
 	// whole database has ended.
 	sweepEvery = time.Second
 	// sweptOnWake is the most awaited actions whose statuses are read on a
@@ -202,7 +202,7 @@ func (b *Broker) Close() {
 	b.pollers.Wait()
 }
 
-// Subscribe starts a subscription to a tenant's events. Whoever got a
+// Subscribe starts a subscription to a tenant's events. A caller that got a
 // Subscriber must unsubscribe it. The error is ErrClosed, or that of ctx.
 func (b *Broker) Subscribe(ctx context.Context, tenant envelope.TenantID) (*Subscriber, error) {
 	t, err := b.join(ctx, tenant)
@@ -431,7 +431,7 @@ func (b *Broker) begin(ctx context.Context, t *topic) error {
 	return nil
 }
 
-// publish hands a batch to all subscribers. Whoever subscribes while subjects
+// publish hands a batch to all subscribers. A subscriber that comes while subjects
 // are looked up gets the batch too, since at stays before it until then.
 func (b *Broker) publish(ctx context.Context, t *topic, events Batch) error {
 	for !b.handOut(t, events) {

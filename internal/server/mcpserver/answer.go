@@ -23,7 +23,7 @@ import (
 // is not the tool's own.
 type report struct {
 	// Status is completed, pending, executing, denied, expired, undone,
-	// skipped, failed or unknown; or what is wrong with the call itself, such
+	// skipped, failed or unknown; or the problem of the call itself, such
 	// as limited.
 	Status    string             `json:"status"`
 	Action    *envelope.ActionID `json:"action_id,omitempty"`
@@ -47,7 +47,7 @@ type report struct {
 	outcome envelope.Outcome
 }
 
-// waitHint says how to wait for an action.
+// waitHint explains how to wait for an action.
 type waitHint struct {
 	Tool      string       `json:"tool"`
 	Arguments waitArgument `json:"arguments"`
@@ -141,7 +141,7 @@ func (ts *tokenServer) report(v outbox.View) report {
 }
 
 // statusOf returns the phase of an action, for agents: "pending" as long as the
-// call has not begun, whatever it waits for.
+// call has not begun.
 func statusOf(v outbox.View) string {
 	if v.Phase == envelope.PhaseApproved {
 		return string(envelope.PhasePending)
@@ -187,7 +187,7 @@ func (r report) denied(b *strings.Builder) {
 	fmt.Fprintf(b, "Denied by policy: action %s is not allowed (%s). The same call will be denied again.", r.Action, policy.Because(envelope.ModeDeny, r.Reason, r.Layers))
 }
 
-// stateText returns what an action that has not ended is doing.
+// stateText returns the state of an action that has not ended, in words.
 func (r report) stateText() string {
 	switch {
 	case r.Waiting == nil && r.Status == "executing":
@@ -208,7 +208,7 @@ func (r report) causeText() string {
 	return cmp.Or(r.Reason, r.Code, "no reason is on record")
 }
 
-// waitsText returns in a line what an action waits for.
+// waitsText returns the reason for which an action waits, in a line.
 func waitsText(v outbox.View) string {
 	if v.WaitsFor == "" {
 		return "being executed"
@@ -235,7 +235,7 @@ func sentence(text string) string {
 // error code keep their case.
 func stopped(text string) string { return strings.TrimSuffix(text, ".") + "." }
 
-// invalidText lists what is wrong with arguments.
+// invalidText lists the problems of arguments.
 func invalidText(fields []envelope.FieldError) string {
 	var b strings.Builder
 	b.WriteString("The call is not valid, and nothing was proposed:")

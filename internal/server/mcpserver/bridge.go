@@ -220,8 +220,8 @@ func (b *bridge) listChanged(context.Context, *sdk.ToolListChangedRequest) {
 	b.server.AddTool(&sdk.Tool{Name: catalogTool, InputSchema: objectSchema(nil)}, b.call)
 }
 
-// progress passes progress on. Its errors are ignored: the answer of the call
-// says the same.
+// progress passes progress on. Its errors are ignored: the call itself
+// returns them too.
 func (b *bridge) progress(ctx context.Context, req *sdk.ProgressNotificationClientRequest) {
 	for s := range b.server.Sessions() {
 		_ = s.NotifyProgress(ctx, req.Params)

@@ -157,7 +157,7 @@ func proposalOf(tool *catalog.Tool, args json.RawMessage, externalID string) (*e
 	return envelope.Parse(text.Bytes())
 }
 
-// failed returns the result that says what is wrong with a call. An error of no
+// failed returns the result with the problem of a call. An error of no
 // known kind is an internal error of the protocol; its cause goes to the log
 // alone.
 func (ts *tokenServer) failed(ctx context.Context, err error) (*sdk.CallToolResult, error) {
@@ -252,7 +252,7 @@ func waitsTooLong(v outbox.View, until time.Time) bool {
 }
 
 // progressFunc returns a function that notifies a client that asked for
-// progress. Its errors are ignored: the answer of the call says the same.
+// progress. Its errors are ignored: the call itself returns them too.
 func (ts *tokenServer) progressFunc(req *sdk.CallToolRequest, wait time.Duration) func(context.Context, outbox.View) {
 	token := req.Params.GetProgressToken()
 	if token == nil {

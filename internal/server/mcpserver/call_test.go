@@ -356,7 +356,7 @@ func TestRPCErrorIsPassedOnInWords(t *testing.T) {
 	}
 }
 
-// allow has policy allow what a pattern covers.
+// allow has policy allow the tools of a pattern.
 func (f *tenantFixture) allow(pattern string) {
 	f.t.Helper()
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {

@@ -50,7 +50,7 @@ const (
 )
 
 // fixture is the API with the MCP server mounted, a worker, and a source of tools
-// that does as the test says.
+// that does as the test asks.
 type fixture struct {
 	t         *testing.T
 	db        *pgxpool.Pool
@@ -408,7 +408,7 @@ func read(t *testing.T, res *sdk.CallToolResult) result {
 	return r
 }
 
-// wants fails the test unless the result says a status.
+// wants fails the test unless the result has a status.
 func (r result) wants(t *testing.T, status string, isError bool) result {
 	t.Helper()
 	if r.content.Status != status || r.isError != isError {

@@ -150,7 +150,7 @@ func (srv *Server) authenticate(r *http.Request) (token string, by identity.Prin
 // allowedOrigin reports whether a request is not sent by a web page, or by a
 // page of this machine to this machine. A page whose host name was rebound to
 // this machine's address still has the origin that it was loaded from. Clients
-// that are no browsers send neither header, whatever proxy stands between.
+// that are no browsers send neither header, with or without a proxy.
 func allowedOrigin(r *http.Request) bool {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	if origin == "" {

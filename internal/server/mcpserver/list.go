@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// MetaTool is the key of a tool's _meta that holds what the catalog knows
-// beside the definition: the tool as source:name, its mode by policy, and the schema of
+// MetaTool is the key of a tool's _meta that holds the catalog's knowledge
+// in addition to the definition: the tool as source:name, its mode by policy, and the schema of
 // its outputs. That schema is not the tool's outputSchema here, because an
 // answer may be that the action waits, and stored results are redacted and
 // truncated.
@@ -52,10 +52,10 @@ type listing struct {
 }
 
 // hidden counts the tools that are for the holder's token and that policy denies
-// whatever the arguments: those denied for being dangerous, and all others.
+// for all arguments: those denied for being dangerous, and all others.
 type hidden struct{ danger, other int }
 
-// text returns what a model may be told about the hidden tools; empty if there are
+// text returns the text about hidden tools that a model may read; empty if there are
 // none. It holds no text of a tool.
 func (h hidden) text() string {
 	var why []string
@@ -136,7 +136,7 @@ func (ts *tokenServer) catalog(ctx context.Context) ([]*sdk.Tool, error) {
 	return ts.listing.tools, nil
 }
 
-// hiddenText returns what the holder's model may be told about hidden tools.
+// hiddenText returns the text about hidden tools for the holder's model.
 func (ts *tokenServer) hiddenText(ctx context.Context) (string, error) {
 	if ts.Routes.Admit(ts.by, "listTools") != nil {
 		return "", nil // they may not know what there is
@@ -230,7 +230,7 @@ func toolOf(t *catalog.Tool, mode envelope.Mode) *sdk.Tool {
 }
 
 // objectSchema returns a schema of the type object, because clients reject a
-// whole list that has another. Arguments are objects whatever a schema says,
+// whole list that has another. Arguments are objects under every schema,
 // and intake validates them against the source's own schema.
 func objectSchema(raw json.RawMessage) json.RawMessage {
 	var schema map[string]json.RawMessage

@@ -137,8 +137,8 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// callDigest returns what tells calls apart to which their clients gave no name:
-// who makes them and what they ask for.
+// callDigest returns the identity of calls that their clients gave no name: the caller
+// and the request.
 func callDigest(by identity.Principal, p *envelope.Proposal) (string, error) {
 	digest, err := p.Digest()
 	if err != nil {

@@ -44,7 +44,7 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 	}
 	var m message
 	if json.Unmarshal(body, &m) != nil || isBuiltin(m.Params.Name) {
-		return true // what is not JSON-RPC is refused later
+		return true // other messages than JSON-RPC are rejected later
 	}
 	wrong := ""
 	if known := ts.Catalog.Known(ts.by.Tenant); known != nil {
@@ -74,7 +74,7 @@ func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body 
 	return false
 }
 
-// mismatch returns which header does not say what its argument is; empty if all
+// mismatch returns the header that differs from its argument; empty if all
 // do. It repeats no value.
 func mismatch(snap *settings.Settings, within []string, header http.Header, m message) string {
 	tool, ok := findTool(snap, m.Params.Name, within)
@@ -88,7 +88,7 @@ func mismatch(snap *settings.Settings, within []string, header http.Header, m me
 	return schema.mismatch(header, m.Params.Arguments)
 }
 
-// paramSchema is as much of a schema as says which arguments headers repeat.
+// paramSchema is the part of a schema that lists the arguments which headers repeat.
 type paramSchema struct {
 	Header     json.RawMessage        `json:"x-mcp-header"`
 	Properties map[string]paramSchema `json:"properties"`
@@ -140,7 +140,7 @@ func headerText(arg json.RawMessage) (text string, given bool) {
 	return "", false
 }
 
-// sameParam reports whether a header's value says what the text of an argument
+// sameParam reports whether a header's value equals what the text of an argument
 // does. A number may be written in another way.
 func sameParam(value, want string, arg json.RawMessage) bool {
 	if encoded, ok := strings.CutPrefix(value, "=?base64?"); ok {

@@ -97,7 +97,7 @@ type Server struct {
 	requests map[string]*openRequest
 }
 
-// New returns a Server that calls what the handlers of the REST API call. A
+// New returns a Server that calls the same functions as the handlers of the REST API. A
 // tool may be called by whoever may use the operation that does the same.
 func New(backend *request.Backend, cfg Config) *Server {
 	cfg.Version = cmp.Or(cfg.Version, "unknown")
@@ -194,7 +194,7 @@ type tokenServer struct {
 	sessions       map[string]*session
 }
 
-// instructions are what a client may tell its model about this server.
+// instructions are the text about this server for a client's model.
 const instructions = `Every tool call here is an action that policy, and sometimes a person, has to agree to.
 A result whose structuredContent has status "pending" is no failure: the action waits, and will be done when it may. Do not make the same call again; call countersign_wait with its action_id, or go on with something else.
 If a result says that nobody knows whether an action happened, do not repeat it; tell the user.
@@ -310,8 +310,8 @@ func (ts *tokenServer) closeSessions() {
 	}
 }
 
-// operationOf returns the operation of the REST API that does what a tool does.
-// Whoever may use the operation may call the tool, and nobody else.
+// operationOf returns the operation of the REST API that corresponds to a tool. The
+// tool is for those who may use the operation.
 func operationOf(tool string) string {
 	switch tool {
 	case toolSearch:

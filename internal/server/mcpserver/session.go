@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// session is what the Server knows of an open session of an older version of the
+// session is an open session of an older version of the
 // protocol. The Server's mutex guards it.
 type session struct {
 	of *sdk.ServerSession

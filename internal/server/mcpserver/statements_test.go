@@ -41,7 +41,7 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tra
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // take returns the statements since it was called last, without those that depend
-// on time: looks for due work and for what has ended, and notifications.
+// on time: looks for due work and for ended actions, and notifications.
 func (s *statements) take() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *statements) take() map[string]int {
 }
 
 // TestACallTakesFewStatements holds the statements of API and worker for an allowed
-// call, beside the one that settles it, which the tracer does not see. Caches are
+// call, without the one that settles it, which the tracer does not see. Caches are
 // warm, as from the second call on.
 func TestACallTakesFewStatements(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// webClient returns what the API is to an issuer. The error says that the service
+// webClient returns the client that the API is to an issuer. The error says that the service
 // does not know its own address.
 func webClient(c *request.Call) (identity.WebClient, error) {
 	links, err := c.Browser.KnownLinks()
@@ -102,7 +102,7 @@ func finishLogin(c *request.Call) error {
 }
 
 // orLoginPage sends a browser whose login failed back to the page to log in,
-// which says why by the code of the problem. The reason goes to the log.
+// which has the reason as the code of the problem. The reason goes to the log.
 func orLoginPage(c *request.Call, handle request.Handler) error {
 	err := handle(c)
 	if err == nil {

@@ -21,8 +21,8 @@ func sessionEnds(is identity.BrowserSession) *wire.SessionEnds {
 	return &wire.SessionEnds{ID: is.ID.String(), ExpiresAt: is.ExpiresAt, IdleAt: is.IdleAt}
 }
 
-// GET /auth/options lists the ways to log in to an organisation. It says of a
-// name that nobody has what it says of one without providers.
+// GET /auth/options lists the ways to log in to an organisation. Its answer for
+// an unknown name is that for one without providers.
 func LoginOptions(c *request.Call) error {
 	named := c.Query.Get("organisation")
 	name, providers, err := c.Auth.LoginProviders(c.R.Context(), named)
@@ -60,7 +60,7 @@ func ShowLoginCode(c *request.Call, body showCodeBody) error {
 // openSessionBody is the body of POST /auth/session.
 type openSessionBody struct{ Code, Token string }
 
-// POST /auth/session opens a session for whoever shows a login code or a token.
+// POST /auth/session opens a session for a login code or a token.
 func OpenSession(c *request.Call, body openSessionBody) error {
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return err

@@ -84,7 +84,7 @@ func token(c *request.Call) (identity.TokenID, error) {
 	return identity.TokenID(id), nil
 }
 
-// granted returns what a token allows.
+// granted returns the rights of a token.
 func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID) (identity.Grant, error) {
 	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
 	return of.Grant, err

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// answerDryRun answers with what a proposal would do. It stores one row of the
+// answerDryRun answers with the outcome that a proposal would have. It stores one row of the
 // execution log and nothing else.
 func answerDryRun(c *request.Call, p *envelope.Proposal) error {
 	by := c.Submitter()

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// Forecast answers getForecast: it says when an action would go out if it
+// Forecast answers getForecast: the time at which an action would go out if it
 // were approved now.
 func Forecast(c *request.Call, id envelope.ActionID) error {
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (shown wire.Forecast, err error) {

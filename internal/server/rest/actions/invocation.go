@@ -46,8 +46,8 @@ func answerInvocation(c *request.Call, v outbox.View, known bool) error {
 	return &callError{inv, v.Outcome()}
 }
 
-// callError says that a call was not done or that its outcome is unknown, and
-// carries what is on record.
+// callError is the error of a call that was not done, or whose outcome is unknown, with
+// its record.
 type callError struct {
 	wire.Invocation
 

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// cursorRevert is the name of the list of what is reverted in cursors.
+// cursorRevert is the name in cursors of the list of reverted actions.
 const cursorRevert = "revert"
 
 // revert reverts actions in the name of the caller.

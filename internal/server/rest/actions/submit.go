@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// deniedError says that policy denied a proposal, which is on record.
+// deniedError is the error of a proposal that policy denied, which is on record.
 type deniedError struct{ view outbox.View }
 
 func (e *deniedError) Error() string {
@@ -48,7 +48,7 @@ func proposal(c *request.Call) (*envelope.Proposal, error) {
 	return p, nil
 }
 
-// accept proposes actions, and says in the answer's header how much the session
+// accept proposes actions, and reports in the answer's header how much the session
 // has left of its limits.
 func accept(c *request.Call, by intake.Submitter, proposals ...*envelope.Proposal) ([]intake.Answer, error) {
 	answers, quotas, err := c.Intake.AcceptCounted(c.R.Context(), by, proposals)

@@ -44,7 +44,7 @@ func ViewFor(by identity.Principal, v outbox.View) wire.Action {
 	return a
 }
 
-// Summary returns an action as lists show it to whoever asks for summaries.
+// Summary returns an action as lists of summaries show it.
 func Summary(a wire.Action) wire.Action {
 	var cut bool
 	a.Envelope.Args, a.ArgsPreview, cut = request.Cut(a.Envelope.Args)
@@ -56,7 +56,7 @@ func Summary(a wire.Action) wire.Action {
 	return a
 }
 
-// ViewOf returns an action as the API shows it to whoever may see all of it.
+// ViewOf returns an action as the API shows it to callers who may see all of it.
 func ViewOf(v outbox.View) wire.Action {
 	a := wire.Action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,

@@ -18,7 +18,7 @@ import (
 
 const (
 	// verifyAtOnce and exportAtOnce are about how many events one request
-	// verifies or exports. The answer says where the next one begins.
+	// verifies or exports. The answer has the position at which the next one begins.
 	verifyAtOnce = 200_000
 	exportAtOnce = 50_000
 )

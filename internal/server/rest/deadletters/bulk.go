@@ -74,7 +74,7 @@ func Discard(c *request.Call, body wire.DiscardRequest) error {
 	return answerBulk(c, bulk, done)
 }
 
-// POST /api/v1/dead-letters/{id}/resolve says whether an action of unknown
+// POST /api/v1/dead-letters/{id}/resolve records whether an action of unknown
 // outcome happened.
 func Resolve(c *request.Call, id envelope.ActionID) error {
 	var body wire.Resolution

@@ -20,7 +20,7 @@ import (
 // its arguments.
 const exportLimit = 100
 
-// exportedEntry is a dead letter with what was proposed.
+// exportedEntry is a dead letter with its proposal.
 type exportedEntry struct {
 	wire.DeadLetter
 
@@ -45,7 +45,7 @@ type entryWithAction struct {
 	view  outbox.View
 }
 
-// GET /api/v1/dead-letters/export lists dead letters with what was proposed.
+// GET /api/v1/dead-letters/export lists dead letters with their proposals.
 func Export(c *request.Call) error {
 	f, err := queryFilter(c)
 	if err != nil {

@@ -43,7 +43,7 @@ func newFilter(c *request.Call) (f filter, err error) {
 		f.kinds = strings.Split(text, ",")
 		for _, k := range f.kinds {
 			if !slices.Contains(subscription.Kinds(), k) {
-				return f, request.Invalid("/query/kind", envelope.RuleEnum, "there is no such kind of event; there are "+strings.Join(subscription.Kinds(), ", "))
+				return f, request.Invalid("/query/kind", envelope.RuleEnum, "unknown kind of event; known kinds: "+strings.Join(subscription.Kinds(), ", "))
 			}
 		}
 	}

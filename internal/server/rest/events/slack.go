@@ -21,7 +21,7 @@ import (
 )
 
 // slackTimeout bounds the answer to a button: Slack gives up after three
-// seconds, and shows that to whoever pressed it.
+// seconds, and shows that to the person who pressed it.
 const slackTimeout = 2500 * time.Millisecond
 
 // pressedButton is a button that somebody pressed in Slack.
@@ -35,7 +35,7 @@ type pressedButton struct {
 
 // POST /api/v1/slack/interactions/{subscription} receives what a person did
 // with a message in Slack. The request is authenticated by its signature; the
-// person is part of what is signed.
+// person is part of the signed text.
 func SlackInteraction(c *request.Call) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), slackTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func SlackInteraction(c *request.Call) error {
 	case fault.KindOf(err) == "":
 		return err
 	}
-	// A refusal is told to whoever pressed the button, and to nobody else.
+	// A refusal is shown to the person who pressed the button alone.
 	c.Log.InfoContext(ctx, "button refused", slog.String("subscription", of.Subscription.Name), slog.String("action_id", in.Action.String()),
 		slog.String("press", string(in.Kind)), slog.Any("reason", err))
 	why := "Countersign: " + refusalText(err)
@@ -112,7 +112,7 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 	return of, subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now())
 }
 
-// applyButton does what a button says, as the operator who pressed it.
+// applyButton applies a button, as the operator who pressed it.
 func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) error {
 	err := postgres.InTx(ctx, s.DB, postgres.API(p.of.Tenant), func(tx pgx.Tx) error { return p.authorize(ctx, tx) })
 	if err != nil {
@@ -142,7 +142,7 @@ func applyButton(ctx context.Context, s *request.Backend, p *pressedButton) erro
 }
 
 // authorize finds out who pressed the button and in which message, and whether
-// the message shows the action as it is. A fault says why the button does not
+// the message shows the action as it is. A fault has the reason why the button does not
 // count.
 func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	var err error
@@ -173,7 +173,7 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	}
 	switch {
 	case p.view.Envelope.ActionID == p.Action && p.view.Envelope.Approval != envelope.ApprovalRequired:
-		return fault.New(fault.Conflict, "there is nothing to decide any more: %s", p.view.Outcome())
+		return fault.New(fault.Conflict, "already decided: %s", p.view.Outcome())
 	case !subscription.HasMessage(sent, p.Interaction):
 		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
 	case approval.ETag(p.view) != p.ETag:
@@ -192,7 +192,7 @@ func mayDecide(role identity.Role) bool {
 	return false
 }
 
-// sendEphemeral tells one person in Slack why a button did nothing.
+// sendEphemeral sends one person in Slack the reason why a button did nothing.
 func sendEphemeral(ctx context.Context, s *request.Backend, p *pressedButton, why string) error {
 	message, err := p.of.Subscription.Ephemeral(p.Interaction, why, time.Now())
 	if err == nil {

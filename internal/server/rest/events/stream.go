@@ -99,7 +99,7 @@ func (s *stream) follow(resumed bool) error {
 	return s.end(err)
 }
 
-// errOther says that a stream's token or session allows something else by now.
+// errOther is the error of a stream whose token or session has other rights by now.
 var errOther = errors.New("who follows may something else than at the start")
 
 // heartbeat shows the client that the stream is alive, and ends the stream when

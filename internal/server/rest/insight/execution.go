@@ -53,7 +53,7 @@ func Executions(c *request.Call) error {
 	return c.JSON(http.StatusOK, shown)
 }
 
-// summary returns an execution as lists show it to whoever asks for summaries.
+// summary returns an execution as lists of summaries show it.
 func summary(e wire.Execution) wire.Execution {
 	var cut bool
 	e.Inputs, e.ArgsPreview, cut = request.Cut(e.Inputs)

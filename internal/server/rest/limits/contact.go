@@ -204,7 +204,7 @@ func invalidLines(wrong ...error) error {
 	return found.Err()
 }
 
-// completeTrailer is the trailer that says that an export is complete.
+// completeTrailer is the trailer of a complete export.
 const completeTrailer = "Countersign-Complete"
 
 // GET /api/v1/do-not-contact/export exports the do-not-contact list as CSV, as
