@@ -68,7 +68,7 @@ func (c *Client) SubmitBatch(ctx context.Context, proposals []json.RawMessage) (
 
 // Invoke calls a tool, by source:tool, its full name or a name that only one
 // source has. A call that was denied, expired, undone or failed is returned
-// with the *Problem that says so.
+// with the *Problem of it.
 func (c *Client) Invoke(ctx context.Context, tool string, call wire.Call) (wire.Invocation, error) {
 	rq := request{method: http.MethodPost, path: toolPath(tool), in: call, wait: 30 * time.Second, repeatable: call.ExternalID != "" || call.DryRun}
 	if call.Wait != nil {
@@ -103,7 +103,7 @@ type ActionFilter struct {
 	Cursor string
 }
 
-// Actions lists actions, newest first unless the filter says otherwise. A page may
+// Actions lists actions, newest first unless the filter has another order. A page may
 // be short or empty, and still have a NextCursor.
 func (c *Client) Actions(ctx context.Context, f ActionFilter) (wire.Page[wire.Action], error) {
 	order := ""
@@ -167,7 +167,7 @@ func (c *Client) History(ctx context.Context, id envelope.ActionID) ([]wire.Hist
 	return list[wire.HistoryItem](ctx, c, actionPath(id)+"/history", nil)
 }
 
-// Forecast says when an action would go out if it were approved now, and what speaks
+// Forecast returns when an action would go out if it were approved now, and what speaks
 // against that.
 func (c *Client) Forecast(ctx context.Context, id envelope.ActionID) (wire.Forecast, error) {
 	return read[wire.Forecast](ctx, c, actionPath(id)+"/forecast", nil)
@@ -284,7 +284,7 @@ func (f InboxFilter) query() url.Values {
 		"risk", joined(f.Risks), "escalated", escalated, "expires_before", moment(f.ExpiresBefore))
 }
 
-// Inbox lists what waits for a person, and what the caller could do about it.
+// Inbox lists the actions that wait for a person, with the caller's choices.
 func (c *Client) Inbox(ctx context.Context, f InboxFilter) (wire.Page[wire.InboxItem], error) {
 	query := f.query()
 	for name, values := range given("order", f.Order, "view", view(f.Summary), "cursor", f.Cursor, "limit", number(f.Limit)) {

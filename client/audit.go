@@ -41,7 +41,7 @@ type AuditRange struct {
 }
 
 // ExportAudit calls line for each event of a range, with one line of JSON. The
-// closing's Next says where to continue. An error of line ends the export.
+// closing's Next is the position to continue at. An error of line ends the export.
 func (c *Client) ExportAudit(ctx context.Context, r AuditRange, line func([]byte) error) (wire.AuditClosing, error) {
 	ctx, alive, stop := c.withSilence(ctx)
 	defer stop()

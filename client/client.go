@@ -18,7 +18,7 @@
 //
 // An operator decides with [Client.Inbox], [Client.Approve] and [Client.Deny].
 // [Client.Follow] passes events on and resumes a lost stream. An error is a
-// [*Problem], whose kind errors.Is tells, or an [*UnreachableError].
+// [*Problem], whose kind errors.Is matches, or an [*UnreachableError].
 package client
 
 import (
@@ -250,7 +250,7 @@ func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, e
 	return answer, nil
 }
 
-// tell makes a request whose answer says only that it was done.
+// tell makes a request whose answer has no content.
 func (c *Client) tell(ctx context.Context, method, path string, query url.Values, in any) error {
 	_, err := c.do(ctx, request{method: method, path: path, query: query, in: in}, nil)
 	return err

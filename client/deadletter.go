@@ -16,7 +16,7 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (wire
 	return read[wire.Page[wire.DeadLetter]](ctx, c, deadLettersPath, deadLetterQuery(f))
 }
 
-// ExportDeadLetters lists dead letters with what was proposed, up to 100 a
+// ExportDeadLetters lists dead letters with their proposals, up to 100 a
 // page. Each is an object as the API writes it, on one line.
 func (c *Client) ExportDeadLetters(ctx context.Context, f wire.DeadLetterFilter) (wire.Page[json.RawMessage], error) {
 	return read[wire.Page[json.RawMessage]](ctx, c, deadLettersPath+"/export", deadLetterQuery(f))

@@ -25,12 +25,12 @@ const (
 	retentionPath    = "/api/v1/retention"
 )
 
-// Buckets lists the buckets with what is used of them, also retired ones.
+// Buckets lists the buckets with their usage, also retired ones.
 func (c *Client) Buckets(ctx context.Context) ([]wire.BucketState, error) {
 	return list[wire.BucketState](ctx, c, bucketsPath, nil)
 }
 
-// Bucket reads a bucket with what is used of it.
+// Bucket reads a bucket with its usage.
 func (c *Client) Bucket(ctx context.Context, name string) (wire.BucketState, error) {
 	return read[wire.BucketState](ctx, c, bucketPath(name), nil)
 }
@@ -132,7 +132,7 @@ func (c *Client) DeleteEmployee(ctx context.Context, id string) error {
 
 // PauseFilter narrows a list of pauses; its zero fields do not.
 type PauseFilter struct {
-	// Active leaves out what was lifted.
+	// Active leaves out lifted pauses.
 	Active bool
 	// Limit is how many a page holds; zero means 50.
 	Limit int
@@ -140,7 +140,7 @@ type PauseFilter struct {
 	Cursor string
 }
 
-// Pauses lists what is, and was, paused, newest first.
+// Pauses lists present and past pauses, newest first.
 func (c *Client) Pauses(ctx context.Context, f PauseFilter) (wire.Page[wire.Pause], error) {
 	return read[wire.Page[wire.Pause]](ctx, c, pausesPath, given("active", flag(f.Active), "limit", number(f.Limit), "cursor", f.Cursor))
 }
@@ -189,7 +189,7 @@ func (c *Client) Settings(ctx context.Context) (wire.Settings, error) {
 	return s, err
 }
 
-// PutSettings replaces the settings of the tenant. What is left out goes back
+// PutSettings replaces the settings of the tenant. Fields left out go back
 // to its default. If somebody changed the settings since those with the ETag
 // were read, the error is ErrStale.
 func (c *Client) PutSettings(ctx context.Context, s wire.Settings) error {

@@ -77,7 +77,7 @@ func (c *Client) PreviewGrant(ctx context.Context, in wire.GrantInput) (wire.Gra
 	return g, err
 }
 
-// RevokeGrant ends a grant; what it let through and is not sent yet waits again.
+// RevokeGrant ends a grant; actions that it let through and that are not sent yet wait again.
 func (c *Client) RevokeGrant(ctx context.Context, id uuid.UUID) error {
 	return c.tell(ctx, http.MethodDelete, grantsPath+"/"+id.String(), nil, nil)
 }

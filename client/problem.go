@@ -24,7 +24,7 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrConflict means that the state of the thing does not allow the request.
 	ErrConflict = errors.New("conflict")
-	// ErrChanged means that the thing is not what the caller saw any more.
+	// ErrChanged means that the thing has changed since the caller read it.
 	ErrChanged = errors.New("changed")
 	// ErrDenied means that policy, or the rights of the caller, do not allow it.
 	ErrDenied = errors.New("denied")
@@ -38,7 +38,7 @@ var (
 	ErrLimited = errors.New("limited")
 )
 
-// Problem is an answer that is not a success. errors.Is tells its kind.
+// Problem is an answer that is not a success. errors.Is matches its kind.
 type Problem struct {
 	wire.Problem
 
@@ -46,7 +46,7 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error says in one line what is wrong, and below it which fields.
+// Error returns the problem in one line, and the fields in lines below.
 func (p *Problem) Error() string {
 	var text strings.Builder
 	if p.Detail == "" || len(p.Errors) > 0 {

@@ -22,7 +22,7 @@ type SQLProposalFilter struct {
 	Cursor string
 }
 
-// SQLProposals lists what was proposed in SQL and became no action of its own,
+// SQLProposals lists proposals made in SQL that became no action of their own,
 // newest first.
 func (c *Client) SQLProposals(ctx context.Context, f SQLProposalFilter) (wire.Page[wire.SQLProposal], error) {
 	return read[wire.Page[wire.SQLProposal]](ctx, c, proposalsPath, given("state", f.State, "login", f.Login, "limit", number(f.Limit), "cursor", f.Cursor))

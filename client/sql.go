@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Row is what a query of one row returns: a pgx.Row or a *sql.Row.
+// Row is the result of a query of one row: a pgx.Row or a *sql.Row.
 type Row interface{ Scan(dest ...any) error }
 
 // QueryRower is a transaction of pgx: a pgx.Tx or, for a transaction of its own, a

@@ -108,7 +108,7 @@ func (c *Client) DeleteSnapshotRule(ctx context.Context, tool string) error {
 	return c.tell(ctx, http.MethodDelete, toolPath(tool)+"/snapshot-rule", nil, nil)
 }
 
-// Guide reads, as Markdown, what an agent has to know to act; with a query
+// Guide reads, as Markdown, the instructions for an agent; with a query
 // only about the tools that match.
 func (c *Client) Guide(ctx context.Context, query string) (string, error) {
 	_, text, err := c.exchange(ctx, request{method: http.MethodGet, path: "/api/v1/guide", query: given("q", query)})

@@ -103,12 +103,12 @@ func (c *Client) TriageMessages(ctx context.Context, f TriageMessageFilter) (wir
 	))
 }
 
-// TriageMessage reads a message with what was decided and proposed.
+// TriageMessage reads a message with its decision and proposals.
 func (c *Client) TriageMessage(ctx context.Context, id uuid.UUID) (wire.TriageMessageDetail, error) {
 	return read[wire.TriageMessageDetail](ctx, c, triageMessagePath(id), nil)
 }
 
-// TriageWhy tells why a message was treated as it was.
+// TriageWhy returns the reasons for the treatment of a message.
 func (c *Client) TriageWhy(ctx context.Context, id uuid.UUID) (wire.TriageWhy, error) {
 	return read[wire.TriageWhy](ctx, c, triageMessagePath(id)+"/why", nil)
 }
@@ -119,7 +119,7 @@ func (c *Client) TriageCorrections(ctx context.Context, id uuid.UUID) ([]wire.Tr
 	return answer.Items, err
 }
 
-// CorrectTriageMessage says what a message is.
+// CorrectTriageMessage corrects the classification of a message.
 func (c *Client) CorrectTriageMessage(ctx context.Context, id uuid.UUID, in wire.TriageCorrectionInput) (wire.TriageCorrection, error) {
 	return post[wire.TriageCorrection](ctx, c, triageMessagePath(id)+"/corrections", in)
 }
@@ -139,7 +139,7 @@ func (c *Client) TriageTexts(ctx context.Context, id uuid.UUID) ([]wire.TriageTe
 }
 
 // AskTriageText asks for a summary of a message, or for the draft of an answer. A
-// triage process with a model for texts writes it; TriageTexts tells when.
+// triage process with a model for texts writes it; TriageTexts returns it then.
 func (c *Client) AskTriageText(ctx context.Context, id uuid.UUID, in wire.TriageTextInput) (wire.TriageText, error) {
 	return post[wire.TriageText](ctx, c, triageMessagePath(id)+"/texts", in)
 }

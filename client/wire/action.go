@@ -18,7 +18,7 @@ type Page[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// Action is an action, and what was decided about it.
+// Action is an action with its decision.
 type Action struct {
 	Envelope envelope.Envelope `json:"envelope"`
 	Phase    envelope.Phase    `json:"phase"`
@@ -99,7 +99,7 @@ type RevertItem struct {
 	Problem     *Problem        `json:"problem,omitempty"`
 }
 
-// Waiting is what an action waits for.
+// Waiting is the reason for which an action waits.
 type Waiting struct {
 	// For is one word, such as approval; Message is a line for people.
 	For     string `json:"for"`
@@ -132,7 +132,7 @@ type PolicyDecision struct {
 	Trace  []PolicyStep `json:"trace"`
 }
 
-// PolicyStep is what one layer of policy decided.
+// PolicyStep is the decision of one layer of policy.
 type PolicyStep struct {
 	Layer string `json:"layer"`
 	// Said is empty if the layer decided nothing.
@@ -141,7 +141,7 @@ type PolicyStep struct {
 	// pattern of the rule that decided.
 	Rule string `json:"rule,omitzero"`
 	Tool string `json:"tool,omitzero"`
-	// Detail says why, in a few words.
+	// Detail is the reason, in a few words.
 	Detail string `json:"detail,omitzero"`
 	// Version is that of the rule.
 	Version string `json:"version,omitzero"`
@@ -156,10 +156,10 @@ type Decision struct {
 	// Needed and Given count the people who must agree, and do.
 	Needed int `json:"approvals_needed"`
 	Given  int `json:"approvals_given"`
-	// ETag identifies what is decided about, for a decision that is bound to
+	// ETag identifies the version that is decided about, for a decision that is bound to
 	// it; empty where there is nothing to decide.
 	ETag string `json:"etag,omitzero"`
-	// Edited is nil where the envelope has what was proposed.
+	// Edited is nil where the envelope is as proposed.
 	Edited *Edited `json:"edited,omitempty"`
 }
 
@@ -174,7 +174,7 @@ type Edited struct {
 type Edit struct {
 	By envelope.Actor `json:"by"`
 	At time.Time      `json:"at"`
-	// Pointers are JSON Pointers into the arguments of what it changed.
+	// Pointers are JSON Pointers to the changed arguments.
 	Pointers []string `json:"pointers"`
 	Note     string   `json:"note,omitzero"`
 }
@@ -217,7 +217,7 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitzero"`
-	// Code is a stable word for what is wrong, more exact than Type.
+	// Code is a stable word for the problem, more exact than Type.
 	Code ProblemCode `json:"code,omitzero"`
 	// Instance is the request's id, as in the server's log.
 	Instance string `json:"instance,omitzero"`
@@ -229,7 +229,7 @@ type Problem struct {
 	Execution *Invocation `json:"execution,omitempty"`
 }
 
-// Event is what happened to one action; or, for the kind configured, what was
+// Event is an event of one action; or, for the kind configured, what was
 // changed.
 type Event struct {
 	// ID is the event's place in the stream, to resume after.
@@ -248,7 +248,7 @@ type Event struct {
 	Subject  string            `json:"subject,omitzero"`
 	// Note is the reason that the actor gave.
 	Note string `json:"note,omitzero"`
-	// Detail is what was set to what, for the kind configured.
+	// Detail is the changed settings, for the kind configured.
 	Detail map[string]any `json:"detail,omitempty"`
 	Actor  envelope.Actor `json:"actor"`
 	At     time.Time      `json:"at"`

@@ -43,7 +43,7 @@ type Note struct {
 
 // Denial is how an action is denied.
 type Denial struct {
-	// Note says why, for the record and for the agent.
+	// Note is the reason, for the record and for the agent.
 	Note string `json:"note,omitzero"`
 	// ETag is as in Approval.
 	ETag string `json:"-"`
@@ -71,7 +71,7 @@ type Decided struct {
 
 // Vote is the decision of one person about an action.
 type Vote struct {
-	// Round goes up when what is voted on changes; only votes of the last one
+	// Round goes up when the subject of the vote changes; only votes of the last one
 	// count.
 	Round    int               `json:"round"`
 	By       envelope.Actor    `json:"by"`
@@ -174,7 +174,7 @@ type ReviewRule struct {
 	Wait      *envelope.Duration `json:"wait,omitempty"`
 	Warn      *envelope.Duration `json:"warn,omitempty"`
 	Escalate  *envelope.Duration `json:"escalate,omitempty"`
-	// Edits is another where whoever edited the arguments does not approve them.
+	// Edits is another where the editor of the arguments does not approve them.
 	Edits string `json:"edits,omitzero"`
 	// UpdatedBy and UpdatedAt are not sent.
 	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`

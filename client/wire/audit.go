@@ -57,7 +57,7 @@ type AuditNotedHead struct {
 
 // AuditClosing is the last line of an export of events.
 type AuditClosing struct {
-	// End is true, and tells this line from those of events.
+	// End is true, which distinguishes this line from those of events.
 	End    bool              `json:"end"`
 	Tenant envelope.TenantID `json:"tenant_id"`
 	// Events counts the lines before.

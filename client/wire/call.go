@@ -65,7 +65,7 @@ type Invocation struct {
 	Tool   string            `json:"tool"`
 	// Known reports whether the call had been made before, under the same name.
 	Known bool `json:"known"`
-	// Outputs are what the tool answered; nil without an answer.
+	// Outputs are the tool's answer; nil without one.
 	Outputs  json.RawMessage   `json:"outputs"`
 	Error    *envelope.Failure `json:"error"`
 	Attempts int               `json:"attempts"`
@@ -81,7 +81,7 @@ type Invocation struct {
 	DryRun *DryRun `json:"dry_run,omitempty"`
 }
 
-// Prediction is what the preflight checks answer about a proposal, and when the
+// Prediction is the answer of the preflight checks about a proposal, and when the
 // call is made.
 type Prediction struct {
 	// Result is run, wait, ask, skip or deny.
@@ -162,7 +162,7 @@ type Execution struct {
 	// Outputs are the answer, redacted and cut to size.
 	Outputs json.RawMessage   `json:"outputs"`
 	Error   *envelope.Failure `json:"error"`
-	// ProviderID is the source's own name for what was made.
+	// ProviderID is the source's own name for the created thing.
 	ProviderID *string `json:"provider_id"`
 	Attempts   int     `json:"attempts"`
 	// StartedAt, FinishedAt and DurationMS are of the last attempt; nil without
@@ -184,7 +184,7 @@ type Execution struct {
 	Context  *Origin            `json:"context"`
 	Policy   PolicyDecision     `json:"policy"`
 	Decision *ExecutionDecision `json:"decision"`
-	// Preview is what a dry run found; nil for an action.
+	// Preview is the result of a dry run; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
 	// ArgsCut and ArgsPreview are those of a summary, as in Action, of Inputs.
 	ArgsCut     *bool  `json:"args_cut,omitempty"`
@@ -210,7 +210,7 @@ type TokenName struct {
 type Origin struct {
 	// IP is the client's, past the proxies that are trusted.
 	IP string `json:"ip,omitzero"`
-	// UserAgent is what the client calls itself, cut to 200 bytes.
+	// UserAgent is the client's own name, cut to 200 bytes.
 	UserAgent string `json:"user_agent,omitzero"`
 	// Via is api, mcp, ui, webhook, sql, workflow or system.
 	Via       string `json:"via"`

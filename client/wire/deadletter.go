@@ -99,11 +99,11 @@ type ReplayRequest struct {
 	AllowDuplicates bool `json:"allow_duplicates,omitzero"`
 	// PerSecond is how many become due in a second; zero is all at once.
 	PerSecond float64 `json:"per_second,omitzero"`
-	// Note says why, for the record.
+	// Note is the reason, for the record.
 	Note string `json:"note,omitzero"`
 }
 
-// DiscardRequest discards dead letters. Reason says why, for the record.
+// DiscardRequest discards dead letters. Reason is for the record.
 type DiscardRequest struct {
 	BulkRequest
 
@@ -136,11 +136,11 @@ type DeadLetterCount struct {
 	Count  int    `json:"count"`
 }
 
-// Resolution is what a person found out about an unknown outcome.
+// Resolution is a person's finding about an unknown outcome.
 type Resolution struct {
 	Happened bool `json:"happened"`
 	// GiveUp ends an action that did not happen instead of running it again.
 	GiveUp bool `json:"give_up,omitzero"`
-	// Note says how the person knows, for the record. It is required.
+	// Note is the person's evidence, for the record. It is required.
 	Note string `json:"note"`
 }

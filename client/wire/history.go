@@ -62,7 +62,7 @@ type HistoryItem struct {
 	// Note is the reason that the actor gave.
 	Note   string         `json:"note,omitzero"`
 	Detail *HistoryDetail `json:"detail,omitempty"`
-	// Attempt is what the log of executions has of it; nil if that has nothing.
+	// Attempt is its entry in the log of executions; nil for none.
 	Attempt *Attempt `json:"attempt,omitempty"`
 }
 
@@ -78,12 +78,12 @@ type HistoryDetail struct {
 	// Needed is how many people must agree, and ExpiresAt until when.
 	Needed    int        `json:"approvals_needed,omitzero"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	// Round goes up when what is voted on changes; votes of earlier ones do not
+	// Round goes up when the subject of the vote changes; votes of earlier ones do not
 	// count.
 	Round int `json:"round,omitzero"`
-	// Pointers are JSON Pointers into the arguments of what an edit changed.
+	// Pointers are JSON Pointers to the arguments that an edit changed.
 	Pointers []string `json:"pointers,omitempty"`
-	// Waiting is what the action waits for.
+	// Waiting is the reason for which the action waits.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Reversal is the action that reverts this one, and its phase.
 	Reversal *Reverted `json:"reversal,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Me is who the caller is, and what it is allowed.
+// Me is the caller with its rights.
 type Me struct {
 	TenantID string `json:"tenant_id"`
 	Tenant   string `json:"tenant"`
@@ -38,7 +38,7 @@ type BrowserSession struct {
 	UsedAt    time.Time `json:"used_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 	IdleAt    time.Time `json:"idle_at"`
-	// Address and Program are what the browser said when it logged in.
+	// Address and Program are those of the browser at its login.
 	Address string `json:"address"`
 	Program string `json:"program"`
 	// Current reports whether the request shows this session.
@@ -76,7 +76,7 @@ type LoginProvider struct {
 	LoginURL string `json:"login_url"`
 }
 
-// TokenGrant is whose a token is, and what it allows.
+// TokenGrant is the owner and the rights of a token.
 type TokenGrant struct {
 	Name       string   `json:"name"`
 	Role       string   `json:"role"`
@@ -169,7 +169,7 @@ type ProviderFields struct {
 	AllowedDomains []string          `json:"allowed_domains,omitempty"`
 	// Label is how to call it on a button.
 	Label string `json:"label,omitzero"`
-	// WebClientID is what it knows the API as, where people log in in a browser.
+	// WebClientID is its name of the API, where people log in in a browser.
 	WebClientID string `json:"web_client_id,omitzero"`
 }
 

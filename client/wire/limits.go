@@ -19,7 +19,7 @@ type Bucket struct {
 	Concurrency *int `json:"concurrency,omitempty"`
 }
 
-// Rate is so many actions per interval, evenly apart.
+// Rate is a number of actions per interval, evenly apart.
 type Rate struct {
 	Limit int               `json:"limit"`
 	Per   envelope.Duration `json:"per"`
@@ -27,8 +27,8 @@ type Rate struct {
 	Burst int `json:"burst,omitzero"`
 }
 
-// Calendar is so many actions in each hour, day, week or month on the wall clock,
-// which begins anew at the hour, at midnight, on Monday, or on the first.
+// Calendar is a number of actions in each hour, day, week or month on the wall clock,
+// which starts at the hour, at midnight, on Monday, or on the first.
 type Calendar struct {
 	Limit int `json:"limit"`
 	// Every is hour, day, week or month.
@@ -115,7 +115,7 @@ type Contacts struct {
 	Entries []Contact `json:"entries"`
 }
 
-// ContactCount counts what a change of the do-not-contact list did.
+// ContactCount counts the effects of a change of the do-not-contact list.
 type ContactCount struct {
 	Added   int `json:"added"`
 	Changed int `json:"changed"`
@@ -130,12 +130,12 @@ type Employee struct {
 	// Trust is the highest risk that runs without a person: none, low, medium
 	// or high.
 	Trust string `json:"trust"`
-	// Scopes are what the employee may use, such as contacts:*.
+	// Scopes are the employee's, such as contacts:*.
 	Scopes []string `json:"scopes,omitempty"`
 	ETag   string   `json:"etag,omitzero"`
 }
 
-// Target is what a pause stops.
+// Target is the subject of a pause.
 type Target struct {
 	// Scope is everything, tenant, employee, source, bucket or tool.
 	Scope string `json:"scope"`
@@ -158,14 +158,14 @@ type Pause struct {
 	ID uuid.UUID `json:"pause_id"`
 	Target
 
-	// Kill also ends what was pending.
+	// Kill also ends pending actions.
 	Kill bool `json:"kill"`
 	// Reason and By are those of the pause or, if it became one, of the kill.
 	Reason string         `json:"reason"`
 	By     envelope.Actor `json:"by"`
 	At     time.Time      `json:"at"`
-	// KilledAt bounds what a kill ends: what was proposed before. Cancelled
-	// counts what was ended, and SweptAt is when that was complete.
+	// KilledAt bounds a kill: it ends actions proposed before. Cancelled
+	// counts them, and SweptAt is when that was complete.
 	KilledAt  *time.Time `json:"killed_at"`
 	Cancelled int        `json:"cancelled"`
 	SweptAt   *time.Time `json:"swept_at"`
@@ -173,7 +173,7 @@ type Pause struct {
 	LiftedAt *time.Time     `json:"lifted_at"`
 	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
 	WokenAt  *time.Time     `json:"woken_at"`
-	// NeedsPolicyWrite says that only somebody with policy:write lifts it.
+	// NeedsPolicyWrite reports whether only somebody with policy:write lifts it.
 	NeedsPolicyWrite bool `json:"needs_policy_write"`
 }
 
@@ -192,7 +192,7 @@ type Breaker struct {
 // Settings hold for a whole tenant.
 type Settings struct {
 	// Timezone is an IANA name. Calendar buckets without a zone of their own begin
-	// anew at its midnight.
+	// at its midnight.
 	Timezone string `json:"timezone"`
 	// PhoneRegion is the country, in two letters, whose phone numbers are written
 	// without a country code; empty for none.
@@ -245,7 +245,7 @@ type Retention struct {
 	Period envelope.Duration `json:"period"`
 	// Action is delete or report.
 	Action string `json:"action"`
-	// Older counts what the last daily check found to be older, up to 10,000;
+	// Older counts the entries that the last daily check found to be older, up to 10,000;
 	// CheckedAt is when, nil for not yet.
 	Older     int64      `json:"older,omitzero"`
 	CheckedAt *time.Time `json:"checked_at,omitempty"`

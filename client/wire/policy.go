@@ -118,7 +118,7 @@ type PastCall struct {
 	ArgsCut     bool   `json:"args_cut,omitzero"`
 }
 
-// SessionMode is what one session may do with the tools that a key covers.
+// SessionMode is the mode of the tools that a key covers for one session.
 type SessionMode struct {
 	Session   string        `json:"session_id,omitzero"`
 	Tool      string        `json:"tool,omitzero"`
@@ -230,7 +230,7 @@ type SimulatedDecision struct {
 	Source string        `json:"source"`
 }
 
-// SimulationCause is what one layer decides by the current policy and by the
+// SimulationCause is the decision of one layer by the current policy and by the
 // changed one; empty for nothing.
 type SimulationCause struct {
 	Layer   string        `json:"layer"`

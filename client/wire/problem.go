@@ -1,6 +1,6 @@
 package wire
 
-// ProblemCode is a stable word for what is wrong. More may come: take one that you
+// ProblemCode is a stable word for a problem. More may come: take one that you
 // do not know for the problem's type.
 type ProblemCode string
 
@@ -81,7 +81,7 @@ const (
 	CodeMayHaveHappened ProblemCode = "may_have_happened"
 	// CodeOwnEdit is of a decision about arguments that the same person edited.
 	CodeOwnEdit ProblemCode = "own_edit"
-	// CodeOwnProposal is of a decision about what the same person proposed.
+	// CodeOwnProposal is of a decision about the same person's proposal.
 	CodeOwnProposal ProblemCode = "own_proposal"
 	// CodePlan is of a plan that no longer holds.
 	CodePlan ProblemCode = "plan"

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// SQLProposal is what an application proposed in SQL, and became no action of its
+// SQLProposal is a proposal made in SQL that became no action of its
 // own. One that was accepted is the action of the same id.
 type SQLProposal struct {
 	ID envelope.ActionID `json:"proposal_id"`

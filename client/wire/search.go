@@ -5,7 +5,7 @@ type SearchResult struct {
 	// Kind is action, tool, source, bucket, session, automation, employee, person,
 	// workflow or dead_letter.
 	Kind string `json:"kind"`
-	// ID is what the API's paths and filters take.
+	// ID is the id in the API's paths and filters.
 	ID string `json:"id"`
 	// Label is a line for people.
 	Label string `json:"label"`

@@ -26,7 +26,7 @@ type Subscription struct {
 	// ends in.
 	Interactions string `json:"interactions,omitzero"`
 	Enabled      bool   `json:"enabled"`
-	// DisabledReason says why the server disabled the subscription.
+	// DisabledReason is the server's reason for disabling the subscription.
 	DisabledReason string `json:"disabled_reason,omitzero"`
 	// Behind counts events that are not delivered yet, up to 10,000.
 	Behind    int            `json:"behind"`
@@ -36,7 +36,7 @@ type Subscription struct {
 	ETag      string         `json:"etag"`
 }
 
-// SubscriptionInput is a subscription to store. What is left out has its
+// SubscriptionInput is a subscription to store. Fields left out have their
 // default, except the secret, which is kept.
 type SubscriptionInput struct {
 	Source        string        `json:"source"`

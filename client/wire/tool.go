@@ -39,9 +39,9 @@ type Tool struct {
 	// unless RecipientsConfirmed.
 	Recipients          []string `json:"recipients"`
 	RecipientsConfirmed bool     `json:"recipients_confirmed"`
-	// Scopes are what an employee must have to use it.
+	// Scopes are those that an employee needs to use it.
 	Scopes []string `json:"scopes"`
-	// Retry is what an operator set; the rest is left to the defaults.
+	// Retry is as an operator set it; the rest has the defaults.
 	Retry Retry `json:"retry"`
 	// Timeout is how long a call may go without an answer or progress, as an operator
 	// set it; zero leaves it to the source.
@@ -66,7 +66,7 @@ type ToolList struct {
 type ToolSource struct {
 	ID      string `json:"source_id"`
 	Enabled bool   `json:"enabled"`
-	// Error says why its tools could not be listed; nil if they could.
+	// Error is the reason why its tools could not be listed; nil if they could.
 	Error *string `json:"error"`
 }
 
@@ -95,7 +95,7 @@ type ToolDifference struct {
 	HiddenCharacters bool            `json:"hidden_characters"`
 }
 
-// Overrides replace what the source of a tool says of it.
+// Overrides replace properties of a tool that its source gives.
 type Overrides struct {
 	Risk        string          `json:"risk,omitzero"`
 	Effect      envelope.Effect `json:"effect,omitzero"`
@@ -108,7 +108,7 @@ type ToolDescription struct {
 	Module string `json:"module,omitzero"`
 	Entity string `json:"entity,omitzero"`
 	Action string `json:"action,omitzero"`
-	// SideEffects are what a call changes; nil leaves it to a guess.
+	// SideEffects are the effects of a call; nil leaves them to a guess.
 	SideEffects *[]string `json:"side_effects,omitempty"`
 	Reversal    *Reversal `json:"reversal,omitempty"`
 }
@@ -171,7 +171,7 @@ type DeniedTools struct {
 	Count int `json:"count"`
 	// Tools are the names of the first hundred, as the source wrote them.
 	Tools []string `json:"tools"`
-	// Message says why, and how to have a person asked instead.
+	// Message is the reason, and the way to have a person asked instead.
 	Message string `json:"message"`
 }
 
@@ -196,20 +196,20 @@ type SourceInput struct {
 	Credentials json.RawMessage `json:"credentials,omitempty"`
 	// DefaultRisk is read, write or danger, for tools that do not say.
 	DefaultRisk string `json:"default_risk,omitzero"`
-	// Enabled is true unless it says otherwise; the guard and the quarantine
+	// Enabled is true by default; the guard and the quarantine
 	// stay as they are.
 	Enabled    *bool  `json:"enabled,omitempty"`
 	DriftGuard string `json:"drift_guard,omitzero"`
 	Quarantine *bool  `json:"quarantine,omitempty"`
 }
 
-// ToolRule is what an operator sets of a tool: whom it writes to, what it
+// ToolRule is an operator's rule for a tool: whom it writes to, what it
 // takes to use it, and when it is tried again.
 type ToolRule struct {
 	// Recipients are JSON Pointers to whom the arguments address; nil leaves
 	// them to a guess from the schema, and none is nobody.
 	Recipients *[]string `json:"recipients,omitempty"`
-	// Scopes are what an employee must have to use the tool.
+	// Scopes are those that an employee needs to use the tool.
 	Scopes []string `json:"scopes,omitempty"`
 	Retry  Retry    `json:"retry,omitzero"`
 	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
@@ -217,7 +217,7 @@ type ToolRule struct {
 	Timeout envelope.Duration `json:"timeout,omitzero"`
 }
 
-// Retry is when a tool is tried again. What is zero is left to the defaults.
+// Retry is when a tool is tried again. Zero fields have the defaults.
 type Retry struct {
 	// MaxAttempts is how many attempts are made in all, 1 to 100.
 	MaxAttempts int `json:"max_attempts,omitzero"`
@@ -247,7 +247,7 @@ type SnapshotRule struct {
 	ETag     string `json:"etag,omitzero"`
 }
 
-// Refresh says when a source was asked to be listed.
+// Refresh is the time at which a source was asked to be listed.
 type Refresh struct {
 	SourceID string    `json:"source_id"`
 	AskedAt  time.Time `json:"asked_at"`

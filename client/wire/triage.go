@@ -33,7 +33,7 @@ type TriageConnection struct {
 	MaxMessageBytes int64  `json:"max_message_bytes,omitzero"`
 }
 
-// TriageTextSettings are what a language model writes about an account's mail, and
+// TriageTextSettings are the texts that a language model writes about an account's mail, and
 // how.
 type TriageTextSettings struct {
 	// Summaries and Drafts say when they are written: on_request, or wanted for
@@ -51,7 +51,7 @@ type TriageTextSettings struct {
 type TriageTextInput struct {
 	// Kind is summary or draft.
 	Kind string `json:"kind"`
-	// Note is what an answer should say; for drafts.
+	// Note is the gist of an answer; for drafts.
 	Note string `json:"note,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type TriageText struct {
 	// State is waiting, written or failed.
 	State   string     `json:"state"`
 	EndedAt *time.Time `json:"ended_at"`
-	// Text is what was written, Problem why nothing was.
+	// Text is the written text, Problem the reason for none.
 	Text    string `json:"text"`
 	Problem string `json:"problem"`
 	// Model and Prompt say who wrote it.
@@ -110,7 +110,7 @@ type TriageAccount struct {
 	Settings   TriageSettings     `json:"settings"`
 	Proposals  TriageProposals    `json:"proposals"`
 	Texts      TriageTextSettings `json:"texts"`
-	// SecretFrom says where the triage process finds the password. HasSecret says
+	// SecretFrom is the place where the triage process finds the password. HasSecret says
 	// that the password is stored instead, encrypted.
 	SecretFrom   string            `json:"secret_from,omitempty"`
 	HasSecret    bool              `json:"has_secret"`
@@ -122,7 +122,7 @@ type TriageAccount struct {
 	ETag         string            `json:"etag"`
 }
 
-// TriageAccountInput is an account to store. What is left out has its default,
+// TriageAccountInput is an account to store. A field left out has its default,
 // except the password, which is kept for the same server.
 type TriageAccountInput struct {
 	Kind         string              `json:"kind"`
@@ -143,7 +143,7 @@ type TriageStatus struct {
 	Kind    string `json:"kind"`
 	Enabled bool   `json:"enabled"`
 	// State is one of disabled, unseen, running, watching, asked, failing, overdue,
-	// waiting and limited; Reason says it in a sentence.
+	// waiting and limited; Reason is it in a sentence.
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	// RunID is the run that reads the account now.
@@ -176,7 +176,7 @@ type TriageStatus struct {
 // TriageSetAside is a message that could not be listed, read, judged or stored.
 type TriageSetAside struct {
 	Folder string `json:"folder"`
-	// Key is what the account calls the message; empty for messages that it lists
+	// Key is the account's name of the message; empty for messages that it lists
 	// without a usable key.
 	Key        string    `json:"key"`
 	ReceivedAt time.Time `json:"received_at"`
@@ -213,7 +213,7 @@ type TriageModel struct {
 	Server string   `json:"server"`
 	Model  string   `json:"model"`
 	Tiers  []string `json:"tiers"`
-	// Usable says that it can be asked; else Kind and Why say why not, and Since since
+	// Usable reports whether it can be asked; else Kind and Why are the reason, and Since since
 	// when.
 	Usable bool       `json:"usable"`
 	Kind   string     `json:"kind,omitempty"`
@@ -221,7 +221,7 @@ type TriageModel struct {
 	Since  *time.Time `json:"since,omitempty"`
 }
 
-// TriageQuota is what triage may still take of what a mail provider allows.
+// TriageQuota is the rest of a mail provider's quota for triage.
 type TriageQuota struct {
 	Provider string `json:"provider"`
 	// Until is when reading goes on, and Reason why it was stopped.
@@ -231,7 +231,7 @@ type TriageQuota struct {
 	Limits []TriageLimit `json:"limits"`
 }
 
-// TriageLimit is the share of a limit that triage takes at most, and what is left
+// TriageLimit is the share of a limit that triage takes at most, and the rest
 // of it.
 type TriageLimit struct {
 	// Of is units or bytes.
@@ -257,7 +257,7 @@ type TriageRun struct {
 	Skipped   int        `json:"skipped"`
 }
 
-// TriageMessage is a message and what was decided about it. Subject and sender
+// TriageMessage is a message with its decision. Subject and sender
 // are text of the mail.
 type TriageMessage struct {
 	ID         uuid.UUID `json:"message_id"`
@@ -277,7 +277,7 @@ type TriageMessage struct {
 	Cohort     string     `json:"cohort"`
 	Level      string     `json:"level"`
 	Confidence float64    `json:"confidence"`
-	// Question says that its owner is asked what the message is.
+	// Question reports whether its owner is asked to classify the message.
 	Question bool `json:"question"`
 	// Proposed counts the proposals about it.
 	Proposed int `json:"proposed"`
@@ -301,7 +301,7 @@ type TriageMessageDetail struct {
 	// without a decision.
 	DecidedBecause string         `json:"decided_because,omitempty"`
 	Signals        []TriageSignal `json:"signals"`
-	// Notes say what reading took away from the text, Warnings what was broken.
+	// Notes are the removals from the text while reading, Warnings its defects.
 	Notes       []TriageNote       `json:"notes"`
 	Warnings    []string           `json:"warnings"`
 	Attachments []TriageAttachment `json:"attachments"`
@@ -314,7 +314,7 @@ type TriageMessageDetail struct {
 	// actions of triage that were taken back.
 	TouchedAt *time.Time `json:"touched_at"`
 	Undone    []string   `json:"undone"`
-	// RunID says which run decided. Tier is the highest tier that the decision rests
+	// RunID is the run that decided. Tier is the highest tier that the decision rests
 	// on, embedded or that of a language model; Model and Prompt are those of the
 	// tier.
 	RunID  *uuid.UUID `json:"run_id"`
@@ -331,7 +331,7 @@ type TriageMessageDetail struct {
 	Withheld bool     `json:"withheld,omitempty"`
 }
 
-// TriageAnswer is what a language model answered about a message: codes of fixed
+// TriageAnswer is the answer of a language model about a message: codes of fixed
 // lists, and no text.
 type TriageAnswer struct {
 	Tier   string `json:"tier"`
@@ -352,7 +352,7 @@ type TriageChoice struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// TriageLocation is where a copy of a message lies.
+// TriageLocation is the place of a copy of a message.
 type TriageLocation struct {
 	Folder string   `json:"folder"`
 	Flags  []string `json:"flags"`
@@ -367,7 +367,7 @@ type TriageSignal struct {
 	Evidence string  `json:"evidence,omitempty"`
 }
 
-// TriageNote is what a step of reading removed.
+// TriageNote is a removal by a step of reading.
 type TriageNote struct {
 	Step       string `json:"step"`
 	Kind       string `json:"kind"`
@@ -382,7 +382,7 @@ type TriageAttachment struct {
 	Declared string `json:"declared"`
 	Detected string `json:"detected"`
 	Size     int64  `json:"size"`
-	// Encrypted says that it is an archive whose entries are encrypted.
+	// Encrypted reports whether it is an archive with encrypted entries.
 	Encrypted bool `json:"encrypted,omitempty"`
 	Inline    bool `json:"inline,omitempty"`
 }
@@ -393,7 +393,7 @@ type TriageSkip struct {
 	Because string `json:"because"`
 }
 
-// TriageProposal is what was proposed about a message, and what became of it.
+// TriageProposal is a proposal about a message, with its outcome.
 type TriageProposal struct {
 	ExternalID string `json:"external_id"`
 	// Repeats is the name of the proposal that expired without a decision, which this
@@ -405,7 +405,7 @@ type TriageProposal struct {
 	// Fields are the values of the arguments with their origins.
 	Fields []TriageField `json:"fields"`
 	// ActionID is the action, with its phase; null while the proposal waits for a
-	// worker, and if it was refused. Problem says why it was.
+	// worker, and if it was refused. Problem is the reason.
 	ActionID *envelope.ActionID `json:"action_id"`
 	Phase    string             `json:"phase,omitempty"`
 	Problem  string             `json:"problem,omitempty"`
@@ -417,12 +417,12 @@ type TriageProposal struct {
 type TriageField struct {
 	Pointer string `json:"pointer"`
 	Value   string `json:"value"`
-	// Origin is header, config, template, enum or model_text; Ref says where exactly.
+	// Origin is header, config, template, enum or model_text; Ref is the exact place.
 	Origin string `json:"origin"`
 	Ref    string `json:"ref"`
 }
 
-// TriageCorrection is what a person said of a message.
+// TriageCorrection is a person's correction about a message.
 type TriageCorrection struct {
 	Number int64 `json:"correction_no"`
 	// Head is act, category, priority or unwanted; Label is the right answer.
@@ -439,7 +439,7 @@ type TriageCorrectionInput struct {
 	Label string `json:"label"`
 }
 
-// TriageWhy tells why a message was treated as it was.
+// TriageWhy is the reasons for the treatment of a message.
 type TriageWhy struct {
 	ID      uuid.UUID `json:"message_id"`
 	Account string    `json:"account"`

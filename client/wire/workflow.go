@@ -77,7 +77,7 @@ type PlannedStep struct {
 	Reversal   *StepReversal `json:"reversal"`
 }
 
-// WorkflowResolution says that a person has dealt with a reversal that failed.
+// WorkflowResolution records that a person has dealt with a reversal that failed.
 type WorkflowResolution struct {
 	Note string `json:"note"`
 	// Abandon ends the workflow as it is.
