@@ -71,7 +71,7 @@ func NewAuthenticator(db postgres.Begins, issuerNetworks ...netip.Prefix) *Authe
 // Authenticate returns who shows a token. The error is ErrToken for one that
 // is not valid, fault.Denied for a person who is known to its issuer and may
 // do nothing here, and fault.Busy if the issuer does not answer; any other
-// says that nobody could find out.
+// means that the answer is unknown.
 func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.Time) (Principal, error) {
 	return a.authenticate(ctx, text, now, shown{hash: sha256.Sum256([]byte(text))}, a.lookUp)
 }

@@ -150,7 +150,7 @@ func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now
 // leeway is how far an issuer's clock may be from this one.
 const leeway = time.Minute
 
-// claims are what a signed token says. They are data: nothing is believed of
+// claims are those of a signed token. They are data: nothing is believed of
 // them before the signature was verified.
 type claims struct {
 	issuer, subject string
@@ -247,7 +247,7 @@ func instant(seconds float64) (time.Time, bool) {
 	return time.UnixMilli(int64(seconds * 1000)), true
 }
 
-// verifiedEmail is the address, if the issuer says that it has verified it and
+// verifiedEmail is the address, if the issuer has verified it and
 // it is one.
 func (c *claims) verifiedEmail() string {
 	// Some issuers write it as a text.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Whatever comes, reading a token ends, and what is read of it is not believed
+// Reading a token ends for every input, and what is read of it is not believed
 // without a key.
 func FuzzSignedToken(f *testing.F) {
 	for _, seed := range [][2]string{

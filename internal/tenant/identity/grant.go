@@ -23,7 +23,7 @@ const (
 	maxTools = 200
 )
 
-// Grant is what a new token is to allow.
+// Grant is the rights of a new token.
 type Grant struct {
 	// Name is shown wherever the holder did something; 1 to 200 bytes.
 	Name string
@@ -36,13 +36,13 @@ type Grant struct {
 	// Operator, if set, is the person behind it. The token is never more than
 	// the person, and is refused while the person is disabled.
 	Operator uuid.UUID
-	// Scopes narrow what it may do; nil is all that the role may.
+	// Scopes narrow its rights; nil is all rights of the role.
 	Scopes []Scope
 	// Tools are patterns, as policy.ParsePattern reads them, of the tools that
 	// its holder may see and use; nil is all.
 	Tools []string
 	// Names are the automations, employees and sessions that its holder's
-	// proposals may name, beside Employee; sessions only without Session.
+	// proposals may name, in addition to Employee; sessions only without Session.
 	Names Names
 	// Maker is the person who makes it; zero if it is made on the database.
 	Maker uuid.UUID
@@ -67,7 +67,7 @@ func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 	}
 }
 
-// Grant returns whose the principal's token is, and what it allows, as the API
+// Grant returns the owner and the rights of the principal's token, as the API
 // shows it.
 func (p Principal) Grant() wire.TokenGrant {
 	grant := wire.TokenGrant{
@@ -118,7 +118,7 @@ func checkTools(patterns []string) error {
 
 // MayGrant reports whether a principal may make a token of that grant, or give it
 // another secret. Nobody hands out more than it has: owners make all roles, and
-// administrators those below their own; whoever is narrowed to scopes or tools
+// administrators those below their own; a principal narrowed to scopes or tools
 // hands out no others; a session, for which there may be grants and which rules may
 // name, is handed out by those who may loosen; and only owners hand out tokens,
 // other than agents', that act as another person. The error is fault.Denied.
@@ -214,14 +214,14 @@ type Operator struct {
 	Email string
 	// Issuer and Subject are how the person logs in; both or neither.
 	Issuer, Subject string
-	// Role is what the last login made of the person; "" if nothing.
+	// Role is the person's role by the last login; "" for none.
 	Role Role
-	// RoleSet is what was set by hand, and goes before Role; "" if nothing.
+	// RoleSet is the role set by hand, and goes before Role; "" for none.
 	RoleSet Role
 	// SlackTeam and SlackUser are the person in Slack; both or neither.
 	SlackTeam, SlackUser string
 	CreatedAt            time.Time
-	// Disabled says that nothing that the person shows is taken.
+	// Disabled reports whether nothing that the person shows is accepted.
 	Disabled   bool
 	DisabledAt *time.Time
 	// LastSeenAt is right to about half a minute; nil is never.

@@ -173,7 +173,7 @@ func TestRotationKeepsTheTokenAndTheOldSecretForAWhile(t *testing.T) {
 	}
 }
 
-// What is remembered of a secret ends with it, and not CacheFor later.
+// The memory of a secret ends with it, and not CacheFor later.
 func TestCacheEndsWithTheSecret(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()

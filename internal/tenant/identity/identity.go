@@ -1,7 +1,7 @@
 // Package identity owns who may talk to Countersign: tenants, the tokens that
 // agents and people show, people themselves, and the issuers of OpenID Connect
-// that vouch for them. A token is stored as a hash and seen once, by whoever
-// asked for it. The package says who may make whom; it refuses to say what
+// that vouch for them. A token is stored as a hash and seen once, by the
+// person who asked for it. The package says who may make whom; it refuses to say what
 // else a role may do, which stands with each route.
 package identity
 
@@ -20,14 +20,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Role is what the holder of a token is to its tenant.
+// Role is the role of a token's holder in its tenant.
 type Role string
 
 // The roles.
 const (
-	// RoleAgent proposes, and sees what its own session did.
+	// RoleAgent proposes, and sees the actions of its own session.
 	RoleAgent Role = "agent"
-	// RoleViewer reads what the tenant's agents do, and changes nothing.
+	// RoleViewer reads the actions of the tenant's agents, and changes nothing.
 	RoleViewer Role = "viewer"
 	// RoleOperator decides, and looks after what failed.
 	RoleOperator Role = "operator"
@@ -48,7 +48,7 @@ func (r Role) Valid() bool { return slices.Contains(roles[:], r) }
 func (r Role) rank() int { return max(0, slices.Index(roles[:], r)) }
 
 // atMost returns the role of a token whose operator has the role person: the
-// lower of the two. An agent stays an agent, whoever its operator is.
+// lower of the two. An agent stays an agent under any operator.
 func (r Role) atMost(person Role) Role {
 	if person.rank() < r.rank() {
 		return person
@@ -69,17 +69,17 @@ func (id TokenID) String() string { return uuid.UUID(id).String() }
 // MarshalText returns the same as String and never an error.
 func (id TokenID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
 
-// Principal is whoever showed a token.
+// Principal is the holder of a token that was shown.
 type Principal struct {
 	Token  TokenID
 	Tenant envelope.TenantID
 	Name   string
 	Role   Role
-	// Employee and Session bind what the principal proposes; they are zero for
+	// Employee and Session bind the principal's proposals; they are zero for
 	// those who are bound to none. An agent always has a session.
 	Employee envelope.EmployeeID
 	Session  string
-	// Operator is the person behind it, whatever tokens the person holds; zero
+	// Operator is the person behind it, the same for all tokens of the person; zero
 	// where nobody said who that is.
 	Operator uuid.UUID
 	// Scopes are the rights that it is narrowed to; nil is all that the role
@@ -98,8 +98,8 @@ type Principal struct {
 	Browser BrowserSession
 }
 
-// Equal reports whether two principals are the same and may the same, with
-// whatever they showed.
+// Equal reports whether two principals are the same and have the same rights, by
+// any proof.
 func (p Principal) Equal(q Principal) bool {
 	return p.Token == q.Token && p.Tenant == q.Tenant && p.Name == q.Name && p.Role == q.Role && p.Employee == q.Employee &&
 		p.Session == q.Session && p.Operator == q.Operator &&
@@ -142,7 +142,7 @@ const (
 
 func newToken(role Role) Token { return newSecret(string(role)) }
 
-// newSecret returns a secret whose text says what it is for.
+// newSecret returns a secret whose text shows its purpose.
 func newSecret(kind string) Token {
 	secret := make([]byte, tokenBytes)
 	_, _ = rand.Read(secret) // never fails: it ends the process rather than give less
@@ -154,7 +154,7 @@ func parseToken(text string) (Token, error) {
 	return parseSecret(text, func(kind string) bool { return Role(kind).Valid() })
 }
 
-// parseSecret refuses what is not a secret of a kind.
+// parseSecret rejects texts that are no secret of a kind.
 func parseSecret(text string, is func(kind string) bool) (Token, error) {
 	rest, ok := strings.CutPrefix(text, tokenPrefix)
 	kind, secret, found := strings.Cut(rest, "_")
@@ -177,11 +177,11 @@ func (Token) String() string { return "[REDACTED]" }
 // LogValue hides the token.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// hash is what is stored of a token.
+// hash is the stored form of a token.
 func (t Token) hash() [sha256.Size]byte { return sha256.Sum256([]byte(t.text)) }
 
 // Scope is a right of the API that a token can be narrowed to. It never gives
-// what the holder's role does not: a route asks for both.
+// more than the holder's role: a route asks for both.
 type Scope string
 
 // The scopes. A new route takes the one that fits; a new one is added only for
@@ -221,7 +221,7 @@ const (
 	SubscriptionsWrite Scope = "subscriptions:write"
 	// AuditRead reads and verifies the record of everything.
 	AuditRead Scope = "audit:read"
-	// AuditWrite says how long the record is kept, and that its head was noted.
+	// AuditWrite sets how long the record is kept, and notes its head.
 	AuditWrite Scope = "audit:write"
 	// TokensManage lists, makes, rotates and revokes tokens.
 	TokensManage Scope = "tokens:manage"
@@ -231,7 +231,7 @@ const (
 	TriageRead Scope = "triage:read"
 	// TriageManage sets accounts up and asks for runs.
 	TriageManage Scope = "triage:manage"
-	// MailRead sees text of mails, and corrects what was decided about them.
+	// MailRead sees text of mails, and corrects decisions about them.
 	MailRead Scope = "mail:read"
 )
 
@@ -266,7 +266,7 @@ func checkScopes(all []Scope) error {
 	}
 	for i, s := range all {
 		if !s.Valid() {
-			return fault.New(fault.Invalid, "scope %d is none that there is", i+1)
+			return fault.New(fault.Invalid, "scope %d is unknown", i+1)
 		}
 		if slices.Contains(all[:i], s) {
 			return fault.New(fault.Invalid, "scope %d is named twice", i+1)

@@ -33,7 +33,7 @@ const (
 	// that name a key nobody knows.
 	askEvery = 10 * time.Second
 	askFor   = 5 * time.Second
-	// maxAnswer bounds what an issuer says of itself, in bytes; maxKeys its
+	// maxAnswer bounds the metadata of an issuer, in bytes; maxKeys its
 	// keys.
 	maxAnswer = 1 << 20
 	maxKeys   = 100
@@ -52,14 +52,14 @@ type issuers struct {
 	asked singleflight.Group
 }
 
-// issuer is what is known of one. The mutex of issuers guards it.
+// issuer is the cached state of one. The mutex of issuers guards it.
 type issuer struct {
 	said
 	// got is when the keys came, asked when they were last asked for.
 	got, asked time.Time
 }
 
-// said is what an issuer says of itself.
+// said is the metadata of an issuer.
 type said struct {
 	keys []jose.JSONWebKey
 	// endpoint is where people log in; empty if they cannot in a browser.
@@ -84,7 +84,7 @@ func algorithms() []jose.SignatureAlgorithm {
 }
 
 // keysFor returns the keys of an issuer that may have signed with a header.
-// fault.Busy says that the issuer does not answer.
+// fault.Busy means that the issuer does not answer.
 func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, now time.Time) ([]jose.JSONWebKey, error) {
 	is, got, asked := i.look(url)
 	fit := fitting(is.keys, header)
@@ -111,7 +111,7 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 	return nil, errSilent(err)
 }
 
-// endpointOf returns where people log in at an issuer. fault.Busy says that the
+// endpointOf returns where people log in at an issuer. fault.Busy means that the
 // issuer does not answer.
 func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oauth2.Endpoint, error) {
 	is, got, asked := i.look(url)
@@ -208,7 +208,7 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 		return said{}, err
 	}
 	endpoint := found.Endpoint()
-	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the standard's, where the issuer says nothing
+	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the standard's default
 	if len(more.Methods) > 0 && !slices.Contains(more.Methods, "client_secret_basic") {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
@@ -250,7 +250,7 @@ func fetchKeys(ctx context.Context, client *http.Client, at string) ([]jose.JSON
 func readKeys(text []byte) ([]jose.JSONWebKey, error) {
 	var set struct{ Keys []json.RawMessage }
 	if check.JSON(text) != nil || json.Unmarshal(text, &set) != nil {
-		return nil, errors.New("the issuer's keys are no set of keys")
+		return nil, errors.New("invalid JWKS from issuer")
 	}
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys[:min(len(set.Keys), maxKeys)] {

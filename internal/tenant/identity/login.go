@@ -24,11 +24,11 @@ type Login struct {
 	Tenant   envelope.TenantID
 	Provider string
 	// State ties the way back to the browser, Nonce the issuer's token to the
-	// login, and Verifier the issuer's code to whoever asked for it (PKCE).
+	// login, and Verifier the issuer's code to the browser that asked for it (PKCE).
 	State, Nonce, Verifier string
 }
 
-// WebClient is what the API is to an issuer at which people log in in a browser.
+// WebClient is the API as the client of an issuer at which people log in in a browser.
 type WebClient struct {
 	// Redirect is the address that the browser comes back to.
 	Redirect string
@@ -37,7 +37,7 @@ type WebClient struct {
 }
 
 // errLogin is the error of a login that an issuer, or what came back from it, does
-// not allow. Why is for the log: it may quote what was sent.
+// not allow. Why is for the log: it may quote the request.
 func errLogin(cause error) error {
 	return fault.WrapCoded(cause, wire.CodeLoginRefused, fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
 }
@@ -68,7 +68,7 @@ func (a *Authenticator) LoginProviders(ctx context.Context, name string) (is str
 }
 
 // BeginLogin begins a login at a provider of a tenant, and returns the address to
-// send the browser to. fault.NotFound says that nobody logs in there, fault.Busy
+// send the browser to. fault.NotFound means that nobody logs in there, fault.Busy
 // that the issuer does not answer.
 func (a *Authenticator) BeginLogin(ctx context.Context, tenant envelope.TenantID, provider string, client WebClient, now time.Time) (Login, string, error) {
 	_, flow, err := a.flow(ctx, tenant, provider, client, now)
@@ -104,7 +104,7 @@ func (a *Authenticator) flow(ctx context.Context, tenant envelope.TenantID, id s
 }
 
 // FinishLogin trades the code that a browser brought back for a browser session.
-// The issuer is the one that the browser says it comes from; "" if it says none.
+// The issuer is the one that the browser names as its origin; "" for none.
 // Whether the browser is the one that began the login, its caller has verified.
 // The error is fault.Denied for a login that the issuer, or the provider's rules,
 // do not allow. Without a code the issuer refused it.
@@ -152,7 +152,7 @@ func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer str
 	return who, said.subject, err
 }
 
-// verifyLogin returns what an issuer's token says, if the issuer signed it for
+// verifyLogin returns the claims of an issuer's token, if the issuer signed it for
 // this login.
 func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce string, now time.Time) (*claims, error) {
 	token, err := parseSigned(text)
@@ -176,7 +176,7 @@ func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce
 	return token.claims, nil
 }
 
-// exchangeError returns why an issuer gave no token, without what it quotes.
+// exchangeError returns the reason why an issuer gave no token, without quotes.
 func exchangeError(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
 		return fmt.Errorf("the issuer gave no token: status %d", e.Response.StatusCode)

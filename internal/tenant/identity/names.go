@@ -34,7 +34,7 @@ func EveryName() Names {
 	return Names{Automations: []string{everyName}, Employees: []string{everyName}, Sessions: []string{everyName}}
 }
 
-// MayName returns what the proposals of a principal may name: the names of its
+// MayName returns the names for the proposals of a principal: those of its
 // token, and all of a sort that is not set if it may loosen policy.
 func (p Principal) MayName() Names {
 	names := p.Names
@@ -100,7 +100,7 @@ func matchesAny(patterns []string, id string) bool {
 	})
 }
 
-// covers reports whether whoever may name n may hand out the names of another
+// covers reports whether a principal who may name n may hand out the names of another
 // token.
 func (n Names) covers(other Names) bool {
 	return strings.HasPrefix(other.ExternalIDPrefix, n.ExternalIDPrefix) && !slices.ContainsFunc(other.Automations, func(want string) bool { return !matchesAny(n.Automations, want) }) &&

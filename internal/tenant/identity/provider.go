@@ -22,14 +22,14 @@ type Provider struct {
 	// contains the tenant's id, or was allowed by AllowAudience; empty is
 	// OwnAudience. Issuer and audience together belong to one tenant.
 	Audience string
-	// Clients are those, beside the audience itself, to which a token may have
+	// Clients are those, in addition to the audience itself, to which a token may have
 	// been issued (azp or client_id).
 	Clients []string
 	// RoleClaim is where the claims say what somebody may do: a name, or a
 	// JSON Pointer such as /realm_access/roles. Its value is a text or a list
 	// of texts. "" if nowhere.
 	RoleClaim string
-	// Roles says which text of RoleClaim is which role. The highest counts.
+	// Roles maps texts of RoleClaim to roles. The highest counts.
 	Roles map[string]Role
 	// DefaultRole is that of people of whom the claims say nothing; operator,
 	// viewer, or "" to refuse them.
@@ -39,7 +39,7 @@ type Provider struct {
 	AllowedDomains []string
 	// Label is how to call it on a button; "" is by its id.
 	Label string
-	// WebClientID is what the issuer knows the API as, where it logs people in in
+	// WebClientID is the issuer's name of the API, where it logs people in in
 	// their browsers; "" if it does not.
 	WebClientID string
 	// WebClientSecret is the encrypted secret of that client; empty for a public

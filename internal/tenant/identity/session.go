@@ -23,7 +23,7 @@ const (
 	// LoginCodeFor is how long a login code is valid.
 	LoginCodeFor = 10 * time.Minute
 
-	// maxSessions and maxLoginCodes bound what one person has at once. One more
+	// maxSessions and maxLoginCodes bound those of one person at a time. One more
 	// ends the oldest.
 	maxSessions   = 50
 	maxLoginCodes = 20
@@ -54,7 +54,7 @@ type sessionError string
 // too, for those who treat all credentials alike.
 const ErrSession sessionError = "the session has ended; log in again"
 
-// Error says what to do.
+// Error returns the remedy.
 func (e sessionError) Error() string { return string(e) }
 
 // Is reports whether the error is ErrToken.
@@ -68,7 +68,7 @@ type BrowserSession struct {
 	IdleAt, ExpiresAt time.Time
 }
 
-// Visitor says where a browser is, for the list of a person's sessions.
+// Visitor is the place of a browser, for the list of a person's sessions.
 type Visitor struct{ Address, Program string }
 
 // OpenedSession is a browser session at the one moment at which its secret can be
@@ -90,7 +90,7 @@ func (a *Authenticator) OpenWithToken(ctx context.Context, text string, from Vis
 	return a.open(ctx, ViaToken, from, now, func(tx pgx.Tx) (holder, error) { return tokenHolder(ctx, tx, hash[:]) })
 }
 
-// OpenWithCode opens a browser session for whoever made a login code, which is
+// OpenWithCode opens a browser session for the maker of a login code, which is
 // then used up. The error is ErrToken for a code that is not valid.
 func (a *Authenticator) OpenWithCode(ctx context.Context, text string, from Visitor, now time.Time) (OpenedSession, error) {
 	code, err := parseSecret(text, func(kind string) bool { return kind == codeKind })
@@ -219,7 +219,7 @@ func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, no
 	code, expiresAt = newSecret(codeKind), now.Add(LoginCodeFor).UTC()
 	hash, token := code.hash(), sha256.Sum256([]byte(shown))
 	of := holder{Principal: by}
-	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what was shown
+	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed the token
 		of.tokenHash = token[:]
 	}
 	return code, expiresAt, insertCode(ctx, tx, of, hash, expiresAt)

@@ -34,7 +34,7 @@ func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantI
 	return id, postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
 }
 
-// TenantName is what a tenant is called, in a transaction of its scope.
+// TenantName returns a tenant's name, in a transaction of its scope.
 func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (string, error) {
 	return dbsqlc.New().TenantName(ctx, tx, tenant)
 }

@@ -37,7 +37,7 @@ type DBLogin struct {
 // DefaultMaxWaiting is MaxWaiting unless it is set.
 const DefaultMaxWaiting = 250_000
 
-// AuditItem returns what the audit log records of a binding.
+// AuditItem returns a binding's entry in the audit log.
 func (l DBLogin) AuditItem() (subject string, detail map[string]any) {
 	detail = map[string]any{"login": l.Login, "login_id": l.ID, "tools": l.Tools, "automations": l.Names.Automations, "employees": l.Names.Employees, "sessions": l.Names.Sessions}
 	if l.Names.ExternalIDPrefix != "" {
@@ -56,7 +56,7 @@ func (l DBLogin) AuditItem() (subject string, detail map[string]any) {
 }
 
 // BindDBLogin lets a login propose, in a transaction of the scope postgres.Admin. A
-// login that is bound to the tenant already is bound anew, under another id: what it
+// login that is bound to the tenant already is bound again, under another id: what it
 // proposed before, and waits, is refused. One of another tenant is fault.Conflict;
 // one that is not there, is no login or is a superuser, who could pass for another
 // login, is fault.Invalid.

@@ -119,7 +119,7 @@ func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t
 
 // logIn finds the person that verified claims are of, in a transaction of the
 // provider's tenant, and makes one of somebody who comes for the first time.
-// fault.Denied says that the person may do nothing here; the principal that comes
+// fault.Denied means that the person may do nothing here; the principal that comes
 // with it has no role, and names the person if it is known. So does a principal
 // without a role and without an error: that the issuer took the role away is then
 // written down, which an error would undo.

@@ -54,7 +54,7 @@ func recordEnds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by env
 // refusal is a login in a browser that was refused.
 type refusal struct {
 	// who names the person or the token, as far as it is known, and the tenant;
-	// zero if nothing says which tenant it was for.
+	// zero if the tenant is unknown.
 	who Principal
 	via Via
 	// provider is where the person logged in, and subject how the issuer called the

@@ -157,7 +157,7 @@ func TouchSession(ctx context.Context, tx pgx.Tx, by Principal) (BrowserSession,
 }
 
 // Sessions lists the browser sessions of the person behind a principal, newest
-// first, in a transaction of its scope: those before a session, at most so many.
+// first, in a transaction of its scope: those before a session, up to a limit.
 // A token that is narrowed sees those that act as itself. The zero id begins at
 // the newest.
 func Sessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, most int) ([]wire.BrowserSession, error) {

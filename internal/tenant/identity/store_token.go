@@ -29,7 +29,7 @@ func (i Issued) JSON() wire.IssuedToken {
 	return wire.IssuedToken{ID: i.Principal.Token.String(), Token: i.Token.Text(), TokenGrant: i.Principal.Grant(), ExpiresAt: i.ExpiresAt}
 }
 
-// AuditItem returns what the audit log records of a new token, without its
+// AuditItem returns a new token's entry in the audit log, without its
 // secret.
 func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	p := i.Principal
@@ -131,7 +131,7 @@ type Credential struct {
 	ID TokenID
 	Grant
 	CreatedAt time.Time
-	// ExpiresAt, RevokedAt and RotatedAt are nil for what has not been and will
+	// ExpiresAt, RevokedAt and RotatedAt are nil for events that have not been and will
 	// not be.
 	ExpiresAt, RevokedAt, RotatedAt *time.Time
 	// LastUsedAt is right to about half a minute; nil is never.
@@ -141,7 +141,7 @@ type Credential struct {
 }
 
 // Credentials lists a tenant's tokens, newest first, in a transaction of its
-// scope: those before a token, at most so many. Unless everything is asked
+// scope: those before a token, up to a limit. Unless everything is asked
 // for, those that are over are left out. The zero id begins at the newest.
 func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before TokenID, most int, everything bool) ([]Credential, error) {
 	if before == (TokenID{}) {
@@ -209,7 +209,7 @@ type Rotation struct {
 
 // Rotate gives a token another secret, in a transaction of its tenant's scope.
 // The token stays the same to everybody else: its id, its session, and what it
-// proposed. A token that is not there is fault.NotFound. fault.Conflict says
+// proposed. A token that is not there is fault.NotFound. fault.Conflict means
 // that it was rotated meanwhile; or lately, with an overlap that is not over.
 func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, how Rotation, now time.Time) (Issued, error) {
 	if how.Overlap < 0 || how.Overlap > MaxOverlap || how.TTL < 0 {
@@ -239,7 +239,7 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 }
 
 // Revoke ends a token's validity, in a transaction of its tenant's scope.
-// Whoever has shown it lately may still be let in for CacheFor. A token that
+// A caller that has shown it lately may still be let in for CacheFor. A token that
 // is not there, or revoked already, is fault.NotFound; the last owner's is
 // fault.Conflict. The browser sessions that act as the token end with it.
 func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, by envelope.Actor) error {

@@ -69,7 +69,7 @@ func TestMatchFindsTheRulesThatApply(t *testing.T) {
 	}
 }
 
-// TestRulesNarrow holds what a decision says of rules that apply, fail, or
+// TestRulesNarrow holds the detail of decisions about rules that apply, fail, or
 // cannot be read, to a tool that is allowed.
 func TestRulesNarrow(t *testing.T) {
 	t.Parallel()
@@ -88,8 +88,8 @@ func TestRulesNarrow(t *testing.T) {
 			"org_default+arguments:r", "counts as true: something that it needs is missing or of another kind"},
 		"fails with a reason": {policy.ArgumentRule{Key: "*", Expression: "args.n > 1", Mode: "deny", Reason: "much"}, `{}`, envelope.ModeDeny,
 			"org_default+arguments:r", "much (counts as true: something that it needs is missing or of another kind)"},
-		"does not compile":    {policy.ArgumentRule{Key: "*", Expression: "no.such()", Mode: "require_approval"}, `{}`, envelope.ModeDeny, "org_default+rule_error:r", "the expression is none that this version can read"},
-		"too long to compile": {policy.ArgumentRule{Key: "*", Expression: strings.Repeat(" ", policy.MaxExpressionBytes) + "false", Mode: "require_approval"}, `{}`, envelope.ModeDeny, "org_default+rule_error:r", "the expression is none that this version can read"},
+		"does not compile":    {policy.ArgumentRule{Key: "*", Expression: "no.such()", Mode: "require_approval"}, `{}`, envelope.ModeDeny, "org_default+rule_error:r", "this version cannot read the expression"},
+		"too long to compile": {policy.ArgumentRule{Key: "*", Expression: strings.Repeat(" ", policy.MaxExpressionBytes) + "false", Mode: "require_approval"}, `{}`, envelope.ModeDeny, "org_default+rule_error:r", "this version cannot read the expression"},
 		"an unknown mode":     {policy.ArgumentRule{Key: "*", Expression: "true", Mode: "ask_twice"}, `{}`, envelope.ModeDeny, "org_default+unknown_mode:ask_twice", "unknown_mode:ask_twice"},
 		"a mode that allows":  {policy.ArgumentRule{Key: "*", Expression: "true", Mode: "allow"}, `{}`, envelope.ModeDeny, "org_default+unknown_mode:allow", "unknown_mode:allow"},
 		"an unreadable key":   {policy.ArgumentRule{Key: "sl*ck", Expression: "true", Mode: "require_approval"}, `{}`, envelope.ModeDeny, "org_default+unknown_key:sl*ck", "rule key cannot be read"},

@@ -31,7 +31,7 @@ const (
 	// LayerDrift narrows: the tool's definition is not the accepted
 	// one.
 	LayerDrift = "drift"
-	// LayerTrust narrows: the risk is above what the employee is trusted with.
+	// LayerTrust narrows: the risk is above the employee's trust.
 	LayerTrust = "trust"
 	// LayerScopes narrows: the employee lacks a scope that the tool needs.
 	LayerScopes = "scopes"
@@ -39,9 +39,9 @@ const (
 	// tenant's do-not-contact list.
 	LayerDoNotContact = "do_not_contact"
 	// LayerArguments narrows: rules about the arguments. It has a step for
-	// every rule that applies, and one that says nothing where none does.
+	// every rule that applies, and an empty one where none does.
 	LayerArguments = "arguments"
-	// LayerSession narrows: what the session may do while it lasts.
+	// LayerSession narrows: the rights of the session while it lasts.
 	LayerSession = "session_capability"
 	// LayerPreference narrows: users switched the tool off.
 	LayerPreference = "user_preference"
@@ -100,7 +100,7 @@ type Input struct {
 	Matches []Match
 	// Session holds the rules of the session; none if there is none.
 	Session Rules
-	// Everybody and Personal hold a rule for whatever is switched off, for the
+	// Everybody and Personal hold a rule for each tool that is switched off, for the
 	// whole tenant and for the employee.
 	Everybody, Personal Rules
 	// Tools are the patterns of the tools that the token is for; nil is all.
@@ -128,7 +128,7 @@ const (
 // Valid reports whether t is one of the constants.
 func (t Trust) Valid() bool { return t.rank() >= 0 }
 
-// rank orders the degrees of trust; what is none is below all of them.
+// rank orders the degrees of trust; an unknown value ranks below all others.
 func (t Trust) rank() int {
 	return slices.Index([]Trust{TrustNone, TrustLow, TrustMedium, TrustHigh}, t)
 }
@@ -161,7 +161,7 @@ type Decision struct {
 	TraceJSON json.RawMessage
 }
 
-// Step is what one layer said.
+// Step is the answer of one layer.
 type Step = wire.PolicyStep
 
 // Decide asks every layer. The same input has the same decision; a Decider

@@ -43,7 +43,7 @@ type Subject struct {
 	read bool
 	args map[string]any
 	err  error
-	// spent is what the evaluations so far have cost.
+	// spent is the cost of the evaluations so far.
 	spent uint64
 }
 
@@ -94,7 +94,7 @@ func (s *Subject) load() error {
 var errUnreadable = errors.New("arguments that no rule can read")
 
 // decodeArgs reads arguments with every whole number as it is: an int where it
-// fits, else a uint. What has a fraction or is larger is a double, and what
+// fits, else a uint. A number with a fraction, or a larger one, is a double, and what
 // not even that can hold is refused.
 func decodeArgs(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
@@ -171,7 +171,7 @@ type Expression struct {
 	patterns int
 }
 
-// Failure says, in a few words that hold nothing of the arguments, why an
+// Failure is the reason, in a few words without the arguments, for which an
 // expression came to nothing; empty if it did not fail.
 type Failure string
 
@@ -184,7 +184,7 @@ const (
 )
 
 // Eval reports whether the expression is true of a subject. An expression that
-// fails is neither true nor false: the caller must do what is safe.
+// fails is neither true nor false: the caller must take the safe side.
 func (e *Expression) Eval(s *Subject) (bool, Failure) {
 	if s.load() != nil {
 		return false, FailureArgs
@@ -209,7 +209,7 @@ func (e *Expression) Eval(s *Subject) (bool, Failure) {
 	return false, FailureType
 }
 
-// meter says what a call costs. cel-go's own count passes over what is within
+// meter is the cost of a call. cel-go's own count passes over what is within
 // the elements of lists that are compared, and over texts whose type only
 // shows when it runs. A number that is none, or infinite, costs too much:
 // nothing compares with the first, so that a rule would let it pass.
@@ -241,7 +241,7 @@ func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	return new(uint64(cost))
 }
 
-// reading is the cost of going through a text once; what is none costs
+// reading is the cost of going through a text once; other values cost
 // nothing.
 func reading(v ref.Val) int {
 	if text, ok := v.(types.String); ok {
@@ -250,7 +250,7 @@ func reading(v ref.Val) int {
 	return 0
 }
 
-// weigh counts what is within a value, and stops beyond most.
+// weigh counts the parts of a value, and stops beyond most.
 func weigh(v ref.Val, most int) int {
 	switch v := v.(type) {
 	case types.String:

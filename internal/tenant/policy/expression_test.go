@@ -47,7 +47,7 @@ func TestExpressions(t *testing.T) {
 		want             bool
 		failure          policy.Failure
 	}{
-		// Numbers are compared as numbers, whatever way they are written.
+		// Numbers are compared as numbers, in any notation.
 		{`args.amount > 100`, `{"amount":101}`, true, ""},
 		{`args.amount > 100`, `{"amount":100.0}`, false, ""},
 		{`args.amount > 100`, `{"amount":100.5}`, true, ""},
@@ -63,7 +63,7 @@ func TestExpressions(t *testing.T) {
 		{`args.n > 9223372036854775807`, `{"n":9223372036854775808}`, true, ""},
 		{`args.n == 18446744073709551615u`, `{"n":18446744073709551615}`, true, ""},
 		{`args.n > 0`, `{"n":123456789012345678901234567890}`, true, ""},
-		// What is no such number is no pass.
+		// Other values do not pass.
 		{`args.amount > 100`, `{"amount":"500"}`, false, policy.FailureValues},
 		{`args.amount > 100`, `{"amount":"5"}`, false, policy.FailureValues},
 		{`args.amount > 100`, `{"amount":[500]}`, false, policy.FailureValues},

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzExpression compiles any text and, where it compiles, holds it against
-// any arguments: it answers, and what it says of a failure holds nothing of
+// any arguments: it answers, and the text of a failure holds nothing of
 // them.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range [][2]string{

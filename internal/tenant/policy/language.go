@@ -33,7 +33,7 @@ const (
 	// counts them only afterwards.
 	maxPattern  = 1000
 	maxMatching = 20_000_000
-	// maxCost bounds what one evaluation may cost, in cel-go's units, and
+	// maxCost bounds the cost of one evaluation, in cel-go's units, and
 	// maxSpent what all of them about one proposal may. It is some milliseconds
 	// and some tens of them.
 	maxCost  = 100_000
@@ -80,7 +80,7 @@ func NewLanguage() (*Language, error) {
 	return &Language{env}, nil
 }
 
-// variables are what an expression can name, with their types.
+// variables are the names in expressions, with their types.
 func variables() map[string]*cel.Type {
 	return map[string]*cel.Type{
 		variableArgs: cel.MapType(cel.StringType, cel.DynType), "tool.source": cel.StringType, "tool.name": cel.StringType,
@@ -150,7 +150,7 @@ func allowed(function string) bool {
 	return false
 }
 
-// Shape is what is known of a tool's arguments.
+// Shape is the known part of a tool's arguments.
 type Shape struct {
 	// Closed reports whether there are no arguments but Names.
 	Closed bool
@@ -179,7 +179,7 @@ func ShapeOf(schema json.RawMessage) Shape {
 // Compile reads and checks an expression. It must say true or false, or be of
 // a type that only shows when it runs; arguments that it names must be of the
 // shape. The error is an *envelope.InvalidError at /expression that tells
-// line, column and what is wrong there.
+// line, column and problem.
 func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 	if err := readable(text); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 	return &Expression{program, patterns}, nil
 }
 
-// readable refuses text that is not what it looks like.
+// readable rejects text with hidden characters.
 func readable(text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -282,7 +282,7 @@ func pattern(e ast.Expr) (size int, why string) {
 	return len(program.Inst), ""
 }
 
-// mistakes is the refusal that tells where in the text something is wrong.
+// mistakes is the error with the places of mistakes in the text.
 func mistakes(text string, found []*cel.Error) error {
 	lines := strings.Split(text, "\n")
 	var messages []string

@@ -27,7 +27,7 @@ type layer struct {
 	kind layerKind
 	// text names the layer in messages to people.
 	text string
-	// setBy is who sets what the layer looks at, and looksAt what that is.
+	// looksAt is the input of the layer, and setBy who sets it.
 	setBy, looksAt string
 	// ask appends the answers of the layer; none if it has nothing to say. Only
 	// the rules about arguments have more than one.
@@ -35,7 +35,7 @@ type layer struct {
 }
 
 // layers are the layers in the order in which they are asked. The loosening
-// one is last: what it answers depends on the others.
+// one is last: its answer depends on the others.
 var layers = [...]layer{
 	{LayerAutomation, base, "the automation's mode", "modes", "the mode of the automation for the tool",
 		func(all []answer, in *Input) []answer { return stored(all, LayerAutomation, in.Automation, in.Key) }},
@@ -78,7 +78,7 @@ var layers = [...]layer{
 		grant},
 }
 
-// answer is what a layer answers.
+// answer is that of a layer.
 type answer struct {
 	Step
 	// source names the layer in a decision's source.
@@ -145,7 +145,7 @@ func arguments(all []answer, in *Input) []answer {
 	return all
 }
 
-// preference appends what is switched off for everybody or, if that is stricter,
+// preference appends the tools switched off for everybody or, if that is stricter,
 // for the employee.
 func preference(all []answer, in *Input) []answer {
 	off, detail := stored(nil, LayerPreference, in.Everybody, in.Key), "switched off for everybody"
@@ -166,7 +166,7 @@ func token(all []answer, in *Input) []answer {
 	return when(all, true, LayerToken, envelope.ModeDeny, "the token is for "+abridged(in.Tools))
 }
 
-// grant appends the grant; loosen says later what it does.
+// grant appends the grant; loosen applies it later.
 func grant(all []answer, in *Input) []answer {
 	if in.Grant == (GrantFound{}) {
 		return all

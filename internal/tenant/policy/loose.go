@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// MaxLoose bounds the pointers to what a grant leaves open.
+// MaxLoose bounds the pointers to arguments that a grant leaves open.
 const MaxLoose = 256
 
 // Everything is the pointer to the arguments as a whole. As the one loose pointer
@@ -39,7 +39,7 @@ func Exactly(args json.RawMessage, loose ...string) (map[string]json.RawMessage,
 	return hold(doc, paths)
 }
 
-// hold returns the pins of a document without what is loose.
+// hold returns the pins of a document without its loose parts.
 func hold(doc any, loose []jsonref.Pointer) (map[string]json.RawMessage, []string, error) {
 	pointers := make([]string, len(loose))
 	for i, path := range loose {
@@ -65,7 +65,7 @@ func hold(doc any, loose []jsonref.Pointer) (map[string]json.RawMessage, []strin
 // Only returns the pins of a grant for arguments that are given by pointer: these
 // and no others, but for the loose ones, which may be absent. A single pin of
 // Everything gives the arguments as a whole. With the loose pointer Everything,
-// any other arguments pass beside the pinned ones.
+// any other arguments pass with the pinned ones.
 func Only(values map[string]json.RawMessage, loose ...string) (map[string]json.RawMessage, []string, error) {
 	_, whole := values[Everything]
 	if slices.Contains(loose, Everything) {

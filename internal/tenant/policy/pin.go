@@ -70,7 +70,7 @@ func (p Pins) Empty() bool {
 }
 
 // Hold reports whether arguments have every pinned value at its path, the loose
-// members left out. Values are compared by what they mean: 1 is 1.0, and is not
+// members left out. Values are compared by meaning: 1 is 1.0, and is not
 // "1".
 func (p Pins) Hold(args json.RawMessage) bool {
 	if len(p.all) == 0 {
@@ -106,7 +106,7 @@ func parsePin(pointer string) (jsonref.Pointer, error) {
 }
 
 // ArgumentRule is a stored rule about arguments: where its expression is true
-// of a proposal, its mode narrows what the other layers said. All of it is
+// of a proposal, its mode narrows the answers of the other layers. All of it is
 // text as stored: rules may have been written by another version.
 type ArgumentRule struct {
 	ID string
@@ -128,7 +128,7 @@ type ArgumentRule struct {
 const maxReason = 200
 
 // ParseNarrowing reads the mode of a rule that narrows: require_approval or
-// deny. The text for allow says how to get there.
+// deny. The text for allow names the way there.
 func ParseNarrowing(text string) (envelope.Mode, error) {
 	mode, err := ParseMode(text)
 	if err != nil {
@@ -267,7 +267,7 @@ func (m Match) answer() answer {
 	_, unreadable := ParsePattern(m.Key)
 	switch {
 	case m.Broken:
-		a.Detail, a.source = "the expression is none that this version can read", SourceRuleError+shown(m.Rule)
+		a.Detail, a.source = "this version cannot read the expression", SourceRuleError+shown(m.Rule)
 	case unreadable != nil:
 		a.Detail, a.source = "rule key cannot be read", SourceUnknownKey+shown(m.Key)
 	case err != nil:

@@ -47,7 +47,7 @@ func Stricter(a, b envelope.Mode) envelope.Mode {
 	return b
 }
 
-// strictness orders modes as they are stored. What is no mode is the strictest.
+// strictness orders modes as they are stored. An unknown mode is the strictest.
 func strictness(mode string) int {
 	switch envelope.Mode(mode) {
 	case envelope.ModeAllow:

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/countersign-dev/countersign/envelope"
 
-// ToolRisk is what a tool can change. It belongs to the tool; the
+// ToolRisk is the extent of a tool's changes. It belongs to the tool; the
 // risk on an envelope (low, medium, high) belongs to one proposal.
 type ToolRisk string
 
@@ -17,7 +17,7 @@ const (
 	RiskDanger ToolRisk = "danger"
 )
 
-// Hints are what a source says of its own tool. A field is true only if the
+// Hints are those of a source about its own tool. A field is true only if the
 // source said so in as many words. An idempotency hint has no place here: it
 // is never trusted.
 type Hints struct {
@@ -35,7 +35,7 @@ func (r ToolRisk) Valid() bool {
 }
 
 // Mode returns the mode that P1 infers from a risk: read is allowed, write
-// needs approval, danger and whatever is no risk are denied. Input.Danger can
+// needs approval, danger and unknown risks are denied. Input.Danger can
 // change what follows from danger.
 func (r ToolRisk) Mode() envelope.Mode {
 	switch r {
@@ -50,7 +50,7 @@ func (r ToolRisk) Mode() envelope.Mode {
 }
 
 // Envelope returns the risk that an envelope for this tool has at least: low
-// for read, medium for write, high for danger and for whatever is no risk.
+// for read, medium for write, high for danger and unknown risks.
 func (r ToolRisk) Envelope() envelope.Risk {
 	switch r {
 	case RiskRead:

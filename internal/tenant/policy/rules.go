@@ -32,7 +32,7 @@ func ParseKey(text string) (Key, error) {
 //
 //	sourceId:actionId   one action
 //	sourceId:*          every action of a source
-//	*:actionId          an action of that name, whatever the source
+//	*:actionId          an action of that name, of any source
 //	*                   everything, also written *:*
 //
 // and a star within a longer name is refused: it would look like more than it

@@ -51,7 +51,7 @@ func notScope(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
 }
 
-// Covers reports whether whoever has the scope s has need as well. A pattern
+// Covers reports whether the scope s includes need. A pattern
 // is covered only by itself and by a wider one.
 func (s Scope) Covers(need Scope) bool {
 	if s == need || s == "*" {

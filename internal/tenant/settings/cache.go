@@ -61,7 +61,7 @@ func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 }
 
 // CurrentAndState returns the tenant's snapshot as of now, with its state, whose
-// clock says what of the snapshot has expired.
+// clock reports which parts of the snapshot have expired.
 func (c *Cache) CurrentAndState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, State, error) {
 	states, err := States(ctx, tx, []envelope.TenantID{tenant})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Document is all of a tenant's policy that belongs into a file: not grants and
 // the modes of sessions, which expire. Apply and With leave a section that is
-// nil as it is, and make any other exactly what it says.
+// nil as it is, and make any other exactly as it is in the document.
 type Document struct {
 	Modes []Mode `json:"modes,omitzero"`
 	// Danger is the mode of the tools whose risk is danger where no mode is set
@@ -81,7 +81,7 @@ func (d Document) Validate() error {
 // rules may name only arguments that its tools have.
 func (s *Settings) CheckDocument(d Document) error { return d.check(s.CheckRule) }
 
-// The bounds of a document beside MaxRules and MaxPreferences.
+// The bounds of a document, besides MaxRules and MaxPreferences.
 const (
 	maxModes   = 10_000
 	maxReviews = 1000

@@ -20,7 +20,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Claims are what a token says.
+// Claims are those of a token.
 type Claims = map[string]any
 
 // Issuer is an issuer that listens on this machine. Its keys are RSA ones.
@@ -42,7 +42,7 @@ type Issuer struct {
 	secret string
 }
 
-// grant is what a person agreed to.
+// grant is a person's consent.
 type grant struct{ client, nonce, challenge, redirect string }
 
 // Key is one that signs tokens.
@@ -114,10 +114,10 @@ func (i *Issuer) Asked() int {
 	return i.asked
 }
 
-// LogIn says whose browser comes to it from now on.
+// LogIn sets whose browser comes to it from now on.
 func (i *Issuer) LogIn(person Claims) { i.locked(func() { i.person = person }) }
 
-// Force has it say something in every token that it gives, whatever was asked.
+// Force adds a claim to every token that it gives.
 func (i *Issuer) Force(claims Claims) { i.locked(func() { i.forced = claims }) }
 
 // Confide has clients show a secret from now on.
