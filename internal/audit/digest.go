@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Digests are the digests of the rows that an item of an event tells of, as they
+// Digests are the digests of the rows of an item of an event, as they
 // are after what happened; the zero Hash is none. With them, verification finds a
 // row that was changed, removed or added later.
 type Digests struct {
@@ -19,7 +19,7 @@ type Digests struct {
 	// Proposal covers what does not change about an action: who proposed what, and
 	// under which limits.
 	Proposal Hash
-	// Decision covers what was decided about it: by policy, and by people.
+	// Decision covers the decisions about it: by policy, and by people.
 	Decision Hash
 	// Edits covers what people changed: approvals.edits, edited_by, editors and
 	// proposed_args.

@@ -79,7 +79,7 @@ const (
 type Event struct {
 	Tenant envelope.TenantID
 	Kind   Kind
-	// Actor is who did it: whoever showed a token, "policy", or "worker/…".
+	// Actor is who did it: the holder of a token, "policy", or "worker/…".
 	Actor envelope.Actor
 	Items []Item
 }
@@ -93,7 +93,7 @@ func EventsOf(kind Kind, actor envelope.Actor, items map[envelope.TenantID][]Ite
 	return events
 }
 
-// Item is one action's part of an event; or, for Configured, what was changed.
+// Item is one action's part of an event; or, for Configured, a change.
 type Item struct {
 	Action   envelope.ActionID `json:"action_id,omitzero"`
 	Status   envelope.Status   `json:"status,omitzero"`
@@ -105,7 +105,7 @@ type Item struct {
 	Note string `json:"note,omitzero"`
 	// Detail has the new values by the API's names; never a secret.
 	Detail map[string]any `json:"detail,omitempty"`
-	// Digests are of the rows that the item tells of. Write sets those that are
+	// Digests are of the rows of the item. Write sets those that are
 	// not set.
 	Digests Digests `json:"-"`
 }

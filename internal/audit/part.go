@@ -46,7 +46,7 @@ type RowsOptions struct {
 	Since time.Time
 	// Part is the part to compare; zero is the first.
 	Part Part
-	// Progress, if set, is called from time to time with what was done so far.
+	// Progress, if set, is called from time to time with the progress.
 	Progress func(RowsReport)
 	// atOnce is about how many actions are held in memory; zero is actionsAtOnce.
 	atOnce int

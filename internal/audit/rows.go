@@ -57,7 +57,7 @@ type rowsVerification struct {
 	decided, undecided map[uuid.UUID]bool
 }
 
-// history is what the events say of an action.
+// history is an action by its events.
 type history struct {
 	// proposedAt is the time of its proposal; zero if that event was not read.
 	proposedAt time.Time
@@ -122,7 +122,7 @@ func (v *rowsVerification) decisions(ctx context.Context) error {
 	})
 }
 
-// learnAll reads what the events say.
+// learnAll reads the events.
 func (v *rowsVerification) learnAll(ctx context.Context) error {
 	v.known = make(map[envelope.ActionID]*history)
 	return eachRow(ctx, v.tx, v.tenant, v.after, Position{math.MaxUint64, math.MaxInt64}, func(r row) {
@@ -141,7 +141,7 @@ func (v *rowsVerification) progress() {
 	}
 }
 
-// learn adds what an event says to the histories of its actions.
+// learn adds an event to the histories of its actions.
 func (v *rowsVerification) learn(r row) error {
 	var items []struct {
 		Action envelope.ActionID `json:"action_id"`

@@ -62,7 +62,7 @@ func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx
 	return nil
 }
 
-// orEmpty returns what a query takes for NULL in an array of bytes.
+// orEmpty returns the value that a query takes for NULL in an array of bytes.
 func orEmpty(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -239,7 +239,7 @@ func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Hea
 		TenantID: tenant, CheckpointNo: head.Checkpoint, Hash: head.Hash[:],
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return at, fault.New(fault.NotFound, "there is no checkpoint %d with this hash", head.Checkpoint)
+		return at, fault.New(fault.NotFound, "unknown checkpoint %d with this hash", head.Checkpoint)
 	}
 	return at.UTC(), err
 }

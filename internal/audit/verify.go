@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// FindingKind says what kind of change of the log was found.
+// FindingKind is the kind of a change of the log.
 type FindingKind string
 
 // The kinds of finding.
 const (
-	// Changed: an event differs from what was covered.
+	// Changed: an event differs from its digest.
 	Changed FindingKind = "changed"
 	// Missing: an event that was covered does not exist.
 	Missing FindingKind = "missing"
@@ -56,7 +56,7 @@ type Finding struct {
 // maxFindings bounds the findings of a report.
 const maxFindings = 1000
 
-// Report is what a verification found.
+// Report is the result of a verification.
 type Report struct {
 	// Findings are in the order of the chain, at most 1000; Omitted counts
 	// the others.
@@ -157,7 +157,7 @@ func (v *verification) startAfter(ctx context.Context, no int64) error {
 		return err
 	}
 	if !ok || s.no != no {
-		return fault.New(fault.NotFound, "there is no checkpoint %d", no)
+		return fault.New(fault.NotFound, "unknown checkpoint %d", no)
 	}
 	computed := s.hash(v.tenant)
 	if !v.fits(&s) {

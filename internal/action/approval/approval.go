@@ -3,7 +3,7 @@
 // time, leads to. A digest binds an approval to the arguments, the
 // tool's definition and what policy said, so that a change between approval
 // and sending shows. Of decisions that race exactly one wins. The package
-// refuses to execute what it approves; approving puts the envelope on the
+// does not execute approved actions; approving puts the envelope on the
 // schedule.
 package approval
 
@@ -28,7 +28,7 @@ const MaxBatch = 500
 type Decider struct {
 	Tenant envelope.TenantID
 	Token  uuid.UUID
-	// Person tells people apart who hold more than one token; zero is as if
+	// Person identifies people who hold more than one token; zero is as if
 	// the token were all that is known of them.
 	Person uuid.UUID
 	// Operator is the person as the record names it; zero where nobody said who
@@ -75,7 +75,7 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 	return &Service{db: db, catalog: cache, cfg: cfg}
 }
 
-// Approval says how an envelope is approved.
+// Approval is how an envelope is approved.
 type Approval struct {
 	// Note is for the record and for the agent.
 	Note string
@@ -86,23 +86,23 @@ type Approval struct {
 	IfMatch string
 	// Args, if set, are sent in place of the ones that were proposed.
 	Args json.RawMessage
-	// Always, if set, lets what is like it through from now on.
+	// Always, if set, lets similar actions through from now on.
 	Always *Always
 }
 
-// Denial says how an action is denied.
+// Denial is how an action is denied.
 type Denial struct {
-	// Note says why, for the record and for the agent.
+	// Note is the reason, for the record and for the agent.
 	Note string
 	// IfMatch is as in Approval.
 	IfMatch string
 }
 
-// Edit says how an envelope is to be changed that waits for a decision.
+// Edit is a change of an envelope that waits for a decision.
 type Edit struct {
 	// Args are sent in place of the ones that it has.
 	Args json.RawMessage
-	// Note says why, for the record.
+	// Note is the reason, for the record.
 	Note string
 	// IfMatch is as in Approval.
 	IfMatch string
@@ -117,7 +117,7 @@ type Result struct {
 	Needed, Given int
 	// Grant is what Always made; zero if nothing.
 	Grant uuid.UUID
-	// Err says, in a batch, why nothing was decided about the envelope: it is
+	// Err is, in a batch, the reason why nothing was decided about the envelope: it is
 	// a fault. Of the other fields only Action is then set.
 	Err error
 }
@@ -125,7 +125,7 @@ type Result struct {
 // Approve lets an envelope run that waits for a decision, or counts as one of
 // the votes that it needs. Policy is asked again: if it denies the envelope by
 // now, or the tool is no longer the one that was proposed, that is
-// fault.Conflict and nothing changes. fault.Gone says that the time to decide
+// fault.Conflict and nothing changes. fault.Gone means that the time to decide
 // is over, fault.Denied that it is the decider's own proposal, or of a tool
 // that the token is not for.
 func (d *Service) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Result, error) {
@@ -247,7 +247,7 @@ func (d *Service) many(ctx context.Context, by Decider, actions []envelope.Actio
 	return all, err
 }
 
-// wake tells the fleet if something was put on the schedule.
+// wake wakes the fleet if something was put on the schedule.
 func (d *Service) wake(all ...Result) {
 	for _, s := range all {
 		if s.Approval == envelope.ApprovalGranted {

@@ -36,13 +36,13 @@ type item struct {
 	// closed is why nobody can decide about it any more; nil while it waits.
 	closed     error
 	isProposer bool
-	// edited reports whether a person changed what was proposed.
+	// edited reports whether a person changed the proposal.
 	edited bool
 	// editors are those who did.
 	editors    []uuid.UUID
 	tool       policy.Key
 	toolDigest []byte
-	// decided is the id of the stored decision, and now what policy says now.
+	// decided is the id of the stored decision, and now the present answer of policy.
 	decided uuid.UUID
 	now     policy.Decision
 	round
@@ -51,7 +51,7 @@ type item struct {
 // round is a round of votes about an action as it is.
 type round struct {
 	number, needed, given int
-	// digest is what the votes are for; nil while there are none.
+	// digest is the subject of the votes; nil while there are none.
 	digest []byte
 	// voters are the people whose votes count, and void those who voted in the
 	// round and may not decide any more, at least not with what they voted with.
@@ -262,7 +262,7 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 
 // vote returns the round of votes with the vote of somebody who may decide, or
 // why that vote does not count. It changes nothing. Approving counts votes by it,
-// and the inbox says by it whose would count.
+// and the inbox shows by it whose would count.
 func (m *item) vote(by Decider) (round, error) {
 	if err := CheckApprovable(m.Tool, m.tool, m.toolDigest, func() (policy.Decision, error) { return m.now, nil }); err != nil {
 		return round{}, err

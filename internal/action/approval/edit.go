@@ -86,7 +86,7 @@ func parseArgs(args json.RawMessage) (json.RawMessage, error) {
 }
 
 // changes are the JSON Pointers of what differs between two objects, in
-// order. What was added or removed is named as well.
+// order. Added and removed arguments are named as well.
 func changes(was, now json.RawMessage) ([]string, error) {
 	a, _, err := jsonref.DecodeCanonical(was)
 	if err != nil {

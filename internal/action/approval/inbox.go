@@ -57,7 +57,7 @@ type InboxItem struct {
 	Title  string
 	Effect envelope.Effect
 	// Recipients are whom the shown arguments address, by the tool's pointers.
-	// RecipientsCut says that there are more.
+	// RecipientsCut reports whether there are more.
 	Recipients    []string
 	RecipientsCut bool
 	// Bucket is the rate bucket that it goes through.
@@ -81,13 +81,13 @@ type InboxItem struct {
 	// Policy is what asked for a person, Note what was noted when it came
 	// back from the schedule.
 	Policy, Note string
-	// Drift says what is wrong with the tool's definition; empty if nothing.
+	// Drift is the problem of the tool's definition; empty if none.
 	Drift string
 	// ETag is what to decide with; empty where there is nothing to decide.
 	ETag string
 	// Code and Message say how it was lost, or why it was not taken back.
 	Code, Message string
-	// Workflow is what it is a step of, if it could not be reverted.
+	// Workflow is the workflow whose step it is, if it could not be reverted.
 	Workflow uuid.UUID
 	// Reversible reports whether nothing stays of it, or there is a way to revert
 	// it, as its tool is in the catalog now.
@@ -101,7 +101,7 @@ const (
 	driftAccepted = "the tool's definition, or the address of its source, is not the accepted one"
 )
 
-// InboxOrder says which items of the inbox come first; InboxPlace is a place in it.
+// InboxOrder is the order of the items of the inbox; InboxPlace is a place in it.
 type InboxOrder string
 
 // The orders. What does not expire comes after all that does, and of the same
@@ -176,7 +176,7 @@ type InboxQuery struct {
 	Most  int
 	// Show returns arguments as the caller may see them; nil shows all.
 	Show func(json.RawMessage) json.RawMessage
-	// Preview, if it is not zero, shows so many bytes of the arguments in place of
+	// Preview, if it is not zero, is the number of bytes shown of the arguments in place of
 	// all of them.
 	Preview int
 }
@@ -184,7 +184,7 @@ type InboxQuery struct {
 // readAtOnce bounds the items whose arguments are in memory at the same time.
 const readAtOnce = 50
 
-// Inbox returns what waits for a person, and what the caller could do about it: at
+// Inbox returns the actions that wait for a person, with the caller's choices: at
 // most so much, behind a place, in an order.
 func (d *Service) Inbox(ctx context.Context, by Decider, q InboxQuery) ([]InboxItem, error) {
 	var all []InboxItem
@@ -333,7 +333,7 @@ func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q
 	return nil
 }
 
-// show sets what an item shows of its action.
+// show sets the parts of an action that an item shows.
 func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	it.Risk, it.Session, it.Automation, it.Employee = m.Risk, m.Session, m.Automation, m.Employee
 	it.Reversible = m.Tool != nil && m.Tool.Reversible()
@@ -382,7 +382,7 @@ func recipients(found []string, preview int) (first []string, cut bool) {
 	return found, false
 }
 
-// drift says what is wrong with the tool's definition; empty if nothing.
+// drift returns the problem of the tool's definition; empty if none.
 func (m *item) drift() string {
 	switch {
 	case m.Tool == nil:

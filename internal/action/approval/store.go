@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// read locks envelopes and reads what a decision about them needs to know.
+// read locks envelopes and reads the input of a decision about them.
 // Those that do not exist are left out.
 func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
 	locked, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: by.Tenant, ActionIds: postgres.UUIDs(actions)})

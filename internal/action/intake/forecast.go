@@ -27,12 +27,12 @@ type Due struct {
 	From time.Time
 }
 
-// Forecast is what the checks before a call say about an action that may run.
+// Forecast is the answer of the checks before a call about an action that may run.
 type Forecast struct {
 	// Gates are the answers of the checks, each by itself.
 	Gates  []wire.GateResult
 	Bucket wire.BucketForecast
-	// Skipped says that the action will end without a call, and Stopped that nobody
+	// Skipped means that the action will end without a call, and Stopped that nobody
 	// can say when it goes out; else that is at GoesOutAt.
 	Skipped, Stopped bool
 	GoesOutAt        time.Time
@@ -48,13 +48,13 @@ func ForecastOf(ctx context.Context, tx pgx.Tx, d Due, now time.Time) (Forecast,
 	return l.forecast(now), nil
 }
 
-// forecastFacts are what the checks look at.
+// forecastFacts are the input of the checks.
 type forecastFacts struct {
 	due *Due
 	// start is when the action is due.
 	start time.Time
 
-	// gates are what the tenant's limits say at that time.
+	// gates are the answers of the tenant's limits at that time.
 	gates  preflight.Facts
 	bucket limits.BucketState
 	// breakerUntil is when its source is used again; zero if it is.

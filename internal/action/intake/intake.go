@@ -40,7 +40,7 @@ type Submitter struct {
 	// Token identifies the submitter, so that nobody approves their own
 	// proposal; the zero UUID is the system itself.
 	Token uuid.UUID
-	// Person is who is behind the token, whatever tokens they hold: no grant of
+	// Person is the person behind the token, the same for all their tokens: no grant of
 	// theirs covers the proposals. Zero is as if the token were all that is
 	// known of them.
 	Person uuid.UUID
@@ -54,7 +54,7 @@ type Submitter struct {
 	Employee envelope.EmployeeID
 	Session  string
 	// Names are the automations, employees and sessions that its proposals may
-	// name, beside Employee and where Session is not set.
+	// name, in addition to Employee and where Session is not set.
 	Names identity.Names
 	// Tools are the patterns of the tools that there are for the submitter; nil is
 	// all.
@@ -76,7 +76,7 @@ type Submitter struct {
 	// new; nil has them made. Unlike an id in a proposal they do not identify it.
 	IDs []envelope.ActionID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
-	// presented. What has changed since refuses the proposal.
+	// presented. A change since then rejects the proposal.
 	Plan *Plan
 	// Base, if set, names the only proposal: its external id is Base and twelve digits,
 	// which are those of the last such envelope until that one has ended.
@@ -102,11 +102,11 @@ func (by *Submitter) Actor() envelope.Actor {
 	return envelope.NewActor(by.Name, by.Token, by.Operator)
 }
 
-// Sight is how far a submitter sees what the tenant has already.
+// Sight is the part of the tenant's actions that a submitter sees.
 type Sight int
 
 const (
-	// SeesOwn is what the submitter itself proposed.
+	// SeesOwn is the submitter's own proposals.
 	SeesOwn Sight = iota
 	// SeesSession is also what others proposed in the submitter's session.
 	SeesSession
@@ -114,7 +114,7 @@ const (
 	SeesAll
 )
 
-// Sees reports whether the submitter sees what a token proposed in a session.
+// Sees reports whether the submitter sees the proposals of a token in a session.
 func (by *Submitter) Sees(token uuid.UUID, session string) bool {
 	return by.Reserved || by.Workflow != uuid.Nil || by.Sight == SeesAll || token == by.Token || slices.Contains(by.Bindings, token) ||
 		by.Sight == SeesSession && by.Session != "" && session == by.Session
@@ -126,7 +126,7 @@ func (by *Submitter) Suggest(snap *settings.Settings, now time.Time) *settings.S
 }
 
 // ErrTaken returns the error for a name of something that the submitter does not see. It
-// is the same whatever that is.
+// is the same for everything unseen.
 func ErrTaken() error {
 	return fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
 }
@@ -144,7 +144,7 @@ type Answer struct {
 	Trace json.RawMessage
 	// Approval is the state of the approval, for an envelope that is new.
 	Approval envelope.Approval
-	// Err says why the proposal was not accepted: an *envelope.InvalidError
+	// Err is the reason why the proposal was not accepted: an *envelope.InvalidError
 	// or a fault. The other fields are then empty.
 	Err error
 }
@@ -223,14 +223,14 @@ const (
 	joinedBytes = 8 << 10
 )
 
-// submission is what one call of Accept proposes, and the answers to it.
+// submission is the proposals of one call of Accept, with the answers to them.
 type submission struct {
 	by        Submitter
 	proposals []*envelope.Proposal
 	// traceparent is that of the call, in whose trace the actions run; "" for none.
 	traceparent string
 	answers     []Answer
-	// quotas is what is left of the session's limits, as far as they were counted.
+	// quotas is the rest of the session's limits, of those that were counted.
 	quotas []fault.Quota
 }
 
@@ -298,8 +298,8 @@ var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted els
 // acceptance is the result of one transaction.
 type acceptance struct {
 	answers []Answer
-	// quotas is what is left of the limits of each submission's session, as far as
-	// they were counted.
+	// quotas is the rest of the limits of each submission's session, of those that
+	// were counted.
 	quotas [][]fault.Quota
 	// queued reports whether an action was scheduled.
 	queued bool
@@ -307,7 +307,7 @@ type acceptance struct {
 	decisions []policy.Decision
 }
 
-// accept accepts submissions of a tenant in one transaction. What it prepares is
+// accept accepts submissions of a tenant in one transaction. Its preparations are
 // kept in ready, so that another try need not do it again.
 func (in *Intake) accept(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ready *prepared, look bool) (acceptance, error) {
 	snap, state, err := in.catalog.CurrentAndState(ctx, tx, tenant)

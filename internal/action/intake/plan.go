@@ -29,10 +29,10 @@ const (
 	maxPlanTool = 64
 )
 
-// Plan is what a dry run found, as far as needed to compare it with a later call.
+// Plan is the part of a dry run's result that a later call is compared with.
 // It is not signed: a forged plan can only have the forger's own call refused.
 type Plan struct {
-	// Content is the digest of what is asked for.
+	// Content is the digest of the request.
 	Content envelope.Digest
 	// Tool is the digest of the tool's definition.
 	Tool []byte
@@ -91,7 +91,7 @@ func (p *Plan) compare(r *row) error {
 }
 
 // matchPlans keeps the rows that match the plans that were presented with them,
-// and answers the others with what has changed. An envelope that the tenant has
+// and answers the others with the change. An envelope that the tenant has
 // already is not proposed again, and so is never refused for a plan: unless the
 // rows are known to be new, matchPlans returns errTaken, so that the ids are looked
 // for.

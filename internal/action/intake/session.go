@@ -17,7 +17,7 @@ import (
 
 // CheckAgentSession returns an *envelope.InvalidError if a submitter without a session
 // of its own names one that belongs to an agent: a grant for an agent's session
-// is for what that agent proposes.
+// is for that agent's proposals.
 func CheckAgentSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) error {
 	if by.Session != "" || by.Reserved || session == "" {
 		return nil
@@ -62,7 +62,7 @@ func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ro
 // submitter's own.
 func (r *row) namesSession() bool { return r.Session != "" && r.by.Session == "" && !r.by.Reserved }
 
-// usage is what a session has used of its limits. Its holder has the lock of the
+// usage is a session's use of its limits. Its holder has the lock of the
 // session's row, so that nobody else counts meanwhile.
 type usage struct {
 	limits limits.Session

@@ -143,7 +143,7 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 			first, ok = byAction[r.action]
 		}
 		first.unseen = ok && !r.by.Sees(first.by, first.session)
-		// What is refused anyway is refused alike whether others have its name.
+		// A proposal that is rejected anyway is rejected alike whether others have its name.
 		if ok && !(first.unseen && answers[r.at].Err != nil) {
 			known[r.at] = true
 			answers[r.at] = r.compare(first.uniqueness)
@@ -153,7 +153,7 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 }
 
 // lockUsage counts n envelopes to a session's minute, locks the session's row,
-// and returns what the session had used before, so that in the usual case,
+// and returns the session's use before, so that in the usual case,
 // where the limits allow all, nothing else has to be written. What waits for
 // a decision is counted only if asked for: by a statement of its own, which
 // sees what others committed before they let go of the lock.
@@ -182,7 +182,7 @@ func lockUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session
 	return u, nil
 }
 
-// setUsage stores what a session used, where the limits did not allow all that
+// setUsage stores a session's use, where the limits did not allow all that
 // lockUsage counted.
 func setUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, u *usage) error {
 	return dbsqlc.New().SessionUsageSet(ctx, tx, &dbsqlc.SessionUsageSetParams{

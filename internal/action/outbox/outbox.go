@@ -27,12 +27,12 @@ type Lease struct {
 	Fence  int64
 }
 
-// Key is what a tool may know the envelope by, the idempotency key: the same
+// Key is the envelope's idempotency key for a tool: the same
 // for every claim and every attempt. An action id is unique in its tenant
 // only, and two tenants may share a server.
 func (l Lease) Key() string { return uuid.NewSHA1(uuid.UUID(l.Tenant), l.Action[:]).String() }
 
-// Item is a claimed envelope with what its call needs.
+// Item is a claimed envelope with the input of its call.
 type Item struct {
 	Lease
 	Bucket int64
@@ -64,7 +64,7 @@ type Item struct {
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   string
-	// ApprovalDigest is what a person approved; nil if nobody did.
+	// ApprovalDigest is the digest that a person approved; nil if nobody did.
 	ApprovalDigest []byte
 
 	// Permit is what its bucket granted; HoldsConcurrency reports whether it
@@ -106,7 +106,7 @@ type Settlement struct {
 	// this was no attempt and leaves no attempt.
 	Delay    time.Duration
 	Deferred bool
-	// WaitsFor says in one word why an envelope goes back.
+	// WaitsFor is the reason in one word for which an envelope goes back.
 	WaitsFor string
 	// UnusedPermit is the claim's permit if no call was made: it is returned to
 	// its bucket.
@@ -151,13 +151,13 @@ const (
 	WaitsRetry = "retry"
 	// WaitsStart: it was claimed, and its call was not started.
 	WaitsStart = "not_started"
-	// WaitsNotBefore: the proposal says not to begin sooner.
+	// WaitsNotBefore: the proposal is not to begin sooner.
 	WaitsNotBefore = "not_before"
 	// WaitsTurn: it is due, and nothing speaks against it.
 	WaitsTurn = "turn"
 )
 
-// Explain says in a line for people what an envelope waits for.
+// Explain returns, in a line for people, the reason for which an envelope waits.
 func Explain(word string) string {
 	switch word {
 	case WaitsApproval:

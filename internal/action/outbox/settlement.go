@@ -97,7 +97,7 @@ func SettlementOf(it Item, out source.Outcome, took time.Duration, retry Retry) 
 	s.Code, s.Message, s.ProviderID, s.Took = out.Code, redact.Text(out.Message), out.ProviderID, took
 	s.Result = redact.JSONTruncated(out.Result, redact.DefaultLimit)
 	if out.RetryAfter > 0 && !out.Deferred {
-		// Whatever the outcome of this call, the provider asked every caller to
+		// For every outcome of this call, the provider asked every caller to
 		// wait.
 		s.CloseBucketFor, s.CloseBucket = out.RetryAfter, it.Bucket
 	}

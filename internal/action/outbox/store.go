@@ -77,7 +77,7 @@ func (r ClaimRequest) Split() (ordered, awaited int) {
 	return ordered, r.Quota - ordered
 }
 
-// Claim leases what is due and free, as far as the limits of the buckets go.
+// Claim leases actions that are due and free, within the limits of the buckets.
 // The lease must be renewed before it runs out, or another worker takes the
 // envelope over. Limits hold across the fleet: a bucket's permits are granted
 // under its lock, in the transaction of the claim, by the database's clock.
@@ -178,10 +178,10 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 type ApprovalReturn struct {
 	Lease
 	ToolDigest []byte
-	// Decision is what policy says by now; it must be kept already. Zero
+	// Decision is the present answer of policy; it must be kept already. Zero
 	// leaves the one that the envelope has.
 	Decision uuid.UUID
-	// Note says why, for people.
+	// Note is the reason, for people.
 	Note string
 	// Needed is how many people must agree, and Wait how long they are waited
 	// for. Warn is how long before the end of that a warning is given, Escalate

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Permit is what a bucket with limits granted for a claimed envelope. The zero
+// Permit is that of a bucket with limits for a claimed envelope. The zero
 // Permit is of a bucket without limits.
 type Permit struct {
 	Bucket int64
@@ -24,7 +24,7 @@ type Permit struct {
 // grant locks the buckets with limits among requests and finds how much each may
 // give. It returns the requests that can be met at least in part, with a limited
 // one cut down to its grant; and when each was granted. Two statements, since
-// only one that begins after the lock sees what the last grant left.
+// only one that begins after the lock sees the rest after the last grant.
 func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
 	var limited []int64
 	for _, w := range requests {

@@ -90,14 +90,14 @@ func (s *selection) from(tenant envelope.TenantID, f *Filter, matching bool) {
 	fmt.Fprintf(&s.sql, " WHERE a.tenant_id = %s%s", s.arg(uuid.UUID(tenant)), only)
 }
 
-// condition is what a filter asks of the view envelopes, with the place of its
+// condition is that of a filter on the view envelopes, with the place of its
 // value as %s.
 type condition struct {
 	text  string
 	value any
 }
 
-// conditions returns what the filter asks of the rows that are gone through. Without
+// conditions returns those of the filter on the rows that are gone through. Without
 // any, each of them matches.
 func (f *Filter) conditions() []condition {
 	var all []condition
@@ -145,7 +145,7 @@ func (s *selection) between(f *Filter, until *uuid.UUID) {
 	s.sql.WriteString(" ORDER BY a.action_id " + order)
 }
 
-// List returns a page of envelopes, newest first unless the filter says otherwise.
+// List returns a page of envelopes, newest first unless the filter has another order.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
 	until, err := lastScanned(ctx, tx, tenant, f)
 	if err != nil {

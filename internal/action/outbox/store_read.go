@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// View is an envelope as it stands, with what was decided about it.
+// View is an envelope in its present state, with its decision.
 type View struct {
 	Envelope   envelope.Envelope
 	Phase      envelope.Phase
@@ -39,12 +39,12 @@ type View struct {
 	// Review is how far people have got with it.
 	Review Review
 	// AttemptStartedAt and AttemptFinishedAt are of the last attempt of an envelope
-	// that ended, whatever came of it; AttemptStartedAt is nil where it ended
+	// that ended, with any outcome; AttemptStartedAt is nil where it ended
 	// without one.
 	AttemptStartedAt, AttemptFinishedAt *time.Time
 	// NextAttemptAt is set while it is on the schedule.
 	NextAttemptAt *time.Time
-	// WaitsFor says in one word what it waits for: approval, the code of a
+	// WaitsFor is the reason in one word for which it waits: approval, the code of a
 	// gate, bucket, retry, not_before, or its turn; empty when for nothing.
 	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
 	WaitsFor   string
@@ -61,7 +61,7 @@ type Reversal struct {
 	Phase  envelope.Phase
 }
 
-// Waiting returns what the envelope waits for; nil for nothing. Nobody can say when
+// Waiting returns the reason for which the envelope waits; nil for none. Nobody can say when
 // a pause ends.
 func (v View) Waiting() *wire.Waiting {
 	if v.WaitsFor == "" {
@@ -78,9 +78,9 @@ func (v View) Waiting() *wire.Waiting {
 type Review struct {
 	// Needed and Given count approvals; Needed is zero where nobody was asked.
 	Needed, Given int
-	// Round goes up when what is decided about changes.
+	// Round goes up when the subject of the decision changes.
 	Round int
-	// ProposedArgs are what the agent proposed, if somebody edited it; the
+	// ProposedArgs are the agent's, if somebody edited it; the
 	// envelope has what will be, or was, sent.
 	ProposedArgs json.RawMessage
 	// EditedBy is who edited it last, and Edits every edit as a JSON array.
@@ -203,7 +203,7 @@ func utcOrZero(t *time.Time) time.Time {
 const CodeUndone = envelope.CodeUndone
 
 // Undo takes an envelope back while nothing of it can have been sent, whether
-// it waits for a decision or for its turn. fault.Conflict says that it is too
+// it waits for a decision or for its turn. fault.Conflict means that it is too
 // late, and what became of it.
 func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor envelope.Actor) error {
 	deleted, err := withdraw(ctx, tx, tenant, action, actor)

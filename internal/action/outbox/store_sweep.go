@@ -16,13 +16,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Sweep is what is left to do after an operator's change: to end what a kill
+// Sweep is the remaining work after an operator's change: to end what a kill
 // hit, or to wake what waits for a reason that may no longer hold, because a pause
 // was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
 // that is cut short is taken up by the next one.
 type Sweep struct {
 	first, last envelope.TenantID
-	// pause is what the sweep belongs to; the zero UUID if to no pause.
+	// pause is the pause of the sweep; the zero UUID for none.
 	pause    uuid.UUID
 	scope    string
 	subject  string
@@ -32,7 +32,7 @@ type Sweep struct {
 	killedAt time.Time
 	// settled reports whether no transaction is left that was open when the kill was
 	// given; long that the reason has been over for longer than any worker holds
-	// what it claimed before.
+	// its earlier claims.
 	settled, long bool
 	// waitsFor is the reason that may be over, askedAt when that was said.
 	waitsFor string
@@ -73,8 +73,8 @@ type SweepCursor struct {
 	action envelope.ActionID
 }
 
-// Step does the next bounded part of a sweep in its own transaction, and says
-// where to go on; ended says that this round of the sweep is over. Whether
+// Step does the next bounded part of a sweep in its own transaction, and returns
+// the place to go on; ended reports whether this round of the sweep is over. Whether
 // something is left, because a worker holds it, the next round finds out.
 func (s *Sweep) Step(ctx context.Context, tx pgx.Tx, from SweepCursor, most int) (next SweepCursor, ended bool, err error) {
 	if s.kill {

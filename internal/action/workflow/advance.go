@@ -15,9 +15,9 @@ type actionState struct {
 	approval envelope.Approval
 	effect   envelope.Effect
 	attempts int
-	// args are what it is, or was, sent with.
+	// args are the arguments of its call.
 	args json.RawMessage
-	// result is what is stored of the answer.
+	// result is the stored part of the answer.
 	result        json.RawMessage
 	code, message string
 	// gone reports whether there is no such envelope any more.
@@ -45,7 +45,7 @@ func (f actionState) why() *stepError {
 	return &stepError{CodeDenied, "it was denied"}
 }
 
-// transitionKind is what is to be done next about a workflow.
+// transitionKind is the kind of the next step of a workflow.
 type transitionKind string
 
 // The transitions.
@@ -60,13 +60,13 @@ const (
 	transitionCancel transitionKind = "undo"
 )
 
-// transition is what is to be done next about a workflow.
+// transition is the next step of a workflow.
 type transition struct {
 	kind transitionKind
 	step int
 }
 
-// next records what has ended since the last call, and returns what is to be done
+// next records the steps that have ended since the last call, and returns what is to be done
 // next. It alone knows in which order things happen, and depends on nothing but
 // the workflow and the states of its actions.
 func (b *Workflow) next(of func(envelope.ActionID) actionState) transition {

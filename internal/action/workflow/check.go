@@ -32,7 +32,7 @@ type PlannedStep struct {
 	// again when the step is due, with what the references stand for.
 	Mode   envelope.Mode
 	Source string
-	// References are what the inputs refer to.
+	// References are those of the inputs.
 	References []string
 	// Reversal is how it is reverted; nil if none is declared.
 	Reversal *catalog.Reversal
@@ -53,7 +53,7 @@ const maxPlaceholders = 100
 const referenceSteps = 1_500_000
 
 // plan checks a request against the catalog, as far as it can be known before
-// anything runs, except what policy says. The error is an
+// anything runs, except for policy. The error is an
 // *envelope.InvalidError that lists all that is wrong.
 func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *Request, now time.Time) ([]PlannedStep, error) {
 	var found check.Problems
@@ -226,7 +226,7 @@ func (s *PlannedStep) mayHave(path jsonref.Pointer) bool {
 }
 
 // known are the arguments of a step as far as they are known: null stands for
-// what its references will bring.
+// the values of its references.
 func (s *PlannedStep) known() json.RawMessage {
 	raw, err := json.Marshal(with(s.doc, s.placeholders, make([]any, len(s.placeholders))))
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *PlannedStep) known() json.RawMessage {
 }
 
 // decide asks policy about every step, and about the reversals of an atomic
-// workflow. What is denied is refused before anything runs: the error is an
+// workflow. A denied step is rejected before anything runs: the error is an
 // *envelope.InvalidError.
 func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, now time.Time) error {
 	var actions []*decision.Action
@@ -354,7 +354,7 @@ func pointerOf(i int) func(string) string {
 }
 
 // proposal is the envelope that a step becomes, with references instead of
-// what they stand for.
+// their values.
 func (r *Request) proposal(i int) *envelope.Proposal {
 	s := &r.Steps[i]
 	p := &envelope.Proposal{
@@ -368,7 +368,7 @@ func (r *Request) proposal(i int) *envelope.Proposal {
 }
 
 // digest checks what can be checked of a request by itself, and returns the
-// digest of what is asked for: the steps, and whether it is all or nothing.
+// digest of the request: the steps, and whether it is all or nothing.
 // The error is an *envelope.InvalidError.
 func (r *Request) digest() ([]byte, error) {
 	var found check.Problems

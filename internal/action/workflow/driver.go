@@ -43,7 +43,7 @@ type Driver struct {
 	log *slog.Logger
 }
 
-// NewDriver returns a Driver. What it proposes goes through in, which should
+// NewDriver returns a Driver. Its proposals go through in, which should
 // wake the fleet.
 func NewDriver(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Driver {
 	return &Driver{db: db, in: in, log: log}
@@ -87,7 +87,7 @@ func (d *Driver) try(ctx context.Context, at workflowKey) {
 	}
 }
 
-// advance moves a workflow on in one transaction: what it proposes and that it
+// advance moves a workflow on in one transaction: its proposals and that it
 // did are written together.
 func (d *Driver) advance(ctx context.Context, at workflowKey) error {
 	var t *tick
@@ -167,7 +167,7 @@ func (t *tick) pause(ctx context.Context, wait time.Duration) error {
 
 // state reads the state of an action. A step of an atomic workflow that failed is
 // taken out of the dead letters first: its workflow goes on without it, and a
-// replay would do what has been taken back.
+// replay would repeat the reverted effects.
 func (t *tick) state(ctx context.Context, id envelope.ActionID) actionState {
 	if f, ok := t.known[id]; ok {
 		return f
@@ -264,7 +264,7 @@ func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	return 0, nil
 }
 
-// accept has a proposal accepted. It says how long to wait where it cannot be
+// accept has a proposal accepted. It returns how long to wait where it cannot be
 // now, and why it cannot be at all. One that is known
 // already is not ours: ours are written together with the note of them.
 func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Proposal) (id envelope.ActionID, wait time.Duration, why *stepError, err error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // inputScope returns the references that the inputs of a step may hold. Agents
-// write inputs, so a text such as "$5 each" stays what it is.
+// write inputs, so a text such as "$5 each" stays as it is.
 func inputScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Steps}, LooseText: true}
 }
@@ -92,7 +92,7 @@ func with(doc any, placeholders []placeholder, values []any) any {
 
 // checkInputs checks inputs against the tool's schema, as far as that does not
 // depend on values that are not known yet: a type that an output schema
-// declares must fit, and everything beside the placeholders must be valid. A
+// declares must fit, and everything but the placeholders must be valid. A
 // schema with choices, in which what fits one place depends on another, is
 // checked only when the step is proposed.
 func checkInputs(ctx context.Context, budget *schema.Budget, tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
@@ -154,7 +154,7 @@ func unsure(at string, rule envelope.Rule, placeholders []placeholder) bool {
 
 func argsPointer(at string) string { return strings.TrimPrefix(at, "/args") }
 
-// checkDoc returns what is wrong with a value by the tool's input schema.
+// checkDoc returns the problem of a value by the tool's input schema.
 func checkDoc(ctx context.Context, budget *schema.Budget, tool *catalog.Tool, doc any) ([]envelope.FieldError, error) {
 	raw, err := json.Marshal(doc)
 	if err != nil {

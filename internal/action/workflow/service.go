@@ -35,8 +35,8 @@ func NewService(db postgres.Begins, cache *settings.Cache, wake func()) *Service
 
 // Submit checks a workflow as far as that is possible before anything runs, and
 // writes it down; a driver does the rest. The same external id with the same
-// content is the same workflow, whatever has become of it, and known says so;
-// with other content it is fault.Conflict. What is wrong is an
+// content is the same workflow, in any state, and known is then true;
+// with other content it is fault.Conflict. A mistake is an
 // *envelope.InvalidError whose pointers begin with /steps.
 func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (id ID, known bool, err error) {
 	digest, err := bind(&r, by)
@@ -177,8 +177,8 @@ func newWorkflow(by intake.Submitter, r *Request, steps []PlannedStep) *Workflow
 
 // Cancel has a workflow go no further: the step that runs is undone if nothing
 // of it has been sent, and otherwise runs to its end. Of an atomic workflow
-// what was done is then reverted. Cancelling twice is as good as once.
-// fault.Conflict says that it has stopped already.
+// its effects are then reverted. Cancelling twice is as good as once.
+// fault.Conflict means that it has stopped already.
 func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, actor envelope.Actor) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.Code != "" || b.State.Ended() {
@@ -188,8 +188,8 @@ func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, a
 	})
 }
 
-// Retry asks again for the reversal that failed, made anew by what the catalog
-// declares now. fault.Conflict says that no reversal has failed.
+// Retry asks again for the reversal that failed, made again by the present
+// catalog. fault.Conflict means that no reversal has failed.
 func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		s, err := b.failedReversal(ctx, tx)
@@ -269,7 +269,7 @@ func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error)
 	return s, err
 }
 
-// resolve stores what a person said about the workflow: StateReverting has a
+// resolve stores a person's resolution of the workflow: StateReverting has a
 // driver continue it, StateResolved ends it as it is.
 func (b *Workflow) resolve(ctx context.Context, tx pgx.Tx, to State, actor, why string) error {
 	b.State, b.WaitsFor, b.ResolvedBy, b.Note = to, nil, actor, why

@@ -71,7 +71,7 @@ func hold(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	return get(ctx, tx, at)
 }
 
-// Get reads a workflow. fault.NotFound says that there is none.
+// Get reads a workflow. fault.NotFound means that there is none.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id ID) (*Workflow, error) {
 	return get(ctx, tx, workflowKey{tenant, id})
 }

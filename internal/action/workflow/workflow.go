@@ -1,7 +1,7 @@
 // Package workflow owns several calls in order: that later ones may refer to what
 // earlier ones answered, which of them is next and, in an atomic workflow, how
 // what was done is reverted. A step that is due is proposed through intake like any other envelope, and policy, people and
-// limits have the same say about it; so has whoever resolves or replays it.
+// limits hold for it too; so do its resolution and replay.
 //
 // A workflow moves on in transactions that propose the next step and note that
 // they did, so that a process which dies leaves nothing half done, and any
@@ -46,7 +46,7 @@ type State string
 const (
 	// StateRunning: its steps are run, or waited for.
 	StateRunning State = "running"
-	// StateReverting: what was done is being taken back.
+	// StateReverting: the effects are being reverted.
 	StateReverting State = "reverting"
 	// StateStuck: nobody knows what became of the call that it waits for, and
 	// it goes on when somebody has said.
@@ -59,7 +59,7 @@ const (
 	// StateFailed: a step failed, and those after it were not begun. What came
 	// before stays done.
 	StateFailed State = "failed"
-	// StateCancelled: somebody wanted no more of it. What was done stays done.
+	// StateCancelled: a person stopped it. Its effects stay.
 	StateCancelled State = "cancelled"
 	// StateReverted: it is as if none of it had been done.
 	StateReverted State = "reverted"
@@ -118,13 +118,13 @@ const (
 	// CodeIrreversible: a step of an atomic workflow was done, and turned out to
 	// be one that cannot be taken back.
 	CodeIrreversible = "irreversible"
-	// CodeRefused: the proposal was not accepted; the message says why.
+	// CodeRefused: the proposal was not accepted; the message is the reason.
 	CodeRefused = "proposal_refused"
 	// CodeNameTaken: somebody else has an envelope of the step's name.
 	CodeNameTaken = "name_taken"
 	// CodeGone: the envelope is not there any more.
 	CodeGone = "envelope_gone"
-	// CodeNoReversal: nothing says how the step is taken back.
+	// CodeNoReversal: no reversal of the step is declared.
 	CodeNoReversal = "no_reversal"
 	// CodeAlreadyPresent: the step found its effect there, perhaps from an attempt
 	// of its own, so that nobody knows whether it is its to take back.
@@ -142,7 +142,7 @@ type Workflow struct {
 	ExternalID string
 	Atomic     bool
 	State      State
-	// Code says in one word, and Message in a line, why it goes no further;
+	// Code is, in one word, and Message in a line, the reason why it goes no further;
 	// both are empty while it goes on and when it completed. StoppedAt is the
 	// step at which that was.
 	Code, Message string
@@ -188,7 +188,7 @@ type Step struct {
 	dirty   bool
 }
 
-// options are the members of a step's proposal beside its tool and inputs.
+// options are the members of a step's proposal without its tool and inputs.
 type options struct {
 	Risk        envelope.Risk        `json:"risk,omitzero"`
 	Approval    envelope.Approval    `json:"approval,omitzero"`

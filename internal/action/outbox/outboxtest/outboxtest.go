@@ -118,7 +118,7 @@ func (fx Fixture) Claim(most int) []outbox.Item {
 	return fx.ClaimFrom(outbox.ClaimRequest{Bucket: fx.Bucket, Quota: most})
 }
 
-// ClaimFrom leases what the requests ask for.
+// ClaimFrom leases the actions of requests.
 func (fx Fixture) ClaimFrom(wants ...outbox.ClaimRequest) []outbox.Item {
 	fx.T.Helper()
 	var items []outbox.Item
@@ -296,7 +296,7 @@ func RecordAwaited(t testing.TB, db *pgxpool.Pool) {
 	}
 }
 
-// AwaitedSince returns what was recorded since the call before.
+// AwaitedSince returns the records since the call before.
 func AwaitedSince(t testing.TB, db *pgxpool.Pool) []bool {
 	t.Helper()
 	rows, err := db.Query(t.Context(), "WITH deleted AS (DELETE FROM awaited_log RETURNING place, awaited) SELECT awaited FROM deleted ORDER BY place")
