@@ -39,5 +39,5 @@ func TestSubscriptions(t *testing.T) {
 	d.want(d.admin("subscription", "set", "out", "--source", "hooks", "--from-now", "--json"), command.ExitOK, `"enabled":true`)
 	d.want(d.admin("subscription", "delete", "out"), command.ExitOK, "removed subscription out")
 	d.want(d.admin("subscription", "delete", "out"), command.ExitFailed, "no subscription out")
-	d.want(d.operator("watch", "--kind", "everything"), command.ExitUsage, "no such kind")
+	d.want(d.operator("watch", "--kind", "everything"), command.ExitUsage, "unknown kind of event")
 }

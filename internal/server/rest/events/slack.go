@@ -173,7 +173,7 @@ func (p *pressedButton) authorize(ctx context.Context, tx pgx.Tx) error {
 	}
 	switch {
 	case p.view.Envelope.ActionID == p.Action && p.view.Envelope.Approval != envelope.ApprovalRequired:
-		return fault.New(fault.Conflict, "already decided: %s", p.view.Outcome())
+		return fault.New(fault.Conflict, "nothing to decide any more: %s", p.view.Outcome())
 	case !subscription.HasMessage(sent, p.Interaction):
 		return fault.New(fault.Denied, "this message is not known to Countersign; if it has only just come, try again in a moment")
 	case approval.ETag(p.view) != p.ETag:
