@@ -81,8 +81,8 @@ func Events() []Event {
 	}
 }
 
-// transition is one legal move. The drawing in docs/states.md shows when it is
-// made.
+// transition is one legal move. The drawing in docs/reference/states.md shows when
+// it is made.
 type transition struct {
 	from  Status
 	event Event

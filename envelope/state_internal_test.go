@@ -11,7 +11,7 @@ import (
 
 func TestStatesDrawing(t *testing.T) {
 	t.Parallel()
-	const path = "../docs/states.md"
+	const path = "../docs/reference/states.md"
 	want := drawing()
 
 	if *Update {
@@ -48,7 +48,7 @@ func TestTransitionsAreUnambiguous(t *testing.T) {
 func drawing() string {
 	var page strings.Builder
 	page.WriteString("# States of an action\n\n" +
-		"Generated from the tables in `envelope`; `go test ./envelope -update` rewrites it.\n\n" +
+		"Generated from the tables of `envelope` by `go test ./envelope -update`.\n\n" +
 		"## Status\n\n```mermaid\nstateDiagram-v2\n    [*] --> pending\n")
 	for _, t := range transitions {
 		fmt.Fprintf(&page, "    %s --> %s : %s\n", t.from, t.to, t.event)

@@ -4,8 +4,7 @@ package wire
 // do not know for the problem's type.
 type ProblemCode string
 
-// The codes that are the same as the last word of the problem's type: nothing more
-// exact is known.
+// The codes that repeat the last word of the problem's type.
 const (
 	CodeBusy                 ProblemCode = "busy"
 	CodeConflict             ProblemCode = "conflict"
@@ -26,75 +25,80 @@ const (
 
 // The codes of who may do what.
 const (
-	// CodeAccountDisabled is of a person who is disabled here.
+	// CodeAccountDisabled means that the person is disabled here.
 	CodeAccountDisabled ProblemCode = "account_disabled"
-	// CodeAgentToken is of an agent's token where a person's is needed.
+	// CodeAgentToken means that an agent's token opens no session.
 	CodeAgentToken ProblemCode = "agent_token"
-	// CodeCrossSite is of a request that a page of another site made.
+	// CodeCrossSite means that a page of another site made the request.
 	CodeCrossSite ProblemCode = "cross_site"
-	// CodeIssuerUnavailable is of an issuer that does not answer.
+	// CodeIssuerUnavailable means that the issuer of a login does not answer.
 	CodeIssuerUnavailable ProblemCode = "issuer_unavailable"
-	// CodeLastOwner is of a change that would take the last owner away.
+	// CodeLastOwner means that the change would remove the tenant's last owner.
 	CodeLastOwner ProblemCode = "last_owner"
-	// CodeLoginExpired is of a login that took too long, or began in another
+	// CodeLoginExpired means that a login took too long, or began in another
 	// browser.
 	CodeLoginExpired ProblemCode = "login_expired"
-	// CodeLoginRefused is of a login that the issuer refused, or answered with what
-	// is not valid.
+	// CodeLoginRefused means that the issuer refused a login, or its answer is
+	// not valid.
 	CodeLoginRefused ProblemCode = "login_refused"
-	// CodeLoosens is of a change that takes the scope policy:write.
+	// CodeLoosens means that the change takes an administrator with policy:write.
 	CodeLoosens ProblemCode = "loosens"
-	// CodeNoDomain is of an account of an e-mail domain that may not log in.
+	// CodeNoDomain means that the account's e-mail domain may not log in.
 	CodeNoDomain ProblemCode = "no_domain"
-	// CodeNoPublicURL is of a service that does not know its own address.
+	// CodeNoPublicURL means that the service does not know its address: set
+	// COUNTERSIGN_PUBLIC_URL.
 	CodeNoPublicURL ProblemCode = "no_public_url"
-	// CodeNoRole is of an account that has no role here.
+	// CodeNoRole means that the account has no role here.
 	CodeNoRole ProblemCode = "no_role"
-	// CodeNoSession is of a request that needs a session, and showed a token.
+	// CodeNoSession means that the operation takes a session, not a token.
 	CodeNoSession ProblemCode = "no_session"
-	// CodeNoToken is of a request that needs a token, and showed a session.
+	// CodeNoToken means that the operation takes a token, not a session.
 	CodeNoToken ProblemCode = "no_token"
-	// CodeRole is of an operation that takes another role.
+	// CodeRole means that the operation takes another role.
 	CodeRole ProblemCode = "role"
-	// CodeScope is of an operation that takes a scope that the token lacks.
+	// CodeScope means that the operation takes a scope that the token lacks.
 	CodeScope ProblemCode = "scope"
-	// CodeSessionEnded is of a session in a browser that is over.
+	// CodeSessionEnded means that the session in the browser is over: log in again.
 	CodeSessionEnded ProblemCode = "session_ended"
-	// CodeTools is of a token that is for other tools.
+	// CodeTools means that the token is for other tools.
 	CodeTools ProblemCode = "tools"
-	// CodeTwoCredentials is of a request with a token and a session.
+	// CodeTwoCredentials means that the request has a token and a session: send one
+	// of them.
 	CodeTwoCredentials ProblemCode = "two_credentials"
 )
 
 // The codes of actions and decisions.
 const (
-	// CodeDecided is of an action that does not wait for a decision any more.
+	// CodeDecided means that the action no longer waits for a decision; detail names
+	// the outcome, who decided and when.
 	CodeDecided ProblemCode = "decided"
-	// CodeDrift is of an action whose tool, or the address of its source, changed
-	// after it was proposed.
+	// CodeDrift means that the tool, or the address of its source, changed after the
+	// proposal.
 	CodeDrift ProblemCode = "drift"
-	// CodeExpired is of an action that the time to decide is over for.
+	// CodeExpired means that the time to decide is over.
 	CodeExpired ProblemCode = "expired"
-	// CodeExternalIDTaken is of a proposal whose name another one has.
+	// CodeExternalIDTaken means that another envelope has the external_id, perhaps
+	// one that you may not see.
 	CodeExternalIDTaken ProblemCode = "external_id_taken"
-	// CodeMayHaveHappened is of an action that may have had its effect.
+	// CodeMayHaveHappened means that the action may have had its effect.
 	CodeMayHaveHappened ProblemCode = "may_have_happened"
-	// CodeOwnEdit is of a decision about arguments that the same person edited.
+	// CodeOwnEdit means that the same person edited the arguments, and a review rule
+	// asks for another one.
 	CodeOwnEdit ProblemCode = "own_edit"
-	// CodeOwnProposal is of a decision about the same person's proposal.
+	// CodeOwnProposal means that the same person proposed the action: another one
+	// has to decide.
 	CodeOwnProposal ProblemCode = "own_proposal"
-	// CodePlan is of a plan that no longer holds.
+	// CodePlan means that the plan of a dry run no longer holds: make another one.
 	CodePlan ProblemCode = "plan"
-	// CodePolicyDenied is of an action that policy denies.
+	// CodePolicyDenied means that policy denies the action.
 	CodePolicyDenied ProblemCode = "policy_denied"
-	// CodeStale is of a change or a decision about what has changed since it was
-	// read.
+	// CodeStale means that the resource changed since it was read: read it again.
 	CodeStale ProblemCode = "stale"
-	// CodeToolGone is of an action whose source no longer has its tool.
+	// CodeToolGone means that the source no longer has the tool.
 	CodeToolGone ProblemCode = "tool_gone"
-	// CodeUnreadable is of an action whose stored arguments cannot be read.
+	// CodeUnreadable means that the action's stored arguments cannot be read.
 	CodeUnreadable ProblemCode = "unreadable"
-	// CodeVoted is of a person who has decided about the action already.
+	// CodeVoted means that the person has voted on the action already.
 	CodeVoted ProblemCode = "voted"
 )
 

@@ -51,20 +51,22 @@ func matches(t *testing.T, glob, pattern string) []string {
 
 func TestDocumentsAreIndexed(t *testing.T) {
 	t.Parallel()
-	index := read(t, "docs/README.md")
-	pages, err := fs.Glob(root(), "docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	decisions, err := fs.Glob(root(), "docs/adr/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, page := range append(pages, decisions...) {
-		link := strings.TrimPrefix(page, "docs/")
-		if link != "README.md" && !strings.Contains(index, "]("+link+")") {
-			t.Errorf("docs/README.md has no link to %s", link)
+	for index, globs := range map[string][]string{
+		"docs/README.md":     {"docs/*.md", "docs/reference/*.md"},
+		"docs/adr/README.md": {"docs/adr/*.md"},
+	} {
+		listed := read(t, index)
+		for _, glob := range globs {
+			pages, err := fs.Glob(root(), glob)
+			if err != nil || len(pages) == 0 {
+				t.Fatalf("Glob(%q) = %q, %v, want pages", glob, pages, err)
+			}
+			for _, page := range pages {
+				link := strings.TrimPrefix(page, path.Dir(index)+"/")
+				if link != "README.md" && !strings.Contains(listed, "]("+link+")") {
+					t.Errorf("%s has no link to %s", index, link)
+				}
+			}
 		}
 	}
 }

@@ -27,13 +27,17 @@ func TestReadmeGo(t *testing.T) {
 // TestReadmeLinks follows every link of the documents to a file.
 func TestReadmeLinks(t *testing.T) {
 	t.Parallel()
-	pages, err := fs.Glob(root(), "docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := []string{"README.md", "CONVENTIONS.md"}
+	for _, glob := range []string{"docs/*.md", "docs/reference/*.md", "docs/adr/*.md"} {
+		found, err := fs.Glob(root(), glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
-	for _, page := range append(pages, "README.md", "CONVENTIONS.md") {
+	for _, page := range pages {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
 			if _, err := fs.Stat(root(), path.Join(path.Dir(page), m[1])); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, m[1])

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-dev/countersign/internal/insight/overview"
@@ -26,6 +27,14 @@ const (
 
 // exported returns the names of all metrics with their labels.
 func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	_, names := scrapeAll(t)
+	return names
+}
+
+// scrapeAll returns all metrics as Prometheus reads them, and their names with
+// their labels.
+func scrapeAll(t *testing.T) (text string, names map[string][]string) {
 	t.Helper()
 	ctx, tel := t.Context(), setup(t)
 	m := tel.Metrics
@@ -60,16 +69,16 @@ func exported(t *testing.T) map[string][]string {
 	m.Breaker("mail", "open").Add(ctx, 1)
 	m.SkippedLine("mail")
 	m.Request("GET", "/api/v1/actions", 200).Took(ctx, time.Second)
-	names := make(map[string][]string)
+	text, names = scrape(t, tel), make(map[string][]string)
 	series := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
 	label := regexp.MustCompile(`([a-z_]+)="`)
-	for _, s := range series.FindAllStringSubmatch(scrape(t, tel), -1) {
+	for _, s := range series.FindAllStringSubmatch(text, -1) {
 		names[s[1]] = slices.Concat(names[s[1]], []string{"job", "instance"})
 		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
 			names[s[1]] = append(names[s[1]], l[1])
 		}
 	}
-	return names
+	return text, names
 }
 
 // wrongIn returns what an expression names that is not exported.
@@ -262,9 +271,9 @@ func TestDashboardUsesExportedMetrics(t *testing.T) {
 	}
 }
 
-// TestOperationsNamesWhatIsExported holds the document to the metrics, both
-// ways.
-func TestOperationsNamesWhatIsExported(t *testing.T) {
+// TestOperationsNamesExportedMetrics finds names in the document that no process
+// exports.
+func TestOperationsNamesExportedMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(operations)
 	if err != nil {
@@ -280,10 +289,46 @@ func TestOperationsNamesWhatIsExported(t *testing.T) {
 			t.Errorf("docs/operations.md names %s, which is not exported", m)
 		}
 	}
-	for name := range names {
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
-		if strings.HasPrefix(name, "countersign_") && !strings.Contains(string(text), "`"+base+"`") && !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/operations.md does not say what %s is", name)
+}
+
+// TestMetricsAreDocumented compares docs/reference/metrics.md with the metrics
+// and their descriptions.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	const path = "../../../docs/reference/metrics.md"
+	text, names := scrapeAll(t)
+	about := make(map[string]string)
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (\S+) (.*)$`).FindAllStringSubmatch(text, -1) {
+		about[m[1]] = strings.TrimSuffix(m[2], ".")
+	}
+	var page strings.Builder
+	page.WriteString("# Metrics\n\nGenerated from the instruments by `go test ./internal/insight/overview -update`. [Operations](../operations.md#metrics) has\n" +
+		"how to read them.\n\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (countersign_\S+) (.*)$`).FindAllStringSubmatch(text, -1) {
+		series := m[1]
+		if m[2] == "histogram" {
+			series += "_count"
 		}
+		var labels []string
+		for _, label := range names[series] {
+			if !slices.Contains([]string{"job", "instance", "le"}, label) && !strings.HasPrefix(label, "otel_") {
+				labels = append(labels, "`"+label+"`")
+			}
+		}
+		slices.Sort(labels)
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", m[1], m[2], strings.Join(slices.Compact(labels), ", "), about[m[1]])
+	}
+
+	if *update {
+		if err := os.WriteFile(path, []byte(page.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(page.String(), string(got)); diff != "" {
+		t.Errorf("%s differs from the metrics; go test -update rewrites it (-want +got):\n%s", path, diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/documenttest"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/triage.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/reference/triage.md")
 
 // tables returns the tables of the document that are of this package.
 func tables() []string {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/documenttest"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/triage.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/reference/triage.md")
 
 // tables returns every table of the document, in the order in which they stand
 // there.

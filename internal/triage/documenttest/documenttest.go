@@ -1,5 +1,5 @@
-// Package documenttest holds docs/triage.md to tables that the code of triage is
-// made of.
+// Package documenttest compares docs/reference/triage.md with the tables that the
+// code of triage is made of.
 package documenttest
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // document is where the page lies, seen from a package of triage.
-const document = "../../../docs/triage.md"
+const document = "../../../docs/reference/triage.md"
 
 // Table returns a table in Markdown, of a line with its heads.
 func Table(head string, rows [][]string) string {
@@ -36,7 +36,7 @@ func Has(t *testing.T, update bool, tables ...string) {
 		head, _, _ := strings.Cut(want, "\n")
 		at := strings.Index(text, head+"\n")
 		if at < 0 {
-			t.Errorf("docs/triage.md has no table %q", head)
+			t.Errorf("docs/reference/triage.md has no table %q", head)
 			continue
 		}
 		length := strings.Index(text[at:]+"\n\n", "\n\n") + 1
@@ -44,7 +44,7 @@ func Has(t *testing.T, update bool, tables ...string) {
 		if update {
 			text = text[:at] + want + text[at+len(got):]
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/triage.md differs from the code; go test -update rewrites it (-want +got):\n%s", diff)
+			t.Errorf("docs/reference/triage.md differs from the code; go test -update rewrites it (-want +got):\n%s", diff)
 		}
 	}
 	if update {

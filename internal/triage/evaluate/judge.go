@@ -84,7 +84,7 @@ func (r *run) addFlags(set string, all []judged) {
 		Figures: aim(flagged.figures("phishing (flag of the rules)", 1), map[string]float64{
 			"phishing (flag of the rules) recall": .90, "phishing (flag of the rules) precision": .95,
 		}),
-		Note: "docs/triage.md has the figures of the rules' first run, which is cold",
+		Note: "docs/triage-safety.md has the figures of the rules' first run, which is cold",
 	})
 }
 

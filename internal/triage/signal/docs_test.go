@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of symbols in docs/triage.md")
+var update = flag.Bool("update", false, "rewrite the table of symbols in docs/reference/triage.md")
 
-// table returns the symbols as docs/triage.md has them.
+// table returns the symbols as docs/reference/triage.md has them.
 func table() string {
 	var rows [][]string
 	for _, r := range signal.Rules() {
@@ -27,7 +27,7 @@ func table() string {
 	return documenttest.Table("| symbol | axis | weight | identity | holds if |", rows)
 }
 
-// TestDocumentHasTheSymbols compares the table of docs/triage.md with the code.
+// TestDocumentHasTheSymbols compares the table of docs/reference/triage.md with the code.
 func TestDocumentHasTheSymbols(t *testing.T) {
 	t.Parallel()
 	documenttest.Has(t, *update, table())

@@ -105,7 +105,7 @@ type Rule struct {
 }
 
 // Rules returns every symbol there is. It is the one place of the weights;
-// docs/triage.md has the same table.
+// docs/reference/triage.md has the same table.
 func Rules() []Rule {
 	return []Rule{
 		{DMARCFailReject, Risk, 2, true, "DMARC failed, and the domain of From asks receivers to reject"},
