@@ -98,7 +98,7 @@ baseline: ## Make the API's document the one of the last release, which `make co
 
 .PHONY: npm
 npm: ## MCP servers and clients from npm for the tests, where there is Node
-	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/mail/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas $(MODELENGINE); do \
+	@if command -v npm >/dev/null; then for dir in internal/source/mcp internal/triage/mcpmail internal/source/webhook internal/mail/message internal/cli/login internal/server/mcpserver schemas $(MODELENGINE); do \
 		(cd $$dir/testdata/npm && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; }) || exit 1; done; \
 	else echo "no npm: the tests against servers and clients from npm are skipped"; fi
 

@@ -16,10 +16,10 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
@@ -38,7 +38,7 @@ type environment struct {
 	pool   *pgxpool.Pool
 	tenant envelope.TenantID
 	cache  *settings.Cache
-	live   *connect.Pool
+	live   *connection.Pool
 	tel    *telemetry.Telemetry
 	intake *intake.Intake
 	run    string
@@ -58,7 +58,7 @@ func newEnvironment(ctx context.Context, url string) (*environment, error) {
 		return nil, err
 	}
 	h := &environment{pool: pool, cache: settings.NewCache(), tel: tel, run: uuid.NewString(), url: url}
-	h.live = connect.NewPool(connect.Config{Networks: safehttp.Loopback(), Log: tel.Log})
+	h.live = connection.NewPool(connection.Config{Networks: safehttp.Loopback(), Log: tel.Log})
 	h.intake = intake.New(pool, h.cache, intake.Config{Wake: h.wake})
 	var id uuid.UUID
 	err = pool.QueryRow(ctx, "SELECT tenant_id FROM tenants WHERE name = $1", tenantName).Scan(&id)

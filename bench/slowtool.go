@@ -16,8 +16,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -169,7 +169,7 @@ func addTenant(ctx context.Context, h *environment, name string) (envelope.Tenan
 
 // addMCP registers an MCP server as a source of a tenant and lists its tools.
 func addMCP(ctx context.Context, h *environment, tenant envelope.TenantID, id, url string) error {
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url, Timeout: new(envelope.Duration(2 * slowFor))})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url, Timeout: new(envelope.Duration(2 * slowFor))})
 	if err != nil {
 		return err
 	}
@@ -179,5 +179,5 @@ func addMCP(ctx context.Context, h *environment, tenant envelope.TenantID, id, u
 	if err != nil {
 		return err
 	}
-	return connect.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, tenant, id)
+	return connection.NewRefresher(h.pool, h.cache, h.live, h.tel.Log).Refresh(ctx, tenant, id)
 }

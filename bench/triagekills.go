@@ -60,7 +60,7 @@ func measureTriageKills(ctx context.Context, s *suite) error {
 		}
 		s.rep.note("Dovecot, %d messages", n)
 		a := account.Account{Kind: account.IMAP, SecretFrom: "env:" + secretVariable}
-		if a.Connection, err = connection(server); err != nil {
+		if a.Connection, err = connectionTo(server); err != nil {
 			return err
 		}
 		return y.interrupted(ctx, a, n, sent)
@@ -143,8 +143,8 @@ func (y *triage) until(ctx context.Context, child *process.Child, query string, 
 
 const mailUser = "mara"
 
-// connection returns how triage reaches the server.
-func connection(server *dovecottest.Server) (account.Connection, error) {
+// connectionTo returns how triage reaches the server.
+func connectionTo(server *dovecottest.Server) (account.Connection, error) {
 	host, text, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		return account.Connection{}, err

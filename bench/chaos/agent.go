@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/connection"
 	kind "github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -137,7 +137,7 @@ const maxAttempts = 20
 // newTenant creates a tenant whose only source is the counting server, with the
 // tools of the classes under test, and everything allowed.
 func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (tenant envelope.TenantID, err error) {
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url + "/mcp"})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {
 		return tenant, err
 	}
@@ -156,9 +156,9 @@ func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, n
 		return tenant, fmt.Errorf("create tenant: %w", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Networks: safehttp.Loopback()})
 	defer live.Close()
-	if err := connect.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
+	if err := connection.NewRefresher(pool, cache, live, log).Refresh(ctx, tenant, sourceID); err != nil {
 		return tenant, fmt.Errorf("list tools: %w", err)
 	}
 	err = postgres.InTx(ctx, pool, postgres.Admin(), func(tx pgx.Tx) error {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/countersign-dev/countersign/bench/process"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -44,7 +44,7 @@ func newTenant(ctx context.Context, url, tool string) (*tenant, error) {
 }
 
 func (w *tenant) setUp(ctx context.Context, tool string) error {
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: tool})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: tool})
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func (w *tenant) setUp(ctx context.Context, tool string) error {
 	if err != nil {
 		return err
 	}
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Networks: safehttp.Loopback()})
 	defer live.Close()
-	if err := connect.NewRefresher(w.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(ctx, w.id, toolSource); err != nil {
+	if err := connection.NewRefresher(w.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(ctx, w.id, toolSource); err != nil {
 		return err
 	}
 	return postgres.InTx(ctx, w.db, postgres.Admin(), func(tx pgx.Tx) error {

@@ -17,13 +17,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/config"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/triage/account"
@@ -90,7 +90,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	if err != nil {
 		return err
 	}
-	vault, err := connect.NewCipher(cfg.SecretKey)
+	vault, err := connection.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	server, err := rest.New(rest.Core{
 		DB: db, Catalog: cache, Intake: proposals,
 		Approval: approval.New(db, cache, approval.Config{Wake: waker.Wake}),
-	}, rest.Config{Vault: vault, MailCipher: mails, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
+	}, rest.Config{Vault: vault, MailKey: mails.Key, Wake: waker.Wake, Events: events, Log: tel.Log, Metrics: tel.Metrics, Tracer: tel.Tracer(), PublicURL: cfg.Address(), TrustedProxies: cfg.Limits.TrustedProxies, IssuerNetworks: cfg.IssuerNetworks, Streams: cfg.TokenStreams, Waits: cfg.TokenWaits, Page: page, Ready: ready})
 	if err != nil {
 		return err
 	}

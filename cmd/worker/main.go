@@ -16,14 +16,15 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/config"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
-	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
+	"github.com/countersign-dev/countersign/web"
 )
 
 func main() {
@@ -79,7 +80,7 @@ func work(ctx context.Context, cfg config.Worker, out io.Writer) (err error) {
 // process claims actions of a migrated database until ctx ends.
 func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, pool *pgxpool.Pool) (err error) {
 	log := tel.Log
-	vault, err := connect.NewCipher(cfg.SecretKey)
+	vault, err := connection.NewCipher(cfg.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -88,12 +89,12 @@ func process(ctx context.Context, cfg config.Worker, tel *telemetry.Telemetry, p
 		return err
 	}
 	defer func() { err = errors.Join(err, unobserve()) }()
-	live := connect.NewPool(connect.Config{
+	live := connection.NewPool(connection.Config{
 		Cipher: vault, Networks: cfg.SourceNetworks, Stdio: func(envelope.TenantID) bool { return cfg.StdioSources },
-		Maildir: connect.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
+		Maildir: mail.Below(cfg.Maildirs), Notes: notebook.NewBook(pool).Of, SkippedLine: tel.Metrics.SkippedLine, Log: log,
 	})
 	defer live.Close()
-	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Links: link.Base(cfg.PublicURL), Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, pool, settings.NewCache(), live, worker.Config{PollOnly: cfg.PollOnly, Links: web.Base(cfg.PublicURL), Pipeline: worker.PipelineConfig{
 		ID: cfg.ID, Concurrency: cfg.Concurrency, Batch: cfg.Batch, Lease: cfg.Lease, Grace: cfg.Grace,
 		Log: log, Metrics: tel.Metrics, Tracer: tel.Tracer(),
 	}})

@@ -21,10 +21,10 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -117,7 +117,7 @@ func (c *clock) touch(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,9 +145,9 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "clock", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
-	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
+	if err := connection.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "clock"); err != nil {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {

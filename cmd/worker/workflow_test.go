@@ -20,10 +20,10 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/workflow"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -89,7 +89,7 @@ func (y *toolServer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 func setUpTools(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: url})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +109,9 @@ func setUpTools(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID 
 		return catalog.PutSource(ctx, tx, tenant, catalog.Source{ID: "things", Kind: catalog.KindMCP, Config: config, Enabled: true})
 	})
 	log := slog.New(slog.DiscardHandler)
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
-	if err := connect.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "things"); err != nil {
+	if err := connection.NewRefresher(pool, settings.NewCache(), live, log).Refresh(t.Context(), tenant, "things"); err != nil {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {

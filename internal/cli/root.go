@@ -17,10 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/cli/executions"
 	"github.com/countersign-dev/countersign/internal/cli/identity"
 	"github.com/countersign-dev/countersign/internal/cli/limits"
-	"github.com/countersign-dev/countersign/internal/cli/mcp"
 	"github.com/countersign-dev/countersign/internal/cli/policy"
-	"github.com/countersign-dev/countersign/internal/cli/proposals"
-	"github.com/countersign-dev/countersign/internal/cli/retention"
 	"github.com/countersign-dev/countersign/internal/cli/setup"
 	"github.com/countersign-dev/countersign/internal/cli/subscriptions"
 	"github.com/countersign-dev/countersign/internal/cli/tools"
@@ -60,18 +57,18 @@ func root(a *command.App) *cobra.Command {
 		{"start", "Start here:", []*cobra.Command{setup.Dev(a), identity.UI(a)}},
 		{"act", "Propose and follow actions:", []*cobra.Command{
 			actions.Command(a), actions.Submit(a), actions.Get(a), actions.History(a), actions.List(a), actions.Search(a), actions.Watch(a),
-			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcp.Command(a),
+			approvals.Undo(a), actions.Revert(a), workflows.Command(a), mcpCommand(a),
 		}},
 		{"decide", "Decide, and deal with failures:", []*cobra.Command{
 			approvals.Inbox(a), approvals.Approve(a), approvals.Edit(a), approvals.Deny(a),
-			deadletters.Command(a), top.Command(a), executions.Command(a), proposals.Command(a), audit.Command(a),
+			deadletters.Command(a), top.Command(a), executions.Command(a), actions.Proposals(a), audit.Command(a),
 		}},
 		{"limit", "Limit and stop actions:", []*cobra.Command{
 			limits.Pause(a), limits.Resume(a), limits.Kill(a), limits.Buckets(a), limits.QuietHours(a),
 			contacts.Command(a), limits.Employees(a), limits.Breakers(a), limits.Command(a),
 		}},
 		{"setup", "Set up:", []*cobra.Command{
-			tools.Sources(a), tools.Command(a), triage.Command(a), subscriptions.Command(a), approvals.Reviews(a), retention.Command(a),
+			tools.Sources(a), tools.Command(a), triage.Command(a), subscriptions.Command(a), approvals.Reviews(a), limits.Retention(a),
 			setup.Migrate(a), setup.Doctor(a), setup.Tenant(a), policy.Command(a),
 			identity.Tokens(a), identity.DBLogins(a), identity.Operators(a), identity.Providers(a),
 			identity.Login(a), identity.Logout(a), identity.WhoAmI(a), version,

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 )
@@ -106,15 +106,15 @@ const (
 
 // loadVault returns the vault that encrypts credentials, with the configured
 // key, else that of Dir.
-func (e *Environment) loadVault() (connect.Cipher, error) {
+func (e *Environment) loadVault() (connection.Cipher, error) {
 	if e.cfg.SecretKey != "" {
-		return connect.NewCipher(e.cfg.SecretKey)
+		return connection.NewCipher(e.cfg.SecretKey)
 	}
 	key, err := e.loadKey(keyName)
 	if err != nil {
-		return connect.Cipher{}, err
+		return connection.Cipher{}, err
 	}
-	vault, err := connect.NewCipher(key)
+	vault, err := connection.NewCipher(key)
 	return vault, keyError(e.dir, keyName, err)
 }
 

@@ -18,8 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/listen"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/triage/account"
@@ -67,11 +67,11 @@ type Environment struct {
 	pool     *pgxpool.Pool
 	watched  *telemetry.Telemetry
 	demo     tenant
-	vault    connect.Cipher
+	vault    connection.Cipher
 	mails    account.Cipher
 	mailKey  string
 	cache    *settings.Cache
-	live     *connect.Pool
+	live     *connection.Pool
 	// wake has the worker of this process poll now, and other workers on the
 	// same database soon.
 	wake func()

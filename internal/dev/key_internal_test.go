@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
-func vaultOf(t *testing.T, cfg Config) connect.Cipher {
+func vaultOf(t *testing.T, cfg Config) connection.Cipher {
 	t.Helper()
 	v, err := (&Environment{cfg: cfg, dir: cfg.Dir}).loadVault()
 	if err != nil {

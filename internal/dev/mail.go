@@ -19,10 +19,10 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/config"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/triage/account"
@@ -184,7 +184,7 @@ func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) e
 	if err := admin.PutSource(ctx, MailSource, wire.SourceInput{Kind: catalog.KindMail, Config: config}); err != nil {
 		return err
 	}
-	if err := connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, MailSource); err != nil {
+	if err := connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, MailSource); err != nil {
 		return err
 	}
 	if !of.made {

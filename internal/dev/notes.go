@@ -21,9 +21,9 @@ import (
 	"github.com/countersign-dev/countersign/client"
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/builtin"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
@@ -158,7 +158,7 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	if err != nil {
 		return err
 	}
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: e.notesURL})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: e.notesURL})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (e *Environment) registerSources(ctx context.Context, of tenant) error {
 	if err := e.putBuiltin(ctx, of.id); err != nil {
 		return err
 	}
-	err = connect.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
+	err = connection.NewRefresher(e.pool, e.cache, e.live, e.cfg.Log).Refresh(ctx, of.id, NotesSource)
 	if err != nil || !of.made {
 		return err
 	}

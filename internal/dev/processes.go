@@ -11,14 +11,13 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/insight/overview"
-	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/listen"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/notebook"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -38,7 +37,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	e.cache = settings.NewCache()
 	// Whoever has the tokens of the tenant demo also runs the environment. Tenants
 	// that were added for others start no programs.
-	e.live = connect.NewPool(connect.Config{
+	e.live = connection.NewPool(connection.Config{
 		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
 		Maildir: func(of envelope.TenantID, path string) bool {
 			return of == e.demo.id || path == filepath.Join(e.mailDir(), of.String())
@@ -46,7 +45,7 @@ func (e *Environment) startWorker(ctx context.Context) (string, error) {
 		Notes: notebook.NewBook(e.pool).Of, SkippedLine: e.watched.Metrics.SkippedLine, Log: log,
 	})
 	e.onStop(e.live.Close)
-	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Links: link.Base(e.url), Pipeline: worker.PipelineConfig{
+	fleet, err := worker.New(ctx, e.pool, e.cache, e.live, worker.Config{Links: web.Base(e.url), Pipeline: worker.PipelineConfig{
 		ID: fmt.Sprintf("dev-%d", os.Getpid()), Concurrency: concurrency, Grace: grace,
 		Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(),
 	}})
@@ -87,7 +86,7 @@ func (e *Environment) startAPI(context.Context) (string, error) {
 		DB: db, Catalog: e.cache, Intake: proposals,
 		Approval: approval.New(db, e.cache, approval.Config{Wake: e.wake}),
 	}, rest.Config{
-		Vault: e.vault, MailCipher: e.mails, PublicURL: e.url, IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
+		Vault: e.vault, MailKey: e.mails.Key, PublicURL: e.url, IssuerNetworks: slices.Concat(safehttp.Loopback(), safehttp.Private()), Wake: e.wake, Events: postgres.ListenEvents(e.pool, log), Log: log, Metrics: e.watched.Metrics, Tracer: e.watched.Tracer(), Page: page,
 	})
 	if err != nil {
 		return "", err

@@ -1,6 +1,9 @@
 package visible
 
-import "unicode/utf8"
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
 
 // Cut returns the beginning of a text, at most so many bytes of whole
 // characters, and whether that is not all of it.
@@ -12,4 +15,24 @@ func Cut(text string, most int) (beginning string, cut bool) {
 		most--
 	}
 	return text[:most], true
+}
+
+// PreviewBytes is the size up to which a summary shows a JSON value whole.
+const PreviewBytes = 2048
+
+// Summary returns a JSON object as a summary shows it: a short one whole, any other as
+// {} and the beginning of its text.
+func Summary(object json.RawMessage) (shown json.RawMessage, preview string, cut bool) {
+	if preview, cut = Cut(string(object), PreviewBytes); !cut {
+		return object, "", false
+	}
+	return json.RawMessage("{}"), preview, true
+}
+
+// Short returns a JSON value if a summary shows it, or else otherwise.
+func Short(value, otherwise json.RawMessage) json.RawMessage {
+	if len(value) <= PreviewBytes {
+		return value
+	}
+	return otherwise
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -84,7 +84,7 @@ func TestAnApprovedCallGoesNowhereElse(t *testing.T) {
 	y.approve(id, approval.Approval{})
 	elsewhere := sourcetest.NewSource(tools("as listed")...)
 	change := sync.OnceFunc(func() { y.source(`{"url":"https://evil.example/mcp"}`, "") })
-	live := connect.NewPool(connect.Config{Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
+	live := connection.NewPool(connection.Config{Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
 		if strings.Contains(string(of.Config), "evil") {
 			return elsewhere, nil
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -36,7 +36,7 @@ func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfi
 		}
 		return catalog.AcceptSource(ctx, tx, y.tenant, src)
 	})
-	live := connect.NewPool(connect.Config{Breaker: breaker, Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Breaker: breaker, Networks: safehttp.Loopback()})
 	y.t.Cleanup(live.Close)
 	return worker.NewPipeline(y.db, settings.NewCache(), live, cfg)
 }

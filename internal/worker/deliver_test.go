@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 	"github.com/countersign-dev/countersign/internal/worker"
@@ -65,11 +65,11 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	box := &inbox{tries: map[string]int{}, taken: map[string]string{}}
 	receiver := httptest.NewServer(box)
 	t.Cleanup(receiver.Close)
-	vault, err := connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	vault, err := connection.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := json.Marshal(connect.Credentials{Values: map[string]string{connect.ValueSigningSecret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}})
+	secret, err := json.Marshal(connection.Credentials{Values: map[string]string{connection.ValueSigningSecret: "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One breaker would hold the rest back at the first answer of 503.
-	live := connect.NewPool(connect.Config{Cipher: vault, Breaker: source.BreakerConfig{Failures: 1000},
+	live := connection.NewPool(connection.Config{Cipher: vault, Breaker: source.BreakerConfig{Failures: 1000},
 		Open: func(_ envelope.TenantID, of catalog.Source) (source.Source, error) {
 			if of.Kind == catalog.KindWebhook {
 				return nil, nil
@@ -87,13 +87,13 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 		}})
 	t.Cleanup(live.Close)
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
-		config, err := json.Marshal(connect.WebhookConfig{URL: receiver.URL, Networks: []string{"127.0.0.0/8"}})
+		config, err := json.Marshal(connection.WebhookConfig{URL: receiver.URL, Networks: []string{"127.0.0.0/8"}})
 		if err != nil {
 			return err
 		}
 		return catalog.PutSource(ctx, tx, y.tenant, catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Config: config, Secret: encrypted, Enabled: true})
 	})
-	if err := connect.NewRefresher(y.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(t.Context(), y.tenant, "hooks"); err != nil {
+	if err := connection.NewRefresher(y.db, settings.NewCache(), live, slog.New(slog.DiscardHandler)).Refresh(t.Context(), y.tenant, "hooks"); err != nil {
 		t.Fatal(err)
 	}
 	y.exec("UPDATE tools SET retry_base_seconds = 0.001, retry_cap_seconds = 0.002, retry_jitter = 0 WHERE source_id = 'hooks'")

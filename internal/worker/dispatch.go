@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -70,7 +70,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 			a.timeout = tool.Timeout
 		}
 		if it.ApprovalDigest != nil && it.Approval == envelope.ApprovalGranted {
-			if of, ok := snap.Source(it.Source); ok && connect.Discovered(of.Kind) {
+			if of, ok := snap.Source(it.Source); ok && connection.Discovered(of.Kind) {
 				a.approvedBy = snap
 			}
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -183,8 +183,8 @@ func (y *fixture) pipeline(db *pgxpool.Pool, src source.Source, cfg worker.Pipel
 	return worker.NewPipeline(db, settings.NewCache(), y.live(src), cfg)
 }
 
-func (y *fixture) live(src source.Source) *connect.Pool {
-	return connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }})
+func (y *fixture) live(src source.Source) *connection.Pool {
+	return connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return src, nil }})
 }
 
 // runs is anything that works until its context is over.

@@ -22,11 +22,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -44,7 +44,7 @@ const firstKey = "1762077600.M1P1.example"
 type mailFixture struct {
 	*fixture
 	dir  string
-	mail *connect.Pool
+	mail *connection.Pool
 }
 
 func newMailFixture(t *testing.T) *mailFixture {
@@ -72,9 +72,9 @@ func newMailFixture(t *testing.T) *mailFixture {
 	f.configure(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, f.tenant, catalog.Source{ID: "mailbox", Kind: catalog.KindMail, Enabled: true, Config: config})
 	})
-	f.mail = connect.NewPool(connect.Config{Maildir: connect.Below([]string{filepath.Dir(f.dir)})})
+	f.mail = connection.NewPool(connection.Config{Maildir: mail.Below([]string{filepath.Dir(f.dir)})})
 	t.Cleanup(f.mail.Close)
-	if err := connect.NewRefresher(f.db, settings.NewCache(), f.mail, slog.New(slog.DiscardHandler)).Refresh(t.Context(), f.tenant, "mailbox"); err != nil {
+	if err := connection.NewRefresher(f.db, settings.NewCache(), f.mail, slog.New(slog.DiscardHandler)).Refresh(t.Context(), f.tenant, "mailbox"); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -264,7 +264,7 @@ func (l *losesOne) Execute(ctx context.Context, call source.Call) source.Outcome
 }
 
 // losing returns a pool whose source of mail loses its first answer.
-func (f *mailFixture) losing() (pool *connect.Pool, called, release chan struct{}) {
+func (f *mailFixture) losing() (pool *connection.Pool, called, release chan struct{}) {
 	called, release = make(chan struct{}), make(chan struct{})
 	identify := func(raw []byte) []byte {
 		digest := message.Identify(raw)
@@ -273,7 +273,7 @@ func (f *mailFixture) losing() (pool *connect.Pool, called, release chan struct{
 	open := func(context.Context) (mailbox.Writer, error) {
 		return maildir.NewWriter(f.dir, identify, maildir.Config{})
 	}
-	pool = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
+	pool = connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
 		src, err := mail.New(mail.Config{Name: "mailbox", Accounts: map[string]mail.Account{"home": {Open: open}}})
 		return &losesOne{Source: src, called: called, release: release}, err
 	}})

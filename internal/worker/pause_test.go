@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/worker/background"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +23,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 // statements counts those of one name.
@@ -98,7 +99,7 @@ func (y *fixture) asOperator(of pause.Target, fn func(ctx context.Context, tx pg
 // sweep runs the sweep that the fleet's leader runs every second.
 func (y *fixture) sweep() {
 	y.t.Helper()
-	if err := worker.Sweep(y.t.Context(), y.db, func() {}); err != nil {
+	if err := background.Sweep(y.t.Context(), y.db, func() {}); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -574,7 +575,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 { // two leaders at once
 		both.Go(func() {
-			if err := worker.Sweep(t.Context(), y.db, func() {}); err != nil {
+			if err := background.Sweep(t.Context(), y.db, func() {}); err != nil {
 				t.Error(err)
 			}
 		})

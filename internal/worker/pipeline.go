@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -92,8 +92,8 @@ func (c *PipelineConfig) fill() {
 type Pipeline struct {
 	db      *pgxpool.Pool
 	catalog *settings.Cache
-	live    *connect.Pool
-	confirm *connect.Confirmer
+	live    *connection.Pool
+	confirm *connection.Confirmer
 	cfg     PipelineConfig
 
 	wake      chan struct{}
@@ -121,11 +121,11 @@ type Pipeline struct {
 }
 
 // NewPipeline returns a pipeline that Run starts.
-func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg PipelineConfig) *Pipeline {
+func NewPipeline(db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool, cfg PipelineConfig) *Pipeline {
 	cfg.fill()
 	return &Pipeline{
 		db: db, catalog: cache, live: live, cfg: cfg,
-		confirm: connect.NewConfirmer(connect.NewRefresher(db, cache, live, cfg.Log)),
+		confirm: connection.NewConfirmer(connection.NewRefresher(db, cache, live, cfg.Log)),
 		wake:    make(chan struct{}, 1), semaphore: newSemaphore(cfg.Concurrency), inFlight: newInFlight(), turns: make(turns),
 		settle: make(chan settlement, cfg.Concurrency), breakerEvents: make(chan breakerEvent, 4*cfg.Concurrency),
 		calls: context.Background(),

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/worker/background"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
@@ -14,7 +16,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 // TestLimitsReadOnlyWhatTheyReturn looks at the plans of claims under limits
@@ -150,7 +151,7 @@ func TestSweepsReadEveryRowOnce(t *testing.T) {
 		} else {
 			y.pause(tool, true)
 		}
-		if err := worker.Sweep(t.Context(), db, func() {}); err != nil {
+		if err := background.Sweep(t.Context(), db, func() {}); err != nil {
 			t.Fatal(err)
 		}
 

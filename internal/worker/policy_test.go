@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/worker/background"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/worker"
 )
 
 // proposeIn proposes a call in a session with arguments, and returns what was
@@ -132,7 +133,7 @@ func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 			y.exec("ALTER TABLE grants DISABLE TRIGGER USER")
 			y.exec("UPDATE grants SET created_at = created_at - interval '2 hours', expires_at = expires_at - interval '2 hours'")
 			y.exec("ALTER TABLE grants ENABLE TRIGGER USER")
-			if err := worker.ExpirePolicy(y.t.Context(), y.db); err != nil {
+			if err := background.ExpirePolicy(y.t.Context(), y.db); err != nil {
 				y.t.Fatal(err)
 			}
 		}, envelope.PhasePending},

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/worker/background"
 )
 
 // settleLoop commits outcomes in batches until no more can come.
@@ -123,7 +124,7 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 		return audit.WriteLast(ctx, tx, p.events(audit.Settled, settledItems(p.cfg.ID, rows, settled))...)
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && missingPartition(pg) {
-		err = errors.Join(err, ensurePartitions(ctx, p.db))
+		err = errors.Join(err, background.EnsurePartitions(ctx, p.db))
 	}
 	return settled, err
 }

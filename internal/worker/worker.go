@@ -22,17 +22,11 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/countersign-dev/countersign/internal/action/intake"
-	"github.com/countersign-dev/countersign/internal/action/proposal"
-	"github.com/countersign-dev/countersign/internal/action/reconcile"
-	"github.com/countersign-dev/countersign/internal/action/subscription"
-	"github.com/countersign-dev/countersign/internal/action/workflow"
-	"github.com/countersign-dev/countersign/internal/audit"
-	"github.com/countersign-dev/countersign/internal/insight/execution"
-	"github.com/countersign-dev/countersign/internal/link"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
-	"github.com/countersign-dev/countersign/internal/tenant/retention"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/internal/worker/background"
+	"github.com/countersign-dev/countersign/web"
 )
 
 // Config configures a Worker. Its zero value has the defaults below.
@@ -44,7 +38,7 @@ type Config struct {
 	// CatalogAge is how old a source's listing may get: 5 minutes.
 	CatalogAge time.Duration
 	// Links is where messages lead to.
-	Links link.Base
+	Links web.Base
 }
 
 // Worker is one worker process: a pipeline, the loops and River's client.
@@ -57,7 +51,7 @@ type Worker struct {
 
 	watch, release                                   *loop
 	take, sweep, deliver, expire, reconcile, advance *loop
-	workflows                                        workflows
+	workflows                                        *background.Workflows
 	// subscribed reports whether subscriptions had messages at some time, so that
 	// events may have some again.
 	subscribed atomic.Bool
@@ -66,7 +60,7 @@ type Worker struct {
 }
 
 // New returns a Worker, which Run starts.
-func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connect.Pool, cfg Config) (*Worker, error) {
+func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *connection.Pool, cfg Config) (*Worker, error) {
 	cfg.CatalogAge = cmp.Or(cfg.CatalogAge, 5*time.Minute)
 	cfg.Pipeline.fill()
 	log := cfg.Pipeline.Log
@@ -77,30 +71,30 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 	}
 	f := &Worker{db: db, waker: waker, log: log}
 	in := intake.New(db, cache, intake.Config{ApprovalWait: cfg.Pipeline.ApprovalWait, Wake: f.Wake})
-	f.workflows.driver = workflow.NewDriver(db, in, log)
+	f.workflows = background.NewWorkflows(db, in, log)
 	f.watch = newLoop("look for work", lookEvery, log, f.look(cfg.CatalogAge))
-	f.take = newLoop("take proposals", 0, log, takeProposals(proposal.NewTaker(db, in, log)))
+	f.take = newLoop("take proposals", 0, log, background.TakeProposals(db, in, log))
 	if !cfg.PollOnly {
 		f.listen = func(ctx context.Context) {
 			postgres.Listen(ctx, db, []string{proposalsChannel, workChannel, postgres.EventsChannel}, f.notified, log)
 		}
 	}
-	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, Sweep(ctx, db, f.Wake) })
-	f.deliver = newLoop("deliver messages", deliverDebounce, log, deliver(subscription.NewRelay(db, cache, in, cfg.Links, log)))
-	f.expire = newLoop("expire decisions and policy", expireDebounce, log, expire(db))
-	f.advance = newLoop("advance workflows", workflowDebounce, log, f.workflows.advance)
+	f.sweep = newLoop("sweep pauses", sweepDebounce, log, func(ctx context.Context) (time.Duration, error) { return 0, background.Sweep(ctx, db, f.Wake) })
+	f.deliver = newLoop("deliver messages", deliverDebounce, log, background.Deliver(db, cache, in, cfg.Links, log))
+	f.expire = newLoop("expire decisions and policy", expireDebounce, log, background.Expire(db))
+	f.advance = newLoop("advance workflows", workflowDebounce, log, f.workflows.Advance)
 	f.advance.idle = workflowIdle
 	f.release = newLoop("close replaced connections", 0, log, func(context.Context) (time.Duration, error) {
 		live.Sweep()
 		return releaseEvery, nil
 	})
 	cfg.Pipeline.Settled = func() {
-		if f.workflows.live.Load() {
+		if f.workflows.Live() {
 			f.advance.poll()
 		}
 	}
 	f.pipeline = NewPipeline(db, cache, live, cfg.Pipeline)
-	f.reconcile = newLoop("reconcile unknown outcomes", reconcileDebounce, log, reconciliations(reconcile.New(db, cache, live, reconcile.Config{Log: log}), f.pipeline.Poll))
+	f.reconcile = newLoop("reconcile unknown outcomes", reconcileDebounce, log, background.Reconcile(db, cache, live, f.pipeline.Poll, log))
 
 	var err error
 	f.client, err = river.NewClient(riverpgxv5.New(db), &river.Config{
@@ -110,9 +104,9 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 		PollOnly:          cfg.PollOnly,
 		FetchCooldown:     2 * time.Millisecond,
 		FetchPollInterval: fetchPoll(cfg.PollOnly),
-		Queues:            queues(),
-		Workers:           jobs(db, connect.NewRefresher(db, cache, live, log), cfg.CatalogAge),
-		PeriodicJobs:      periodicJobs(),
+		Queues:            background.Queues(),
+		Workers:           background.Jobs(db, cache, live, cfg.CatalogAge, log),
+		PeriodicJobs:      background.PeriodicJobs(),
 	})
 	if err != nil {
 		waker.Close()
@@ -159,7 +153,7 @@ func (f *Worker) notified(channel, payload string) {
 		f.take.poll()
 		f.Poll()
 	}
-	if f.workflows.live.Load() {
+	if f.workflows.Live() {
 		f.advance.poll()
 	}
 	if f.subscribed.Load() {
@@ -184,7 +178,7 @@ func (f *Worker) Wake() {
 // Run works until ctx ends, and then drains as Pipeline.Run does.
 func (f *Worker) Run(ctx context.Context) error {
 	defer f.waker.Close()
-	if err := ensurePartitions(ctx, f.db); err != nil {
+	if err := background.EnsurePartitions(ctx, f.db); err != nil {
 		return err
 	}
 	// River's context is not ctx: cancelling it would cut jobs short instead
@@ -210,154 +204,4 @@ func (f *Worker) Run(ctx context.Context) error {
 	}
 	f.log.InfoContext(stop, "worker stopped")
 	return err
-}
-
-const (
-	// queueRefresh is separate, since a source that is listed may hang.
-	queueRefresh = "countersign_refresh"
-	// queueMaintenance has the jobs that go through much data.
-	queueMaintenance = "countersign_maintenance"
-
-	// maintenanceFor is the time after which a maintenance job makes room for
-	// another, and maintenancePause the time until it continues.
-	maintenanceFor   = 5 * time.Second
-	maintenancePause = time.Second
-)
-
-// queues returns River's queues with the jobs of each that a process works at.
-func queues() map[string]river.QueueConfig {
-	two := river.QueueConfig{MaxWorkers: 2}
-	// A refresh takes as long as its slowest source, and others begin meanwhile.
-	return map[string]river.QueueConfig{queueRefresh: {MaxWorkers: 20}, queueMaintenance: two}
-}
-
-// The arguments of jobs embed one of these types, which has the options of all
-// jobs of a queue: a job is tried once, since the next comes soon.
-type (
-	refreshJob     struct{}
-	maintenanceJob struct{}
-)
-
-// Every worker process asks for a refresh when it finds one due; one in a while
-// is enough for the fleet.
-func (refreshJob) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queueRefresh, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: refreshEvery}}
-}
-
-func (maintenanceJob) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: queueMaintenance, MaxAttempts: 1}
-}
-
-// refreshEvery is the least time between two refreshes.
-const refreshEvery = 5 * time.Second
-
-// The jobs.
-type (
-	// refreshArgs lists the sources whose listing is old, or was asked for.
-	refreshArgs struct{ refreshJob }
-	// partitionArgs makes the coming partitions of the execution log.
-	partitionArgs struct{ maintenanceJob }
-	// checkpointArgs writes checkpoints of the events that are complete.
-	checkpointArgs struct{ maintenanceJob }
-	// retentionArgs deletes rows that are past the retention of their tenant.
-	retentionArgs struct{ maintenanceJob }
-	// pruneDryRunsArgs deletes old dry runs.
-	pruneDryRunsArgs struct{ maintenanceJob }
-	// pruneProposalsArgs deletes old answers to proposals.
-	pruneProposalsArgs struct{ maintenanceJob }
-	// pruneSessionsArgs deletes the counters of sessions that are idle.
-	pruneSessionsArgs struct{ maintenanceJob }
-	// pruneWorkflowsArgs deletes workflows whose steps retention deleted.
-	pruneWorkflowsArgs struct{ maintenanceJob }
-)
-
-func (refreshArgs) Kind() string        { return "countersign_refresh" }
-func (partitionArgs) Kind() string      { return "countersign_partition" }
-func (checkpointArgs) Kind() string     { return "countersign_checkpoint" }
-func (retentionArgs) Kind() string      { return "countersign_retention" }
-func (pruneDryRunsArgs) Kind() string   { return "countersign_prune_dry_runs" }
-func (pruneProposalsArgs) Kind() string { return "countersign_prune_proposals" }
-func (pruneSessionsArgs) Kind() string  { return "countersign_prune_sessions" }
-func (pruneWorkflowsArgs) Kind() string { return "countersign_prune_workflows" }
-
-// periodicJobs returns the jobs that the fleet's leader inserts.
-func periodicJobs() []*river.PeriodicJob {
-	every := func(d time.Duration, args river.JobArgs) *river.PeriodicJob {
-		return river.NewPeriodicJob(river.PeriodicInterval(d),
-			func() (river.JobArgs, *river.InsertOpts) { return args, nil },
-			&river.PeriodicJobOpts{RunOnStart: true})
-	}
-	return []*river.PeriodicJob{
-		every(time.Hour, partitionArgs{}),
-		every(time.Minute, checkpointArgs{}),
-		every(24*time.Hour, retentionArgs{}),
-		every(24*time.Hour, pruneDryRunsArgs{}),
-		every(time.Minute, pruneProposalsArgs{}),
-		every(time.Hour, pruneSessionsArgs{}),
-		every(time.Hour, pruneWorkflowsArgs{}),
-	}
-}
-
-// jobs returns what River calls for each kind of job.
-func jobs(db postgres.Begins, refresher *connect.Refresher, age time.Duration) *river.Workers {
-	all := river.NewWorkers()
-	add(all, func(ctx context.Context, _ refreshArgs) error { return refresher.RefreshStale(ctx, age) })
-	add(all, func(ctx context.Context, _ partitionArgs) error { return ensurePartitions(ctx, db) })
-	add(all, func(ctx context.Context, _ checkpointArgs) error {
-		return inParts(ctx, func(more func() bool) (bool, error) { return audit.CheckpointAll(ctx, db, more) })
-	})
-	add(all, func(ctx context.Context, _ retentionArgs) error {
-		return inParts(ctx, func(more func() bool) (bool, error) { return retention.Sweep(ctx, db, more) })
-	})
-	add(all, func(ctx context.Context, _ pruneDryRunsArgs) error {
-		return inParts(ctx, func(more func() bool) (bool, error) { return execution.PruneDryRuns(ctx, db, more) })
-	})
-	add(all, func(ctx context.Context, _ pruneProposalsArgs) error {
-		return inParts(ctx, func(more func() bool) (bool, error) { return proposal.Prune(ctx, db, more) })
-	})
-	add(all, func(ctx context.Context, _ pruneSessionsArgs) error {
-		_, err := intake.PruneSessions(ctx, db)
-		return err
-	})
-	add(all, func(ctx context.Context, _ pruneWorkflowsArgs) error {
-		return inParts(ctx, func(more func() bool) (bool, error) {
-			for more() {
-				if n, err := workflow.Prune(ctx, db); err != nil || n == 0 {
-					return err == nil, err
-				}
-			}
-			return false, nil
-		})
-	})
-	return all
-}
-
-// job is a kind of job whose work is a function.
-type job[T river.JobArgs] struct {
-	river.WorkerDefaults[T]
-	work func(context.Context, T) error
-}
-
-// Work does the job.
-func (j *job[T]) Work(ctx context.Context, work *river.Job[T]) error { return j.work(ctx, work.Args) }
-
-func add[T river.JobArgs](workers *river.Workers, work func(context.Context, T) error) {
-	river.AddWorker(workers, &job[T]{work: work})
-}
-
-// inParts does a part of some work, and has River continue the job later if
-// work is left.
-func inParts(ctx context.Context, work func(more func() bool) (bool, error)) error {
-	until := time.Now().Add(maintenanceFor)
-	done, err := work(func() bool { return time.Now().Before(until) && ctx.Err() == nil })
-	if err != nil || done || ctx.Err() != nil {
-		return err
-	}
-	return river.JobSnooze(maintenancePause)
-}
-
-func ensurePartitions(ctx context.Context, db postgres.Begins) error {
-	return postgres.InTx(ctx, db, postgres.Worker(), func(tx pgx.Tx) error {
-		return audit.EnsurePartitions(ctx, tx, 2)
-	})
 }

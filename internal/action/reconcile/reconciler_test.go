@@ -23,12 +23,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
@@ -175,8 +175,8 @@ func (l *fixture) age(by string) {
 	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, reconcile_at = CASE WHEN reconcile_at IS NOT NULL THEN now() END", by)
 }
 
-func (l *fixture) live() *connect.Pool {
-	return connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }})
+func (l *fixture) live() *connection.Pool {
+	return connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return l.src, nil }})
 }
 
 func (l *fixture) sweep() int {
@@ -521,11 +521,11 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	l := newFixture(t)
-	config, err := json.Marshal(connect.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: serveNotes(t, binary)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Config{Networks: safehttp.Loopback()})
+	live := connection.NewPool(connection.Config{Networks: safehttp.Loopback()})
 	t.Cleanup(live.Close)
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSource(ctx, tx, l.tenant, catalog.Source{ID: "notes", Kind: catalog.KindMCP, Config: config, Enabled: true})
@@ -567,7 +567,7 @@ func TestNotesAreFoundByTheirKeys(t *testing.T) {
 }
 
 // open connects to the source "notes".
-func (l *fixture) open(live *connect.Pool) source.Source {
+func (l *fixture) open(live *connection.Pool) source.Source {
 	l.t.Helper()
 	var src source.Source
 	l.inTx(func(ctx context.Context, tx pgx.Tx) error {

@@ -310,3 +310,12 @@ type Filter struct {
 	Before envelope.ActionID
 	Limit  int
 }
+
+// Check returns an error that names the invalid field of a filter, which is at a
+// pointer.
+func (f Filter) Check(at string) error {
+	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return check.Invalid(at+"/until", check.RuleOrder, "must be later than since")
+	}
+	return nil
+}

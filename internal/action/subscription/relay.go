@@ -17,12 +17,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
+	"github.com/countersign-dev/countersign/web"
 )
 
 const (
@@ -44,13 +44,13 @@ type Relay struct {
 	db      postgres.Begins
 	catalog *settings.Cache
 	intake  *intake.Intake
-	links   link.Base
+	links   web.Base
 	log     *slog.Logger
 }
 
 // NewRelay returns a Relay that proposes messages through an intake. Messages in
 // Slack lead to the page of links, unless their subscription says where else.
-func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, links link.Base, log *slog.Logger) *Relay {
+func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, links web.Base, log *slog.Logger) *Relay {
 	return &Relay{db: db, catalog: cache, intake: in, links: links, log: log}
 }
 

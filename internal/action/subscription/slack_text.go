@@ -6,12 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
@@ -115,25 +116,24 @@ func HasMessage(deliveries []outbox.View, in Interaction) bool {
 // SlackTolerance bounds the difference between a request's time and now.
 const SlackTolerance = 5 * time.Minute
 
-// ErrSignature is the error of a request without a valid signature or with a
-// wrong time. It does not say which.
-var ErrSignature = errors.New("the request is not signed, or not now")
-
-// VerifySlack checks the timestamp and the signature of a request from Slack over
-// its unchanged body. An error is ErrSignature.
-func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time) error {
+// VerifySlack reports whether the timestamp and the signature of a request from Slack
+// are valid for its unchanged body.
+func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time) bool {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil || secret == "" || strconv.FormatInt(seconds, 10) != timestamp {
-		return ErrSignature
+		return false
 	}
 	if age := now.Sub(time.Unix(seconds, 0)); age > SlackTolerance || age < -SlackTolerance {
-		return ErrSignature
+		return false
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + timestamp + ":"))
 	mac.Write(body)
-	if !hmac.Equal([]byte("v0="+hex.EncodeToString(mac.Sum(nil))), []byte(signature)) {
-		return ErrSignature
-	}
-	return nil
+	return hmac.Equal([]byte("v0="+hex.EncodeToString(mac.Sum(nil))), []byte(signature))
+}
+
+// SlackInteractionsPath is the path, below the address that Slack reaches, to which
+// it sends what a person did with a message of a subscription.
+func SlackInteractionsPath(id uuid.UUID) string {
+	return "/api/v1/slack/interactions/" + id.String()
 }

@@ -9,46 +9,95 @@ import (
 	"strings"
 )
 
-// layerOf returns a package's layer by the longest line that matches it.
-func layerOf(pkg string) (layer, bool) {
-	plan := layers()
-	if f, ok := plan[pkg]; ok {
-		return f, true
-	}
-	for folder := path.Dir(pkg); folder != "."; folder = path.Dir(folder) {
-		if f, ok := plan[folder+"/..."]; ok {
-			return f, true
+// layerOf returns the layer of a package, and the longest of its folders that holds
+// the package.
+func layerOf(pkg string) (layer int, folder string, ok bool) {
+	for i, folders := range layers() {
+		for _, f := range folders {
+			if within(pkg, f) && len(f) > len(folder) {
+				layer, folder, ok = i, f, true
+			}
 		}
 	}
-	return layer{}, false
+	return layer, folder, ok
 }
 
-// downwardImports lets a test import from its own level as well: nothing imports
+// downwardImports lets a test import from its own layer as well: nothing imports
 // a test, so that no circle can come of it.
 func downwardImports(h repo) []string {
 	var broken []string
 	unknown := map[string]bool{}
 	for _, f := range h.files {
-		own, ok := layerOf(f.pkg)
+		own, folder, ok := layerOf(f.pkg)
 		if !ok {
 			if !unknown[f.pkg] {
 				broken = append(broken, fmt.Sprintf(
-					"%s: package has no layer; add a line to layers() in internal/dev/rules, above all it imports", f.pkg))
+					"%s: package has no layer; add its folder to layers() in internal/dev/rules, above all it imports", f.pkg))
 			}
 			unknown[f.pkg] = true
 			continue
 		}
 		for _, im := range f.imports() {
-			if im.local == "" {
-				continue
-			}
-			other, ok := layerOf(im.local)
+			other, at, ok := layerOf(im.local)
 			switch {
-			case !ok, other.below(own):
-			case f.test && (other.level <= own.level || isHelper(im.local)):
+			case !ok, at == folder, other < own:
+			case f.test && (other == own || isHelper(im.local)):
 			default:
-				broken = append(broken, h.at(im.pos, "%s (layer %s) imports %s (layer %s), which is not below it",
+				broken = append(broken, h.at(im.pos, "%s (layer %d) imports %s (layer %d), which is not below it",
 					f.pkg, own, im.local, other))
+			}
+		}
+	}
+	return broken
+}
+
+// maxImports bounds the packages of the module that a package imports.
+const maxImports = 22
+
+func importsFew(h repo) []string {
+	var broken []string
+	for pkg, files := range h.packages() {
+		if slices.ContainsFunc(commands(), func(folder string) bool { return within(pkg, folder) }) {
+			continue
+		}
+		others := map[string]bool{}
+		for _, f := range files {
+			for _, im := range f.imports() {
+				others[im.local] = true
+			}
+		}
+		if delete(others, ""); len(others) > maxImports {
+			broken = append(broken, fmt.Sprintf("%s: imports %d packages of the module, more than %d; divide the package", pkg, len(others), maxImports))
+		}
+	}
+	return broken
+}
+
+// mailStandsApart holds mail and triage to the packages that they may import, and to
+// those that may import them.
+func mailStandsApart(h repo) []string {
+	var broken []string
+	for _, f := range h.files {
+		if f.test || isHelper(f.pkg) {
+			continue
+		}
+		own := ""
+		for family := range mailUses() {
+			if within(f.pkg, family) {
+				own = family
+			}
+		}
+		for _, im := range f.imports() {
+			about := within(im.local, "internal/mail") || within(im.local, "internal/triage")
+			listed := func(folder string) bool {
+				return im.local == folder || folder == "internal/mail" && within(im.local, folder) || im.local == folder+"/dbsqlc"
+			}
+			switch {
+			case im.local == "":
+			case own != "" && !within(im.local, own) && !slices.ContainsFunc(mailUses()[own], listed):
+				broken = append(broken, h.at(im.pos, "%s imports %s, which mailUses does not list", f.pkg, im.local))
+			case own == "" && about && !slices.ContainsFunc(usesMail(), func(folder string) bool { return within(f.pkg, folder) }):
+				broken = append(broken, h.at(im.pos, "%s imports %s, and usesMail does not list it", f.pkg, im.local))
 			}
 		}
 	}
@@ -89,13 +138,12 @@ func noCircles(h repo) []string {
 }
 
 // adaptersIndependent keeps the packages that call the outside from each other and
-// from the database. What lies below an adapter's folder is part of it; what
-// has a layer of its own is what adapters stand on.
+// from the database. What is below an adapter's folder is part of it.
 func adaptersIndependent(h repo) []string {
 	const family = "internal/source"
 	adapter := func(pkg string) string {
 		rest, ok := strings.CutPrefix(pkg, family+"/")
-		if _, ground := layers()[pkg]; !ok || ground || isHelper(pkg) {
+		if !ok || slices.Contains(sharedByAdapters(), pkg) || isHelper(pkg) {
 			return ""
 		}
 		name, _, _ := strings.Cut(rest, "/")
@@ -107,11 +155,11 @@ func adaptersIndependent(h repo) []string {
 			continue
 		}
 		for _, im := range f.imports() {
-			if other := adapter(im.local); other != "" && other != adapter(f.pkg) && f.pkg != family+"/connect" {
+			if other := adapter(im.local); other != "" && other != adapter(f.pkg) {
 				broken = append(broken, h.at(im.pos, "%s imports the adapter %s; adapters do not see each other", f.pkg, im.local))
 			}
-			if slices.Contains([]string{family + "/breaker", family + "/connect"}, f.pkg) {
-				continue // these two keep what the fleet shares about sources
+			if f.pkg == family+"/breaker" {
+				continue // it stores what the fleet shares about sources
 			}
 			for _, database := range []string{
 				module + "/internal/postgres", "github.com/jackc/pgx", "github.com/riverqueue/river", "database/sql",

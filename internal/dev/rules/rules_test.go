@@ -8,161 +8,52 @@ import (
 	"testing"
 )
 
-// A layer is where a package stands: a level, and a step on it. A package
-// imports only from below.
-type layer struct{ level, step int }
-
-func (f layer) below(g layer) bool {
-	return f.level < g.level || f.level == g.level && f.step < g.step
+// layers lists the folders of each layer, the lowest first. A package imports only
+// packages of its own folder and of lower layers; the longest folder that holds a
+// package counts.
+func layers() [][]string {
+	return [][]string{
+		{"db", "schemas", "web", "internal/coalesce", "internal/encryption", "internal/fault", "internal/safehttp", "internal/slot", "internal/visible"},
+		{"envelope", "internal/listen", "internal/mail"},
+		{"client", "internal/check", "internal/jsonref", "internal/postgres", "internal/telemetry"},
+		{"internal/audit", "internal/config", "internal/redact", "internal/schema"},
+		{"internal/source"},
+		{"internal/tenant"},
+		{"internal/connection", "internal/triage"},
+		{"internal/action"},
+		{"internal/insight"},
+		{"internal/server", "internal/worker"},
+		{"internal/dev"},
+		{"internal/cli"},
+		{".", "bench", "cmd", "deploy", "examples", "tools"},
+	}
 }
 
-func (f layer) String() string { return fmt.Sprintf("%d.%d", f.level, f.step) }
+// commands are the folders of programs, whose packages may import any number of
+// packages.
+func commands() []string {
+	return []string{"bench", "cmd", "examples", "internal/cli", "internal/dev"}
+}
 
-// layers lists every package. A line ends in "/..." for all packages
-// below a folder; the longest line that matches a package holds. A new package
-// gets a line here, above everything it imports and below everything that
-// imports it. A family takes a step for each of its members that others of it
-// import.
-func layers() map[string]layer {
-	return map[string]layer{
-		"db":                  {1, 0},
-		"internal/fault":      {1, 0},
-		"internal/listen":     {1, 1},
-		"internal/telemetry":  {1, 2},
-		"internal/config":     {1, 2},
-		"internal/safehttp":   {1, 0},
-		"internal/slot":       {1, 0},
-		"internal/coalesce":   {1, 0},
-		"internal/encryption": {1, 0},
-		"internal/visible":    {1, 0},
-		"schemas":             {1, 0},
-		"web":                 {1, 0},
+// sharedByAdapters lists the packages of internal/source that adapters import.
+func sharedByAdapters() []string { return []string{"internal/source/breaker", "internal/source/rest"} }
 
-		"envelope/internal/...":      {2, 0},
-		"envelope":                   {2, 1},
-		"client/wire":                {2, 2},
-		"client":                     {2, 3},
-		"internal/check":             {2, 2},
-		"internal/link":              {2, 2},
-		"internal/schema":            {2, 3},
-		"internal/postgres/dbsqlc":   {2, 2},
-		"internal/postgres":          {2, 3},
-		"internal/postgres/embedded": {2, 4},
-		"internal/postgres/dbtest":   {2, 5},
-
-		"internal/mail/mailbox":     {2, 0},
-		"internal/mail/message/...": {2, 0},
-		"internal/mail/message":     {2, 1},
-		"internal/mail/listing":     {2, 1},
-		"internal/mail/watch":       {2, 1},
-		"internal/mail/quota":       {2, 1},
-		"internal/mail/...":         {2, 2},
-		"internal/mail/mcpmail":     {3, 3},
-
-		"internal/audit":             {3, 0},
-		"internal/jsonref":           {3, 0},
-		"internal/redact":            {3, 0},
-		"internal/source":            {3, 0},
-		"internal/source/sourcetest": {3, 1},
-		"internal/source/rest":       {3, 1},
-		"internal/source/breaker":    {3, 1},
-		"internal/source/...":        {3, 2},
-
-		"internal/tenant/policy":     {4, 0},
-		"internal/tenant/contact":    {4, 0},
-		"internal/tenant/quiethours": {4, 0},
-		"internal/tenant/document":   {4, 0},
-		"internal/tenant/pause":      {4, 1},
-		"internal/tenant/limits":     {4, 2},
-		"internal/tenant/...":        {4, 3},
-		"internal/tenant/settings":   {4, 4},
-		"internal/tenant/tenanttest": {4, 4},
-		"internal/action/preflight":  {4, 3},
-		"internal/action/reference":  {4, 0},
-		"internal/action/decision":   {4, 5},
-		"internal/source/connect":    {4, 5},
-
-		"internal/action/intake":            {5, 0},
-		"internal/action/outbox":            {5, 0},
-		"internal/action/approval":          {5, 1},
-		"internal/action/deadletter":        {5, 1},
-		"internal/action/reversal":          {5, 1},
-		"internal/action/outbox/outboxtest": {5, 2},
-		"internal/action/proposal":          {5, 2},
-		"internal/action/reconcile":         {5, 2},
-		"internal/action/snapshot":          {5, 3},
-		"internal/action/workflow":          {5, 2},
-		"internal/action/subscription":      {5, 2},
-
-		"internal/insight/...":    {6, 0},
-		"internal/insight/doctor": {6, 1},
-
-		"internal/worker":              {7, 0},
-		"internal/triage/signal":       {4, 0},
-		"internal/triage/corpus":       {4, 0},
-		"internal/triage/measure":      {4, 0},
-		"internal/triage/documenttest": {4, 0},
-		"internal/triage/classify":     {4, 1},
-		"internal/triage/decide":       {4, 2},
-		"internal/triage/plan":         {4, 3},
-		"internal/triage/thread":       {4, 3},
-		"internal/triage/cascade":      {4, 3},
-		"internal/triage/draft":        {4, 3},
-		"internal/triage/evaluate":     {4, 4},
-
-		"internal/triage/model":           {4, 0},
-		"internal/triage/model/modeltest": {4, 1},
-
-		"internal/triage/account": {7, 0},
-		"internal/triage/inspect": {7, 1},
-		"internal/triage/lease":   {7, 1},
-		"internal/triage/reader":  {7, 2},
-		"internal/triage/asker":   {7, 3},
-		"internal/triage/engine":  {7, 4},
-		"internal/triage/process": {7, 5},
-		"internal/triage/...":     {7, 6},
-
-		"internal/server/openapi":             {8, 0},
-		"internal/server/access":              {8, 0},
-		"internal/server/openapi/openapitest": {8, 1},
-		"internal/server/broker":              {8, 1},
-		"internal/server/rest/request":        {8, 2},
-		"internal/server/rest/actions":        {8, 3},
-		"internal/server/rest/...":            {8, 4},
-		"internal/server/rest":                {8, 5},
-		"internal/server/...":                 {8, 6},
-
-		"internal/dev":         {8, 7},
-		"internal/dev/rules":   {8, 7},
-		"internal/cli/login":   {8, 7},
-		"internal/cli/command": {8, 8},
-		"internal/cli/actions": {8, 9},
-		"internal/cli/...":     {8, 10},
-		"internal/cli":         {8, 11},
-
-		".":                        {9, 0},
-		"bench":                    {9, 5},
-		"bench/chaos":              {9, 5},
-		"bench/chaos/database":     {9, 3},
-		"bench/chaos/counting":     {9, 2},
-		"bench/chaos/...":          {9, 1},
-		"bench/hostile":            {9, 3},
-		"bench/rolling":            {9, 5},
-		"bench/machine":            {9, 1},
-		"bench/mailbox":            {9, 1},
-		"bench/application":        {9, 1},
-		"bench/process":            {9, 1},
-		"cmd/...":                  {9, 1},
-		"examples/...":             {9, 1},
-		"tools/...":                {9, 1},
-		"deploy/images":            {9, 1},
-		"deploy/kubetools":         {9, 1},
-		"deploy/test/rendered":     {9, 1},
-		"deploy/test/rendered/...": {9, 2},
-		"deploy/test/kubetest":     {9, 1},
-		"deploy/test/...":          {9, 3},
-		"internal/postgres/withpg": {9, 1},
+// mailUses lists the packages that mail and triage may import besides their own.
+func mailUses() map[string][]string {
+	return map[string][]string{
+		"internal/mail": {"internal/safehttp"},
+		"internal/triage": {
+			"client/wire", "envelope", "internal/mail", "internal/check", "internal/config", "internal/encryption", "internal/fault",
+			"internal/jsonref", "internal/postgres", "internal/safehttp", "internal/schema", "internal/source", "internal/source/mcp",
+			"internal/tenant/settings", "internal/visible",
+		},
 	}
+}
+
+// usesMail lists the folders besides mail and triage that may import them: the
+// programs, the source of kind mail, and the part of the server that shows them.
+func usesMail() []string {
+	return append(commands(), "internal/source/mail", "internal/server/rest/triage")
 }
 
 // mayPanic lists the files in which a panic is right, and why.
@@ -209,6 +100,8 @@ func rules() map[string]func(repo) []string {
 	return map[string]func(repo) []string{
 		"imports only from lower layers":       downwardImports,
 		"no circles":                           noCircles,
+		"packages import few others":           importsFew,
+		"mail and triage stand apart":          mailStandsApart,
 		"adapters stand alone":                 adaptersIndependent,
 		"only store files import dbsqlc":       onlyStoresImportSQL,
 		"test helpers only in tests":           helpersOnlyInTests,
@@ -322,21 +215,18 @@ func TestLayerOf(t *testing.T) {
 	t.Parallel()
 
 	for pkg, want := range map[string]string{
-		"internal/source":            "3.0",
-		"internal/source/slack":      "3.2",
-		"internal/source/mcp/wire":   "3.2",
-		"internal/source/sourcetest": "3.1",
-		"cmd/api":                    "9.1",
-		".":                          "9.0",
-		"internal/sources":           "none",
-		"cmd":                        "none",
+		"internal/source":          "internal/source",
+		"internal/source/slack":    "internal/source",
+		"internal/source/mcp/wire": "internal/source",
+		"internal/postgres/dbtest": "internal/postgres",
+		"cmd/api":                  "cmd",
+		".":                        ".",
+		"internal/sources":         "",
+		"internal":                 "",
 	} {
-		got := "none"
-		if f, ok := layerOf(pkg); ok {
-			got = f.String()
-		}
-		if got != want {
-			t.Errorf("layerOf(%q) = %s, want %s", pkg, got, want)
+		_, folder, _ := layerOf(pkg)
+		if folder != want {
+			t.Errorf("layerOf(%q) = %q, want %q", pkg, folder, want)
 		}
 	}
 }

@@ -25,14 +25,23 @@ func importing(name, want string, packages ...string) sample {
 	return one(name, text, want)
 }
 
+// numbered returns names of packages.
+func numbered(prefix string, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint(prefix, "p", i))
+	}
+	return names
+}
+
 // violations breaks each rule, once for each way in which it can be broken.
 func violations() map[string][]sample {
 	return map[string][]sample{
 		"imports only from lower layers": {
-			importing("internal/action/preflight/quiet.go", "imports internal/action/outbox (layer 5.0)", "internal/action/outbox"),
-			importing("internal/tenant/contact/contact.go", "imports internal/tenant/policy (layer 4.0)", "internal/tenant/policy"),
+			importing("internal/tenant/contact/contact.go", "internal/tenant/contact (layer 5) imports internal/action/outbox (layer 7)", "internal/action/outbox"),
+			importing("internal/triage/account/open.go", "imports internal/connection (layer 6)", "internal/connection"),
 			importing("internal/action/preflight/quiet_test.go", "imports internal/worker", "internal/worker"),
-			importing("internal/novel/novel.go", "internal/novel: package has no layer; add a line"),
+			importing("internal/novel/novel.go", "internal/novel: package has no layer; add its folder"),
 		},
 		"no circles": {{
 			want: "internal/action/preflight → internal/tenant/policy → internal/action/preflight",
@@ -41,6 +50,14 @@ func violations() map[string][]sample {
 				"internal/tenant/policy/rules.go":    "package policy\nimport _ \"" + module + "/internal/action/preflight\"\n",
 			},
 		}},
+		"packages import few others": {
+			importing("internal/worker/worker.go", "internal/worker: imports 23 packages", numbered("internal/tenant/", maxImports+1)...),
+		},
+		"mail and triage stand apart": {
+			importing("internal/mail/imap/imap.go", "imports internal/postgres, which mailUses does not list", "internal/postgres"),
+			importing("internal/triage/reader/reader.go", "imports internal/tenant/limits, which mailUses does not list", "internal/tenant/limits"),
+			importing("internal/action/outbox/store.go", "internal/action/outbox imports internal/triage/plan, and usesMail does not list it", "internal/triage/plan"),
+		},
 		"adapters stand alone": {
 			importing("internal/source/slack/post.go", "imports the adapter internal/source/linear", "internal/source/linear"),
 			importing("internal/source/slack/post_test.go", "imports the adapter internal/source/mcp/wire", "internal/source/mcp/wire"),

@@ -20,7 +20,6 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/listing"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
-	"github.com/countersign-dev/countersign/internal/mail/watch"
 )
 
 const (
@@ -43,7 +42,7 @@ type Reader struct {
 	root    *os.Root
 	maxSize int64
 	memory  map[string]*listing.Memory
-	watcher watch.Watcher
+	watcher listing.Watcher
 }
 
 // NewReader returns a reader of the files in a folder.
@@ -56,7 +55,7 @@ func NewReader(dir string, c Config) (*Reader, error) {
 		c.MaxSize = defaultMaxSize
 	}
 	return &Reader{
-		root: root, maxSize: c.MaxSize, memory: map[string]*listing.Memory{}, watcher: watch.Watcher{Interval: c.Interval},
+		root: root, maxSize: c.MaxSize, memory: map[string]*listing.Memory{}, watcher: listing.Watcher{Interval: c.Interval},
 	}, nil
 }
 

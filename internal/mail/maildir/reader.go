@@ -10,7 +10,6 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/mail/listing"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
-	"github.com/countersign-dev/countersign/internal/mail/watch"
 )
 
 // Config is what may be set of a Reader and a Writer.
@@ -25,7 +24,7 @@ type Config struct {
 type Reader struct {
 	account account
 	memory  map[string]*listing.Memory
-	watcher watch.Watcher
+	watcher listing.Watcher
 }
 
 // NewReader returns a reader of the Maildir in a folder of the file system.
@@ -34,7 +33,7 @@ func NewReader(dir string, c Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{account: a, memory: map[string]*listing.Memory{}, watcher: watch.Watcher{Interval: c.Interval}}, nil
+	return &Reader{account: a, memory: map[string]*listing.Memory{}, watcher: listing.Watcher{Interval: c.Interval}}, nil
 }
 
 // Close closes the folder and ends the notifications.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/mail/listing"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
-	"github.com/countersign-dev/countersign/internal/mail/watch"
 )
 
 const (
@@ -35,7 +35,7 @@ type Reader struct {
 	// single is the name of the file that is INBOX; empty for a folder of files.
 	single  string
 	maxSize int64
-	watcher watch.Watcher
+	watcher listing.Watcher
 }
 
 // NewReader returns a reader of a file, which is INBOX, or of the files in a
@@ -45,7 +45,7 @@ func NewReader(path string, c Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open mbox: %w", err)
 	}
-	r := &Reader{maxSize: c.MaxSize, watcher: watch.Watcher{Interval: c.Interval}}
+	r := &Reader{maxSize: c.MaxSize, watcher: listing.Watcher{Interval: c.Interval}}
 	if r.maxSize <= 0 {
 		r.maxSize = defaultMaxSize
 	}

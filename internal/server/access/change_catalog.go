@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/reconcile"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
@@ -47,7 +47,7 @@ func loosensSource(was, is *catalog.Source) bool {
 		return true // the settings of its tools go with it
 	}
 	if was == nil {
-		was = &catalog.Source{DriftGuard: catalog.GuardFull, Enabled: true, Quarantine: connect.Discovered(is.Kind)}
+		was = &catalog.Source{DriftGuard: catalog.GuardFull, Enabled: true, Quarantine: connection.Discovered(is.Kind)}
 	}
 	return is.Enabled && !was.Enabled || riskRank(is.DefaultRisk) < riskRank(was.DefaultRisk) || was.Quarantine && !is.Quarantine ||
 		is.DriftGuard == catalog.GuardInterface && was.DriftGuard != catalog.GuardInterface

@@ -20,11 +20,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -59,7 +59,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, db: dbtest.DB(t)}
 	log := slog.New(slog.DiscardHandler)
 	mail := sourcetest.NewSource(mailTools()...)
-	live := connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return mail, nil }})
+	live := connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return mail, nil }})
 	metrics, err := telemetry.NewMetrics(noop.Meter{})
 	if err != nil {
 		t.Fatal(err)

@@ -21,13 +21,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -109,17 +109,17 @@ func newFixture(t *testing.T, cfg mcpserver.Config) *fixture {
 
 // newFixtureOn opens a fixture whose worker calls sources through live; nil means
 // the fake source.
-func newFixtureOn(t *testing.T, cfg mcpserver.Config, live *connect.Pool) *fixture {
+func newFixtureOn(t *testing.T, cfg mcpserver.Config, live *connection.Pool) *fixture {
 	t.Helper()
 	return newFixtureIn(t, dbtest.DB(t), cfg, live)
 }
 
 // newFixtureIn opens a fixture in a database.
-func newFixtureIn(t *testing.T, db *pgxpool.Pool, cfg mcpserver.Config, live *connect.Pool) *fixture {
+func newFixtureIn(t *testing.T, db *pgxpool.Pool, cfg mcpserver.Config, live *connection.Pool) *fixture {
 	t.Helper()
 	h := &fixture{t: t, db: db, src: sourcetest.NewSource(boxTools("as listed")...), logs: &logs{}, stopped: make(chan struct{}, 1000)}
 	if live == nil {
-		live = connect.NewPool(connect.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }})
+		live = connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) { return h.src, nil }})
 	}
 	log := slog.New(slog.NewTextHandler(h.logs, nil))
 	metrics, err := telemetry.NewMetrics(noop.Meter{})

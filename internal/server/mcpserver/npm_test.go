@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/server/mcpserver"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
@@ -50,9 +50,9 @@ func newFilesFixture(t *testing.T, cfg mcpserver.Config) (f *tenantFixture, dir 
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := connect.NewPool(connect.Config{Stdio: func(envelope.TenantID) bool { return true }})
+	live := connection.NewPool(connection.Config{Stdio: func(envelope.TenantID) bool { return true }})
 	f = newFixtureOn(t, cfg, live).tenant("acme")
-	config, err := json.Marshal(connect.MCPConfig{Transport: "stdio", Command: append(server, dir)})
+	config, err := json.Marshal(connection.MCPConfig{Transport: "stdio", Command: append(server, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func newFilesFixture(t *testing.T, cfg mcpserver.Config) (f *tenantFixture, dir 
 		}
 		return settings.PutMode(ctx, tx, f.id, "", "files:write_file", envelope.ModeRequireApproval, "test")
 	})
-	refresher := connect.NewRefresher(f.db, settings.NewCache(), live, slog.New(slog.DiscardHandler))
+	refresher := connection.NewRefresher(f.db, settings.NewCache(), live, slog.New(slog.DiscardHandler))
 	if err := refresher.Refresh(t.Context(), f.id, "files"); err != nil {
 		t.Fatal(err)
 	}

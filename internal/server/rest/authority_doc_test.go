@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
 )
 
 // TestAuthorityIsDocumented compares docs/authority.md with the table of routes:
@@ -36,7 +36,7 @@ func TestAuthorityIsDocumented(t *testing.T) {
 		named[found[1]] = true
 	}
 	tools := toolRoutes()
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		if strings.HasPrefix(rt.Pattern, "GET ") {
 			continue
 		}

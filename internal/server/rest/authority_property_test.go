@@ -54,7 +54,7 @@ func authorityCall(t *rapid.T) authorityStep {
 	if rapid.IntRange(0, 3).Draw(t, "credentials") == 0 {
 		set["credentials"] = object{"header": object{"X-Account": "other"}}
 	}
-	put := visit{"PUT", "/api/v1/sources/" + id, connection(sampled(t, "9", "9", "10"), set), 0}
+	put := visit{"PUT", "/api/v1/sources/" + id, mcpSource(sampled(t, "9", "9", "10"), set), 0}
 	person := object{"name": "below", "role_set": sampled(t, "viewer", "operator", "admin"), "disabled": sampled(t, true, false)}
 	pausing := sampled(t, object{"scope": "source", "subject": "mail", "reason": "x"}, object{"scope": "tenant", "reason": "x"}, object{"scope": "tool", "subject": "mail:write", "reason": "x"})
 	overrides := object{}

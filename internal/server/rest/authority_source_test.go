@@ -30,8 +30,8 @@ func (f *tenantFixture) sources() map[string]shownSource {
 	return byID
 }
 
-// connection is a source of MCP at a port of this machine.
-func connection(port string, more ...object) object {
+// mcpSource is a source of MCP at a port of this machine.
+func mcpSource(port string, more ...object) object {
 	body := object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:" + port + "/mcp"}}
 	for _, fields := range more {
 		for k, v := range fields {
@@ -69,7 +69,7 @@ func TestSourcesMadeWithoutPolicyWriteAreInQuarantine(t *testing.T) {
 	f.admin.send("PUT", "/api/v1/policy/modes/mail:read", object{"mode": "deny"}).wants(t, 200)
 
 	for _, by := range []*client{below, some} {
-		by.send("PUT", "/api/v1/sources/alias", connection("9")).wants(t, 200)
+		by.send("PUT", "/api/v1/sources/alias", mcpSource("9")).wants(t, 200)
 		if a := by.accept(f, "alias"); a.status != 403 {
 			t.Errorf("accepting a source before its tools are listed = %d, want 403: %s", a.status, a.body)
 		}
@@ -83,7 +83,7 @@ func TestSourcesMadeWithoutPolicyWriteAreInQuarantine(t *testing.T) {
 		if a := by.accept(f, "alias"); a.status != 403 {
 			t.Errorf("accepting a source = %d, want 403: %s", a.status, a.body)
 		}
-		if a := by.send("PUT", "/api/v1/sources/alias", connection("9")); a.status != 200 || f.agent.runs("alias") {
+		if a := by.send("PUT", "/api/v1/sources/alias", mcpSource("9")); a.status != 200 || f.agent.runs("alias") {
 			t.Errorf("the source was stored again = %d, and its tool runs", a.status)
 		}
 		f.admin.accept(f, "alias").wants(t, 200)
@@ -103,16 +103,16 @@ func TestASourceIsInQuarantineAfterItsPlaceChanged(t *testing.T) {
 		listed, quarantined bool
 		body                object
 	}{
-		"another-address":                {true, true, connection("10")},
-		"another-address-before-listing": {false, true, connection("10")},
-		"other-credentials":              {true, true, connection("9", object{"credentials": object{"header": object{"X-Account": "other"}}})},
+		"another-address":                {true, true, mcpSource("10")},
+		"another-address-before-listing": {false, true, mcpSource("10")},
+		"other-credentials":              {true, true, mcpSource("9", object{"credentials": object{"header": object{"X-Account": "other"}}})},
 		"another-kind":                   {true, true, object{"kind": "slack", "config": object{}, "credentials": object{"values": object{"token": "xoxb-1"}}}},
-		"the-same":                       {true, false, connection("9")},
-		"the-same-before-listing":        {false, false, connection("9")},
-		"another-time-limit":             {true, false, connection("9", object{"config": object{"transport": "http", "url": "http://127.0.0.1:9/mcp", "timeout": "1m"}})},
-		"more-danger":                    {true, false, connection("9", object{"default_risk": "danger"})},
+		"the-same":                       {true, false, mcpSource("9")},
+		"the-same-before-listing":        {false, false, mcpSource("9")},
+		"another-time-limit":             {true, false, mcpSource("9", object{"config": object{"transport": "http", "url": "http://127.0.0.1:9/mcp", "timeout": "1m"}})},
+		"more-danger":                    {true, false, mcpSource("9", object{"default_risk": "danger"})},
 	} {
-		f.admin.send("PUT", "/api/v1/sources/"+name, connection("9")).wants(t, 200)
+		f.admin.send("PUT", "/api/v1/sources/"+name, mcpSource("9")).wants(t, 200)
 		if tt.listed {
 			f.list(name, mailTools...)
 		}
@@ -132,10 +132,10 @@ func TestAToolOfASourceInQuarantineIsAcceptedByWhoMay(t *testing.T) {
 	f := newFixture(t).tenant("both")
 	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })
 	below := f.holder(identity.Grant{Name: "no policy:write", Role: identity.RoleAdmin, Scopes: rest})
-	f.admin.send("PUT", "/api/v1/sources/crm", connection("9")).wants(t, 200)
+	f.admin.send("PUT", "/api/v1/sources/crm", mcpSource("9")).wants(t, 200)
 	f.list("crm", mailTools[1:]...)
 	f.list("crm", mailTools...)
-	below.send("PUT", "/api/v1/sources/crm", connection("10")).wants(t, 200)
+	below.send("PUT", "/api/v1/sources/crm", mcpSource("10")).wants(t, 200)
 
 	for _, by := range []*client{below, f.operator} {
 		if a := by.send("POST", "/api/v1/tools/crm:read/accept", object{"digest": f.digestOf("crm:read")}); a.status != 403 {

@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -289,7 +290,7 @@ func TestConfigurationIsHeldToTheToolsOfTheToken(t *testing.T) {
 	visits["acceptSource"] = visit{"POST", "/api/v1/sources/moved/accept", nil, 200}
 	visits["acceptTool"] = visit{"POST", "/api/v1/tools/mail:danger/accept", object{"digest": f.digestOf("mail:danger")}, 200}
 
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		method, path, _ := strings.Cut(rt.Pattern, " ")
 		what, listed := known[rt.Operation]
 		delete(known, rt.Operation)

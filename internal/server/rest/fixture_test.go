@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,17 +26,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
+	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/encryption"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 	"github.com/countersign-dev/countersign/internal/safehttp"
 	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
 	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 // marker stands in payloads; no error and no log line may hold it.
@@ -79,10 +81,10 @@ func newFixtureWith(t testing.TB, db *pgxpool.Pool, cfg rest.Config) *fixture {
 	h := &fixture{t: t, db: db, contract: contract, logs: &logs{}}
 	cfg.Log = slog.New(slog.NewTextHandler(h.logs, nil))
 	var err error
-	if cfg.Vault, err = connect.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
+	if cfg.Vault, err = connection.NewCipher(base64.StdEncoding.EncodeToString(make([]byte, 32))); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.MailCipher, err = account.NewCipher(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))); err != nil {
+	if cfg.MailKey, err = encryption.Parse(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.api.ServeHTTP(w, r) }))
@@ -411,7 +413,7 @@ func (c *client) hold(r *http.Request, a answer) {
 // routes is a mux of the API's routes, made once for all tests.
 var routes = sync.OnceValue(func() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		mux.HandleFunc(rt.Pattern, func(http.ResponseWriter, *http.Request) {})
 	}
 	return mux

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
 )
 
 // raw sends a request whose answer is not decoded.
@@ -85,8 +85,8 @@ func TestLongListsAreCompressed(t *testing.T) {
 func TestWhatIsNotCompressed(t *testing.T) {
 	t.Parallel()
 	compressed := 0
-	for _, rt := range rest.Routes() {
-		if !rest.IsCompressed(rt.Operation) {
+	for _, rt := range route.Access() {
+		if !route.IsCompressed(rt.Operation) {
 			continue
 		}
 		compressed++

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/countersign-dev/countersign/internal/server/openapi"
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/source"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
@@ -23,7 +24,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	visits := f.visits()
 	owner := f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})
 	checked := 0
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		op, err := contract.Operation(rt.Operation)
 		if err != nil {
 			t.Fatal(err)

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/uuid"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -159,7 +160,7 @@ func TestToolsOfOthersDoNotExist(t *testing.T) {
 	visits["dry call"] = visit{"POST", "/api/v1/tools/mail:write", object{"dry_run": true}, 200}
 	visits["dry workflow"] = visit{"POST", "/api/v1/workflows", object{"dry_run": true, "atomic": true, "steps": []any{object{"tool": "mail:write", "inputs": object{"wrong": 1}}}}, 200}
 	patterns, tested := make(map[string]string), 0
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		patterns[rt.Operation] = rt.Pattern
 	}
 	for role, by := range map[identity.Role]*client{

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/server/openapi/openapitest"
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/schemas"
 )
@@ -34,7 +35,7 @@ func TestRoutesAndContractAgree(t *testing.T) {
 		}
 	}
 
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		inTable[rt.Pattern] = rt.Operation
 		method, path, _ := strings.Cut(rt.Pattern, " ")
 		op := contract.Paths[path][strings.ToLower(method)]

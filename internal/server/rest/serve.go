@@ -8,12 +8,13 @@ import (
 
 	"github.com/countersign-dev/countersign/internal/server/openapi"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
 	"github.com/countersign-dev/countersign/internal/slot"
 )
 
 // handler returns the HTTP handler of a route. An error is answered with a
 // problem.
-func (s *Server) handler(rt route, op *openapi.Operation) http.Handler {
+func (s *Server) handler(rt route.Route, op *openapi.Operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.serve(rt, op, w, r); err != nil {
 			request.WriteProblem(s.cfg.Log, w, r, err)
@@ -23,8 +24,8 @@ func (s *Server) handler(rt route, op *openapi.Operation) http.Handler {
 
 // serve authenticates and admits the caller, checks the request against the
 // contract, and calls the route's handler.
-func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r *http.Request) error {
-	c := &request.Call{Backend: s.backend, W: w, R: r, Compress: isCompressed(rt.Operation)}
+func (s *Server) serve(rt route.Route, op *openapi.Operation, w http.ResponseWriter, r *http.Request) error {
+	c := &request.Call{Backend: s.backend, W: w, R: r, Compress: route.IsCompressed(rt.Operation)}
 	var err error
 	if rt.Roles != nil {
 		if c.By, err = c.Authenticate(); err != nil {
@@ -39,15 +40,15 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 			return err
 		}
 	}
-	if rt.foreignQuery {
+	if rt.ForeignQuery {
 		c.Query = r.URL.Query()
 	} else if c.Query, err = op.CheckParameters(r); err != nil {
 		return err
 	}
-	if c.WaitFor, err = request.WaitOf(c.Query, rt.wait); err != nil {
+	if c.WaitFor, err = request.WaitOf(c.Query, rt.Wait); err != nil {
 		return err
 	}
-	if rt.endless {
+	if rt.Endless {
 		closed, err := s.backend.Streams.Open(c.By)
 		if err != nil {
 			return err
@@ -58,17 +59,17 @@ func (s *Server) serve(rt route, op *openapi.Operation, w http.ResponseWriter, r
 		defer cancel()
 		c.R = r.WithContext(ctx)
 	}
-	release, err := s.bulk.hold(c.By.Tenant, r.ContentLength, rt.maxBody)
+	release, err := s.bulk.hold(c.By.Tenant, r.ContentLength, rt.MaxBody)
 	if err != nil {
 		return err
 	}
 	defer release()
 	if op.Media != "" {
-		if err := c.ReadBody(op, rt.maxBody, rt.ownParser); err != nil {
+		if err := c.ReadBody(op, rt.MaxBody, rt.OwnParser); err != nil {
 			return err
 		}
 	}
-	return rt.handle(c)
+	return rt.Handle(c)
 }
 
 // unmatched answers what no route matches: the operator's page, another method

@@ -24,16 +24,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
-	"github.com/countersign-dev/countersign/internal/link"
+	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/encryption"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/broker"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/browser"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/triage/account"
+	"github.com/countersign-dev/countersign/web"
 )
 
 // Core is what a Server calls. All of it is required.
@@ -48,10 +50,10 @@ type Core struct {
 // measures.
 type Config struct {
 	// Vault encrypts the credentials of sources. Without a key none are taken.
-	Vault connect.Cipher
-	// MailCipher encrypts the passwords of mail accounts. Without a key none are
+	Vault connection.Cipher
+	// MailKey encrypts the passwords of mail accounts. Without a key none are
 	// taken.
-	MailCipher account.Cipher
+	MailKey encryption.Key
 	// Wake is called after a commit that put something on the schedule. It
 	// must not block.
 	Wake func()
@@ -148,22 +150,22 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	browser, err := request.NewBrowser(link.Base(cfg.PublicURL), cfg.Vault)
+	cookies, err := browser.New(web.Base(cfg.PublicURL), cfg.Vault)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
-		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: browser, Routes: accessTable(),
-		Vault: cfg.Vault, MailCipher: cfg.MailCipher, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
+		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),
+		Vault: cfg.Vault, MailKey: cfg.MailKey, Wake: cfg.Wake, Log: cfg.Log, Poll: cfg.Poll, Heartbeat: cfg.Heartbeat, Ready: cfg.Ready, Gzip: request.NewGzip(),
 		Streams: request.NewOpenLimit("streams", cfg.Streams), Waits: request.NewOpenLimit("waits", cfg.Waits),
 	}
 	contract, err := openapi.Load()
 	if err != nil {
 		return nil, err
 	}
-	for _, rt := range routes() {
+	for _, rt := range route.Table() {
 		op, err := contract.Operation(rt.Operation)
 		if err != nil {
 			return nil, err

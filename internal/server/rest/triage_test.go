@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/internal/postgres"
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -69,7 +70,7 @@ func TestTextOfMailIsShownUnderItsScopeAlone(t *testing.T) {
 				others = append(others, s)
 			}
 		}
-		for _, rt := range rest.Routes() {
+		for _, rt := range route.Access() {
 			if rt.Roles == nil || rt.Operation == "streamEvents" || !strings.HasPrefix(rt.Pattern, "GET ") {
 				continue
 			}

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -67,7 +68,7 @@ func TestViewersReadNoSecretAnywhere(t *testing.T) {
 	ids = append(ids, strings.TrimPrefix(f.operator.send("POST", "/api/v1/workflows", steps).wants(t, 201).header.Get("Location"), "/api/v1/workflows/"))
 
 	read := 0
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		at, get := strings.CutPrefix(rt.Pattern, "GET ")
 		if !get || !slices.Contains(rt.Roles, identity.RoleViewer) || rt.Operation == "streamEvents" {
 			continue

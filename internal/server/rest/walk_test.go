@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/route"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign-dev/countersign/internal/server/rest"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
@@ -68,7 +69,7 @@ func TestRolesMayWhatTheTableSays(t *testing.T) {
 			f := h.tenant(fmt.Sprintf("%s-%d", role, len(scopes)))
 			caller := f.holder(identity.Grant{Name: "walker", Role: role, Session: session, Scopes: scopes})
 			visits := f.visits()
-			for _, rt := range rest.Routes() {
+			for _, rt := range route.Access() {
 				v, ok := visits[rt.Operation]
 				if !ok {
 					t.Errorf("no test makes a request of %s", rt.Operation)
@@ -108,7 +109,7 @@ func TestScopesNarrowWhatARoleMay(t *testing.T) {
 	}
 
 	visits := f.visits()
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		v, ok := visits[rt.Operation]
 		if !ok || rt.Scope == "" {
 			continue
@@ -192,7 +193,7 @@ func TestMeSaysWhatTheCallerMay(t *testing.T) {
 		t.Errorf("me = %+v", got)
 	}
 	want := map[string]bool{}
-	for _, rt := range rest.Routes() {
+	for _, rt := range route.Access() {
 		if slices.Contains(rt.Roles, identity.RoleAgent) && (rt.Scope == "" || rt.Scope == identity.ActionsRead) {
 			want[rt.Operation] = true
 		}

@@ -2,7 +2,7 @@
 // list, the digests and drift of definitions, what operators say of a tool, how
 // a tool is found by its name or by words, and how all of it is stored. A
 // Catalog is one tenant's, and never changes. It does not call sources
-// (source/connect) and does not decide what may be called (settings).
+// (connection) and does not decide what may be called (settings).
 package catalog
 
 import (

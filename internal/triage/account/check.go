@@ -16,9 +16,9 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/check"
-	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 	"github.com/countersign-dev/countersign/internal/triage/draft"
+	"github.com/countersign-dev/countersign/internal/triage/mcpmail"
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 

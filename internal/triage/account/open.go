@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/maildir"
 	"github.com/countersign-dev/countersign/internal/mail/mbox"
-	"github.com/countersign-dev/countersign/internal/mail/mcpmail"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
+	"github.com/countersign-dev/countersign/internal/triage/mcpmail"
 )
 
 // Access is what the triage process adds to an account to open it.

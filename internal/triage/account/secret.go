@@ -23,7 +23,7 @@ const maxSecret = 8 << 10
 // Cipher encrypts the passwords of accounts in api and decrypts them in triage.
 // The zero value has no key, and does neither.
 type Cipher struct {
-	key encryption.Key
+	Key encryption.Key
 }
 
 // NewCipher returns a Cipher with the value of KeyVariable; an empty text gives
@@ -33,7 +33,7 @@ func NewCipher(key string) (Cipher, error) {
 	if err != nil {
 		return Cipher{}, fmt.Errorf("%s: %w", KeyVariable, err)
 	}
-	return Cipher{parsed}, nil
+	return Cipher{Key: parsed}, nil
 }
 
 // Encrypt encrypts the password of an account. It cannot be decrypted for any
@@ -42,7 +42,7 @@ func (c Cipher) Encrypt(tenant envelope.TenantID, account uuid.UUID, password st
 	if err := checkSecret(password); err != nil {
 		return nil, err
 	}
-	encrypted, err := c.key.Encrypt(contextOf(tenant, account), []byte(password))
+	encrypted, err := c.Key.Encrypt(contextOf(tenant, account), []byte(password))
 	if errors.Is(err, encryption.ErrNoKey) {
 		return nil, fault.New(fault.Conflict, "storing a password needs %s to be set for api and triage; or leave the password out and set secret_from", KeyVariable)
 	}
@@ -91,7 +91,7 @@ func (a Account) password(c Cipher, lookup func(string) (string, bool), readFile
 	if len(a.Secret) == 0 {
 		return "", nil
 	}
-	raw, err := c.key.Decrypt(contextOf(a.Tenant, a.ID), a.Secret)
+	raw, err := c.Key.Decrypt(contextOf(a.Tenant, a.ID), a.Secret)
 	switch {
 	case errors.Is(err, encryption.ErrNoKey):
 		return "", fmt.Errorf("it is encrypted, and %s is not set", KeyVariable)

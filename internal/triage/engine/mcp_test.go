@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
-	"github.com/countersign-dev/countersign/internal/mail/mcpmailtest"
 	"github.com/countersign-dev/countersign/internal/mail/message"
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 	"github.com/countersign-dev/countersign/internal/safehttp"
@@ -21,6 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mail"
 	"github.com/countersign-dev/countersign/internal/triage/account"
 	"github.com/countersign-dev/countersign/internal/triage/engine"
+	"github.com/countersign-dev/countersign/internal/triage/mcpmailtest"
 )
 
 // behindMCP returns a fixture whose account is behind an MCP server.

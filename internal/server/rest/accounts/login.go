@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/server/rest/browser"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/fault"
@@ -48,7 +50,7 @@ func startLogin(c *request.Call) error {
 	// A link of another page or program only shows the page to log in, where the
 	// person chooses: it could name somebody else's organisation and issuer.
 	if site := c.R.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
-		return seeOther(c, "/login?"+url.Values{"to": {request.OwnPath(c.Query.Get("to"))}}.Encode())
+		return seeOther(c, "/login?"+url.Values{"to": {browser.OwnPath(c.Query.Get("to"))}}.Encode())
 	}
 	client, err := webClient(c)
 	if err != nil {
@@ -66,7 +68,7 @@ func startLogin(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Browser.KeepLogin(c.W, c.R, in, request.OwnPath(c.Query.Get("to"))); err != nil {
+	if err := c.Browser.KeepLogin(c.W, c.R, in, browser.OwnPath(c.Query.Get("to"))); err != nil {
 		return err
 	}
 	c.SetLocation(address)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/insight/forecast"
+	"github.com/countersign-dev/countersign/internal/insight/timeline"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
@@ -20,7 +20,7 @@ func Forecast(c *request.Call, id envelope.ActionID) error {
 		if err != nil {
 			return shown, err
 		}
-		o, err := forecast.Of(ctx, tx, c.Catalog, v)
+		o, err := timeline.ForecastOf(ctx, tx, c.Catalog, v)
 		shown = wire.Forecast{GoesOutAt: o.GoesOutAt, Allowed: o.Obstacle == nil, Gates: o.Gates}
 		if err == nil && v.Phase == envelope.PhasePending {
 			shown.ApprovalsLeft, err = c.Approval.Left(ctx, tx, Decider(c), id)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/insight/history"
+	"github.com/countersign-dev/countersign/internal/insight/timeline"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
@@ -27,7 +27,7 @@ func History(c *request.Call, id envelope.ActionID) error {
 		if err != nil {
 			return nil, err
 		}
-		return history.Of(ctx, tx, c.By.Tenant, v)
+		return timeline.HistoryOf(ctx, tx, c.By.Tenant, v)
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/visible"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -70,7 +72,7 @@ func ShowGrant(c *request.Call, g settings.Grant) error {
 	if c.Routes.Admit(c.By, "getAction") == nil {
 		for _, call := range passed.Calls[:min(grantCalls, len(passed.Calls))] {
 			p := wire.PastCall{ActionID: call.Action, ProposedAt: call.At}
-			p.Args, p.ArgsPreview, p.ArgsCut = request.Cut(access.Args(c.By, call.Args))
+			p.Args, p.ArgsPreview, p.ArgsCut = visible.Summary(access.Args(c.By, call.Args))
 			shown.Calls = append(shown.Calls, p)
 		}
 	}

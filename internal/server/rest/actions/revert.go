@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/reversal"
-	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
@@ -96,8 +95,8 @@ func revertPage(c *request.Call, b wire.RevertRequest) (page wire.Page[envelope.
 	if f.Before, err = request.ParseCursorAt(cursorRevert, b.Cursor, "/cursor"); err != nil {
 		return page, err
 	}
-	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return page, request.Invalid("/filter/until", check.RuleOrder, "must be later than since")
+	if err = f.Check("/filter"); err != nil {
+		return page, err
 	}
 	if f.Source, f.Tool, err = request.SelectTools("", b.Filter.Tool, "/filter/tool"); err != nil {
 		return page, err

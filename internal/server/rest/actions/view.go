@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/countersign-dev/countersign/internal/visible"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
@@ -11,7 +13,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/reversal"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
-	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/telemetry"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -47,11 +48,11 @@ func ViewFor(by identity.Principal, v outbox.View) wire.Action {
 // Summary returns an action as lists of summaries show it.
 func Summary(a wire.Action) wire.Action {
 	var cut bool
-	a.Envelope.Args, a.ArgsPreview, cut = request.Cut(a.Envelope.Args)
+	a.Envelope.Args, a.ArgsPreview, cut = visible.Summary(a.Envelope.Args)
 	a.ArgsCut, a.Policy.Trace = &cut, []wire.PolicyStep{}
-	a.Envelope.Result.Output = request.Short(a.Envelope.Result.Output, nil)
+	a.Envelope.Result.Output = visible.Short(a.Envelope.Result.Output, nil)
 	if a.Decision != nil && a.Decision.Edited != nil {
-		a.Decision.Edited.ProposedArgs = request.Short(a.Decision.Edited.ProposedArgs, json.RawMessage("{}"))
+		a.Decision.Edited.ProposedArgs = visible.Short(a.Decision.Edited.ProposedArgs, json.RawMessage("{}"))
 	}
 	return a
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-dev/countersign/internal/visible"
+
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/approval"
@@ -39,7 +41,7 @@ func Inbox(c *request.Call) error {
 		return err
 	}
 	if c.Summary() {
-		q.Preview = request.PreviewBytes
+		q.Preview = visible.PreviewBytes
 	}
 	all, err := c.Approval.Inbox(c.R.Context(), actions.Decider(c), q)
 	if err != nil {

@@ -91,7 +91,7 @@ func refusalText(err error) string {
 func slackSubscription(ctx context.Context, c *request.Call) (subscription.ButtonTarget, error) {
 	id, err := uuid.Parse(c.R.PathValue("subscription"))
 	if err != nil {
-		return subscription.ButtonTarget{}, subscription.ErrSignature
+		return subscription.ButtonTarget{}, request.ErrSignature
 	}
 	var of subscription.ButtonTarget
 	err = postgres.InTx(ctx, c.DB, postgres.Authenticator(), func(tx pgx.Tx) error {
@@ -99,7 +99,7 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 		return err
 	})
 	if fault.KindOf(err) == fault.NotFound {
-		return subscription.ButtonTarget{}, subscription.ErrSignature
+		return subscription.ButtonTarget{}, request.ErrSignature
 	}
 	if err != nil {
 		return subscription.ButtonTarget{}, err
@@ -109,7 +109,10 @@ func slackSubscription(ctx context.Context, c *request.Call) (subscription.Butto
 		return subscription.ButtonTarget{}, err
 	}
 	h := c.R.Header
-	return of, subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now())
+	if !subscription.VerifySlack(string(secret), h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature"), c.Body, time.Now()) {
+		return subscription.ButtonTarget{}, request.ErrSignature
+	}
+	return of, nil
 }
 
 // applyButton applies a button, as the operator who pressed it.

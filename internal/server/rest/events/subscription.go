@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/fault"
-	"github.com/countersign-dev/countersign/internal/link"
 	"github.com/countersign-dev/countersign/internal/server/rest/actions"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
@@ -31,7 +30,7 @@ func subscriptionFrom(s subscription.Subscription) wire.Subscription {
 		Behind: s.Behind, CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), UpdatedBy: s.UpdatedBy,
 	}
 	if s.HasSigningSecret {
-		shown.Interactions = link.SlackInteractionsPath(s.ID)
+		shown.Interactions = subscription.SlackInteractionsPath(s.ID)
 	}
 	return shown
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/countersign-dev/countersign/internal/visible"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -56,11 +58,11 @@ func Executions(c *request.Call) error {
 // summary returns an execution as lists of summaries show it.
 func summary(e wire.Execution) wire.Execution {
 	var cut bool
-	e.Inputs, e.ArgsPreview, cut = request.Cut(e.Inputs)
+	e.Inputs, e.ArgsPreview, cut = visible.Summary(e.Inputs)
 	e.ArgsCut, e.Policy.Trace = &cut, []wire.PolicyStep{}
-	e.Outputs, e.Preview = request.Short(e.Outputs, nil), request.Short(e.Preview, nil)
+	e.Outputs, e.Preview = visible.Short(e.Outputs, nil), visible.Short(e.Preview, nil)
 	if e.Proposed != nil {
-		e.Proposed = request.Short(e.Proposed, json.RawMessage("{}"))
+		e.Proposed = visible.Short(e.Proposed, json.RawMessage("{}"))
 	}
 	return e
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign-dev/countersign/client/wire"
-	"github.com/countersign-dev/countersign/internal/insight/search"
+	"github.com/countersign-dev/countersign/internal/insight/overview"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
@@ -29,7 +29,7 @@ func Search(c *request.Call) error {
 		}
 	}
 	found, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.SearchResult, error) {
-		return search.Search(ctx, tx, c.By.Tenant, c.Query.Get("q"), kinds)
+		return overview.Search(ctx, tx, c.By.Tenant, c.Query.Get("q"), kinds)
 	})
 	if err != nil {
 		return err

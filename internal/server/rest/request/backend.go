@@ -11,13 +11,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/approval"
 	"github.com/countersign-dev/countersign/internal/action/intake"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/encryption"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/broker"
-	"github.com/countersign-dev/countersign/internal/source/connect"
+	"github.com/countersign-dev/countersign/internal/server/rest/browser"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
-	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
 const (
@@ -39,14 +40,14 @@ type Backend struct {
 	Auth     *identity.Authenticator
 	Broker   *broker.Broker
 	// Browser keeps the sessions of people in their browsers.
-	Browser *Browser
+	Browser *browser.Browser
 	// Routes are every route of the API, for the routes of a caller.
 	Routes access.Table
 	// Vault encrypts the credentials of sources. Without a key none are taken.
-	Vault connect.Cipher
-	// MailCipher encrypts the passwords of mail accounts. Without a key none are
+	Vault connection.Cipher
+	// MailKey encrypts the passwords of mail accounts. Without a key none are
 	// taken.
-	MailCipher account.Cipher
+	MailKey encryption.Key
 	// Wake is called after a commit that put something on the schedule. It does
 	// not block.
 	Wake func()

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
+	"github.com/countersign-dev/countersign/internal/server/rest/browser"
 	"github.com/countersign-dev/countersign/internal/slot"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -57,7 +58,7 @@ func (c *Call) Authenticate() (identity.Principal, error) {
 		return by, err
 	}
 	if c.R.Header.Get("Authorization") != "" {
-		return identity.Principal{}, errTwoCredentials
+		return identity.Principal{}, browser.ErrTwoCredentials()
 	}
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return identity.Principal{}, err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/server/openapi"
-	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
 // Show answers with a resource that people edit as a whole, and its ETag.
@@ -26,14 +25,14 @@ func Show[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) 
 // PutDocument replaces a document that read returns by means of apply, and
 // answers with the changes; with dry_run in the query it changes nothing. The
 // header ETag of a dry run is that of the document as it is.
-func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error)) error {
+func PutDocument[T, C any](c *Call, read func(context.Context, pgx.Tx, envelope.TenantID) (T, error), apply func(ctx context.Context, tx pgx.Tx, dry bool) ([]C, error)) error {
 	dry := c.Query.Get("dry_run") == "true"
 	if !dry {
 		if err := c.RequireMatch(); err != nil {
 			return err
 		}
 	}
-	var changes []document.Change
+	var changes []C
 	var tag string
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		current := func() (string, error) {
@@ -61,9 +60,9 @@ func PutDocument[T any](c *Call, read func(context.Context, pgx.Tx, envelope.Ten
 	}
 	c.SetETag(tag)
 	return c.JSON(http.StatusOK, struct {
-		DryRun  bool              `json:"dry_run"`
-		Changes []document.Change `json:"changes"`
-	}{dry, append([]document.Change{}, changes...)})
+		DryRun  bool `json:"dry_run"`
+		Changes []C  `json:"changes"`
+	}{dry, append([]C{}, changes...)})
 }
 
 // CheckDocument checks a document, in JSON, against the operation that takes it

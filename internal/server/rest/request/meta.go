@@ -67,3 +67,9 @@ func Origin(ctx context.Context, via execution.Via) json.RawMessage {
 
 // MCPOrigin is Origin of a request over MCP.
 func MCPOrigin(ctx context.Context) json.RawMessage { return Origin(ctx, execution.ViaMCP) }
+
+// Visitor returns where the browser of a request is.
+func (c *Call) Visitor() identity.Visitor {
+	of := execution.OriginOf(c.R, execution.ViaUI, "", metaOf(c.R.Context()).TrustedProxies)
+	return identity.Visitor{Address: of.IP, Program: of.UserAgent}
+}

@@ -61,3 +61,6 @@ func SelectTools(source, pattern, at string) (wantSource, wantName string, err e
 
 // Same returns its argument, for lists whose items are shown as they are.
 func Same[T any](v T) T { return v }
+
+// Summary reports whether the query asks for summaries of the items of a list.
+func (c *Call) Summary() bool { return c.Query.Get("view") == "summary" }

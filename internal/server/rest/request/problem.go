@@ -11,7 +11,6 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
-	"github.com/countersign-dev/countersign/internal/action/subscription"
 	"github.com/countersign-dev/countersign/internal/check"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
@@ -25,8 +24,11 @@ type Describer interface {
 
 // The errors that only HTTP knows. They are their own detail.
 var (
-	ErrNoToken = errors.New("show a token: Authorization: Bearer cs_…")
-	ErrNoRoute = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
+	// ErrSignature is the error of a request without a valid signature or with a
+	// wrong time.
+	ErrSignature = errors.New("the request is not signed, or not now")
+	ErrNoToken   = errors.New("show a token: Authorization: Bearer cs_…")
+	ErrNoRoute   = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
 )
 
 // mediaError says that the body has to be of another media type.
@@ -91,7 +93,7 @@ func problemOf(err error) wire.Problem {
 		return p
 	case errors.Is(err, ErrNoToken), errors.Is(err, identity.ErrToken):
 		return NewProblem("unauthorized", http.StatusUnauthorized, "The token is missing or not valid", err.Error())
-	case errors.Is(err, subscription.ErrSignature):
+	case errors.Is(err, ErrSignature):
 		return NewProblem("unauthorized", http.StatusUnauthorized, "The signature is missing or not valid", err.Error())
 	case errors.Is(err, ErrNoRoute):
 		return NewProblem("not_found", http.StatusNotFound, "Not found", err.Error())

@@ -13,12 +13,12 @@ import (
 
 	"github.com/countersign-dev/countersign/client/wire"
 	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/connection"
 	"github.com/countersign-dev/countersign/internal/fault"
 	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/redact"
 	"github.com/countersign-dev/countersign/internal/server/access"
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
-	"github.com/countersign-dev/countersign/internal/source/connect"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
@@ -115,7 +115,7 @@ func Sources(c *request.Call) error { return sources.List(c) }
 type sourceBody struct {
 	Kind        string
 	Config      json.RawMessage
-	Credentials *connect.Credentials
+	Credentials *connection.Credentials
 	DefaultRisk policy.ToolRisk `json:"default_risk"`
 	Enabled     *bool
 	// DriftGuard and Quarantine stay as they are if they are left out, so that
@@ -127,11 +127,11 @@ type sourceBody struct {
 
 // PUT /api/v1/sources/{id} sets a source.
 func PutSource(c *request.Call, in sourceBody) error {
-	if err := connect.CheckConfig(in.Kind, in.Config); err != nil {
+	if err := connection.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
 	}
 	if in.Credentials != nil {
-		if err := connect.CheckCredentials(in.Kind, *in.Credentials); err != nil {
+		if err := connection.CheckCredentials(in.Kind, *in.Credentials); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func PutSource(c *request.Call, in sourceBody) error {
 		if err != nil {
 			return err
 		}
-		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine || connect.Discovered(src.Kind) && !connect.Discovered(old.Kind)
+		src.DriftGuard, src.Quarantine = cmp.Or(in.DriftGuard, old.DriftGuard, catalog.GuardFull), old.Quarantine || connection.Discovered(src.Kind) && !connection.Discovered(old.Kind)
 		if in.Quarantine != nil {
 			src.Quarantine = *in.Quarantine
 		}
@@ -185,7 +185,7 @@ func DeleteSource(c *request.Call) error {
 // in the arguments of a command or in an address are redacted; of the
 // credentials themselves the event says only whether there are some and whether
 // they are new.
-func sourceDetail(src catalog.Source, given *connect.Credentials) map[string]any {
+func sourceDetail(src catalog.Source, given *connection.Credentials) map[string]any {
 	credentials := "none"
 	switch {
 	case len(src.Secret) > 0 && given != nil:
@@ -213,7 +213,7 @@ func currentSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (
 // encryptCredentials returns the encrypted credentials to store. Stored
 // credentials are never sent to another address without being given again:
 // whoever changes the configuration of a source has to.
-func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect.Credentials) ([]byte, error) {
+func encryptCredentials(c *request.Call, src, old catalog.Source, given *connection.Credentials) ([]byte, error) {
 	if given == nil {
 		if len(old.Secret) > 0 && (src.Kind != old.Kind || !catalog.SameAddress(src.Config, old.Config)) {
 			return nil, request.Invalid("/credentials", envelope.RuleRequired, "config changes: give the credentials again, or {} for none")

@@ -127,7 +127,7 @@ func accountOf(in wire.TriageAccountInput, name string, id uuid.UUID) (account.A
 func setSecret(c *request.Call, a *account.Account, old account.Account, given string) (word string, err error) {
 	switch {
 	case given != "":
-		a.Secret, err = c.MailCipher.Encrypt(c.By.Tenant, a.ID, given)
+		a.Secret, err = account.Cipher{Key: c.MailKey}.Encrypt(c.By.Tenant, a.ID, given)
 		return "given", err
 	case a.SecretFrom != "":
 		return "from elsewhere", nil

@@ -1,0 +1,64 @@
+package connection
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/source"
+	"github.com/countersign-dev/countersign/internal/source/mail"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+	"github.com/countersign-dev/countersign/internal/tenant/catalog"
+)
+
+// MailConfig is the configuration of a source of kind mail.
+type MailConfig struct {
+	// Accounts are the mailboxes by name.
+	Accounts map[string]mail.Mailbox `json:"accounts"`
+	// Networks opens networks that are not of the public internet.
+	Networks []string `json:"networks,omitempty"`
+	// Timeout bounds one call; nil leaves it to the source.
+	Timeout *envelope.Duration `json:"timeout,omitempty"`
+}
+
+// parseMail parses and checks the configuration of a source of kind mail.
+func parseMail(raw json.RawMessage) (c MailConfig, client rest.Config, err error) {
+	if err = parseConfig(catalog.KindMail, raw, &c); err != nil {
+		return c, client, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Accounts)) {
+		if err = c.Accounts[name].Check("/config/accounts/" + envelope.EscapePointer(name)); err != nil {
+			return c, client, err
+		}
+	}
+	if client.CallTimeout, err = parseDuration("/timeout", c.Timeout, source.MaxTimeout); err != nil {
+		return c, client, err
+	}
+	client.Guard.Networks, err = parseNetworks("/networks", c.Networks)
+	return c, client, err
+}
+
+// openMail opens a source of mailboxes. Whoever may set up a source could
+// otherwise name any folder that the worker's user may write, so a Maildir must
+// be one that the deployment allows.
+func (p *Pool) openMail(tenant envelope.TenantID, of catalog.Source, creds Credentials) (*mail.Source, error) {
+	c, client, err := parseMail(of.Config)
+	if err != nil {
+		return nil, err
+	}
+	client.Guard.Networks = append(client.Guard.Networks, p.cfg.Networks...)
+	cfg := mail.Config{Name: of.ID, HTTP: client, Accounts: make(map[string]mail.Account, len(c.Accounts))}
+	for name, a := range c.Accounts {
+		if a.Kind == mail.KindMaildir && (p.cfg.Maildir == nil || !p.cfg.Maildir(tenant, a.Path)) {
+			return nil, fault.New(fault.Denied, "the Maildir of account %s is not in a folder that COUNTERSIGN_MAILDIRS of the workers names", name)
+		}
+		secret := rest.NewSecret(creds.Accounts[name])
+		if a.Kind == mail.KindIMAP && secret.Empty() {
+			return nil, fault.New(fault.Invalid, "account %s needs its password or token, as accounts.%s in the credentials", name, name)
+		}
+		cfg.Accounts[name] = a.Account(secret, client.Guard)
+	}
+	return mail.New(cfg)
+}

@@ -1,0 +1,140 @@
+// Package browser keeps the sessions and logins of people in the cookies of their
+// browsers, and refuses requests that pages of other sites make. It does not check
+// what a session is worth.
+package browser
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/internal/connection"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/web"
+)
+
+// The names of the cookie of a session. Browsers keep the first for https alone,
+// and let no other host and no other path set it. The second is for this machine.
+const (
+	secureCookie = "__Host-cs"
+	plainCookie  = "cs"
+)
+
+// Browser is how browsers show and keep sessions.
+type Browser struct {
+	base   web.Base
+	guard  *http.CrossOriginProtection
+	cipher connection.Cipher
+}
+
+// New returns a Browser for where people reach the API. Cookies of logins are
+// encrypted with the cipher. Without a key they are good for this process alone.
+func New(base web.Base, vault connection.Cipher) (*Browser, error) {
+	cipher, err := loginCipher(vault)
+	b := &Browser{base: base, guard: http.NewCrossOriginProtection(), cipher: cipher}
+	if !base.Known() || err != nil {
+		return b, err
+	}
+	return b, b.guard.AddTrustedOrigin(string(base))
+}
+
+// The errors of requests with a cookie.
+var (
+	errCrossSite   = fault.Coded(wire.CodeCrossSite, fault.Denied, "a page of another site may not do this")
+	errNoPublicURL = fault.Coded(wire.CodeNoPublicURL, fault.Conflict, "the service does not know its own address; set COUNTERSIGN_PUBLIC_URL of the API")
+)
+
+// ErrTwoCredentials returns the error of a request with a token and a session, or with
+// two sessions.
+func ErrTwoCredentials() error {
+	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "show a token or a session, not both")
+}
+
+// Links returns what makes addresses that people reach, which may not be known.
+func (b *Browser) Links() web.Base { return b.base }
+
+// KnownLinks is Links. The error says that the service does not know its own
+// address.
+func (b *Browser) KnownLinks() (web.Base, error) {
+	if !b.base.Known() {
+		return "", errNoPublicURL
+	}
+	return b.base, nil
+}
+
+// plain reports whether a request came without TLS, from this machine to an
+// address that is for this machine alone. Everywhere else a cookie is for https.
+func (b *Browser) plain(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !strings.HasPrefix(string(b.base), "http://") || r.TLS != nil {
+		return false
+	}
+	address, err := netip.ParseAddrPort(at.String())
+	return err == nil && safehttp.Local(address.Addr().String())
+}
+
+func (b *Browser) cookieName(r *http.Request) string {
+	if b.plain(r) {
+		return plainCookie
+	}
+	return secureCookie
+}
+
+// Secret returns the secret of the session that a request shows; "" for none. Two
+// cookies of the name are an error: one of them may be somebody else's.
+func (b *Browser) Secret(r *http.Request) (string, error) {
+	found := r.CookiesNamed(b.cookieName(r))
+	if len(found) > 1 {
+		return "", ErrTwoCredentials()
+	}
+	if len(found) == 0 {
+		return "", nil
+	}
+	return found[0].Value, nil
+}
+
+// SameSite returns nil for a request that no page of another site made. Reads
+// count too: what a page of another site cannot read it can still measure.
+func (b *Browser) SameSite(r *http.Request) error {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return errCrossSite
+	}
+	if b.guard.Check(r) != nil {
+		return errCrossSite
+	}
+	return nil
+}
+
+// SetSession has the browser keep the secret of a session until it is closed. An
+// empty secret has it forget the one that it has.
+func (b *Browser) SetSession(w http.ResponseWriter, r *http.Request, secret string) {
+	b.setCookie(w, r, &http.Cookie{Name: b.cookieName(r), Value: secret, SameSite: http.SameSiteStrictMode})
+}
+
+// setCookie sets a cookie for this host alone, which scripts cannot read. One
+// without a value is deleted.
+func (b *Browser) setCookie(w http.ResponseWriter, r *http.Request, cookie *http.Cookie) {
+	cookie.Path, cookie.HttpOnly, cookie.Secure = "/", true, !b.plain(r)
+	if cookie.Value == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+}
+
+// OwnPath returns a path of this server's pages that a request asked to be sent
+// to. Anything else, which may lead to another server, is the first page.
+func OwnPath(text string) string {
+	const first, most = "/", 2000
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, len(text) > most, !strings.HasPrefix(text, "/"), strings.HasPrefix(text, "//"), strings.ContainsAny(text, "\\\r\n\t"),
+		u.Scheme != "", u.Host != "", u.User != nil:
+		return first
+	}
+	return text
+}

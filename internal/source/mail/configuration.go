@@ -1,0 +1,143 @@
+package mail
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/check"
+	"github.com/countersign-dev/countersign/internal/mail/imap"
+	"github.com/countersign-dev/countersign/internal/mail/mailbox"
+	"github.com/countersign-dev/countersign/internal/mail/maildir"
+	"github.com/countersign-dev/countersign/internal/mail/message"
+	"github.com/countersign-dev/countersign/internal/mail/quota"
+	"github.com/countersign-dev/countersign/internal/safehttp"
+	"github.com/countersign-dev/countersign/internal/source/rest"
+)
+
+// The kinds of mail account.
+const (
+	KindIMAP    = "imap"
+	KindMaildir = "maildir"
+)
+
+// commands is how many IMAP commands a minute a server is taken to allow. A
+// call takes about ten.
+const commands = 5000
+
+// Mailbox is the configuration of an account: a mailbox on a server or in the
+// worker's file system.
+type Mailbox struct {
+	Kind string `json:"kind"`
+	// Host, Port, TLS, User and Auth are for IMAP. TLS is implicit (the default),
+	// starttls, or none, which is for servers on the machine itself. Auth is plain
+	// (the default), oauthbearer or xoauth2.
+	Host string `json:"host,omitzero"`
+	Port int    `json:"port,omitzero"`
+	TLS  string `json:"tls,omitzero"`
+	User string `json:"user,omitzero"`
+	Auth string `json:"auth,omitzero"`
+	// Path is the folder of a Maildir.
+	Path string `json:"path,omitzero"`
+	// From is the address that drafts are from; empty stands for User if that is an
+	// address.
+	From string `json:"from,omitzero"`
+	// LabelPrefix comes before every label.
+	LabelPrefix string `json:"label_prefix,omitzero"`
+	// Folders are the names of folders by use: archive, junk, drafts, trash.
+	Folders map[mailbox.Use]string `json:"folders,omitempty"`
+}
+
+// Check returns an error that names the invalid field of an account, which is at a
+// pointer.
+func (a Mailbox) Check(at string) error {
+	invalid := func(field string, rule envelope.Rule, message string) error {
+		return check.Invalid(at+"/"+field, rule, "%s", message)
+	}
+	remote := map[string]bool{"host": a.Host != "", "port": a.Port != 0, "tls": a.TLS != "", "user": a.User != "", "auth": a.Auth != ""}
+	switch {
+	case a.Kind == KindMaildir && a.Path == "":
+		return invalid("path", envelope.RuleRequired, "an account of kind maildir needs the folder of the Maildir")
+	case a.Kind == KindMaildir && (!filepath.IsAbs(a.Path) || filepath.Clean(a.Path) != a.Path):
+		return invalid("path", envelope.RuleFormat, "must be an absolute path without .., . and double slashes")
+	case a.Kind == KindIMAP && a.Host == "":
+		return invalid("host", envelope.RuleRequired, "an account of kind imap needs the server's host")
+	case a.Kind == KindIMAP && a.User == "":
+		return invalid("user", envelope.RuleRequired, "an account of kind imap needs the user")
+	case a.Kind == KindIMAP && a.Path != "":
+		return invalid("path", envelope.RuleUnknownField, "an account of kind imap has no path")
+	}
+	for _, name := range slices.Sorted(maps.Keys(remote)) {
+		if a.Kind == KindMaildir && remote[name] {
+			return invalid(name, envelope.RuleUnknownField, "an account of kind maildir has no "+name)
+		}
+	}
+	return nil
+}
+
+// address returns the address that drafts of the account are from; empty for
+// none.
+func (a Mailbox) address() string {
+	if a.From == "" && strings.Contains(a.User, "@") {
+		return a.User
+	}
+	return a.From
+}
+
+// Account returns the account. Its password or token is the secret, and the guard
+// bounds the networks of its server.
+func (a Mailbox) Account(secret rest.Secret, guard safehttp.Guard) Account {
+	return Account{Open: a.opener(secret, guard), From: a.address(), LabelPrefix: a.LabelPrefix, Folders: a.Folders}
+}
+
+// opener returns a function that connects to the account.
+func (a Mailbox) opener(secret rest.Secret, guard safehttp.Guard) func(context.Context) (mailbox.Writer, error) {
+	identify := func(raw []byte) []byte {
+		digest := message.Identify(raw)
+		return digest[:]
+	}
+	if a.Kind == KindMaildir {
+		return func(context.Context) (mailbox.Writer, error) {
+			return writerOrNil(maildir.NewWriter(a.Path, identify, maildir.Config{}))
+		}
+	}
+	security := map[string]imap.Security{"": imap.TLS, "implicit": imap.TLS, "starttls": imap.StartTLS, "none": imap.Plain}[a.TLS]
+	login := map[string]imap.Login{"": imap.Password, "plain": imap.Password, "oauthbearer": imap.OAuthBearer, "xoauth2": imap.XOAuth2}[a.Auth]
+	port := 993
+	if security != imap.TLS {
+		port = 143
+	}
+	bucket := quota.New(quota.Provider{Name: quota.Other, Limits: []quota.Limit{{Of: quota.Units, Most: commands, Per: time.Minute}}})
+	return func(context.Context) (mailbox.Writer, error) {
+		return writerOrNil(imap.NewWriter(imap.Config{
+			Address: net.JoinHostPort(a.Host, strconv.Itoa(cmp.Or(a.Port, port))), Username: a.User,
+			Secret:   func(context.Context) (string, error) { return secret.Reveal(), nil },
+			Security: security, Login: login, Networks: guard.Networks, Quota: bucket,
+			// The source opens the connection again where that is safe, and the worker
+			// tries again later.
+			Attempts: 1,
+		}, identify))
+	}
+}
+
+// writerOrNil returns nil in place of a writer if there is an error: a nil
+// pointer in an interface is not nil.
+func writerOrNil[W mailbox.Writer](w W, err error) (mailbox.Writer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Below returns a function that allows the folders and what is in them to the sources
+// of every tenant.
+func Below(folders []string) func(envelope.TenantID, string) bool {
+	return func(_ envelope.TenantID, path string) bool { return mailbox.Below(folders, path) }
+}

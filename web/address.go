@@ -1,0 +1,26 @@
+package web
+
+// Base is where people reach the API and its page (COUNTERSIGN_PUBLIC_URL): an
+// address without a path, such as https://countersign.acme.com; "" if nobody said.
+// Addresses below the empty Base are empty.
+type Base string
+
+// Known reports whether there is an address.
+func (b Base) Known() bool { return b != "" }
+
+func (b Base) at(path string) string {
+	if b == "" {
+		return ""
+	}
+	return string(b) + path
+}
+
+// Actions is what an action's id is appended to for the page that shows it.
+func (b Base) Actions() string { return b.at("/actions/") }
+
+// LoginCode is the page that logs a browser in with a login code. The code is in
+// the fragment, which browsers send to no server.
+func (b Base) LoginCode(code string) string { return b.at("/login#code=" + code) }
+
+// LoginCallback is where issuers send a browser back to.
+func (b Base) LoginCallback() string { return b.at("/auth/callback") }
