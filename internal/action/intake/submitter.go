@@ -1,0 +1,113 @@
+package intake
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign-dev/countersign/client/wire"
+	"github.com/countersign-dev/countersign/envelope"
+	"github.com/countersign-dev/countersign/internal/fault"
+	"github.com/countersign-dev/countersign/internal/tenant/identity"
+	"github.com/countersign-dev/countersign/internal/tenant/settings"
+)
+
+// Submitter is who proposes.
+type Submitter struct {
+	Tenant envelope.TenantID
+	// Token identifies the submitter, so that nobody approves their own
+	// proposal; the zero UUID is the system itself.
+	Token uuid.UUID
+	// Person is the person behind the token, the same for all their tokens: no grant of
+	// theirs covers the proposals. Zero is as if the token were all that is
+	// known of them.
+	Person uuid.UUID
+	// Operator is the person as the record names it; zero where nobody said who
+	// that is.
+	Operator uuid.UUID
+	// Name is the token's, or what Countersign itself is called here.
+	Name string
+	// Employee and Session, if set, bind the submitter: proposals get them,
+	// and may not name others.
+	Employee envelope.EmployeeID
+	Session  string
+	// Names are the automations, employees and sessions that its proposals may
+	// name, in addition to Employee and where Session is not set.
+	Names identity.Names
+	// Tools are the patterns of the tools that there are for the submitter; nil is
+	// all.
+	Tools []string
+	// Lists is which tools the submitter may list: errors suggest these for unknown
+	// names.
+	Lists settings.Listing
+	// Sight is how far the submitter sees what others proposed, and Bindings are the
+	// tokens under which it proposed before: a database login has another one each
+	// time it is bound.
+	Sight    Sight
+	Bindings []uuid.UUID
+	// Origin is the request that the proposals came with, as a JSON object;
+	// nil if it was not recorded.
+	Origin json.RawMessage
+	// Workflow is the workflow that the proposals are steps of; zero for none.
+	Workflow uuid.UUID
+	// IDs are those that the actions get, in order of the proposals, where they are
+	// new; nil has them made. Unlike an id in a proposal they do not identify it.
+	IDs []envelope.ActionID
+	// Plan is of the only proposal, as a dry run found it; nil if none is
+	// presented. A change since then rejects the proposal.
+	Plan *Plan
+	// Base, if set, names the only proposal: its external id is Base and twelve digits,
+	// which are those of the last such envelope until that one has ended.
+	Base string
+	// Awaited reports whether the request that makes the proposals stays open until
+	// the actions end: those that may run pass the others of their bucket. Whoever
+	// sets it calls outbox.EndWait for actions that have not ended by then.
+	Awaited bool
+	// Reserved reports whether Countersign itself writes the proposals, perhaps in
+	// the name of somebody else: they may name any employee and session,
+	// automations that begin with ReservedPrefix, and envelopes as only
+	// Countersign does.
+	Reserved bool
+}
+
+// Proposer returns who is behind the token, or the token if that is not known.
+func (by Submitter) Proposer() uuid.UUID {
+	return cmp.Or(by.Person, by.Token)
+}
+
+// Actor returns the submitter as the record names it.
+func (by *Submitter) Actor() envelope.Actor {
+	return envelope.NewActor(by.Name, by.Token, by.Operator)
+}
+
+// Sight is the part of the tenant's actions that a submitter sees.
+type Sight int
+
+const (
+	// SeesOwn is the submitter's own proposals.
+	SeesOwn Sight = iota
+	// SeesSession is also what others proposed in the submitter's session.
+	SeesSession
+	// SeesAll is everything of the tenant.
+	SeesAll
+)
+
+// Sees reports whether the submitter sees the proposals of a token in a session.
+func (by *Submitter) Sees(token uuid.UUID, session string) bool {
+	return by.Reserved || by.Workflow != uuid.Nil || by.Sight == SeesAll || token == by.Token || slices.Contains(by.Bindings, token) ||
+		by.Sight == SeesSession && by.Session != "" && session == by.Session
+}
+
+// Suggest returns a Suggester of the tools that the submitter may list.
+func (by *Submitter) Suggest(snap *settings.Settings, now time.Time) *settings.Suggester {
+	return snap.Suggest(settings.Viewer{Employee: by.Employee, Session: by.Session, Tools: by.Tools, Lists: by.Lists, Now: now})
+}
+
+// ErrTaken returns the error for a name of something that the submitter does not see. It
+// is the same for everything unseen.
+func ErrTaken() error {
+	return fault.Coded(wire.CodeExternalIDTaken, fault.Conflict, "this external_id or action_id is taken by something that you may not see; take another one")
+}
