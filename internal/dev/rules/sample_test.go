@@ -85,6 +85,10 @@ func violations() map[string][]sample {
 		"packages are small": {
 			one("internal/action/preflight/gate.go", "package preflight\n"+strings.Repeat("\n", maxPackage), "internal/action/preflight: 2501 lines"),
 		},
+		"files and functions are short": {
+			one("internal/action/preflight/gate.go", "package preflight\n"+strings.Repeat("\n", maxFile), "gate.go: 451 lines"),
+			one("internal/action/preflight/gate.go", "package preflight\nfunc f() {"+strings.Repeat("\n", maxFunction)+"}\n", "gate.go:2: f has 71 lines"),
+		},
 		"rules take the time": {
 			one("internal/action/preflight/gate.go", "package preflight\nfunc f() { _ = time.Now() }\n", "gate.go:2: time.Now"),
 			one("internal/tenant/limits/gate.go", "package limits\nvar clock = time.Now\n", "gate.go:2: time.Now"),

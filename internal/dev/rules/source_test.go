@@ -56,6 +56,34 @@ func packagesAreSmall(h repo) []string {
 	return broken
 }
 
+// The most lines of a file and of a function, tests and generated files left out.
+const (
+	maxFile     = 450
+	maxFunction = 70
+)
+
+func filesAreShort(h repo) []string {
+	var broken []string
+	for _, f := range h.files {
+		if f.test || f.generated {
+			continue
+		}
+		if lines := strings.Count(f.text, "\n"); lines > maxFile {
+			broken = append(broken, fmt.Sprintf("%s: %d lines, more than %d; divide the file", f.path, lines, maxFile))
+		}
+		for _, declared := range f.tree.Decls {
+			function, ok := declared.(*ast.FuncDecl)
+			if !ok || mayBeLong()[f.path+" "+function.Name.Name] != "" {
+				continue
+			}
+			if lines := h.fset.Position(function.End()).Line - h.fset.Position(function.Pos()).Line + 1; lines > maxFunction {
+				broken = append(broken, h.at(function.Pos(), "%s has %d lines, more than %d; divide the function, or list it in mayBeLong", function.Name.Name, lines, maxFunction))
+			}
+		}
+	}
+	return broken
+}
+
 // rulesTakeTheTime finds where packages of rules read the clock; the time is an
 // argument there.
 func rulesTakeTheTime(h repo) []string {
