@@ -141,7 +141,7 @@ It stays up until Ctrl-C (a second one forces the end).
 
 To use in another terminal (psql "$DATABASE_URL" opens the database):
 
-%[10]s  export COUNTERSIGN_URL=%[1]s AGENT_TOKEN=%[2]s OPERATOR_TOKEN=%[3]s
+%[10]s  export COUNTERSIGN_URL=%[1]s AGENT_TOKEN=%[2]s OPERATOR_TOKEN=%[3]s ADMIN_TOKEN=%[4]s
   export COUNTERSIGN_TOKEN=$AGENT_TOKEN
 
 Three commands to try there:

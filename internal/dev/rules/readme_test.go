@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,26 +25,42 @@ func TestReadmeGo(t *testing.T) {
 	}
 }
 
-// TestReadmeLinks follows every link of the documents to a file.
+// TestReadmeLinks follows every link of the documents to a file and its heading.
 func TestReadmeLinks(t *testing.T) {
 	t.Parallel()
-	pages := []string{"README.md", "CONVENTIONS.md"}
-	for _, glob := range []string{"docs/*.md", "docs/reference/*.md", "docs/adr/*.md"} {
+	pages := []string{"README.md", "CONVENTIONS.md", "CHANGELOG.md"}
+	for _, glob := range []string{"docs/*.md", "docs/reference/*.md", "docs/adr/*.md", "deploy/*/README.md"} {
 		found, err := fs.Glob(root(), glob)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pages = append(pages, found...)
 	}
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 
 	for _, page := range pages {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
-			if _, err := fs.Stat(root(), path.Join(path.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+			target := page
+			if m[1] != "" {
+				target = path.Join(path.Dir(page), m[1])
+			}
+			if _, err := fs.Stat(root(), target); err != nil {
+				t.Errorf("%s links to the missing file %s", page, m[1])
+			} else if m[2] != "" && !slices.Contains(anchors(read(t, target)), m[2]) {
+				t.Errorf("%s links to the missing heading %s#%s", page, m[1], m[2])
 			}
 		}
 	}
+}
+
+// anchors returns the fragments of a page's headings as GitHub writes them.
+func anchors(page string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		kept := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return all
 }
 
 // root returns the repository's files.
