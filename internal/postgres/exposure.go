@@ -19,17 +19,16 @@ const (
 	// RiverSchema is the schema of River's tables.
 	RiverSchema = "river"
 
-	// SearchPath is the search_path of every transaction, and of the functions of
-	// the database. It has no schema in which a login other than the owner may create:
-	// an operator, a function, a cast or a type that somebody created there could
-	// be the best match for an expression of ours, and would then run with the
-	// rights of a worker.
+	// SearchPath is the search_path of every transaction, and of the functions of the
+	// database. It has no schema in which a login other than the owner may create: an
+	// operator, function, cast or type created there could be the best match for one
+	// of our expressions, and would then run with a worker's rights.
 	SearchPath = "pg_catalog, " + Schema + ", pg_temp"
 )
 
-// Exposure is a way in which somebody who is not trusted with Countersign's
-// objects could replace or add one. Trusted are the members of the role
-// countersign_owner, and superusers.
+// Exposure is a way in which an untrusted login could replace or add one of
+// Countersign's objects. Members of the role countersign_owner and superusers
+// are trusted.
 type Exposure struct {
 	// Schema is the exposed schema, and Grantee the role that may create in it,
 	// or that owns it or an object of it.
@@ -50,9 +49,9 @@ func (e *ExposedError) Error() string {
 	return "schemas of Countersign are exposed:\n" + strings.Join(lines, "\n")
 }
 
-// exposures has a row for each schema, object and dependency that is exposed.
+// exposures returns a row for each exposed schema, object and dependency.
 // pg_database_owner stands for the database's owner. Members of the role
-// countersign_owner may do everything anyway.
+// countersign_owner are left out, since they may do everything.
 const exposures = `
 WITH trusted AS (
     SELECT r.oid

@@ -15,8 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// reconnectAfter is how long callers are asked to wait for a database that
-// does not answer.
+// reconnectAfter is the Retry-After for a database that does not answer.
 const reconnectAfter = 2 * time.Second
 
 // Fault returns the fault for an error of the database, and any other error

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// constraints are those of our tables that have a name for an error to carry:
-// constraints, and unique indexes.
+// constraints returns the constraints and unique indexes of our tables, whose
+// names errors can have.
 func constraints(t *testing.T) []string {
 	t.Helper()
 	h := newFixture(t)
@@ -36,8 +36,8 @@ func constraints(t *testing.T) []string {
 		ORDER BY 1`)
 }
 
-// internal are constraints that a caller's input cannot violate, or whose
-// violation the package that owns the table handles itself.
+// internal returns the constraints that a caller's input cannot violate, or
+// whose violation is handled by the package that owns the table.
 func internal() []string {
 	return []string{
 		"actions_approval_expires_at_check", "actions_approval_state_check", "actions_effect_check", "actions_external_id_key",

@@ -29,10 +29,10 @@ type Migrated struct {
 }
 
 // Migrate brings the database to this binary's schema: the roles, Countersign's
-// tables and River's. Several processes may run it at once; one waits for the
-// other. The URL's user must be allowed to create roles and schemas. Migrate
-// rejects a database in which somebody else may create in a schema of
-// Countersign, with an ExposedError.
+// tables and River's. Several processes may run it concurrently; one waits for
+// the other. The URL's user must be allowed to create roles and schemas. If
+// another login may create in a schema of Countersign, the error is an
+// ExposedError.
 func Migrate(ctx context.Context, url string) (m Migrated, err error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -74,7 +74,8 @@ func prepare(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("embedded migrations: %w", err)
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Before the statements that rely on the schemas, and after those that create them.
+		// Check before the statements that rely on the schemas, and after those that create
+		// them.
 		if err := checkExposure(ctx, tx); err != nil {
 			return err
 		}

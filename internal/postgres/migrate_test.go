@@ -40,11 +40,11 @@ func TestMigrateBringsAnEmptyDatabaseUpOnce(t *testing.T) {
 	}
 }
 
-// TestMigrateNeedsNoRightToCreateRoles that are there already: a deployment may
-// make the roles and the logins beforehand.
+// TestMigrateNeedsNoRightToCreateRoles if they exist: a deployment may create
+// the roles and the logins first.
 func TestMigrateNeedsNoRightToCreateRoles(t *testing.T) {
 	t.Parallel()
-	db := dbtest.DB(t) // whose migration made the roles
+	db := dbtest.DB(t) // a database whose migration created the roles
 	login := "migrates_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	exec := func(sql string) {
 		if _, err := db.Exec(context.WithoutCancel(t.Context()), sql); err != nil {

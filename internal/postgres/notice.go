@@ -24,8 +24,8 @@ const (
 	noticeEvery = 4 * time.Millisecond
 	// noticeTimeout bounds the sending of a notification.
 	noticeTimeout = 5 * time.Second
-	// tenantsAtOnce is how many tenants one payload names: PostgreSQL bounds a
-	// payload to 8,000 bytes.
+	// tenantsAtOnce bounds the tenants of one payload: PostgreSQL bounds a payload
+	// to 8,000 bytes.
 	tenantsAtOnce = 200
 )
 
@@ -64,8 +64,9 @@ func noticesOf(tx pgx.Tx) *notices {
 	return n
 }
 
-// take returns a function that sends what the transaction announced, and forgets
-// it. It is called before the commit, after which the connection may be another's.
+// take returns a function that sends the announcements of the transaction, and
+// clears them. It is called before the commit, after which the connection may be
+// in use by another transaction.
 func (n *notices) take() (send func()) {
 	if n == nil || len(n.pending) == 0 {
 		return func() {}
@@ -114,7 +115,7 @@ func (s *noticeSender) send() {
 		if err == nil {
 			time.Sleep(noticeEvery)
 		} else {
-			time.Sleep(noticeEvery * 25) // listeners look by themselves
+			time.Sleep(noticeEvery * 25) // listeners poll by themselves
 		}
 	}
 }

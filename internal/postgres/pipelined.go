@@ -62,9 +62,9 @@ func pipelined(conn *pgx.Conn, as Scope) pgx.Tx {
 	return &pipelinedTx{pipeline: shared, conn: conn, scope: as, final: as.alone}
 }
 
-// Final returns tx, whose commit goes with the next statement in the same round trip
-// where that is possible. A statement after that is an error. The commit has
-// happened when the statement has returned, or its rows were read.
+// Final returns tx with its commit sent along with the next statement in the same
+// round trip, if possible. A later statement is an error. The commit has happened
+// when the statement has returned, or its rows were read.
 func Final(tx pgx.Tx) pgx.Tx {
 	if p, ok := tx.(*pipelinedTx); ok {
 		p.final = true
@@ -99,8 +99,8 @@ func (p *pipelinedTx) begin(ctx context.Context) (pgx.Tx, error) {
 	return p.begun, nil
 }
 
-// next returns the transaction for a statement, which is nil if it is to be sent with
-// the begin or the commit.
+// next returns the transaction for a statement; nil if the statement is to be sent
+// with the begin or the commit.
 func (p *pipelinedTx) next(ctx context.Context, sql string, args []any) (pgx.Tx, error) {
 	if p.last {
 		return nil, errFinal
@@ -276,7 +276,7 @@ func (p *pipelinedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResu
 	return p.begun.SendBatch(ctx, b)
 }
 
-// LargeObjects returns access to large objects, of which there are none before the
+// LargeObjects returns access to large objects; it must not be called before the
 // transaction has begun.
 func (p *pipelinedTx) LargeObjects() pgx.LargeObjects {
 	if p.begun == nil {

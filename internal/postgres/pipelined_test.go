@@ -53,8 +53,8 @@ func onePool(t *testing.T) (*pgxpool.Pool, *trips) {
 const shown = `SELECT $1::text || current_user || ' ' || coalesce(current_setting('countersign.tenant_id', true), '') || ' ' || current_setting('transaction_read_only') || ' ' ||
 	current_setting('search_path') || ' ' || current_setting('enable_seqscan') || ' ' || current_setting('idle_in_transaction_session_timeout') || ' ' || current_setting('transaction_isolation')`
 
-// TestATransactionBeginsWithItsFirstStatement compares the parameters of transactions
-// that begin by themselves with those that begin with a statement.
+// TestATransactionBeginsWithItsFirstStatement compares the settings of transactions
+// with a separate begin with those of transactions that begin with a statement.
 func TestATransactionBeginsWithItsFirstStatement(t *testing.T) {
 	t.Parallel()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
@@ -138,8 +138,9 @@ func TestAFirstStatementMayFail(t *testing.T) {
 	}
 }
 
-// TestWhatIsRolledBackIsGone rolls back what began with its first statement.
-func TestWhatIsRolledBackIsGone(t *testing.T) {
+// TestRollbackOfAFirstStatement rolls back a transaction that began with its
+// first statement.
+func TestRollbackOfAFirstStatement(t *testing.T) {
 	t.Parallel()
 	pool, _ := onePool(t)
 	errBack := errors.New("back")

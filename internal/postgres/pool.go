@@ -13,17 +13,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/slot"
 )
 
-// Shared is a pool whose connections the tenants share: where they do not
-// suffice, InTx gives the next one to the tenant that has the fewest. Nobody
-// waits longer for one than a bound: the error is then fault.Busy.
+// Shared is a pool whose connections tenants share: if all are in use, InTx
+// gives the next one to the tenant that has the fewest. A wait for a
+// connection is bounded; beyond it the error is fault.Busy.
 type Shared struct {
 	*pgxpool.Pool
 	connections *slot.Queue
 	wait        time.Duration
 }
 
-// Share returns a pool as one that tenants share, whose transactions wait at most
-// so long for a connection; zero means 5 s.
+// Share returns a pool that tenants share, whose transactions wait at most wait
+// for a connection; zero means 5 s.
 func Share(pool *pgxpool.Pool, wait time.Duration) *Shared {
 	return &Shared{pool, slot.NewQueue(int(pool.Config().MaxConns)), cmp.Or(wait, 5*time.Second)}
 }

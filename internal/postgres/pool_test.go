@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// Nobody waits long for a connection, whether tenants have them all or others
-// have.
+// A wait for a connection is short, whether tenants or other users have all of
+// them.
 func TestAnExhaustedPoolIsBusy(t *testing.T) {
 	t.Parallel()
 	pool, err := postgres.Open(t.Context(), postgres.Config{URL: dbtest.URL(t), MaxConns: 1})
@@ -24,7 +24,7 @@ func TestAnExhaustedPoolIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if err := pool.Ping(t.Context()); err != nil { // the connection is made before anybody waits for it
+	if err := pool.Ping(t.Context()); err != nil { // make the connection before anything waits for it
 		t.Fatal(err)
 	}
 	db := postgres.Share(pool, 300*time.Millisecond)

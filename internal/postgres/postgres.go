@@ -1,6 +1,7 @@
 // Package postgres owns access to the database: the pool, transactions with a role
-// and a tenant, migrations, and the mapping of PostgreSQL's errors to faults. It
-// does not know the meaning of the tables; their stores own the texts of violations.
+// and a tenant, migrations, and the mapping of PostgreSQL's errors to faults. It is
+// independent of the meaning of the tables; their stores own the texts of
+// violations.
 package postgres
 
 import (
@@ -24,8 +25,8 @@ type Config struct {
 	URL string
 	// MaxConns bounds the pool; zero means 10.
 	MaxConns int32
-	// Pooled reports whether a pooler in transaction mode (PgBouncer) stands in
-	// between: statements are then described, not prepared by name.
+	// Pooled reports whether connections go through a pooler in transaction mode
+	// (PgBouncer): statements are then described, not prepared by name.
 	Pooled bool
 	// Name is shown as application_name in pg_stat_activity.
 	Name string
@@ -83,20 +84,19 @@ type Begins interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 }
 
-// InTx runs fn in a transaction of the given scope and commits it if fn
-// returns nil. A serialization failure or a deadlock runs it again, three
-// times in all, after a moment in which the other transaction goes on, so fn must
-// have no effect outside tx. Inside fn use tx alone:
-// taking a second connection there can starve the pool. The error is a fault
-// where the outside can tell it apart.
+// InTx runs fn in a transaction of the given scope and commits it if fn returns
+// nil. After a serialization failure or a deadlock it runs fn again, three times
+// in all, after a short pause for the other transaction, so fn must have no
+// effect outside tx. Inside fn use tx alone: taking a second connection there can
+// starve the pool. The error is a fault if callers can act on it.
 func InTx(ctx context.Context, db Begins, as Scope, fn func(tx pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := inTx(ctx, db, as, fn)
 		if err == nil || try == 3 || !rerunnable(err) || ctx.Err() != nil {
 			return Fault(err)
 		}
-		// On a busy machine the other one wakes late. Run again at once, this one could
-		// take back the row that it waits for, and meet it in the same deadlock.
+		// On a busy machine the other transaction resumes late. Without the pause this
+		// one could lock the contested row again and cause the same deadlock.
 		select {
 		case <-ctx.Done():
 			return Fault(err)
@@ -266,7 +266,7 @@ func (s Scope) start() string {
 // parameters returns the names and values of PostgreSQL's parameters for every
 // transaction of the scope, but for its tenant.
 func (s Scope) parameters() [][2]string {
-	// In every transaction, since behind a pooler the session may be anybody's.
+	// Set in every transaction, since behind a pooler the session may be shared.
 	all := [][2]string{{"search_path", SearchPath}}
 	if s.role != "" {
 		all = append(all, [2]string{"role", s.role}, [2]string{"idle_in_transaction_session_timeout", idleTimeout})

@@ -131,8 +131,8 @@ func TestInTxRunsADeadlockAgain(t *testing.T) {
 	}
 }
 
-// A transaction reads, another one changes what was read, and the first
-// writes: at this isolation it cannot be serialized.
+// A transaction reads, another one changes the same row, and the first writes:
+// at this isolation level it cannot be serialized.
 func TestInTxRunsASerializationFailureAgain(t *testing.T) {
 	t.Parallel()
 	db := counter(t)
@@ -218,7 +218,7 @@ func TestAScopeEndsWithItsTransaction(t *testing.T) {
 					t.Errorf("%s: inside it is %q, want %q in it", name, inside, want)
 				}
 			}
-			// A set of '' and one that never was look the same to a reader.
+			// A setting of '' and an unset one are the same to a reader.
 			if after := value[string](t, db, about); strings.ReplaceAll(after, "  ", " ") != strings.ReplaceAll(fresh, "  ", " ") {
 				t.Errorf("%s: the next user of the connection is %q, want %q", name, after, fresh)
 			}

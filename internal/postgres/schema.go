@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// How often AwaitSchema looks: soon, since a migration takes seconds, and then
-// less and less often.
+// The poll intervals of AwaitSchema: short at first, since a migration takes
+// seconds, and then longer and longer.
 const (
 	firstLook = 100 * time.Millisecond
 	lastLook  = 5 * time.Second
@@ -26,9 +26,9 @@ type olderSchemaError struct{ error }
 // Unwrap returns the fault.
 func (e olderSchemaError) Unwrap() error { return e.error }
 
-// CheckSchema returns nil if the database answers, its schema is at least that of
-// this binary, and its sessions search no schema of others. Else the error is fault.Busy with what to do; a newer
-// schema is fine, since migrations keep what older binaries need.
+// CheckSchema returns nil if the database answers, its schema is at least that of this binary, and the search
+// path has no schema of other logins. Otherwise the error is fault.Busy with the remedy. A newer schema is
+// accepted, since migrations keep compatibility with older binaries.
 func CheckSchema(ctx context.Context, db Begins) error {
 	want, err := LatestSchema()
 	if err != nil {
@@ -57,11 +57,10 @@ func CheckSchema(ctx context.Context, db Begins) error {
 	return checkPath(ctx, db)
 }
 
-// AwaitSchema returns when CheckSchema does without an error. It waits for a
-// migration as long as ctx allows, so that programs and the migration of their
-// release can be started in any order. A database that does not answer at the
-// start is an error at once, because a wrong address or password is no reason to
-// wait.
+// AwaitSchema returns when CheckSchema succeeds. It waits for a migration until
+// ctx ends, so that programs and the migration of their release can be started
+// in any order. If the database does not answer at the start, it returns the
+// error without waiting, because a wrong address or password does not go away.
 func AwaitSchema(ctx context.Context, db Begins, log *slog.Logger) error {
 	err := CheckSchema(ctx, db)
 	if _, older := errors.AsType[olderSchemaError](err); !older {

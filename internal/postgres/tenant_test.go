@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-const denied = "42501" // insufficient_privilege, also what row-level security says
+const denied = "42501" // insufficient_privilege, also for row-level security
 
 // fixture is a database with two tenants that have a row in every table.
 type fixture struct {
@@ -290,13 +290,13 @@ func TestPoliciesApplyToTheOwner(t *testing.T) {
 	}
 }
 
-func TestNobodyEmptiesATable(t *testing.T) {
+func TestNoRoleMayTruncate(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
 	for _, table := range h.tables {
 		for _, role := range []string{"countersign_api", "countersign_worker"} {
-			// TRUNCATE does not ask row-level security.
+			// TRUNCATE is not subject to row-level security.
 			if query[bool](h, postgres.Admin(), "SELECT has_table_privilege($1, $2, 'TRUNCATE')", role, table)[0] {
 				t.Errorf("%s may truncate %s", role, table)
 			}
@@ -345,9 +345,9 @@ func TestEveryTableOfATenantIsGuarded(t *testing.T) {
 	}
 }
 
-// This test finds the functions of later migrations too. What a function calls
-// must not depend on who calls it: its names are resolved when it is created, or
-// in a search path of its own.
+// This test covers the functions of later migrations too. The names in a
+// function must not be resolved by the caller's search path: they are resolved
+// when it is created, or in its own search path.
 func TestEveryFunctionIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

@@ -74,8 +74,8 @@ func TestTriageHasItsTablesAndPropose(t *testing.T) {
 	}
 }
 
-// triageLogin makes a login that is granted triage alone and bound to a tenant,
-// and connects as it.
+// triageLogin creates a login that is granted triage only and bound to a
+// tenant, and connects as it.
 func triageLogin(t *testing.T, address string, admin *pgx.Conn, tenant uuid.UUID) *pgx.Conn {
 	t.Helper()
 	name := "triage_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -106,7 +106,7 @@ func triageLogin(t *testing.T, address string, admin *pgx.Conn, tenant uuid.UUID
 const insertTriageProposal = `INSERT INTO countersign_data.triage_proposals (tenant_id, external_id, account_id, message_id, action, fields, envelope)
 	VALUES ($1, $2, $1, $1, 'archive', $3, $4)`
 
-func TestALoginOfTriageProposesWhatItsTableSays(t *testing.T) {
+func TestTriageLoginProposesTheRowsOfItsTable(t *testing.T) {
 	t.Parallel()
 	ctx, address := t.Context(), dbtest.URL(t)
 	admin := dbtest.Connect(t, address)
@@ -159,7 +159,7 @@ func TestALoginOfTriageProposesWhatItsTableSays(t *testing.T) {
 	}
 }
 
-func TestNoValueIsStoredWithoutAnOriginThatItsPlaceAllows(t *testing.T) {
+func TestValuesNeedAnAllowedOrigin(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	allowed := func(tool, args, fields string) bool {

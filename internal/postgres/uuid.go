@@ -49,7 +49,7 @@ func wrapUUID(value any) any {
 
 func wrapUUIDs(value any) any { return uuidArray(value.([]uuid.UUID)) }
 
-// uuidPlan encodes a value as pgx's own plan does for what wrap returns.
+// uuidPlan encodes a value like pgx's own plan for the result of wrap.
 type uuidPlan struct {
 	wrap func(any) any
 	next pgtype.EncodePlan

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// KnowsZone reports whether the server knows a time zone, by having it use the zone:
-// its list of zones reads a file for each of them, which takes a tenth of a second.
-// It also takes other notations than names of zones. The transaction goes on.
+// KnowsZone reports whether the server accepts a time zone, by setting it: the
+// server's list of zones reads a file for each of them, which takes a tenth of a
+// second. It also accepts notations other than zone names. The transaction remains
+// usable.
 func KnowsZone(ctx context.Context, tx pgx.Tx, name string) (bool, error) {
 	const invalidParameter = "22023"
 	err := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { // a savepoint, since an unknown zone is an error

@@ -74,9 +74,9 @@ func (s atAddress) List(ctx context.Context) ([]source.Tool, error) {
 	return s.Source.List(ctx)
 }
 
-// TestAnApprovedCallGoesNowhereElse changes the address of the source while the
-// worker that claimed the action asks the source for its tools.
-func TestAnApprovedCallGoesNowhereElse(t *testing.T) {
+// TestApprovedCallUsesTheApprovedAddress changes the address of the source
+// while the worker that claimed the action lists the source's tools.
+func TestApprovedCallUsesTheApprovedAddress(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.mode(envelope.ModeRequireApproval)
@@ -100,9 +100,9 @@ func TestAnApprovedCallGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// TestAVoteCountsUntilTheCall takes from people who approved an action what they
-// need to decide, before a worker claims it.
-func TestAVoteCountsUntilTheCall(t *testing.T) {
+// TestVotersAreCheckedAtTheCall takes the right to decide from approvers before
+// a worker claims the action.
+func TestVotersAreCheckedAtTheCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		withdraw string // a statement about the operator $1
@@ -156,15 +156,15 @@ func TestAVoteCountsUntilTheCall(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedIsWhatIsSent changes something between the approval and
+// TestOnlyTheApprovedVersionIsSent changes something between the approval and
 // the claim.
-func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
+func TestOnlyTheApprovedVersionIsSent(t *testing.T) {
 	t.Parallel()
 	const sent = `{"to": "ana@example.org"}`
 	for name, test := range map[string]struct {
 		change func(y *fixture, id envelope.ActionID)
-		// code is with which it is skipped; note why a person is asked again.
-		// With neither it is sent.
+		// code is the code of a skipped action; note the reason of a new approval. If
+		// neither is set, the action is sent.
 		code, note string
 	}{
 		"nothing": {change: func(*fixture, envelope.ActionID) {}},
@@ -263,7 +263,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestWhatCameBackIsSentOnceItIsApprovedAgain(t *testing.T) {
+func TestReturnedActionIsSentAfterANewApproval(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.mode(envelope.ModeRequireApproval)
@@ -297,7 +297,7 @@ func TestTheEditedArgumentsAreSent(t *testing.T) {
 	}
 }
 
-// TestTheFleetWarnsAndEscalates has nobody but the fleet's own jobs do it.
+// TestTheFleetWarnsAndEscalates leaves reminders to the workers' own jobs.
 func TestTheFleetWarnsAndEscalates(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
@@ -311,9 +311,9 @@ func TestTheFleetWarnsAndEscalates(t *testing.T) {
 	y.until("SELECT count(DISTINCT kind) = 2 FROM events WHERE kind IN ('expiring', 'escalated')")
 }
 
-// TestTheSourceIsAskedBeforeWhatWasApprovedIsSent changes the tool at its
-// source alone, where the catalog has not seen it.
-func TestTheSourceIsAskedBeforeWhatWasApprovedIsSent(t *testing.T) {
+// TestToolIsListedBeforeAnApprovedCall changes the tool at its source only,
+// where the catalog has not seen it.
+func TestToolIsListedBeforeAnApprovedCall(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(y *fixture)

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// nowhere has the fixture's source be one that cannot be reached, and returns a
-// worker whose calls go there, through a breaker of its own.
+// nowhere makes the fixture's source unreachable, and returns a worker whose
+// calls go there, through its own breaker.
 func (y *fixture) nowhere(breaker source.BreakerConfig, cfg worker.PipelineConfig) *worker.Pipeline {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
@@ -72,7 +72,7 @@ func (y *fixture) inWorker(fn func(tx pgx.Tx) error) {
 	}
 }
 
-// elapse lets the time of every breaker run out, and makes due what waits.
+// elapse lets the time of every breaker run out, and makes waiting rows due.
 func (y *fixture) elapse() {
 	y.t.Helper()
 	y.exec("UPDATE breakers SET open_until = now() - interval '1 second'")
@@ -301,9 +301,9 @@ func TestAProbeThatIsNotMadeIsReleased(t *testing.T) {
 	}
 }
 
-// TestAProbeThatWasCutShortShowsNothing stops the worker while its probe
+// TestInterruptedProbeHasNoResult stops the worker while its probe
 // hangs.
-func TestAProbeThatWasCutShortShowsNothing(t *testing.T) {
+func TestInterruptedProbeHasNoResult(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	g := newBarrier() // never opened
@@ -347,14 +347,14 @@ func TestAWorkerThatDiesWithTheProbe(t *testing.T) {
 	}
 }
 
-// rateLimited is an answer that asks for time.
+// rateLimited is a response with a Retry-After.
 func rateLimited(asked time.Duration) sourcetest.Step {
 	s := sourcetest.Status(429)
 	s.Observation.RetryAfter = asked
 	return s
 }
 
-// TestRetryAfter has one answer ask for ten minutes.
+// TestRetryAfter has one response with a Retry-After of ten minutes.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	unavailable := sourcetest.Status(503)
@@ -362,8 +362,8 @@ func TestRetryAfter(t *testing.T) {
 	for name, test := range map[string]struct {
 		bucket string
 		step   sourcetest.Step
-		// What one of the same bucket and source, of another source in it, and
-		// of another bucket of the source wait for.
+		// The reasons for which actions wait: of the same bucket and source, of
+		// another source in the bucket, and of the source in another bucket.
 		same, neighbour, other string
 	}{
 		"closes a named bucket":                  {"slow", rateLimited(10 * time.Minute), "retry_after", "retry_after", ""},
@@ -440,8 +440,8 @@ func TestAToolsOwnRetryPolicy(t *testing.T) {
 	}
 }
 
-// TestABreakersStateIsToldToTheTenantAlone reads it as the API does.
-func TestABreakersStateIsToldToTheTenantAlone(t *testing.T) {
+// TestBreakersAreVisibleToTheirTenantOnly reads it as the API does.
+func TestBreakersAreVisibleToTheirTenantOnly(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.trip(time.Hour)

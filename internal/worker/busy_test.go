@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// meter counts every statement, and signals looks.
+// meter counts every statement, and signals queries for due buckets.
 type meter struct {
 	all   atomic.Int64
 	looks chan struct{}
@@ -35,9 +35,9 @@ func (m *meter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 
 func (*meter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestAnIdleFleetAsksTheDatabaseSeldom has three workers with nothing but work
+// TestIdleFleetRarelyQueriesTheDatabase has three workers with nothing but work
 // that may not run now, and counts their statements.
-func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
+func TestIdleFleetRarelyQueriesTheDatabase(t *testing.T) {
 	t.Parallel()
 	const workers, each, poll, relook = 3, 10, 250 * time.Millisecond, 125 * time.Millisecond
 	slow := limits.Bucket{Name: "slow", Rate: &limits.Rate{Limit: 1, Per: envelope.Duration(time.Hour)}}
@@ -47,8 +47,8 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 		state  string
 		pause  *pause.Target
 		every  time.Duration
-		// statements are how many a round takes at most, with those of its
-		// transactions.
+		// statements bounds the statements of a round, those of its transactions
+		// included.
 		statements int
 	}{
 		"an exhausted bucket": {slow, "buckets SET tat = now() + interval '1 hour' WHERE name = 'slow'", nil, poll, 4},
@@ -94,8 +94,8 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 			}
 			took, asked := time.Since(began), m.all.Load()
 
-			// A look that begins behind the bucket whose turn was last goes round,
-			// which takes two; sleeps are spread by a fifth.
+			// A look that begins behind the last bucket wraps around, which takes two;
+			// sleeps are spread by a fifth.
 			if least := time.Duration(each/2-1) * test.every * 4 / 5; took < least {
 				t.Errorf("%d looks of %d workers were made in %v, want them to take %v", workers*each, workers, took, least)
 			}
@@ -109,9 +109,9 @@ func TestAnIdleFleetAsksTheDatabaseSeldom(t *testing.T) {
 	}
 }
 
-// TestWhatIsFullDoesNotSlowTheOthersDown has a bucket at its ceiling, which
-// always looks due, beside one with much to do.
-func TestWhatIsFullDoesNotSlowTheOthersDown(t *testing.T) {
+// TestFullBucketsDoNotDelayOthers has a bucket at its ceiling, which always
+// seems due, and another with a backlog.
+func TestFullBucketsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 1})

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// attempt is a call that is to be made.
+// attempt is a call to make.
 type attempt struct {
 	item      *outbox.Item
 	claimed   time.Time
@@ -35,8 +35,9 @@ type attempt struct {
 	probe bool
 	// snapshot is the read before and after the call; nil for most tools.
 	snapshot *snapshotRead
-	// approvedBy are the settings whose definition of the tool is compared with
-	// the source's once more; nil for actions that nobody approved.
+	// approvedBy are the settings with the approved definition of the tool, which
+	// is compared with the source's once more; nil for actions without an
+	// approval.
 	approvedBy *settings.Settings
 	// sharedBucket reports whether the bucket is the default one: a wait that one
 	// source asks for must not close it for the others.
@@ -98,9 +99,9 @@ func (p *Pipeline) executed(s settlement) {
 // not confirm, just before, that the tool is the approved one.
 const CodeUnconfirmed = "unconfirmed"
 
-// callApproved makes a call, after its source has said that the tool is still
-// the approved one. If it is another, the action is rechecked with
-// the source's present listing.
+// callApproved makes a call after checking that the source still lists the
+// approved definition of the tool. If the definition differs, the action is
+// rechecked with the source's current listing.
 func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.approvedBy == nil || a.sourceErr != nil {
 		return p.callWithSnapshots(ctx, a)
@@ -116,8 +117,8 @@ func (p *Pipeline) callApproved(ctx context.Context, a attempt) (source.Outcome,
 	return p.callWithSnapshots(ctx, a)
 }
 
-// call asks the source, and turns a panic of an adapter into its meaning:
-// nobody knows whether the request went out.
+// call calls the source. If the adapter panics, the outcome is unknown, since
+// the request may have been sent.
 func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 	it := a.item
 	if a.sourceErr != nil {
@@ -137,8 +138,7 @@ func (p *Pipeline) call(ctx context.Context, a attempt) (out source.Outcome) {
 	})
 }
 
-// settlement is an outcome on its way to be committed, with what its
-// telemetry needs.
+// settlement is an outcome to commit, with the data of its telemetry.
 type settlement struct {
 	outbox.Settlement
 	item *outbox.Item
@@ -171,9 +171,9 @@ type snapshotRead struct {
 // snapshotStoreTimeout bounds the time to store a snapshot.
 const snapshotStoreTimeout = 5 * time.Second
 
-// callWithSnapshots makes a call, with the snapshots before and after it where the tool
-// has any. The time is the call's alone. Snapshots are taken after whatever
-// may have had an effect.
+// callWithSnapshots makes a call, and takes the snapshots before and after it that the
+// tool's rules require. The duration is that of the call alone. Snapshots after the
+// call are taken unless the call certainly had no effect.
 func (p *Pipeline) callWithSnapshots(ctx context.Context, a attempt) (source.Outcome, time.Duration) {
 	if a.snapshot != nil && a.sourceErr == nil && !p.takeSnapshot(ctx, a, snapshot.StageBefore) && a.snapshot.rule.Required {
 		return source.Outcome{

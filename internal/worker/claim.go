@@ -25,9 +25,9 @@ type claimedBatch struct {
 	at       time.Time
 	items    []outbox.Item
 	settings map[envelope.TenantID]*settings.Settings
-	// actions are what policy and the checks know of the items.
+	// actions are the inputs of policy and the checks for the items.
 	actions []*decision.Action
-	// votes are how many votes for the granted ones count.
+	// votes counts the votes that still count for the granted ones.
 	votes map[envelope.ActionID]int
 	// openBreakers are the breakers that are not closed, anywhere in the
 	// fleet. probes are the sources for which this worker makes the one call
@@ -101,7 +101,7 @@ func (p *Pipeline) readSettings(ctx context.Context, tx pgx.Tx, c *claimedBatch)
 const probeTimeout = time.Minute
 
 // readBreakers reads the breakers of tenants, and acquires the right to probe
-// the sources whose breakers have been open for long enough.
+// the sources whose breakers have been open long enough.
 func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch, broken []envelope.TenantID) error {
 	if len(broken) == 0 {
 		return nil
@@ -131,8 +131,8 @@ func (p *Pipeline) readBreakers(ctx context.Context, tx pgx.Tx, c *claimedBatch,
 	return err
 }
 
-// recheckResult is what to do with a claimed action: settle it without a call,
-// return it to approval or, if neither is set, call the tool.
+// recheckResult is the result of rechecking a claimed action: settle it
+// without a call, return it to approval or, if neither is set, call the tool.
 type recheckResult struct {
 	settle        *outbox.Settlement
 	needsApproval *needsApproval
@@ -140,8 +140,8 @@ type recheckResult struct {
 	probe bool
 }
 
-// needsApproval is why an action that was approved needs a person after all,
-// who then decides about the tool's present definition.
+// needsApproval is the reason why an approved action needs approval again, and
+// the tool's current definition for the decision.
 type needsApproval struct {
 	tool     *catalog.Tool
 	decision policy.Decision
@@ -152,11 +152,11 @@ type needsApproval struct {
 // Resuming wakes it sooner.
 const pausedRecheck = time.Hour
 
-// probeWait is how long an action waits if another call is probing its source.
+// probeWait is the delay of an action while another call probes its source.
 const probeWait = time.Second
 
-// recheck asks policy and makes the preflight checks again, just before the call: they may have
-// changed since the action was approved.
+// recheck evaluates policy and the preflight checks again, just before the call: they may have
+// changed since the approval.
 func (c *claimedBatch) recheck(i int) recheckResult {
 	it := &c.items[i]
 	if it.Sending && it.Effect == envelope.EffectOnce {
@@ -188,9 +188,9 @@ func (c *claimedBatch) recheck(i int) recheckResult {
 	return recheckResult{probe: probe}
 }
 
-// recheckPolicy asks policy again where its answer may have changed: an action
-// that a person approved is compared with its approval digest each time, any
-// other only if the tenant's settings changed.
+// recheckPolicy evaluates policy again if its decision may have changed: an
+// approved action is compared with its approval digest each time, any other
+// only if the tenant's settings changed.
 func recheckPolicy(it *outbox.Item, a *decision.Action, votes int) recheckResult {
 	hasDigest := it.Approval == envelope.ApprovalGranted && it.ApprovalDigest != nil
 	if !hasDigest && it.ConfigVersion == a.Settings.Version {
@@ -241,7 +241,7 @@ func recheckApproval(it *outbox.Item, a *decision.Action, votes int) recheckResu
 	return recheckResult{}
 }
 
-// recheckDecision asks policy about an action without an approval digest.
+// recheckDecision evaluates policy for an action without an approval digest.
 func recheckDecision(it *outbox.Item, a *decision.Action) recheckResult {
 	// Approved by a version that did not compute approval digests.
 	granted := it.Approval == envelope.ApprovalGranted

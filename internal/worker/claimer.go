@@ -11,18 +11,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// claimer claims for a pipeline: it looks where work is due, claims as much as there
+// claimer claims for a pipeline: it finds due buckets, claims as many rows as there
 // are slots for, and sleeps while nothing is due. It belongs to one goroutine.
 type claimer struct {
 	*Pipeline
 	due schedule
-	// looked is the time of the last look; zero has it look before it claims.
+	// looked is the time of the last look; zero forces a look before the next
+	// claim.
 	looked time.Time
 	// signalled is the time of the last call of Backlog.
 	signalled time.Time
-	// spareLook is the pause between two looks for work of spare slots.
+	// spareLook is the pause between two looks for work for spare slots.
 	spareLook time.Duration
-	// failures counts those of the database in a row.
+	// failures counts consecutive database errors.
 	failures int
 }
 
@@ -37,7 +38,7 @@ func (c *claimer) run(ctx context.Context) {
 	}
 }
 
-// look looks for due work and, if there are slots for it, claims it in the same
+// look finds due work and, if there are slots for it, claims it in the same
 // transaction.
 func (c *claimer) look(ctx context.Context) {
 	slots := 0
@@ -76,8 +77,8 @@ func (c *claimer) look(ctx context.Context) {
 	}
 }
 
-// claimMore claims from the queues that the last look found, as soon as there are
-// slots.
+// claimMore claims from the queues that the last look found, as soon as slots are
+// free.
 func (c *claimer) claimMore(ctx context.Context) {
 	slots, spare := c.semaphore.acquire(ctx, c.cfg.Batch, c.cfg.Window, c.spareLook, c.wake), false
 	switch {
@@ -164,12 +165,12 @@ func (c *claimer) rest(ctx context.Context, batch claimedBatch) {
 		// All that is due is locked by another worker, which may take a while.
 		c.sleep(ctx, c.cfg.BacklogPoll)
 	default:
-		c.sleep(ctx, min(lookAgain, c.cfg.Poll)) // the look that follows also finds the next due time
+		c.sleep(ctx, min(lookAgain, c.cfg.Poll)) // the next look also finds the next due time
 	}
 }
 
-// nextSpareLook returns the pause before the next look for work of spare slots: none
-// while released actions may stand before others.
+// nextSpareLook returns the pause before the next look for work for spare slots:
+// none while released actions may be before others.
 func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
 	switch {
 	case more:
@@ -180,10 +181,10 @@ func nextSpareLook(last time.Duration, more, ran bool) time.Duration {
 	return min(max(2*last, spareLookMin), spareLookMax)
 }
 
-// findDue fills the schedule. It reads the buckets a page at a time until it finds
-// due work or has read all of them, and begins after the bucket that was claimed from
-// last, so that no bucket comes twice before the others. Where all buckets with work
-// fit in a page, it reads them at once.
+// findDue fills the schedule. It reads the buckets one page at a time until it finds
+// due work or has read all of them. It begins after the bucket that was claimed from
+// last, so that every bucket has its turn. If all buckets with work fit in a page, it
+// reads them in one query.
 func (c *claimer) findDue(ctx context.Context, tx pgx.Tx) error {
 	const page = 256
 	var all []outbox.DueBucket

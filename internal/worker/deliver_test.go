@@ -57,9 +57,9 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.taken[id] = message.Data.InvocationID
 }
 
-// TestTheFleetTellsWebhooks end to end: events are followed by two processes,
+// TestTheFleetDeliversToWebhooks end to end: events are followed by two processes,
 // messages signed, retried and taken, each once.
-func TestTheFleetTellsWebhooks(t *testing.T) {
+func TestTheFleetDeliversToWebhooks(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	box := &inbox{tries: map[string]int{}, taken: map[string]string{}}
@@ -130,8 +130,9 @@ func TestTheFleetTellsWebhooks(t *testing.T) {
 	}
 }
 
-// TestWhatADeletedSubscriptionLeftEnds: it is denied, and waits for nobody.
-func TestWhatADeletedSubscriptionLeftEnds(t *testing.T) {
+// TestDeliveriesOfADeletedSubscriptionAreDenied: they do not wait for a
+// person.
+func TestDeliveriesOfADeletedSubscriptionAreDenied(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	sub := subscription.Subscription{

@@ -85,7 +85,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	}
 }
 
-// retryOf is how the attempts of an item's tool are spaced.
+// retryOf returns the retry policy of an item's tool.
 func (p *Pipeline) retryOf(snap *settings.Settings, it *outbox.Item) outbox.Retry {
 	if tool, ok := snap.Tool(key(it)); ok && tool.Retry != (catalog.Retry{}) {
 		return outbox.Retry(tool.Retry)
@@ -106,8 +106,8 @@ func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[o
 	return started, nil
 }
 
-// start marks calls of class once as going out and leaves out those whose
-// lease was lost, or which were undone, meanwhile.
+// start marks calls of class once as started. It leaves out those whose lease
+// was lost or which were undone meanwhile.
 func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
 	started, err := p.mark(ctx, once)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Pipeline) writeApprovalReturns(ctx context.Context, tx pgx.Tx, returns 
 	return audit.WriteLast(ctx, tx, p.events(audit.ReturnedToApproval, byTenant)...)
 }
 
-// returnToApproval returns actions to approval that were let through before.
+// returnToApproval returns scheduled actions to approval.
 func (p *Pipeline) returnToApproval(ctx context.Context, returns []approvalReturn) {
 	err := p.tx(ctx, func(tx pgx.Tx) error {
 		return p.writeApprovalReturns(ctx, tx, returns)

@@ -28,7 +28,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// txTimeout is how long a test waits for what must happen.
+// txTimeout bounds the time that a test waits for an event.
 const txTimeout = time.Minute
 
 // The tools of a fixture's source, by their effect class.
@@ -203,7 +203,7 @@ func (y *fixture) run(w runs) (stop func()) {
 	}
 }
 
-// start is run with a stop in two parts: to tell the worker, and to wait.
+// start runs w in a goroutine. cancel stops it, and wait waits for its end.
 func (y *fixture) start(w runs) (cancel, wait func()) {
 	y.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))

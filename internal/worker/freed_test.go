@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// pollRarely makes the worker look for work only when it is woken.
+// pollRarely makes the worker poll only when it is woken.
 func (y *fixture) pollRarely() {
 	y.t.Helper()
 	cfg := config("w1")
@@ -16,7 +16,7 @@ func (y *fixture) pollRarely() {
 	y.run(y.pipeline(y.db, y.src, cfg))
 }
 
-func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
+func TestFreedPlaceIsTakenWithoutPolling(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.bucket(limits.Bucket{Name: "slow", Concurrency: 2})
@@ -31,9 +31,9 @@ func TestAPlaceThatIsFreedIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestAPermitThatWasNotUsedIsTakenAtOnce has the only permit of an hour go first
+// TestUnusedPermitIsTakenWithoutPolling has the only permit of an hour go first
 // to envelopes that may not be sent now.
-func TestAPermitThatWasNotUsedIsTakenAtOnce(t *testing.T) {
+func TestUnusedPermitIsTakenWithoutPolling(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	asleep := newEmployee()
@@ -47,8 +47,8 @@ func TestAPermitThatWasNotUsedIsTakenAtOnce(t *testing.T) {
 	y.until("SELECT EXISTS (SELECT FROM tool_executions WHERE action_id = $1 AND status = 'sent')", awake.String())
 }
 
-// TestAnUndoneEnvelopeLeavesItsPlace is of one that is undone between the
-// claim and the call.
+// TestAnUndoneEnvelopeLeavesItsPlace undoes an envelope between the claim and
+// the call.
 func TestAnUndoneEnvelopeLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)

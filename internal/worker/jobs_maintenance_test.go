@@ -13,8 +13,8 @@ func TestTheLeaderWritesCheckpointsAndPrunes(t *testing.T) {
 	old := y.submit(toolOnce, 1)[0]
 	y.exec("DELETE FROM outbox")
 	y.exec("UPDATE actions SET created_at = '2025-01-01', approval_state = 'denied', decided_at = '2025-01-01' WHERE action_id = $1", old.String())
-	// Other tests' transactions, before whose end no checkpoint is written, end by
-	// themselves.
+	// No checkpoint is written before the open transactions of other tests have
+	// ended, which they do by themselves.
 	for !one[bool](y, "SELECT max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM events") {
 	}
 	y.run(y.fleet(y.src, config("w1")))

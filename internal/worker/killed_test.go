@@ -100,7 +100,7 @@ func TestAWorkerThatIsKilledWhileItSettlesLeavesARecordThatVerifies(t *testing.T
 	})
 }
 
-// soon asks until a query is true, about what no trigger notices.
+// soon polls until a query is true, for changes without a trigger.
 func (y *fixture) soon(sql string, args ...any) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), txTimeout)

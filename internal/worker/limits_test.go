@@ -250,9 +250,9 @@ func TestAnEntryThatExpiredDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestAnEmployeeIsHeldToWhatHoldsAtTheCall lowers what an employee may do
-// while envelopes of theirs wait.
-func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
+// TestEmployeesAreCheckedAtTheCall lowers the trust or the scopes of an
+// employee whose envelopes are waiting.
+func TestEmployeesAreCheckedAtTheCall(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	needs := func(y *fixture, scopes ...string) {
@@ -302,9 +302,9 @@ func TestAnEmployeeIsHeldToWhatHoldsAtTheCall(t *testing.T) {
 	}
 }
 
-// TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope lowers
+// TestApprovalOverridesLowerTrustButNotAMissingScope lowers
 // both after a person has granted an envelope.
-func TestAPersonsWordStandsAgainstLowerTrustAndNotAgainstAMissingScope(t *testing.T) {
+func TestApprovalOverridesLowerTrustButNotAMissingScope(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for scope, want := range map[string]envelope.Status{"contacts:*": envelope.StatusSent, "notes:*": envelope.StatusSkipped} {

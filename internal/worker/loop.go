@@ -83,7 +83,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// look wakes the loops that have work, which one query finds out for all.
+// look wakes the loops that have work, which one query finds out for all of
+// them.
 func (f *Worker) look(age time.Duration) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		work, err := backgroundWork(ctx, f.db, age)

@@ -116,8 +116,8 @@ func (f *mailFixture) stored() (all []stored) {
 	return all
 }
 
-// lies returns the places of messages, in short.
-func (f *mailFixture) lies() string {
+// places returns the folders and flags of messages, in short.
+func (f *mailFixture) places() string {
 	f.t.Helper()
 	var all []string
 	for _, m := range f.stored() {
@@ -167,7 +167,7 @@ func (f *mailFixture) work() {
 	stop()
 }
 
-// revert asks for the reversal of an action and has it executed.
+// revert proposes the reversal of an action and executes it.
 func (f *mailFixture) revert(id envelope.ActionID) envelope.ActionID {
 	f.t.Helper()
 	answers, err := reversal.New(f.db, settings.NewCache(), f.in).Revert(f.t.Context(), reversal.Request{
@@ -190,7 +190,7 @@ func TestMailIsChangedAndReverted(t *testing.T) {
 
 	label := f.act(mail.ToolLabel, map[string]any{"labels": map[string]any{"add": []string{"receipts"}}})
 	archive := f.act(mail.ToolArchive, nil)
-	archived := f.lies()
+	archived := f.places()
 	for _, id := range []envelope.ActionID{archive, label} {
 		if v := f.view(f.revert(id)); v.Phase != envelope.PhaseCompleted {
 			t.Errorf("the reversal is %s: %v", v.Phase, f.history(v.Envelope.ActionID))
@@ -226,7 +226,7 @@ func TestMailThatItsOwnerTouchedIsNotReverted(t *testing.T) {
 
 	id := f.revert(archive)
 
-	if got, want := f.lies(), `Archive[\Flagged \Seen]`; got != want {
+	if got, want := f.places(), `Archive[\Flagged \Seen]`; got != want {
 		t.Errorf("the message is %s, want %s", got, want)
 	}
 	if v := f.view(id); v.Phase != envelope.PhaseFailed {
@@ -245,7 +245,8 @@ func TestMailThatItsOwnerTouchedIsNotReverted(t *testing.T) {
 	}
 }
 
-// losesOne is a source whose first answer is lost: at once, or when it is let go.
+// losesOne is a source whose first response is lost: immediately, or when
+// released.
 type losesOne struct {
 	source.Source
 	called, release chan struct{}
@@ -263,7 +264,7 @@ func (l *losesOne) Execute(ctx context.Context, call source.Call) source.Outcome
 	return source.Observation{Written: true, Code: source.CodeLost}.Outcome("mailbox", call.Effect)
 }
 
-// losing returns a pool whose source of mail loses its first answer.
+// losing returns a pool whose mail source loses its first response.
 func (f *mailFixture) losing() (pool *connection.Pool, called, release chan struct{}) {
 	called, release = make(chan struct{}), make(chan struct{})
 	identify := func(raw []byte) []byte {
@@ -293,7 +294,7 @@ func TestMailWhoseAnswerIsLost(t *testing.T) {
 	f.mail = lost
 
 	id := f.act(mail.ToolArchive, nil)
-	archived := f.lies()
+	archived := f.places()
 	f.revert(id)
 
 	if got, want := f.history(id), []string{"1 pending lost", "2 sent"}; !slices.Equal(got, want) || archived != `Archive[\Seen]` {
@@ -314,7 +315,7 @@ func TestMailWhoseWorkerIsGone(t *testing.T) {
 	id := f.propose(mail.ToolArchive, nil)
 	stop := f.run(worker.NewPipeline(f.db, settings.NewCache(), pool, config("gone")))
 	<-called
-	archived := f.lies()
+	archived := f.places()
 
 	f.exec("UPDATE outbox SET lease_until = now() - interval '1 second'")
 	f.work()
@@ -335,13 +336,13 @@ func TestADraftIsReverted(t *testing.T) {
 	f := newMailFixture(t)
 
 	draft := f.act(mail.ToolDraft, map[string]any{"to": []string{"bob@example.com"}, "subject": "Re: it", "text": "Hello"})
-	stored := f.lies()
+	stored := f.places()
 	f.revert(draft)
 
 	if want := `INBOX[\Seen] Drafts[\Draft \Seen]`; stored != want {
 		t.Errorf("the mailbox holds %s, want %s", stored, want)
 	}
-	if got, want := f.lies(), `INBOX[\Seen] Trash[\Draft \Seen]`; got != want {
+	if got, want := f.places(), `INBOX[\Seen] Trash[\Draft \Seen]`; got != want {
 		t.Errorf("reverted, the mailbox holds %s, want %s", got, want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // The database refuses the first commit of a mark, after the statement that
 // marks has returned its rows. Nothing may be sent on the word of the
 // statement: another worker would find the envelope unmarked, and send it too.
-func TestNothingIsSentWhoseMarkIsNotCommitted(t *testing.T) {
+func TestNothingIsSentBeforeItsMarkIsCommitted(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.exec("CREATE SEQUENCE countersign_data.marks")

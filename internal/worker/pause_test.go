@@ -25,7 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// statements counts those of one name.
+// statements counts the statements with a name.
 type statements struct {
 	name string
 	made chan struct{}
@@ -43,7 +43,7 @@ func (s statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.T
 
 func (statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// watched returns a pool whose statements of a name are counted.
+// watched returns a pool whose statements with a name are counted.
 func (y *fixture) watched(name string) (*pgxpool.Pool, statements) {
 	y.t.Helper()
 	cfg, err := pgxpool.ParseConfig(y.url)
@@ -128,9 +128,9 @@ func targets(employee envelope.EmployeeID) map[string]pause.Target {
 	}
 }
 
-// TestWhatIsPausedWaitsUntilItIsResumed pauses before the first claim, starts
+// TestPausedActionsWaitForTheResume pauses before the first claim, starts
 // the fleet again while it is paused, and resumes.
-func TestWhatIsPausedWaitsUntilItIsResumed(t *testing.T) {
+func TestPausedActionsWaitForTheResume(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for name, of := range targets(employee) {
@@ -194,7 +194,7 @@ func TestAPauseStopsNothingElse(t *testing.T) {
 	}
 }
 
-func TestAPauseMeetsTheNextClaimOfARunningFleet(t *testing.T) {
+func TestPauseAppliesToTheNextClaim(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	g := newBarrier()
@@ -251,9 +251,9 @@ func TestTwoPausesHoldUntilBothAreLifted(t *testing.T) {
 	}
 }
 
-// TestQuietHoursThatAreTakenAwayLetGo is of what waits for a reason that an
+// TestRemovedQuietHoursWakeActions covers actions waiting for a reason that an
 // operator removes.
-func TestQuietHoursThatAreTakenAwayLetGo(t *testing.T) {
+func TestRemovedQuietHoursWakeActions(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.quiet(limits.QuietTenant, "")
@@ -272,9 +272,9 @@ func TestQuietHoursThatAreTakenAwayLetGo(t *testing.T) {
 	}
 }
 
-// TestAKillEndsWhatIsPending has one envelope of every kind that can be
-// pending, and one that is proposed afterwards.
-func TestAKillEndsWhatIsPending(t *testing.T) {
+// TestAKillEndsPendingActions has one envelope in every pending state, and one
+// that is proposed afterwards.
+func TestAKillEndsPendingActions(t *testing.T) {
 	t.Parallel()
 	employee := newEmployee()
 	for name, of := range targets(employee) {
@@ -373,7 +373,7 @@ func TestAKillEndsWhatIsPending(t *testing.T) {
 	}
 }
 
-func TestAKillLeavesWhatIsUnderWayToItsWorker(t *testing.T) {
+func TestAKillLeavesRunningCallsToTheirWorker(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	g := newBarrier()
@@ -436,9 +436,9 @@ func TestAKillCountsActionsThatWorkersHold(t *testing.T) {
 	}
 }
 
-// TestAKillMeetsWhatIsBeingGranted has a person grant an envelope in the very
+// TestKillDuringAnApproval has a person grant an envelope in the very
 // moment of the sweep.
-func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
+func TestKillDuringAnApproval(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	id := y.propose(proposal(func(p *envelope.Proposal) { p.Approval = envelope.ApprovalRequired }))[0]
@@ -469,9 +469,9 @@ func TestAKillMeetsWhatIsBeingGranted(t *testing.T) {
 	}
 }
 
-// TestAKillMeetsWhatIsBeingProposed has a submission begin before the kill and
+// TestKillDuringASubmission has a submission begin before the kill and
 // commit after the first sweep.
-func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
+func TestKillDuringASubmission(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	first := y.propose(proposal())[0]
@@ -509,9 +509,9 @@ func TestAKillMeetsWhatIsBeingProposed(t *testing.T) {
 	}
 }
 
-// TestAResumeMeetsWhatIsBeingPutBack has a worker claim while something is
-// paused, and put that back when it is not any more.
-func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
+// TestResumeDuringPutBack lets a worker claim during a pause, and put the
+// action back after the end of the pause.
+func TestResumeDuringPutBack(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	source := pause.Target{Scope: pause.Source, Subject: "fake"}
@@ -548,7 +548,7 @@ func TestAResumeMeetsWhatIsBeingPutBack(t *testing.T) {
 	}
 }
 
-func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
+func TestSweepContinuesAnInterruptedOne(t *testing.T) {
 	t.Parallel()
 	const n = 2500 // more than two pages
 	y := newFixture(t)
@@ -573,7 +573,7 @@ func TestSweepsGoOnWhereOneWasCutShort(t *testing.T) {
 
 	step(700) // and the worker is gone
 	var both sync.WaitGroup
-	for range 2 { // two leaders at once
+	for range 2 { // two leaders concurrently
 		both.Go(func() {
 			if err := background.Sweep(t.Context(), y.db, func() {}); err != nil {
 				t.Error(err)
@@ -616,8 +616,8 @@ func TestAKillOfMany(t *testing.T) {
 	}
 }
 
-// TestTheFleetSweeps has nobody but the fleet's own jobs do what a kill and a
-// resume leave to do.
+// TestTheFleetSweeps leaves the work after a kill and a resume to the workers'
+// own jobs.
 func TestTheFleetSweeps(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)

@@ -25,29 +25,29 @@ import (
 type PipelineConfig struct {
 	// ID names the worker in the execution log and in logs.
 	ID string
-	// Concurrency bounds the calls that are open at once: 100. While slow calls
-	// hold all slots, as many again may be opened for tenants and sources that
-	// have less than their share, and for awaited actions.
+	// Concurrency bounds the open calls: 100. While slow calls hold all slots, as
+	// many again may be opened for tenants and sources that have less than their
+	// share, and for awaited actions.
 	Concurrency int
 	// Batch bounds the envelopes of one claim, and of one settling: 500.
 	Batch int
-	// Settlers is how many settle side by side: 2.
+	// Settlers is the number of concurrent settlers: 2.
 	Settlers int
-	// Window is how long a settler waits for more outcomes: 2 ms.
+	// Window is the time that a settler waits for more outcomes: 2 ms.
 	Window time.Duration
-	// Lease is how long a claim holds without being renewed: 30 s.
+	// Lease is the term of a claim without renewal: 30 s.
 	Lease time.Duration
 	// Poll is the longest pause between two polls: 1 s.
 	Poll time.Duration
-	// BacklogPoll is how often it polls for other buckets, skipped rows and lost
+	// BacklogPoll is the poll interval for other buckets, skipped rows and lost
 	// leases while there is a backlog: 100 ms.
 	BacklogPoll time.Duration
-	// Grace is how long running calls may go on after a stop: 20 s.
+	// Grace is the time that running calls have after a stop: 20 s.
 	Grace time.Duration
-	// ApprovalWait is how long an envelope waits for a decision that needs
-	// one after all: 5 minutes.
+	// ApprovalWait is the time to decide about an envelope that returns to
+	// approval: 5 minutes.
 	ApprovalWait time.Duration
-	// Retry is how attempts are spaced.
+	// Retry is the default retry policy.
 	Retry outbox.Retry
 	// Backlog is called, at most every BacklogPoll, while more is due than this
 	// worker can take: it should wake another one.
@@ -86,9 +86,9 @@ func (c *PipelineConfig) fill() {
 }
 
 // Pipeline claims, executes and settles. One goroutine claims; each claimed
-// envelope is executed in its own; a few settle what comes back, in bulk,
-// while the next batch is being claimed. A slot is taken with the claim and
-// freed when the outcome is committed.
+// envelope is executed in its own; a few settle outcomes in batches while the
+// next batch is being claimed. A slot is taken with the claim and freed when
+// the outcome is committed.
 type Pipeline struct {
 	db      *pgxpool.Pool
 	catalog *settings.Cache
@@ -106,17 +106,17 @@ type Pipeline struct {
 	// breakerEvents are changes of breakers, on their way to the fleet.
 	breakerEvents chan breakerEvent
 	running       sync.WaitGroup
-	// executing counts the calls whose outcomes were not sent to settle.
+	// executing counts the calls whose outcomes were not yet sent to settle.
 	executing atomic.Int64
-	// databaseAway is when the database first did not answer (Unix nanoseconds);
-	// the claimer resets it.
+	// databaseAway is the time since which the database has not answered (Unix
+	// nanoseconds); the claimer resets it.
 	databaseAway atomic.Int64
 	// calls is the context of every call. It outlives the stop by the grace.
 	calls context.Context
-	// stopping bounds how long a settler waits for the database.
+	// stopping bounds the time that a settler waits for the database.
 	stopping atomic.Bool
-	// drainFinished and drainReturned count, since stopping is set, the actions
-	// whose calls ended, and those that were returned to the outbox unsent.
+	// drainFinished and drainReturned count, since stopping was set, the actions
+	// whose calls ended and those that were returned to the outbox unsent.
 	drainFinished, drainReturned atomic.Int64
 }
 
@@ -210,7 +210,7 @@ func (p *Pipeline) tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 const txTimeout = 10 * time.Second
 
 // sleep waits for the next due time, a wake-up or the end. Sleeps are spread,
-// so that a fleet does not look all at once.
+// so that the workers of a fleet do not poll at the same time.
 func (p *Pipeline) sleep(ctx context.Context, longest time.Duration) {
 	d := longest
 	if d >= p.cfg.Poll {

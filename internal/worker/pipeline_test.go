@@ -49,9 +49,9 @@ func TestTwoWorkersExecuteEachEnvelopeOnce(t *testing.T) {
 	}
 }
 
-// TestWhatBecomesOfACall has each kind of answer, for each class that it
+// TestOutcomesOfCalls has each kind of answer, for each class that it
 // makes a difference for.
-func TestWhatBecomesOfACall(t *testing.T) {
+func TestOutcomesOfCalls(t *testing.T) {
 	t.Parallel()
 	always := func(step sourcetest.Step) func(context.Context, source.Call) sourcetest.Step {
 		return func(context.Context, source.Call) sourcetest.Step { return step }
@@ -122,7 +122,7 @@ func TestWhatBecomesOfACall(t *testing.T) {
 	}
 }
 
-func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
+func TestUnstorableAnswerDoesNotAffectItsBatch(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	ids := y.submit(toolOnce, 40)
@@ -149,9 +149,9 @@ func TestOneUnstorableAnswerLeavesItsNeighboursAlone(t *testing.T) {
 	}
 }
 
-// TestTheWorldMovesBeforeTheCall changes something between the decision that
+// TestChangesBeforeTheCall changes something between the decision that
 // an envelope may run and its call.
-func TestTheWorldMovesBeforeTheCall(t *testing.T) {
+func TestChangesBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	mode := func(m envelope.Mode) func(y *fixture) {
 		return func(y *fixture) {
@@ -235,7 +235,7 @@ func TestAnActionThatReturnedToApprovalRunsOnceWhenGranted(t *testing.T) {
 	}
 }
 
-func TestDriftThatWasAcceptedIsNoDrift(t *testing.T) {
+func TestAcceptedDriftIsNotDrift(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	id := y.submit(toolOnce, 1)[0]
@@ -387,7 +387,7 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 	y.src.On(toolOnce, on)
 	y.src.On(toolKeyed, on)
 	cfg := config("w1")
-	cfg.Concurrency, cfg.Lease = 20, 2*time.Second // a claim whose commit was cut is looked at again after that
+	cfg.Concurrency, cfg.Lease = 20, 2*time.Second // rows of a claim whose commit was cut are claimed again after the lease
 
 	stop := y.run(y.pipeline(db, y.src, cfg))
 	y.empty()
@@ -395,7 +395,8 @@ func TestAnOutageBetweenCallAndSettleLosesAndDoublesNothing(t *testing.T) {
 
 	for _, id := range ids {
 		e := y.view(id).Envelope
-		// A start whose commit was cut may be marked and not sent; nobody knows.
+		// A start whose commit was cut may be marked but not sent; the outcome is
+		// unknown.
 		if e.Result.Status != envelope.StatusSent && e.Result.Status != envelope.StatusUnknown {
 			t.Errorf("%s is %s", id, e.Result.Status)
 		}
@@ -495,7 +496,7 @@ func TestWorkersTakeBucketsInTurn(t *testing.T) {
 	}
 }
 
-func TestLookingAnewGivesNoBucketTwoTurns(t *testing.T) {
+func TestRepeatedPollsGiveEveryBucketItsTurn(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	const buckets, each = 8, 20
@@ -539,7 +540,7 @@ func (c claims) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 
 func (claims) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func TestARowThatIsLockedIsNotAskedForWithoutEnd(t *testing.T) {
+func TestLockedRowIsNotRequestedForever(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.submit(toolOnce, 1)

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// TestLimitsReadOnlyWhatTheyReturn looks at the plans of claims under limits
-// and of sweeps, in front of a long backlog and with statistics of any age.
+// TestLimitsReadOnlyWhatTheyReturn checks the plans of claims under limits and
+// of sweeps, with a long backlog and with statistics of any age.
 func TestLimitsReadOnlyWhatTheyReturn(t *testing.T) {
 	t.Parallel()
 	const page = 200
@@ -125,8 +125,8 @@ func (y *fixture) checkLimitPlans(when string, page int) {
 	sweep("kill")
 }
 
-// TestSweepsReadEveryRowOnce has the fleet's own job wake and end a few pages
-// of many, before the statistics know of any.
+// TestSweepsReadEveryRowOnce leaves it to the workers' own job to wake and end
+// a few of many pages, with outdated statistics.
 func TestSweepsReadEveryRowOnce(t *testing.T) {
 	t.Parallel()
 	const page, pages = 1000, 5 // of a sweep
@@ -159,7 +159,7 @@ func TestSweepsReadEveryRowOnce(t *testing.T) {
 		for _, e := range *plans {
 			returned := page
 			if strings.Contains(e.Query, "WakeLeft") {
-				returned *= pages // the one look at the end, for held actions
+				returned *= pages // one query at the end, for held actions
 			}
 			if e.check(t, "sweep of a "+name, returned) {
 				looked++

@@ -41,9 +41,9 @@ type explained struct {
 	Plan  node   `json:"Plan"`
 }
 
-// TestHotStatementsReadOnlyWhatTheyReturn runs the way of an envelope with
-// statistics as bad as they get, behind a short and behind a long backlog, and
-// looks at the plans that PostgreSQL really used.
+// TestHotStatementsReadOnlyWhatTheyReturn runs the statements of an envelope
+// with the worst statistics, with a short and with a long backlog, and checks
+// the plans that PostgreSQL used.
 func TestHotStatementsReadOnlyWhatTheyReturn(t *testing.T) {
 	t.Parallel()
 	for _, behind := range []int{0, 50_000} {
@@ -104,7 +104,7 @@ func (y *fixture) fill(past, behind int) {
 		SELECT $1, action_id, $3, now() - interval '1 hour' + row_number() OVER () * interval '1 millisecond', 5 FROM waiting`, y.tenant.String(), behind, bucket)
 }
 
-// checkPlans lets a batch of envelopes go its way and looks at each plan.
+// checkPlans runs a batch of envelopes and checks each plan.
 func (y *fixture) checkPlans(when string) {
 	y.t.Helper()
 	const batch = 200
@@ -232,7 +232,7 @@ func (y *fixture) explainer() (*pgxpool.Pool, *[]explained) {
 	return db, plans
 }
 
-// check looks at one statement's plan. It reports whether hot tables are in it.
+// check checks one statement's plan. It reports whether hot tables are in it.
 func (e explained) check(t *testing.T, when string, returned int) bool {
 	t.Helper()
 	const times, few = 4, 8

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// proposeIn proposes a call in a session with arguments, and returns what was
-// decided.
+// proposeIn proposes a call in a session with arguments, and returns the
+// answer.
 func (y *fixture) proposeIn(session, args string) intake.Answer {
 	y.t.Helper()
 	answers, err := y.in.Accept(y.t.Context(), intake.Submitter{Tenant: y.tenant, Name: "agent", Names: identity.EveryName()}, []*envelope.Proposal{{
@@ -31,7 +31,7 @@ func (y *fixture) proposeIn(session, args string) intake.Answer {
 	return answers[0]
 }
 
-// rule has calls with a large n ask a person.
+// rule makes calls with a large n need approval.
 func (y *fixture) rule(expression, mode string) {
 	y.t.Helper()
 	cache := settings.NewCache()
@@ -65,10 +65,10 @@ func (y *fixture) allowBy(session string, person uuid.UUID) uuid.UUID {
 	return id
 }
 
-// TestWhatARuleSaysHoldsJustBeforeTheCall changes policy between a proposal
+// TestRulesAreRecheckedBeforeTheCall changes policy between a proposal
 // and its call. The arguments come from the database by then, and mean the
 // same.
-func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
+func TestRulesAreRecheckedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args   string
@@ -116,9 +116,9 @@ func TestWhatARuleSaysHoldsJustBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestAGrantThatEndsBeforeTheCallLetsNothingThrough proposes under a grant
+// TestGrantThatEndsBeforeTheCallAllowsNothing proposes under a grant
 // that is gone when the worker comes.
-func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
+func TestGrantThatEndsBeforeTheCallAllowsNothing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		end   func(y *fixture, id uuid.UUID)
@@ -159,9 +159,9 @@ func TestAGrantThatEndsBeforeTheCallLetsNothingThrough(t *testing.T) {
 	}
 }
 
-// TestAGrantOfTheProposerLetsNothingThroughLater makes grants after an action was
+// TestGrantOfTheProposerDoesNotAllowAtTheCall makes grants after an action was
 // allowed, and before its call.
-func TestAGrantOfTheProposerLetsNothingThroughLater(t *testing.T) {
+func TestGrantOfTheProposerDoesNotAllowAtTheCall(t *testing.T) {
 	t.Parallel()
 	proposer := uuid.New()
 	for name, test := range map[string]struct {
@@ -193,7 +193,7 @@ func TestAGrantOfTheProposerLetsNothingThroughLater(t *testing.T) {
 	}
 }
 
-func TestTheLeaderNotesWhatHasExpired(t *testing.T) {
+func TestLeaderExpiresSessionModes(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.exec("CREATE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON session_modes FOR EACH STATEMENT EXECUTE FUNCTION tell()")

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func TestTheFleetLooksIntoWhatNobodyHeardTheEndOf(t *testing.T) {
+func TestTheFleetReconcilesUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// busy has a tenant do all that an action can go through, and returns an action
-// that was edited and granted by a vote, and one that was let through.
+// busy lets a tenant's actions pass through all states, and returns an action
+// that was edited and granted by a vote, and one that policy allowed.
 func (y *fixture) busy() (decided, sent envelope.ActionID) {
 	y.t.Helper()
 	sent = y.submit(toolKeyed, 5)[0]
@@ -78,7 +78,7 @@ func (y *fixture) checkpoint() {
 	ctx, cancel := context.WithTimeout(y.t.Context(), txTimeout)
 	defer cancel()
 	// Events are covered once they are older than every open transaction of the
-	// server, those of other tests among them.
+	// server, including other tests' transactions.
 	for covered := false; !covered; {
 		if _, err := audit.CheckpointAll(ctx, y.db, func() bool { return true }); err != nil {
 			y.t.Fatal(err)
@@ -117,8 +117,8 @@ func (y *fixture) findings(tx pgx.Tx) (all []string, rows audit.RowsReport) {
 	return all, rows
 }
 
-// TestTheRecordOfABusyTenantVerifies is the control: what Countersign does itself
-// is no finding, also while it goes on.
+// TestTheRecordOfABusyTenantVerifies is the control: changes made by Countersign
+// are no findings, also during the verification.
 func TestTheRecordOfABusyTenantVerifies(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
@@ -188,8 +188,8 @@ func (y *fixture) sweepRetention() {
 	}
 }
 
-// TestPartitionsThatRetentionDroppedAreNotMissing has retention delete all attempts
-// of a month and its partition, and then somebody drop another one.
+// TestPartitionsThatRetentionDroppedAreNotMissing lets retention delete all
+// attempts of a month and its partition, and then drops another partition by hand.
 func TestPartitionsThatRetentionDroppedAreNotMissing(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
@@ -197,12 +197,11 @@ func TestPartitionsThatRetentionDroppedAreNotMissing(t *testing.T) {
 	kept := y.submit(toolKeyed, 1)[0]
 	y.work()
 	y.exec("INSERT INTO retention (tenant_id, kind, days, action) VALUES ($1, 'actions', 1, 'delete')", y.tenant.String())
-	// Retention looks at their age; the record of what is left says the
-	// same as before.
+	// Retention goes by age; the record of the remaining rows is unchanged.
 	age := func(table, column, back string) {
 		y.exec(fmt.Sprintf("UPDATE %s SET %s = %[2]s %s interval '100 days' WHERE action_id <> $1", table, column, back), kept.String())
 	}
-	for _, days := range []int{100, 69} { // the end of a month may lie between two attempts
+	for _, days := range []int{100, 69} { // the end of a month may fall between two attempts
 		y.exec(fmt.Sprintf(`DO $$ DECLARE month date := date_trunc('month', (now() - interval '%d days') AT TIME ZONE 'UTC'); BEGIN
 			EXECUTE format('CREATE TABLE IF NOT EXISTS countersign_data.tool_executions_%%s PARTITION OF tool_executions FOR VALUES FROM (%%L) TO (%%L)',
 				to_char(month, 'YYYYMM'), month || ' 00:00:00+00', (month + interval '1 month')::date || ' 00:00:00+00');

@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// schedule is where work is due, as far as the claimer knows: the buckets with
-// due rows, and for each the due time up to which everything is claimed.
+// schedule is the claimer's view of due work: the buckets with due rows, and
+// for each the due time up to which everything is claimed.
 type schedule struct {
 	queues []bucketQueue
-	// idle is how long until a queue is due, when none is.
+	// idle is the time until a queue is due, if none is.
 	idle time.Duration
 	// lastBucket is the id of the bucket that was claimed from last.
 	lastBucket int64
@@ -99,10 +99,9 @@ func (b *schedule) shares(n int) map[envelope.TenantID]int {
 	return shares
 }
 
-// claimed updates the queues after a claim: a queue that gave less than its
-// quota is empty, or has no permit left; the others continue where the claim
-// ended. Awaited rows and rows in due order each have a part of the quota. Queues that were not asked come first next time, and the next poll
-// begins with the first of them.
+// claimed updates the queues after a claim: a queue that yielded less than its quota is empty, or has no permit left;
+// the others continue where the claim ended. Awaited rows and rows in due order each have a part of the quota. Queues
+// that were not part of the claim come first next time, and the next poll begins with the first of them.
 func (b *schedule) claimed(requests []outbox.ClaimRequest, items []outbox.Item) {
 	results := make(map[int64]*claimResult, len(requests))
 	for _, w := range requests {
@@ -292,8 +291,8 @@ const debounce = 2 * time.Millisecond
 // workChannel is notified when something may be due.
 const workChannel = "countersign_work"
 
-// Waker notifies the workers that something may be due. A notification that is
-// lost delays work until a worker looks by itself. It is safe for concurrent use.
+// Waker notifies the workers that work may be due. A lost notification delays
+// work until the next poll of a worker. It is safe for concurrent use.
 type Waker struct {
 	db *pgxpool.Pool
 	// name is that of the worker that wakes the others; empty for another process.
@@ -316,7 +315,7 @@ func newWaker(ctx context.Context, db *pgxpool.Pool, name string, log *slog.Logg
 	return w
 }
 
-// Wake has the fleet look soon. It does not block.
+// Wake makes the workers poll soon. It does not block.
 func (w *Waker) Wake() {
 	signal(w.calls)
 }
@@ -357,25 +356,26 @@ func (w *Waker) send(ctx context.Context) {
 	}
 }
 
-// patience is how long this worker leaves work to the others: every worker is
-// notified of what one of them can take. The zero value is that of a worker that
-// looks at once.
+// patience delays this worker's polls to leave work to the others: every worker
+// is notified of work that one of them can take. The zero value polls without
+// delay.
 type patience struct {
-	// noticed reports whether the next look follows a notification, and misses counts
-	// the looks of that kind in a row that found nothing.
+	// noticed reports whether the next poll follows a notification, and misses counts
+	// the consecutive polls of that kind that found nothing.
 	noticed, pending atomic.Bool
 	misses           atomic.Int32
 }
 
 const (
-	// freeMisses is how many looks in a row may find nothing before a worker waits,
-	// patienceStep and patienceMost how long it then does at most.
+	// freeMisses is the number of consecutive misses before a worker waits;
+	// patienceStep is the increase of the wait per miss, and patienceMost its
+	// bound.
 	freeMisses   = 3
 	patienceStep = 10 * time.Millisecond
 	patienceMost = 50 * time.Millisecond
 )
 
-// notify calls poll, at once or after a moment.
+// notify calls poll, immediately or after a delay.
 func (p *patience) notify(poll func()) {
 	p.noticed.Store(true)
 	longest := min(time.Duration(p.misses.Load()-freeMisses)*patienceStep, patienceMost)
@@ -391,7 +391,7 @@ func (p *patience) notify(poll func()) {
 	}
 }
 
-// looked records whether a look found work.
+// looked records whether a poll found work.
 func (p *patience) looked(found bool) {
 	switch noticed := p.noticed.Swap(false); {
 	case found:

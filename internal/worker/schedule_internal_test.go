@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-func TestScheduleShowsWhatIsDueAndWhenTheNextIs(t *testing.T) {
+func TestScheduleReturnsDueQueuesAndTheNextTime(t *testing.T) {
 	t.Parallel()
 	var b schedule
 
@@ -94,9 +94,9 @@ func TestScheduleEmptiesEveryQueue(t *testing.T) {
 	})
 }
 
-// TestScheduleKeepsBothOrders plays claims against a bucket with rows that are
-// awaited and rows that are not: every row is claimed once, and while both are due
-// each has its part of what every claim may take.
+// TestScheduleKeepsBothOrders simulates claims from a bucket with awaited and
+// other rows: every row is claimed once, and while both kinds are due each has its
+// part of every claim.
 func TestScheduleKeepsBothOrders(t *testing.T) {
 	t.Parallel()
 
@@ -151,7 +151,7 @@ func TestScheduleKeepsBothOrders(t *testing.T) {
 	})
 }
 
-// TestScheduleLeavesABucketWithoutPermits has one that gave nothing.
+// TestScheduleLeavesABucketWithoutPermits has a bucket that yielded nothing.
 func TestScheduleLeavesABucketWithoutPermits(t *testing.T) {
 	t.Parallel()
 	var b schedule
@@ -166,9 +166,9 @@ func TestScheduleLeavesABucketWithoutPermits(t *testing.T) {
 
 func due(row int) time.Time { return time.Unix(int64(row), 0) }
 
-// TestAWorkerThatFindsNothingLooksLater has notified looks find nothing, and then
-// something.
-func TestAWorkerThatFindsNothingLooksLater(t *testing.T) {
+// TestWorkersThatFindNothingPollLater has notified polls that find nothing, and
+// then work.
+func TestWorkersThatFindNothingPollLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p patience

@@ -43,12 +43,12 @@ func (p *Pipeline) collect(first settlement) []settlement {
 	return batch
 }
 
-// commit writes a batch, however long the database takes to come back, and
-// only then frees the slots. A batch whose content the database rejects
-// is divided until the envelope is found that cannot be written.
+// commit writes a batch, however long the database is unavailable, and only
+// then frees the slots. A batch that the database rejects for its content is
+// divided until the offending envelope is found.
 func (p *Pipeline) commit(batch []settlement) {
-	// The stop must not cut the commit short; a call that has happened has to
-	// be written down.
+	// A stop must not interrupt the commit: a call that was made has to be
+	// recorded.
 	ctx := context.WithoutCancel(p.calls)
 	settled, err := p.write(ctx, batch)
 	for failures := 0; err != nil && !rejectedByDatabase(err); {
@@ -87,7 +87,7 @@ func (p *Pipeline) commit(batch []settlement) {
 // longestSettlePause is the longest wait between two tries to commit a batch.
 const longestSettlePause = time.Second
 
-// unstorable stands in for a result that the database will not take.
+// unstorable replaces a result that the database rejects.
 const unstorable = `{"_unstorable":true}`
 
 // rejectedByDatabase reports whether the database rejects the batch for its
@@ -129,8 +129,8 @@ func (p *Pipeline) write(ctx context.Context, batch []settlement) ([]outbox.Leas
 	return settled, err
 }
 
-// settledItems lists the settled envelopes with their outcomes, by tenant. One that was
-// deferred became nothing new.
+// settledItems returns the audit items of settled envelopes by tenant. Deferred
+// envelopes have none.
 func settledItems(worker string, rows []outbox.Settlement, settled []outbox.Lease) map[envelope.TenantID][]audit.Item {
 	items := make(map[envelope.TenantID][]audit.Item)
 	next := 0
@@ -224,7 +224,7 @@ func (p *Pipeline) renewLoop(ctx context.Context) {
 	}
 }
 
-// renew keeps leases, also such as have run out and were not taken over yet.
+// renew extends leases, including expired ones that no worker has reclaimed.
 func (p *Pipeline) renew(ctx context.Context, leases []outbox.Lease) {
 	if len(leases) == 0 {
 		return

@@ -10,22 +10,24 @@ import (
 )
 
 // A worker whose slots are all held by slow calls opens spare slots, as many as
-// it has slots, for what would otherwise wait behind them: actions of a tenant
-// or a source that has less than its share, and awaited actions, which have a
-// share of their own. Who is alone may use all slots.
+// it has slots, for actions that would otherwise wait for these: actions of a
+// tenant or a source that has less than its share, and awaited actions, which
+// have a share of their own. A tenant or source that is alone may use all
+// slots.
 const (
-	// stalledAfter is how long no slot must have been free.
+	// stalledAfter is the time without a free slot after which spare slots are
+	// opened.
 	stalledAfter = 100 * time.Millisecond
-	// spareLooks bounds the pause between two looks for such actions when the one
-	// before found none; a wake-up ends the pause.
+	// spareLookMin and spareLookMax bound the pause between two looks for such
+	// actions when the previous one found none; a wake-up ends the pause.
 	spareLookMin, spareLookMax = 100 * time.Millisecond, time.Second
-	// spareRetry is the pause before spare slots are asked for again that were all
+	// spareRetry is the pause before the next request for spare slots when all are
 	// taken.
 	spareRetry = 5 * time.Millisecond
-	// turnWait and turnEvery are when an action of a flow that has its share is
-	// due again: after turnWait, each turnEvery after the one before it, so that
-	// the flow's backlog does not stand before the others, and a long one is not
-	// claimed over and over.
+	// turnWait is the delay until an action of a flow that has its share is due
+	// again, and turnEvery the interval between such actions, so that the flow's
+	// backlog is not before the others, and a long one is not claimed over and
+	// over.
 	turnWait, turnEvery = time.Second, 2 * time.Millisecond
 )
 
@@ -51,7 +53,8 @@ type inFlight struct {
 	tenants map[envelope.TenantID]*load
 }
 
-// load is how many actions of a tenant, and of each of its flows, are in flight.
+// load is the number of actions of a tenant, and of each of its flows, in
+// flight.
 type load struct {
 	all   int
 	flows map[flow]int
@@ -147,10 +150,10 @@ func (f *inFlight) withinShare(items []outbox.Item, slots int) []bool {
 	return within
 }
 
-// turns holds the times at which actions are due again whose flow has its share of the slots.
+// turns holds the next due times of flows that have their share of the slots.
 type turns map[flow]time.Time
 
-// next returns how long the next action of a flow waits.
+// next returns the delay of the next action of a flow.
 func (t turns) next(of flow, now time.Time) time.Duration {
 	for other, at := range t {
 		if at.Before(now) {

@@ -72,7 +72,7 @@ func TestSlowToolLeavesTheOthersTheirShare(t *testing.T) {
 	p := y.pipeline(y.db, y.src, cfg)
 	stop := y.run(p)
 	for range slots {
-		<-entered // alone it has all slots
+		<-entered // a tenant that is alone has all slots
 	}
 
 	// All are behind the backlog: two in its bucket, the other in its worker. The

@@ -26,7 +26,7 @@ func (y *fixture) see(tool string, required bool) {
 	})
 }
 
-// snapshots are those of an envelope in short: "1 before {"n":1}".
+// snapshots returns the snapshots of an envelope in short: "1 before {"n":1}".
 func (y *fixture) snapshots(id envelope.ActionID) (lines []string) {
 	y.t.Helper()
 	y.configure(func(ctx context.Context, tx pgx.Tx) error {
@@ -104,9 +104,9 @@ func TestACallWaitsForTheSnapshotThatItsRuleRequires(t *testing.T) {
 	}
 }
 
-// TestASnapshotDoesNotAnswerForItsCall asks a source that honours keys: the
-// read must not be taken for the call, nor one read for the other.
-func TestASnapshotDoesNotAnswerForItsCall(t *testing.T) {
+// TestSnapshotsHaveKeysOfTheirOwn uses a source that honours keys: a read must
+// not be taken for the call or for another read.
+func TestSnapshotsHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.see(toolKeyed, false)

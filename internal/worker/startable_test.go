@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// TestWhatAWorkerHasPutBackIsNotStartable has actions that a worker must not
-// call. Once it has looked at them they are no reason for more workers, which
-// is what the gauge is for.
-func TestWhatAWorkerHasPutBackIsNotStartable(t *testing.T) {
+// TestHeldActionsAreNotStartable has actions that a worker must not call. Once
+// a worker has put them back, they are no reason for more workers, and the
+// gauge leaves them out.
+func TestHeldActionsAreNotStartable(t *testing.T) {
 	t.Parallel()
 
 	for name, hold := range map[string]func(y *fixture){

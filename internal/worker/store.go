@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// backgroundWork reports which loops have work, and whether a source is to be listed whose
-// listing is older than an age.
+// backgroundWork reports which loops have work, and whether a source's listing is older
+// than age and must be refreshed.
 func backgroundWork(ctx context.Context, db postgres.Begins, age time.Duration) (work dbsqlc.BackgroundDueRow, err error) {
 	ctx, cancel := context.WithTimeout(ctx, txTimeout)
 	defer cancel()

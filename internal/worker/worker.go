@@ -1,9 +1,8 @@
 // Package worker executes actions: it claims due actions, rechecks policy and the
 // preflight checks, calls the tools and commits the outcomes. Notifications wake
-// it; River elects the process that starts the periodic
-// jobs, and runs those; the state is in the outbox alone. The package has no
-// rules of its own: policy, checks, outcomes and settlements are decided in the
-// packages below.
+// it; River elects the process that starts the periodic jobs, and runs them; all
+// state is in the outbox. The package has no rules of its own: policy, checks,
+// outcomes and settlements are decided in the packages below.
 package worker
 
 import (
@@ -35,7 +34,7 @@ type Config struct {
 	// PollOnly does without LISTEN, for databases behind a pooler in
 	// transaction mode.
 	PollOnly bool
-	// CatalogAge is how old a source's listing may get: 5 minutes.
+	// CatalogAge is the age at which a source's listing is refreshed: 5 minutes.
 	CatalogAge time.Duration
 	// Links is where messages lead to.
 	Links web.Base
@@ -119,9 +118,9 @@ func New(ctx context.Context, db *pgxpool.Pool, cache *settings.Cache, live *con
 // connection that was replaced.
 const releaseEvery = time.Minute
 
-// fetchPoll returns how often River looks for jobs in every queue. Where LISTEN
-// works it is told of each job, and polls only for notifications that were
-// lost with a connection; a process looks for due work by itself in any case.
+// fetchPoll returns River's poll interval for every queue. If LISTEN works,
+// River is notified of each job and polls only for notifications that were lost
+// with a connection; a process polls for due work by itself in any case.
 func fetchPoll(pollOnly bool) time.Duration {
 	if pollOnly {
 		return 250 * time.Millisecond
@@ -132,7 +131,7 @@ func fetchPoll(pollOnly bool) time.Duration {
 // proposalsChannel is the channel that countersign.propose notifies.
 const proposalsChannel = "countersign_proposals"
 
-// pollOnlyEvery is how often a worker that is not notified polls for due work.
+// pollOnlyEvery is the poll interval of a worker that is not notified.
 const pollOnlyEvery = 100 * time.Millisecond
 
 // notified wakes the loops that a notification is for; all of them without a channel.
@@ -143,7 +142,7 @@ func (f *Worker) notified(channel, payload string) {
 		return
 	case workChannel:
 		if payload != "" && payload == f.waker.name {
-			return // it has looked
+			return // it has polled
 		}
 		f.pipeline.notified()
 		f.advance.poll()
@@ -168,8 +167,8 @@ func (f *Worker) Poll() {
 	f.sweep.poll()
 }
 
-// Wake has this process look for due work now, and the others soon. It does not
-// block.
+// Wake makes this process poll for due work now, and the others soon. It does
+// not block.
 func (f *Worker) Wake() {
 	f.Poll()
 	f.waker.Wake()

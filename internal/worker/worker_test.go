@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// leaderless keeps River's leader jobs away, so that nothing but a wake-up or
-// a look of its own can set a worker going.
+// leaderless keeps River's leader jobs away, so that only a wake-up or a poll
+// can start a worker's work.
 func (y *fixture) leaderless() {
 	y.t.Helper()
 	y.exec("INSERT INTO river.river_leader (elected_at, expires_at, leader_id, name) VALUES (now(), now() + interval '1 day', 'nobody', 'default')")
@@ -69,7 +69,7 @@ func TestWithoutAWakeUpThePollFindsIt(t *testing.T) {
 	}
 }
 
-func TestTheLeaderEndsWaitsAndLooks(t *testing.T) {
+func TestLeaderExpiresUndecidedActions(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	y.exec("INSERT INTO policy_modes (tenant_id, key, mode) VALUES ($1, 'fake:act.once', 'require_approval')", y.tenant.String())
@@ -84,7 +84,7 @@ func TestTheLeaderEndsWaitsAndLooks(t *testing.T) {
 	}
 }
 
-func TestAWakerSendsWhatIsStillToBeSentWhenItCloses(t *testing.T) {
+func TestWakerSendsPendingWakeUpsOnClose(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	heard := y.wakeUps()
@@ -114,8 +114,8 @@ func TestWakeUpsOfAMomentAreOne(t *testing.T) {
 	}
 }
 
-// wakeUps listens for wake-ups. The function that it returns counts those that were
-// sent before it was called.
+// wakeUps listens for wake-ups. It returns a function that counts the wake-ups sent
+// before its call.
 func (y *fixture) wakeUps() func() int {
 	y.t.Helper()
 	conn, err := pgx.Connect(y.t.Context(), y.url)

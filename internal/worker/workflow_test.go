@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// workflowOf submits a workflow of calls, in each of which $ stands for what the one
-// before it answered.
+// workflowOf submits a workflow of calls, in each of which $ stands for the answer
+// of the previous one.
 func (y *fixture) workflowOf(atomic bool, tools ...string) workflow.ID {
 	y.t.Helper()
 	r := workflow.Request{Atomic: atomic, ExternalID: uuid.NewString()}
@@ -66,8 +66,8 @@ func TestTheFleetRunsAWorkflow(t *testing.T) {
 	}
 }
 
-// Two fleets, of which one is stopped in the middle: an atomic workflow whose last
-// step fails is taken back, each effect once.
+// Two fleets, one of which is stopped in the middle: an atomic workflow whose last
+// step fails is reverted, each effect once.
 func TestTheFleetTakesAWorkflowBack(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Scope is whose further envelopes an Always is for.
+// Scope is the set of further envelopes that an Always covers.
 type Scope string
 
 // The scopes.
@@ -34,16 +34,16 @@ const (
 // Always lets further envelopes for the same tool through without a person, by
 // a grant that is made in the transaction of the approval.
 type Always struct {
-	// For is how long; zero is as long as a grant holds unless set otherwise.
+	// For is the lifetime of the grant; zero means the default of grants.
 	For time.Duration
-	// Scope is whose; empty is ScopeSession.
+	// Scope limits the grant; empty means ScopeSession.
 	Scope Scope
 	// Loose are JSON Pointers to the arguments that may differ in further
 	// envelopes, or be absent; all others are as in this one. The empty pointer is
 	// all of them.
 	Loose []string
-	// Pins, if not nil, are the pointers of what must be the same, in place of
-	// Loose: what the envelope has beside them is loose.
+	// Pins, if not nil, replaces Loose: it lists the pointers to the arguments
+	// that must be equal, and all others may differ.
 	Pins []string
 }
 
@@ -119,7 +119,7 @@ func (s *decisionTx) always(ctx context.Context, m *item, a Always, note string)
 	}}})
 }
 
-// scope narrows a grant to whose it is.
+// scope narrows a grant to the scope of a.
 func (a *Always) scope(g *settings.Grant, m *item) error {
 	none := func(what string) error {
 		return fault.New(fault.Invalid, "the action has no %s that further ones could be let through for", what)

@@ -1,10 +1,9 @@
-// Package approval owns decisions by people: who may approve, edit or deny an
-// envelope that waits, how many must agree, and what a decision, or none in
-// time, leads to. A digest binds an approval to the arguments, the
-// tool's definition and what policy said, so that a change between approval
-// and sending shows. Of decisions that race exactly one wins. The package
-// does not execute approved actions; approving puts the envelope on the
-// schedule.
+// Package approval owns decisions by people: who may approve, edit or deny a
+// pending envelope, how many must agree, and the effect of a decision or of an
+// expired wait. A digest binds an approval to the arguments, the tool's
+// definition and the policy decision, so that a change between approval and
+// sending is detected. If decisions race, exactly one wins. The package does
+// not execute approved actions; approving puts the envelope on the schedule.
 package approval
 
 import (
@@ -21,24 +20,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxBatch bounds the envelopes that are decided about at once.
+// MaxBatch bounds the envelopes of one batch of decisions.
 const MaxBatch = 500
 
-// Decider is who decides. Agents are never made one.
+// Decider is the person who decides. An agent is never a Decider.
 type Decider struct {
 	Tenant envelope.TenantID
 	Token  uuid.UUID
-	// Person identifies people who hold more than one token; zero is as if
-	// the token were all that is known of them.
+	// Person identifies people who hold more than one token. Zero means unknown;
+	// the token then stands for the person.
 	Person uuid.UUID
-	// Operator is the person as the record names it; zero where nobody said who
-	// that is.
+	// Operator is the person in the audit log; zero if unknown.
 	Operator uuid.UUID
 	Name     string
 	// Tools are the patterns of the tools that the token is for; nil is all.
 	Tools []string
-	// PolicyWrite reports whether they may change policy, and so make a grant
-	// that is Wide.
+	// PolicyWrite reports whether the decider may change policy, and so may make a
+	// Wide grant.
 	PolicyWrite bool
 }
 
@@ -75,59 +73,59 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Service {
 	return &Service{db: db, catalog: cache, cfg: cfg}
 }
 
-// Approval is how an envelope is approved.
+// Approval holds the options of an approval.
 type Approval struct {
-	// Note is for the record and for the agent.
+	// Note is stored in the audit log and shown to the agent.
 	Note string
 	// IfMatch is the ETag of the action as the approver saw it. If it is set,
 	// and the action has another by now, the error is fault.Stale; if it is
 	// empty, and the action was edited after it was proposed, the error is
 	// fault.Unconditional.
 	IfMatch string
-	// Args, if set, are sent in place of the ones that were proposed.
+	// Args, if set, replaces the proposed arguments.
 	Args json.RawMessage
-	// Always, if set, lets similar actions through from now on.
+	// Always, if set, also grants approval to similar future actions.
 	Always *Always
 }
 
-// Denial is how an action is denied.
+// Denial holds the options of a denial.
 type Denial struct {
-	// Note is the reason, for the record and for the agent.
+	// Note is the reason, stored in the audit log and shown to the agent.
 	Note string
 	// IfMatch is as in Approval.
 	IfMatch string
 }
 
-// Edit is a change of an envelope that waits for a decision.
+// Edit is a change to a pending envelope.
 type Edit struct {
-	// Args are sent in place of the ones that it has.
+	// Args replaces the envelope's arguments.
 	Args json.RawMessage
-	// Note is the reason, for the record.
+	// Note is the reason, stored in the audit log.
 	Note string
 	// IfMatch is as in Approval.
 	IfMatch string
 }
 
-// Result is how an envelope stands after a decision.
+// Result is the state of an envelope after a decision.
 type Result struct {
 	Action envelope.ActionID
 	// Approval is ApprovalRequired while more people must agree.
 	Approval envelope.Approval
 	// Needed and Given count the people who must agree, and do.
 	Needed, Given int
-	// Grant is what Always made; zero if nothing.
+	// Grant is the grant that Always made; zero if none.
 	Grant uuid.UUID
-	// Err is, in a batch, the reason why nothing was decided about the envelope: it is
-	// a fault. Of the other fields only Action is then set.
+	// Err is set only in batches. It is the fault for which nothing was decided about
+	// the envelope; of the other fields only Action is then set.
 	Err error
 }
 
-// Approve lets an envelope run that waits for a decision, or counts as one of
-// the votes that it needs. Policy is asked again: if it denies the envelope by
-// now, or the tool is no longer the one that was proposed, that is
-// fault.Conflict and nothing changes. fault.Gone means that the time to decide
-// is over, fault.Denied that it is the decider's own proposal, or of a tool
-// that the token is not for.
+// Approve approves a pending envelope, or adds one of the votes that it needs.
+// Policy is evaluated again: if it now denies the envelope, or the tool has
+// changed since the proposal, the error is fault.Conflict and nothing changes.
+// fault.Gone means that the time to decide is over. fault.Denied means that
+// the decider proposed the envelope, or that the token does not cover its
+// tool.
 func (d *Service) Approve(ctx context.Context, by Decider, action envelope.ActionID, a Approval) (Result, error) {
 	var done Result
 	err := d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
@@ -163,9 +161,9 @@ func (d *Service) Approve(ctx context.Context, by Decider, action envelope.Actio
 	return done, nil
 }
 
-// ApproveMany approves up to MaxBatch envelopes as they are, and answers for
-// each in order. One that cannot be approved does not affect the others. seen
-// holds the ETags of some of them, or is nil.
+// ApproveMany approves up to MaxBatch envelopes without changes and returns a
+// result for each, in order. A failed approval does not affect the others.
+// seen holds the ETags of some of them, or is nil.
 func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
 	all, err := d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) {
 		return s.approve(ctx, note, requestedVotes(actions, seen))
@@ -177,9 +175,9 @@ func (d *Service) ApproveMany(ctx context.Context, by Decider, actions []envelop
 	return all, nil
 }
 
-// Deny refuses an envelope that waits for a decision; one who denies is
-// enough. The note reaches the agent. Errors are as with Approve, but for what
-// policy or the tool's definition say.
+// Deny denies a pending envelope; one denial is enough. The note reaches the
+// agent. Errors are those of Approve, except for those about policy and the
+// tool's definition.
 func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID, with Denial) error {
 	all, err := d.DenyMany(ctx, by, []envelope.ActionID{action}, with.Note, map[envelope.ActionID]string{action: with.IfMatch})
 	if err != nil {
@@ -188,16 +186,16 @@ func (d *Service) Deny(ctx context.Context, by Decider, action envelope.ActionID
 	return all[0].Err
 }
 
-// DenyMany refuses up to MaxBatch envelopes, and answers for each in order.
-// seen is as in ApproveMany.
+// DenyMany denies up to MaxBatch envelopes and returns a result for each, in
+// order. seen is as in ApproveMany.
 func (d *Service) DenyMany(ctx context.Context, by Decider, actions []envelope.ActionID, note string, seen map[envelope.ActionID]string) ([]Result, error) {
 	return d.many(ctx, by, actions, func(s *decisionTx) ([]Result, error) {
 		return s.deny(ctx, note, requestedVotes(actions, seen))
 	})
 }
 
-// requestedVotes returns a vote for each of the actions, about the version that
-// was seen if seen has its ETag.
+// requestedVotes returns a vote for each of the actions. A vote is for the
+// version that seen has the ETag of, if it has one.
 func requestedVotes(actions []envelope.ActionID, seen map[envelope.ActionID]string) []requestedVote {
 	requested := make([]requestedVote, len(actions))
 	for i, a := range actions {
@@ -206,10 +204,10 @@ func requestedVotes(actions []envelope.ActionID, seen map[envelope.ActionID]stri
 	return requested
 }
 
-// Edit changes what will be sent, and leaves the envelope waiting. Votes that
-// it had are void: they were for something else. The arguments are held to the
-// tool's schema (an *envelope.InvalidError, with pointers below /args), and
-// policy is asked about them; if it denies them, that is fault.Conflict.
+// Edit replaces the arguments of a pending envelope, which stays pending.
+// Earlier votes become void. The arguments are checked against the tool's
+// schema (the error is an *envelope.InvalidError with pointers below /args)
+// and against policy; if policy denies them, the error is fault.Conflict.
 func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID, e Edit) error {
 	return d.inTx(ctx, by, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := d.open(ctx, tx, by, action)
@@ -224,7 +222,7 @@ func (d *Service) Edit(ctx context.Context, by Decider, action envelope.ActionID
 	})
 }
 
-// inTx runs fn in a transaction in which nothing waits for a slot.
+// inTx runs fn in a transaction in which no call waits for a slot.
 func (d *Service) inTx(ctx context.Context, by Decider, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return slot.Briefly(slot.For(ctx, by.Tenant.String()), 0, func(ctx context.Context) error {
 		return postgres.InTx(ctx, d.db, postgres.API(by.Tenant), func(tx pgx.Tx) error { return fn(ctx, tx) })
@@ -247,7 +245,7 @@ func (d *Service) many(ctx context.Context, by Decider, actions []envelope.Actio
 	return all, err
 }
 
-// wake wakes the fleet if something was put on the schedule.
+// wake wakes the workers if an envelope was put on the schedule.
 func (d *Service) wake(all ...Result) {
 	for _, s := range all {
 		if s.Approval == envelope.ApprovalGranted {

@@ -49,8 +49,8 @@ func TestDenyEndsIt(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatCannotBeTaken changes nothing in any of them.
-func TestDecisionsThatCannotBeTaken(t *testing.T) {
+// TestRefusedDecisions changes nothing in any of them.
+func TestRefusedDecisions(t *testing.T) {
 	t.Parallel()
 	grant := func(o fixture, id envelope.ActionID) error {
 		return o.grant(o.decider("bob"), id, "")
@@ -186,7 +186,7 @@ func TestRacesHaveOneWinner(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		moves [2]move
-		// later says that the second may also win after the first.
+		// later reports whether the second decision may also succeed after the first.
 		later bool
 	}{
 		"grant and deny": {moves: [2]move{grant, deny}},
@@ -271,7 +271,7 @@ func TestADecisionAndTheSweepHaveOneWinner(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	// What neither had: refused as overdue, and not swept yet.
+	// The rest was refused as overdue, but has not been swept yet.
 	rest, err := approval.Expire(t.Context(), o.db, rounds)
 	if err != nil {
 		t.Fatal(err)

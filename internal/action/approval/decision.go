@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// decisionTx is one person deciding about some envelopes, in one transaction that
-// holds their locks: nothing about them changes but by it.
+// decisionTx is a transaction in which one person decides about some envelopes.
+// It holds their locks, so nothing else changes them.
 type decisionTx struct {
 	tx       pgx.Tx
 	by       Decider
@@ -28,33 +28,35 @@ type decisionTx struct {
 	items    map[envelope.ActionID]*item
 }
 
-// item is an action that is decided about.
+// item is an action under decision.
 type item struct {
 	decision.Action
 	action envelope.ActionID
 	state  envelope.Approval
-	// closed is why nobody can decide about it any more; nil while it waits.
+	// closed is the reason why the action can no longer be decided; nil while it
+	// is pending.
 	closed     error
 	isProposer bool
 	// edited reports whether a person changed the proposal.
 	edited bool
-	// editors are those who did.
+	// editors are the people who changed it.
 	editors    []uuid.UUID
 	tool       policy.Key
 	toolDigest []byte
-	// decided is the id of the stored decision, and now the present answer of policy.
+	// decided is the id of the stored decision; now is the current decision of
+	// policy.
 	decided uuid.UUID
 	now     policy.Decision
 	round
 }
 
-// round is a round of votes about an action as it is.
+// round is a round of votes about the current version of an action.
 type round struct {
 	number, needed, given int
-	// digest is the subject of the votes; nil while there are none.
+	// digest is the subject of the votes; nil if there are no votes.
 	digest []byte
-	// voters are the people whose votes count, and void those who voted in the
-	// round and may not decide any more, at least not with what they voted with.
+	// voters are the people whose votes count. void are the people who voted in
+	// the round but may no longer decide, or not with the token that they used.
 	voters, void []uuid.UUID
 }
 
@@ -71,8 +73,8 @@ func (d *Service) open(ctx context.Context, tx pgx.Tx, by Decider, actions ...en
 	return s, nil
 }
 
-// resolveTools sets the settings of the items, and their tools as far as they
-// still exist.
+// resolveTools sets the settings of the items, and their tools if they still
+// exist.
 func (s *decisionTx) resolveTools() {
 	for _, m := range s.items {
 		m.Settings = s.settings
@@ -80,8 +82,8 @@ func (s *decisionTx) resolveTools() {
 	}
 }
 
-// find returns an action that the decider may decide about, as it was seen, or
-// the reason why not.
+// find returns an action, in the version that was seen, if the decider may
+// decide about it. Otherwise it returns the reason.
 func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error) {
 	m, ok := s.items[action]
 	switch {
@@ -90,13 +92,13 @@ func (s *decisionTx) find(action envelope.ActionID, seenAs string) (*item, error
 	case m.checkDecider(s.by) != nil:
 		return nil, m.checkDecider(s.by)
 	case seenAs != "" && seenAs != etag(m.Args, m.toolDigest, m.decided, m.number):
-		return nil, fault.Coded(wire.CodeStale, fault.Stale, "action %s is no longer as it was seen: its arguments, its tool, what policy says or the votes changed; look again", action)
+		return nil, fault.Coded(wire.CodeStale, fault.Stale, "action %s has changed since it was read: its arguments, its tool, the policy decision or the votes differ; read it again", action)
 	}
 	return m, nil
 }
 
-// checkDecider returns why somebody may not decide about the action at all, or
-// nil.
+// checkDecider returns the reason why a person may not decide about the
+// action, or nil.
 func (m *item) checkDecider(by Decider) error {
 	switch {
 	case by.Tools != nil && !policy.Covers(by.Tools, m.tool):
@@ -111,8 +113,8 @@ func (m *item) checkDecider(by Decider) error {
 	return nil
 }
 
-// findSeen is find for a decision that binds: of an action that was edited after
-// it was proposed, the decider has to say which version it is about.
+// findSeen is find for a binding decision: if the action was edited, the decider
+// must name the version.
 func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, error) {
 	m, err := s.find(action, ifMatch)
 	if err == nil && ifMatch == "" && m.edited {
@@ -121,8 +123,8 @@ func (s *decisionTx) findSeen(action envelope.ActionID, ifMatch string) (*item, 
 	return m, err
 }
 
-// checkDefinition returns fault.Conflict if the tool is no longer the one that
-// was proposed.
+// checkDefinition returns fault.Conflict if the tool has changed since the
+// proposal.
 func (m *item) checkDefinition() error { return checkDefinition(m.Tool, m.tool, m.toolDigest) }
 
 func checkDefinition(now *catalog.Tool, tool policy.Key, digest []byte) error {
@@ -135,9 +137,9 @@ func checkDefinition(now *catalog.Tool, tool policy.Key, digest []byte) error {
 	return nil
 }
 
-// CheckApprovable returns fault.Conflict if nobody can approve an action any more:
-// its tool is gone or another than was proposed, or policy denies it by now, which
-// decide says.
+// CheckApprovable returns fault.Conflict if an action can no longer be approved
+// because its tool was removed or changed, or because policy now denies it. decide
+// returns the current decision of policy.
 func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide func() (policy.Decision, error)) error {
 	if err := checkDefinition(now, tool, digest); err != nil {
 		return err
@@ -149,10 +151,10 @@ func CheckApprovable(now *catalog.Tool, tool policy.Key, digest []byte, decide f
 	return err
 }
 
-// checkEditor returns fault.Denied if a person edited the arguments and a review
-// rule asks for another person. Otherwise whoever edits is one of those who agree:
-// an edit begins a new round of votes, so all others agree to what was edited, and
-// where two must agree, two do.
+// checkEditor returns fault.Denied if the person edited the arguments and a review
+// rule requires another person. Without such a rule the editor's vote counts: an
+// edit begins a new round, so all other voters agree to the edited version, and a
+// rule for two people still needs two.
 func (m *item) checkEditor(person uuid.UUID) error {
 	if slices.Contains(m.editors, person) && m.Settings.Review(m.Tool, m.Risk).EditsByAnother {
 		return fault.Coded(wire.CodeOwnEdit, fault.Denied, "you edited the arguments; a review rule requires other people to approve edited arguments")
@@ -160,11 +162,11 @@ func (m *item) checkEditor(person uuid.UUID) error {
 	return nil
 }
 
-// requestedVote is a vote that is cast for an envelope.
+// requestedVote is a vote cast for an envelope.
 type requestedVote struct {
 	action  envelope.ActionID
 	ifMatch string
-	// find returns the item: findSeen, or find where that was done.
+	// find is findSeen, or find if the version was already checked.
 	find func(*decisionTx, envelope.ActionID, string) (*item, error)
 }
 
@@ -174,8 +176,8 @@ type countedVote struct {
 	digest []byte
 }
 
-// approve counts votes. A vote that does not count is answered with the reason,
-// and nothing is written for it.
+// approve counts votes. A vote that does not count gets the reason as its
+// result, and nothing is stored for it.
 func (s *decisionTx) approve(ctx context.Context, note string, requested []requestedVote) ([]Result, error) {
 	all := make([]Result, len(requested))
 	if err := s.decideAll(ctx); err != nil {
@@ -215,7 +217,7 @@ func (s *decisionTx) approve(ctx context.Context, note string, requested []reque
 	return all, audit.Write(ctx, s.tx, s.events(note, counted)...)
 }
 
-// grant ends the wait of envelopes that enough people agreed to.
+// grant ends the wait of envelopes that have enough votes.
 func (s *decisionTx) grant(ctx context.Context, note string, granted []countedVote) error {
 	actions := make([]envelope.ActionID, len(granted))
 	for i, c := range granted {
@@ -260,9 +262,9 @@ func (s *decisionTx) countVote(b requestedVote) (countedVote, error) {
 	return countedVote{m, after.digest}, nil
 }
 
-// vote returns the round of votes with the vote of somebody who may decide, or
-// why that vote does not count. It changes nothing. Approving counts votes by it,
-// and the inbox shows by it whose would count.
+// vote returns the round with the decider's vote added, or the reason why that
+// vote does not count. It changes nothing. Approve counts votes with it, and the
+// inbox uses it to show whose vote would count.
 func (m *item) vote(by Decider) (round, error) {
 	if err := CheckApprovable(m.Tool, m.tool, m.toolDigest, func() (policy.Decision, error) { return m.now, nil }); err != nil {
 		return round{}, err
@@ -274,8 +276,8 @@ func (m *item) vote(by Decider) (round, error) {
 	after := m.round
 	after.digest, after.needed = bound.Bytes(), bound.Needed
 	if m.digest != nil && !slices.Equal(m.digest, after.digest) || slices.Contains(m.void, by.person()) {
-		// What the others agreed to was under another policy; or the person votes
-		// again, which takes another round.
+		// The earlier votes were under another policy decision, or the person votes
+		// again, which begins a new round.
 		after.number, after.given, after.voters, after.void = m.number+1, 0, nil, nil
 	}
 	if err := m.checkEditor(by.person()); err != nil {
@@ -288,9 +290,9 @@ func (m *item) vote(by Decider) (round, error) {
 	return after, nil
 }
 
-// Left returns how many other people must still agree to a waiting envelope after
-// an approval by the decider, or in all if theirs would not count. It locks and
-// changes nothing.
+// Left returns the number of other people who must still agree after an approval
+// by the decider, or the total if the decider's vote would not count. It locks
+// and changes nothing.
 func (d *Service) Left(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID) (int, error) {
 	items, err := readUnlocked(ctx, tx, by, []envelope.ActionID{action})
 	m, ok := items[action]
@@ -343,7 +345,7 @@ func (s *decisionTx) deny(ctx context.Context, note string, requested []requeste
 	return all, audit.Write(ctx, s.tx, event)
 }
 
-// decideAll asks policy about the items, as far as their tools still exist.
+// decideAll evaluates policy for the items whose tools still exist.
 func (s *decisionTx) decideAll(ctx context.Context) error {
 	var items []*item
 	var actions []*decision.Action

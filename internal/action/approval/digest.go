@@ -14,21 +14,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// digestScheme is the first byte of a digest. A later scheme takes another, so
-// that an approval from before it is not taken for one of something else.
+// digestScheme is the first byte of a digest. A later scheme uses another
+// value, so that digests of different schemes never match.
 const digestScheme = 2
 
-// Digest is what people approved: digests of the arguments and of the tool with
-// the address of its source, the credentials it is called with, what policy said,
-// and how many people it took. It is not secret
-// and not signed: it binds an approval within the database, where whoever can
-// write one can write the other.
+// Digest identifies an approved version of an action: digests of the arguments
+// and of the tool with its source's address, the source's credentials, the policy
+// decision, and the number of people required. It is neither secret nor signed:
+// it binds an approval within the database, and a login that can write one of the
+// two can write the other.
 type Digest struct {
 	// Args is the digest of the arguments in their canonical form.
 	Args envelope.Digest
-	// Decision names what policy said, by its content.
+	// Decision identifies the policy decision by its content.
 	Decision uuid.UUID
-	// Needed is how many people had to agree.
+	// Needed is the number of people required.
 	Needed int
 	// Generation names the credentials of the source.
 	Generation uuid.UUID
@@ -36,9 +36,9 @@ type Digest struct {
 	ToolDigest []byte
 }
 
-// ComputeDigest returns the digest of an action as it is now, with the decision
-// in it. Approving and sending both compute it, so that it differs only if
-// something else differs: what applies to the proposal alone is left out.
+// ComputeDigest returns the digest of the current version of an action, and the
+// decision that it contains. Approve and the worker both compute it from the
+// same input: checks that apply to the proposal alone are left out.
 func ComputeDigest(a *decision.Action) (Digest, policy.Decision, error) {
 	args, err := envelope.Canonical(a.Args)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s Digest) Bytes() []byte {
 	return append(b, s.ToolDigest...)
 }
 
-// ParseDigest reads what Bytes wrote. It reports false for a digest of a
-// scheme that this version does not know.
+// ParseDigest parses the output of Bytes. It returns false if the scheme is
+// unknown.
 func ParseDigest(b []byte) (Digest, bool) {
 	if len(b) < digestHeadSize || b[0] != digestScheme {
 		return Digest{}, false
@@ -80,9 +80,9 @@ func ParseDigest(b []byte) (Digest, bool) {
 	return s, true
 }
 
-// ETag names what somebody sees of an envelope that waits for a decision: its
-// arguments, its tool, what policy said, and the round of votes. Whoever sends
-// it along with a decision decides about nothing else.
+// ETag identifies the version of a pending envelope that a person sees: its
+// arguments, tool, policy decision and round of votes. A decision sent with
+// the ETag applies to that version only.
 func ETag(v outbox.View) string {
 	return etag(v.Envelope.Args, v.ToolDigest, v.DecisionID, v.Review.Round)
 }

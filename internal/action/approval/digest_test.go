@@ -43,8 +43,8 @@ func FuzzParseDigest(f *testing.F) {
 	})
 }
 
-// TestADigestIsOfWhatMatters changes one thing at a time.
-func TestADigestIsOfWhatMatters(t *testing.T) {
+// TestDigestCoversItsInputs changes one thing at a time.
+func TestDigestCoversItsInputs(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	bind := func(change func(p *settings.Proposal)) approval.Digest {
@@ -79,7 +79,7 @@ func TestADigestIsOfWhatMatters(t *testing.T) {
 	if got := bind(func(p *settings.Proposal) { p.Args = json.RawMessage(`{"to":"a@example.org","n":1.51}`) }); got.Args == first.Args {
 		t.Error("the same digest for other arguments")
 	}
-	o.mode(envelope.ModeRequireApproval) // the same mode, set anew
+	o.mode(envelope.ModeRequireApproval) // the same mode, set again
 	if got := bind(nothing); got.Decision == first.Decision {
 		t.Error("the same digest after a rule was set anew")
 	}
@@ -95,8 +95,8 @@ func TestADigestIsOfWhatMatters(t *testing.T) {
 	}
 }
 
-// TestSeenIsOfWhatIsShown: the inbox and the envelope itself name the same.
-func TestSeenIsOfWhatIsShown(t *testing.T) {
+// TestETagCoversShownFields: the inbox and the envelope itself name the same.
+func TestETagCoversShownFields(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.accept(message(typo)).Action

@@ -26,7 +26,7 @@ func Edits(v outbox.View) []wire.Edit {
 	return edits
 }
 
-// edit sets what will be sent.
+// edit replaces the arguments that will be sent.
 func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, note string) error {
 	if err := m.checkDefinition(); err != nil {
 		return err
@@ -68,11 +68,11 @@ func (s *decisionTx) edit(ctx context.Context, m *item, args json.RawMessage, no
 	}}})
 }
 
-// maxChanges bounds the pointers that are kept of one edit. What is beyond
-// them is shown as the pointer of the whole.
+// maxChanges bounds the pointers stored for one edit. Beyond it the pointer of
+// the whole document is stored.
 const maxChanges = 100
 
-// parseArgs holds arguments to the rules for those of a proposal.
+// parseArgs checks arguments by the rules for proposals.
 func parseArgs(args json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(args) {
 		return nil, fault.New(fault.Invalid, "the arguments must be one JSON object")
@@ -85,8 +85,8 @@ func parseArgs(args json.RawMessage) (json.RawMessage, error) {
 	return p.Args, nil
 }
 
-// changes are the JSON Pointers of what differs between two objects, in
-// order. Added and removed arguments are named as well.
+// changes returns the JSON Pointers at which two objects differ, in order,
+// including added and removed arguments.
 func changes(was, now json.RawMessage) ([]string, error) {
 	a, _, err := jsonref.DecodeCanonical(was)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const typo = `{"to":"anna@example.org","tags":["a","b"]}`
 
-func TestAnEditKeepsWhatWasProposed(t *testing.T) {
+func TestEditKeepsTheProposedArguments(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.accept(message(typo)).Action
@@ -96,9 +96,9 @@ func TestApproveWithOtherArguments(t *testing.T) {
 	}
 }
 
-// TestEditsThatCannotBeMade changes nothing in any of them, whether the
+// TestInvalidEdits changes nothing in any of them, whether the
 // envelope is edited or approved with other arguments.
-func TestEditsThatCannotBeMade(t *testing.T) {
+func TestInvalidEdits(t *testing.T) {
 	t.Parallel()
 	unlisted := func(fixture) {}
 	for name, test := range map[string]struct {

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// actorSystem is who does what time does.
+// actorSystem is the actor of changes that happen by time.
 const actorSystem = "system"
 
-// reminder is an envelope whose time to be decided about goes by.
+// reminder is an envelope whose time to decide is running out.
 type reminder struct {
 	tenant        envelope.TenantID
 	action        envelope.ActionID
@@ -23,8 +23,8 @@ type reminder struct {
 	waits         bool
 }
 
-// Expire ends the wait of envelopes that nobody decided in time, at most so
-// many, across tenants. It returns how many.
+// Expire expires up to most undecided envelopes, across tenants, and returns
+// their number.
 func Expire(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int, error) {
 		overdue, n, err := expire(ctx, tx, most)
@@ -35,10 +35,9 @@ func Expire(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	})
 }
 
-// Remind records reminders of actions that expire undecided soon, and
-// escalations of actions that have waited so long that more people should know,
-// at most so many of either, across tenants, each once. It returns how many were
-// due.
+// Remind records reminders of actions that soon expire undecided, and
+// escalations of actions that have waited too long; at most most of each, across
+// tenants, each once. It returns the number that was due.
 func Remind(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int, error) {
 		expiring, looked, err := dueWarnings(ctx, tx, most)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// times are those of an envelope that waits, counted from its proposal.
+// times returns the times of a pending envelope, counted from its proposal.
 func (o fixture) times(id envelope.ActionID) (wait, warn, escalate time.Duration) {
 	o.t.Helper()
 	after := func(column string) time.Duration {
@@ -47,8 +47,8 @@ func TestReviewRulesSetTheTimes(t *testing.T) {
 	}
 }
 
-// TestRemindTellsOnce of what still waits, however many look, while others
-// decide.
+// TestRemindTellsOnce calls Remind concurrently while other goroutines decide:
+// each pending action has one reminder.
 func TestRemindTellsOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
@@ -101,8 +101,8 @@ func TestRemindTellsOnce(t *testing.T) {
 	}
 }
 
-// TestWhatRetentionDeletesGoesWhole: votes and edits hold payloads too.
-func TestWhatRetentionDeletesGoesWhole(t *testing.T) {
+// TestRetentionDeletesActionsWithTheirVotes: votes and edits hold payloads too.
+func TestRetentionDeletesActionsWithTheirVotes(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	ids := o.propose(2)

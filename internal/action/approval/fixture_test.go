@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// fixture is a tenant whose every proposal waits for a person.
+// fixture is a tenant in which every proposal waits for a person.
 type fixture struct {
 	t       testing.TB
 	db      postgres.Begins
@@ -115,7 +115,7 @@ func (o fixture) person(name string) approval.Decider {
 	return by
 }
 
-// review has so many people agree to everything.
+// review sets the number of approvals that every action needs.
 func (o fixture) review(needed int) {
 	o.t.Helper()
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -150,7 +150,8 @@ func (o fixture) propose(n int) []envelope.ActionID {
 	return ids
 }
 
-// letter is a mail that nobody asked a person about, in a session.
+// message returns a proposal to send a mail, in a session, without a request
+// for approval.
 func message(args string) *envelope.Proposal {
 	return &envelope.Proposal{
 		Type: envelope.TypeExec, Tool: envelope.Tool{Name: "mail"}, Args: json.RawMessage(args), SessionID: "s1", AutomationID: "nightly",
@@ -167,7 +168,7 @@ func (o fixture) accept(p *envelope.Proposal) intake.Answer {
 	return answers[0]
 }
 
-// told counts the items of events of a kind that tell of an envelope.
+// told counts the items about an envelope in events of a kind.
 func (o fixture) told(kind audit.Kind, id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind = $1 AND i ->> 'action_id' = $2", string(kind), id.String())
@@ -196,13 +197,13 @@ func (o fixture) view(id envelope.ActionID) (v outbox.View) {
 	return v
 }
 
-// scheduled says how often an envelope is on the schedule.
+// scheduled returns the number of outbox rows of an envelope.
 func (o fixture) scheduled(id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM outbox WHERE action_id = $1", id.String())
 }
 
-// decisions counts the events that tell of a decision about an envelope.
+// decisions counts the events that record a decision about an envelope.
 func (o fixture) decisions(id envelope.ActionID) int {
 	o.t.Helper()
 	return one[int](o, "SELECT count(1)::int FROM events, jsonb_array_elements(items) i WHERE kind IN ('decided', 'undone') AND i ->> 'action_id' = $1", id.String())

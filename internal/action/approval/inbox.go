@@ -23,17 +23,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// InboxKind is why something waits for a person.
+// InboxKind is the reason why an item is in the inbox.
 type InboxKind string
 
 // The kinds.
 const (
-	// InboxApproval: somebody has to decide about it.
+	// InboxApproval is an action to approve or deny.
 	InboxApproval InboxKind = "approval"
-	// InboxUnknown: it was sent, and somebody has to find out what happened.
+	// InboxUnknown is an action with an unknown outcome to resolve.
 	InboxUnknown InboxKind = "unknown"
-	// InboxCompensation: a step of a workflow was done and could not be
-	// reverted; a person has to see to it.
+	// InboxCompensation is a completed step of a workflow whose reversal failed.
 	InboxCompensation InboxKind = "compensation"
 )
 
@@ -51,7 +50,7 @@ type InboxItem struct {
 	Session    string
 	Automation string
 	Employee   envelope.EmployeeID
-	// ProposedBy is who proposed it; empty for Countersign itself.
+	// ProposedBy is the proposer; empty for Countersign itself.
 	ProposedBy envelope.Actor
 	// Title is the tool's own.
 	Title  string
@@ -62,12 +61,12 @@ type InboxItem struct {
 	RecipientsCut bool
 	// Bucket is the rate bucket that it goes through.
 	Bucket string
-	// MustRunBefore is the proposal's own deadline; zero where there is none.
+	// MustRunBefore is the deadline in the proposal; zero if none.
 	MustRunBefore time.Time
 	// Refused is the code of the problem that approving would answer the caller
 	// with; empty where the approval would count.
 	Refused wire.ProblemCode
-	// Since is when it was proposed; or, of unknown outcome, lost.
+	// Since is the time of the proposal or, for an unknown outcome, of its end.
 	Since time.Time
 	// ExpiresAt is until when it can be decided; zero where it does not end.
 	ExpiresAt time.Time
@@ -76,18 +75,19 @@ type InboxItem struct {
 	Needed, Given int
 	ApprovedBy    []envelope.Actor
 	EditedBy      envelope.Actor
-	// Escalated reports whether it has waited so long that more people should know.
+	// Escalated reports whether the item has waited long enough to be escalated.
 	Escalated bool
-	// Policy is what asked for a person, Note what was noted when it came
-	// back from the schedule.
+	// Policy names the rule that required approval. Note is the note of its return
+	// from the schedule.
 	Policy, Note string
 	// Drift is the problem of the tool's definition; empty if none.
 	Drift string
-	// ETag is what to decide with; empty where there is nothing to decide.
+	// ETag is the version to decide about; empty if there is nothing to decide.
 	ETag string
-	// Code and Message say how it was lost, or why it was not taken back.
+	// Code and Message are the reason of the unknown outcome or the failed
+	// reversal.
 	Code, Message string
-	// Workflow is the workflow whose step it is, if it could not be reverted.
+	// Workflow is the workflow of a step that could not be reverted.
 	Workflow uuid.UUID
 	// Reversible reports whether nothing stays of it, or there is a way to revert
 	// it, as its tool is in the catalog now.
@@ -104,8 +104,8 @@ const (
 // InboxOrder is the order of the items of the inbox; InboxPlace is a place in it.
 type InboxOrder string
 
-// The orders. What does not expire comes after all that does, and of the same
-// expiry or risk the oldest is first.
+// The orders. Items that do not expire come last; ties are ordered by age,
+// oldest first.
 const (
 	InboxOldest InboxOrder = "oldest"
 	InboxNewest InboxOrder = "newest"
@@ -120,7 +120,7 @@ type InboxFilter struct {
 	Source, Tool, Session, Automation string
 	Risks                             []envelope.Risk
 	Escalated                         *bool
-	// ExpiresBefore leaves what expires then or later, or never.
+	// ExpiresBefore selects items that expire before it.
 	ExpiresBefore time.Time
 }
 
@@ -166,7 +166,7 @@ func riskRank(r envelope.Risk) int32 {
 	return int32(policy.RiskRank(envelope.RiskHigh) - policy.RiskRank(r) + 1) // 1 to 3
 }
 
-// InboxQuery asks for a part of the inbox.
+// InboxQuery selects a part of the inbox.
 type InboxQuery struct {
 	InboxFilter
 	// Order is InboxOldest if it is empty.
@@ -181,7 +181,7 @@ type InboxQuery struct {
 	Preview int
 }
 
-// readAtOnce bounds the items whose arguments are in memory at the same time.
+// readAtOnce bounds the items whose arguments are in memory together.
 const readAtOnce = 50
 
 // Inbox returns the actions that wait for a person, with the caller's choices: at
@@ -210,12 +210,12 @@ func (d *Service) Inbox(ctx context.Context, by Decider, q InboxQuery) ([]InboxI
 const (
 	maxCounted = 5000
 	maxTools   = 20
-	// expiringWithin is how soon what counts as expiring does.
+	// expiringWithin is the time to expiry below which an item counts as expiring.
 	expiringWithin = time.Hour
 )
 
-// InboxCounts counts what waits for a person: each number up to 5,000, by items
-// without their arguments.
+// InboxCounts counts the items of the inbox, each number up to 5,000. It does
+// not read their arguments.
 func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f InboxFilter, now time.Time) (wire.InboxCounts, error) {
 	var c wire.InboxCounts
 	soon := now.Add(expiringWithin)
@@ -234,7 +234,7 @@ func (d *Service) InboxCounts(ctx context.Context, tenant envelope.TenantID, f I
 		if len(counted[InboxApproval]) <= maxCounted {
 			return nil
 		}
-		// Of what was not read, some may be urgent. An index finds those.
+		// Items that were not read may be urgent. An index finds those.
 		escalated, expiring := f, f
 		escalated.Escalated = new(true)
 		if expiring.ExpiresBefore.IsZero() || expiring.ExpiresBefore.After(soon) {
@@ -307,7 +307,7 @@ func countItems(counted map[InboxKind][]InboxItem, soon time.Time) wire.InboxCou
 	return c
 }
 
-// fill sets what the items of a part of the inbox have beside their places.
+// fill sets the fields of items other than their positions.
 func fill(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, q InboxQuery, part []InboxItem) error {
 	ids := make([]envelope.ActionID, len(part))
 	for i, it := range part {
@@ -357,8 +357,8 @@ func (it *InboxItem) show(m *item, by Decider, q InboxQuery) {
 	}
 }
 
-// refused returns why an approval by somebody would not count, as approving
-// answers it; empty if it would.
+// refused returns the code with which an approval by the decider would fail;
+// empty if it would succeed.
 func (m *item) refused(by Decider) wire.ProblemCode {
 	err := m.checkDecider(by)
 	if err == nil {

@@ -58,9 +58,9 @@ func happenings() map[string]happening {
 	}
 }
 
-// TestTheInboxSaysWhatApprovingAnswers, for everybody, whatever happened before:
-// may_decide and why_not are the result and the code of an approval.
-func TestTheInboxSaysWhatApprovingAnswers(t *testing.T) {
+// TestInboxPredictsApproval compares, for every person and many histories,
+// may_decide and why_not with the result and the code of an approval.
+func TestInboxPredictsApproval(t *testing.T) {
 	t.Parallel()
 	seen := make(map[wire.ProblemCode]int)
 	all := happenings()
@@ -73,7 +73,7 @@ func TestTheInboxSaysWhatApprovingAnswers(t *testing.T) {
 		var before []string
 		for step := range 10 {
 			next := names[random.IntN(len(names))]
-			if step < 2 && n%2 == 0 { // what would else be rare
+			if step < 2 && n%2 == 0 { // makes rare histories more common
 				next = []string{"another looks", "ada edits"}[step]
 			}
 			all[next](o, id)
@@ -108,7 +108,7 @@ func TestTheInboxSaysWhatApprovingAnswers(t *testing.T) {
 	}
 }
 
-// people are those who look: the last three may never approve.
+// people are the people who read the inbox; the last three may never approve.
 func (o fixture) people() map[string]approval.Decider {
 	own, narrow := o.decider("agent"), o.person("eve")
 	own.Token = o.agent()
@@ -116,7 +116,7 @@ func (o fixture) people() map[string]approval.Decider {
 	return map[string]approval.Decider{"ada": o.person("ada"), "bob": o.person("bob"), "cyd": o.person("cyd"), "dan": o.person("dan"), "the agent's token": own, "a narrow token": narrow}
 }
 
-// notThere is the refusal of an action that is not in the inbox any more.
+// notThere is the refusal of an action that is no longer in the inbox.
 const notThere = "not there"
 
 func (o fixture) refusal(by approval.Decider, id envelope.ActionID) wire.ProblemCode {

@@ -38,8 +38,9 @@ func actionsOf(items []approval.InboxItem) []envelope.ActionID {
 	return ids
 }
 
-// Pages are one list in every order, though what is before the cursor goes away
-// and more comes in meanwhile: what waits all the while is there once.
+// Pages form one list in every order, even if items before the cursor are
+// removed and items are added meanwhile: an item that stays pending is listed
+// exactly once.
 func TestPagesOfTheInboxAreOneList(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
@@ -77,7 +78,7 @@ func TestPagesOfTheInboxAreOneList(t *testing.T) {
 	}
 }
 
-// byOrder compares items as docs/api.md says of an order.
+// byOrder compares items by an order as docs/api.md defines it.
 func byOrder(order approval.InboxOrder) func(a, b approval.InboxItem) int {
 	return func(a, b approval.InboxItem) int {
 		age := slices.Compare(a.Action[:], b.Action[:])
@@ -113,7 +114,7 @@ func compareThen(a, b int64, then int) int {
 	return then
 }
 
-// Every filter leaves exactly the items that it says, in lists and in counts.
+// Every filter selects exactly the documented items, in lists and in counts.
 func TestTheInboxIsFiltered(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
@@ -183,7 +184,8 @@ func TestTheInboxIsFiltered(t *testing.T) {
 	}
 }
 
-// Counts stop at 5,000, but for what is urgent: that is counted wherever it is.
+// Counts stop at 5,000, except for urgent items, which are counted anywhere in
+// the list.
 func TestCountsOfTheInboxAreCapped(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)

@@ -30,8 +30,8 @@ type planNode struct {
 	Plans    []planNode
 }
 
-// read adds up the rows of actions that a plan reads, and says whether it reads
-// the whole table and by which indexes it does not.
+// read returns the number of rows of actions that a plan reads, and whether it
+// reads the whole table. It adds the indexes that the plan reads to indexes.
 func (n planNode) read(indexes map[string]bool) (rows float64, whole bool) {
 	if n.Relation == "actions" {
 		rows, whole = (n.Rows+n.Filtered)*n.Loops, n.Type == "Seq Scan"
@@ -44,16 +44,16 @@ func (n planNode) read(indexes map[string]bool) (rows float64, whole bool) {
 	return rows, whole
 }
 
-// TestTheInboxReadsOneIndex in every order and for every filter, also before the
-// tables were analysed: a page reads about as many rows as it has, however much
-// waits; a filter without an index of its own reads the index of the inbox alone.
+// TestTheInboxReadsOneIndex covers every order and filter, with and without
+// statistics: a page reads about as many rows as it has, no matter how many are
+// pending. A filter without an index of its own reads the inbox's index only.
 func TestTheInboxReadsOneIndex(t *testing.T) {
 	t.Parallel()
 	const waiting, most = 20_000, 51
 	pool := dbtest.DB(t)
 	o := fixtureIn(t, pool)
 	o.propose(1)
-	o.exec("ALTER TABLE actions SET (autovacuum_enabled = off)") // the plans are to be those before and after ANALYZE
+	o.exec("ALTER TABLE actions SET (autovacuum_enabled = off)") // compare the plans before and after ANALYZE
 	o.many(waiting)
 	service, plans := explaining(t, pool)
 	first := func(q approval.InboxQuery) approval.InboxQuery { q.Most = most; return q }
@@ -90,8 +90,7 @@ func TestTheInboxReadsOneIndex(t *testing.T) {
 	}
 }
 
-// many has n more actions wait, like the one that does, of all risks, beside as
-// many that do not.
+// many adds n pending actions of all risks, and as many that are not pending.
 func (o fixture) many(n int) {
 	o.t.Helper()
 	o.exec(`INSERT INTO actions (tenant_id, action_id, content_digest, source_id, tool_name, args, risk, effect, decision_id, config_version, tool_digest,
@@ -104,7 +103,7 @@ func (o fixture) many(n int) {
 	o.exec("INSERT INTO approvals (tenant_id, action_id, needed) SELECT tenant_id, action_id, 1 FROM actions WHERE approval_state = 'required' ON CONFLICT DO NOTHING")
 }
 
-// vacuum has the planner know the tables, and which of their pages need no look.
+// vacuum updates the planner's statistics and the visibility map.
 func (o fixture) vacuum(pool *pgxpool.Pool) {
 	o.t.Helper()
 	if _, err := pool.Exec(o.t.Context(), "VACUUM ANALYZE actions, approvals"); err != nil {
@@ -142,10 +141,10 @@ func explaining(t testing.TB, pool *pgxpool.Pool) (*approval.Service, *[]planNod
 	return approval.New(db, settings.NewCache(), approval.Config{}), plans
 }
 
-// BenchmarkInbox reads a page of 50, and the counts, beside 10,000 and 100,000
-// actions that wait. Measured with PostgreSQL 15.18 on 2 processors that nine
-// times as many processes wanted: the median page took 12 to 26 ms, and the
-// counts 85 ms, with 100,000 no more than with 10,000.
+// BenchmarkInbox reads a page of 50, and the counts, with 10,000 and 100,000
+// pending actions. Measured with PostgreSQL 15.18 on 2 processors under load
+// (nine times as many runnable processes): the median page took 12 to 26 ms,
+// and the counts 85 ms, with 100,000 no more than with 10,000.
 func BenchmarkInbox(b *testing.B) {
 	for _, waiting := range []int{10_000, 100_000} {
 		pool := dbtest.DB(b)

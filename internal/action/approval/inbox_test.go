@@ -28,7 +28,7 @@ func (o fixture) inboxOf(q approval.InboxQuery) []approval.InboxItem {
 	return all
 }
 
-func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
+func TestInboxListsPendingItems(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	o.review(2)
@@ -70,7 +70,7 @@ func TestTheInboxHoldsWhatWaitsForAPerson(t *testing.T) {
 	}
 }
 
-func TestTheInboxTellsOfDrift(t *testing.T) {
+func TestInboxShowsDrift(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		tools   []source.Tool

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// A token for some tools decides about those alone.
-func TestATokenForSomeToolsDecidesAboutThose(t *testing.T) {
+// A token restricted to some tools can decide only about these.
+func TestNarrowedTokenDecidesAboutItsTools(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	ids := o.propose(2)

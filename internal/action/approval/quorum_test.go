@@ -18,13 +18,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// TestWhoEditsIsOneOfThoseWhoAgree, unless a review rule asks for others: a vote
-// from before the edit does not count, and one person's edit and vote are one.
-func TestWhoEditsIsOneOfThoseWhoAgree(t *testing.T) {
+// TestEditorMayApprove covers editors as voters, with and without a review rule
+// that requires other people. Votes before the edit do not count, and a person's
+// edit and vote are one approval.
+func TestEditorMayApprove(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rule settings.ReviewRule
-		// votes is whether those who edited vote.
+		// votes reports whether the editors also vote.
 		votes bool
 	}{
 		"one person decides":               {settings.ReviewRule{Approvals: 1}, true},
@@ -48,7 +49,7 @@ func TestWhoEditsIsOneOfThoseWhoAgree(t *testing.T) {
 				return err
 			}
 
-			if needed > 1 { // a vote for what was proposed
+			if needed > 1 { // a vote for the original version
 				if err := agree("bob", together); err != nil {
 					t.Fatal(err)
 				}
@@ -123,7 +124,7 @@ func TestTwoPeopleMustAgree(t *testing.T) {
 	}
 }
 
-func TestOneWhoDeniesIsEnough(t *testing.T) {
+func TestOneDenialIsEnough(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	o.review(3)
@@ -139,8 +140,8 @@ func TestOneWhoDeniesIsEnough(t *testing.T) {
 	}
 }
 
-// TestNobodyDecidesAboutTheirOwn, whatever token they hold.
-func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
+// TestNobodyApprovesTheirOwnProposal uses several tokens of the same person.
+func TestNobodyApprovesTheirOwnProposal(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	ada := uuid.Must(uuid.NewV7())
@@ -167,9 +168,9 @@ func TestNobodyDecidesAboutTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAVoteIsForThePolicyOfItsTime: who agreed before policy changed agreed to
+// TestPolicyChangeVoidsVotes: who agreed before policy changed agreed to
 // something else.
-func TestAVoteIsForThePolicyOfItsTime(t *testing.T) {
+func TestPolicyChangeVoidsVotes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(o fixture)
@@ -270,7 +271,7 @@ func TestABatchOfVotes(t *testing.T) {
 	}
 }
 
-func TestAlwaysLetsFurtherOnesThrough(t *testing.T) {
+func TestAlwaysGrantsFurtherActions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		always        approval.Always
@@ -321,8 +322,8 @@ func with(p *envelope.Proposal, change func(p *envelope.Proposal)) *envelope.Pro
 	return p
 }
 
-// TestAlwaysThatCannotBe decides nothing: approval and grant are one.
-func TestAlwaysThatCannotBe(t *testing.T) {
+// TestInvalidAlways decides nothing: approval and grant are one.
+func TestInvalidAlways(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		before func(o fixture)

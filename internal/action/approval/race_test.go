@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// parallel is how many goroutines make the same move at once.
+// parallel is the number of goroutines that make the same move concurrently.
 const parallel = 8
 
 // move is something that one goroutine of many tries to do to an action.
@@ -40,11 +40,11 @@ func undoes(o fixture, _ int, id envelope.ActionID) error {
 	})
 }
 
-// counts is how often each move was made.
+// counts is the number of times that each move succeeded.
 type counts []int
 
-// race makes each move at an action many times at once, and counts what was
-// done. What was not must have been refused for one of the given reasons.
+// race makes each move several times concurrently and returns the successes.
+// Every failure must be one of refusals.
 func (o fixture) race(id envelope.ActionID, refusals []fault.Kind, moves ...move) counts {
 	o.t.Helper()
 	done := make(counts, len(moves))
@@ -151,7 +151,7 @@ func TestAnApprovalAndAnUndoLeaveOneEnd(t *testing.T) {
 	for _, id := range o.propose(25) {
 		won := o.race(id, []fault.Kind{fault.Conflict}, approves, undoes)
 
-		// An undo may win after the approval, of what waits for its turn.
+		// An undo may succeed after the approval, while the action is due.
 		if won[1] != 1 || won[0] > 1 {
 			t.Errorf("%d approvals and %d undoings won, want at most one, and one", won[0], won[1])
 		}
@@ -178,7 +178,7 @@ func TestADenialAndAnUndoHaveOneWinner(t *testing.T) {
 	}
 }
 
-// sweep goes once through what kills left to do.
+// sweep does one sweep of the work left by kills.
 func (o fixture) sweep() error {
 	return postgres.InTx(o.t.Context(), o.db, postgres.Worker(), func(tx pgx.Tx) error {
 		sweeps, err := outbox.Sweeps(o.t.Context(), tx, 10)
@@ -204,7 +204,7 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 			return err
 		})
 		won := o.race(id, []fault.Kind{fault.Conflict}, approves, sweeps)
-		// What skipped a row that was locked comes back to it.
+		// Sweep skips locked rows; the next call handles them.
 		for one[bool](o, "SELECT EXISTS (SELECT FROM outbox) OR EXISTS (SELECT FROM actions WHERE approval_state = 'required')") {
 			if err := o.sweep(); err != nil {
 				t.Fatal(err)
@@ -225,8 +225,8 @@ func TestAnApprovalAndAKillLeaveNothingToSend(t *testing.T) {
 	}
 }
 
-// TestAnEditAndAnApprovalHaveOneWinner has everybody decide about what they
-// saw: of those who change it and those who approve it one wins.
+// TestAnEditAndAnApprovalHaveOneWinner lets several people edit and approve
+// the version that they saw: exactly one succeeds.
 func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
@@ -265,9 +265,9 @@ func TestAnEditAndAnApprovalHaveOneWinner(t *testing.T) {
 	t.Logf("%d approvals and %d edits won", count[0], count[1])
 }
 
-// TestVotesAtOnceAreCountedOnce has more people vote than must, each of them
+// TestConcurrentVotesAreCountedOnce has more people vote than must, each of them
 // with two tokens.
-func TestVotesAtOnceAreCountedOnce(t *testing.T) {
+func TestConcurrentVotesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	const needed = 3
 	o := newSharedFixture(t)

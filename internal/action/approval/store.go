@@ -21,8 +21,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// read locks envelopes and reads the input of a decision about them.
-// Those that do not exist are left out.
+// read locks envelopes and reads the input of a decision about them. Missing
+// envelopes are left out.
 func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
 	locked, err := dbsqlc.New().ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: by.Tenant, ActionIds: postgres.UUIDs(actions)})
 	if err != nil {
@@ -31,7 +31,7 @@ func read(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionI
 	return readUnlocked(ctx, tx, by, locked)
 }
 
-// readUnlocked is read without the locks, for who only wants to know.
+// readUnlocked is read without locks, for callers that change nothing.
 func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope.ActionID) (map[envelope.ActionID]*item, error) {
 	rows, err := dbsqlc.New().ApprovalRead(ctx, tx, &dbsqlc.ApprovalReadParams{TenantID: by.Tenant, ActionIds: postgres.UUIDs(actions)})
 	if err != nil {
@@ -51,7 +51,7 @@ func readUnlocked(ctx context.Context, tx pgx.Tx, by Decider, actions []envelope
 	return items, setClosed(ctx, tx, by.Tenant, items, closed)
 }
 
-// setClosed sets why nobody can decide about some items any more.
+// setClosed sets the reason why items can no longer be decided.
 func setClosed(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, items map[envelope.ActionID]*item, closed []envelope.ActionID) error {
 	if len(closed) == 0 {
 		return nil
@@ -90,8 +90,8 @@ func itemFromRow(r *dbsqlc.ApprovalReadRow) *item {
 	return m
 }
 
-// CountVotes returns how many votes for granted actions count now; an action
-// without any is left out.
+// CountVotes returns the number of votes that count for each granted action.
+// Actions without votes are left out.
 func CountVotes(ctx context.Context, tx pgx.Tx, granted []outbox.Lease) (map[envelope.ActionID]int, error) {
 	if len(granted) == 0 {
 		return nil, nil
@@ -108,8 +108,7 @@ func CountVotes(ctx context.Context, tx pgx.Tx, granted []outbox.Lease) (map[env
 	return votes, err
 }
 
-// insertVotes keeps what somebody said, and how far the envelopes have got by
-// it.
+// insertVotes stores votes and the progress of the envelopes.
 func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	v := &dbsqlc.VoteInsertManyParams{
 		TenantID: by.Tenant, Person: by.person(), Token: by.Token, Actor: string(by.actor()), Decision: string(vote), Note: note,
@@ -129,7 +128,7 @@ func insertVotes(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decis
 	return violations.Fault(q.VoteInsertMany(ctx, tx, v))
 }
 
-// decide ends the wait of envelopes, whose locks are held.
+// decide ends the wait of locked envelopes.
 func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, note string, counted []countedVote) error {
 	to, err := envelope.NextApproval(envelope.ApprovalRequired, vote)
 	if err != nil {
@@ -146,7 +145,7 @@ func decide(ctx context.Context, tx pgx.Tx, by Decider, vote envelope.Decision, 
 	return err
 }
 
-// storeEdit sets what will be sent, and returns it as it is stored.
+// storeEdit stores new arguments and returns them as stored.
 func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.ActionID, was, args json.RawMessage, decided uuid.UUID, version int64, e wire.Edit) (json.RawMessage, error) {
 	note, err := json.Marshal(e)
 	if err != nil {
@@ -164,7 +163,7 @@ func storeEdit(ctx context.Context, tx pgx.Tx, by Decider, action envelope.Actio
 	})
 }
 
-// Votes returns what people said about an envelope, oldest first.
+// Votes returns the votes about an envelope, oldest first.
 func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Vote, error) {
 	rows, err := dbsqlc.New().VoteList(ctx, tx, &dbsqlc.VoteListParams{TenantID: tenant, ActionID: action})
 	return postgres.Map(rows, err, func(r dbsqlc.VoteListRow) wire.Vote {
@@ -172,8 +171,8 @@ func Votes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action enve
 	})
 }
 
-// orEmpty returns what a query takes for no digest: an array with a NULL in it
-// has to be one of pointers.
+// orEmpty returns digest, or an empty slice if it is nil; queries take that as no
+// digest. An array with NULL elements would need a slice of pointers.
 func orEmpty(digest []byte) []byte {
 	if digest == nil {
 		return []byte{}
@@ -181,8 +180,8 @@ func orEmpty(digest []byte) []byte {
 	return digest
 }
 
-// expire expires the actions that nobody decided in time, and returns them by
-// tenant, and their number.
+// expire expires overdue undecided actions and returns them by tenant, and
+// their number.
 func expire(ctx context.Context, tx pgx.Tx, most int) (map[envelope.TenantID][]audit.Item, int, error) {
 	rows, err := dbsqlc.New().ActionsExpire(ctx, tx, int64(most))
 	items := make(map[envelope.TenantID][]audit.Item)
@@ -209,8 +208,8 @@ func endWithdrawals(ctx context.Context, tx pgx.Tx, due []withdrawal) error {
 	return dbsqlc.New().TriageWithdrawn(ctx, tx, p)
 }
 
-// dueWarnings takes the warnings that are due: those of actions that still wait,
-// and their number in all.
+// dueWarnings takes due warnings. It returns those of pending actions, and the
+// number of all.
 func dueWarnings(ctx context.Context, tx pgx.Tx, most int) ([]reminder, int, error) {
 	rows, err := dbsqlc.New().ApprovalsExpiring(ctx, tx, int64(most))
 	all, err := postgres.Map(rows, err, func(r dbsqlc.ApprovalsExpiringRow) reminder { return reminderFromRow(dbsqlc.ApprovalsEscalatingRow(r)) })

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// inboxItems returns the items of a part of the inbox with their places alone.
+// inboxItems returns the positions of a part of the inbox.
 func inboxItems(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, q InboxQuery) ([]InboxItem, error) {
 	if err := postgres.PlanAnew(ctx, tx); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func inboxParams(tenant envelope.TenantID, q InboxQuery) *dbsqlc.InboxItemsParam
 	return p
 }
 
-// riskOfRank returns the risk that riskRank ranks so.
+// riskOfRank is the inverse of riskRank.
 func riskOfRank(rank int32) envelope.Risk {
 	for _, r := range []envelope.Risk{envelope.RiskHigh, envelope.RiskMedium} {
 		if riskRank(r) == rank {
@@ -65,8 +65,7 @@ func riskOfRank(rank int32) envelope.Risk {
 	return envelope.RiskLow
 }
 
-// addDetails sets what the inbox shows of actions beside what a decision needs to
-// know.
+// addDetails sets the fields of items that a decision does not need.
 func addDetails(ctx context.Context, tx pgx.Tx, by Decider, snap *settings.Settings, part []InboxItem) error {
 	ids := make([]uuid.UUID, len(part))
 	for i, it := range part {

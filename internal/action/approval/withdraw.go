@@ -12,22 +12,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// actorTriage is who withdraws what triage proposed.
+// actorTriage is the actor of withdrawals.
 const actorTriage envelope.Actor = "triage"
 
-// withdrawal is an action of triage that its owner made pointless.
+// withdrawal is a triage proposal that the mailbox owner's own change made
+// pointless.
 type withdrawal struct {
 	tenant   envelope.TenantID
 	external string
 	action   envelope.ActionID
-	// later reports that the proposal is no action yet, and withdrawn that the action
-	// was undone.
+	// later reports whether the proposal is not an action yet; withdrawn whether the
+	// action was undone.
 	later, withdrawn bool
 }
 
-// Withdraw undoes actions that triage proposed about messages that their owner has
-// moved or flagged since, at most so many, across tenants. Actions that are decided
-// or done stay as they are. It returns how many were due.
+// Withdraw undoes up to most actions, across tenants, that triage proposed for
+// messages which their owner has moved or flagged since. Decided and completed
+// actions are unchanged. It returns the number that was due.
 func Withdraw(ctx context.Context, db postgres.Begins, most int) (int, error) {
 	return postgres.InTxReturning(ctx, db, postgres.Worker(), func(tx pgx.Tx) (int, error) {
 		due, err := dueWithdrawals(ctx, tx, most)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 )
 
-// TestWithdraw undoes what waits, and leaves what a person decided about and what is
-// no action yet.
+// TestWithdraw undoes pending actions, and leaves decided ones and proposals that
+// are not actions yet.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)

@@ -44,7 +44,7 @@ func (fx fixture) resolve(id envelope.ActionID, r deadletter.Resolution) error {
 	})
 }
 
-// told returns the last event, which has one item.
+// told returns the last event, which must have one item.
 func (fx fixture) told() (e audit.Event) {
 	fx.T.Helper()
 	fx.As(postgres.Admin(), func(tx pgx.Tx) error {
@@ -54,7 +54,7 @@ func (fx fixture) told() (e audit.Event) {
 	return e
 }
 
-// places returns when envelopes are due, counted from the first of them.
+// places returns the due times of envelopes relative to the first one.
 func (fx fixture) places(ids []envelope.ActionID) []time.Duration {
 	fx.T.Helper()
 	var at []time.Time
@@ -115,7 +115,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	}
 }
 
-func TestALotTakesTheOldestFirst(t *testing.T) {
+func TestBulkRequestsTakeTheOldestFirst(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	ids := fx.EndAsDeadLetters(5, outbox.Refused)
@@ -144,7 +144,7 @@ func TestAPacedReplayIsSpreadAndGoesOnWhereItStopped(t *testing.T) {
 	other := fx.replayBulk(deadletter.BulkRequest{Limit: 1, Filter: deadletter.Filter{Tool: "tool"}}, 4)
 
 	const step = 250 * time.Millisecond
-	// What has another filter has a schedule of its own.
+	// Another filter has its own schedule.
 	want := []time.Duration{0, step, 2 * step, 3 * step, 4 * step, 0}
 	if diff := cmp.Diff(want, fx.places(ids)); diff != "" {
 		t.Errorf("due after the first (-want +got):\n%s", diff)
@@ -292,7 +292,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestWhatDidNotHappenRunsAgainUnderTheOldKey(t *testing.T) {
+func TestActionResolvedAsNotHappenedRunsAgainUnderTheOldKey(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	fx.Queue(envelope.EffectOnce, 1)
@@ -337,8 +337,8 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// Two people, and somebody who replays, want to end the same unresolved calls at once:
-// each letter has one winner.
+// Two people and a replay race to end the same unresolved calls: each dead letter has
+// one winner.
 func TestOfTwoResolutionsOneWins(t *testing.T) {
 	t.Parallel()
 	const rounds = 30
@@ -392,7 +392,7 @@ func TestOfTwoResolutionsOneWins(t *testing.T) {
 	}
 }
 
-func TestFilterSaysWhichFieldIsWrong(t *testing.T) {
+func TestFilterNamesTheInvalidField(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {

@@ -1,7 +1,7 @@
-// Package deadletter owns the actions that ended without success and that a
-// person, or a reconciling read, still has to look at: listing, replaying,
-// discarding and resolving them, one by one or in bulk. It does not make dead
-// letters (settling an action does, in package outbox) and calls no tool.
+// Package deadletter owns the actions that ended without success and still
+// need a person or a reconciling read: listing, replaying, discarding and
+// resolving them, one by one or in bulk. It does not create dead letters
+// (settling an action does, in package outbox) and calls no tool.
 package deadletter
 
 import (
@@ -33,7 +33,7 @@ type Reconciliation struct {
 	Attempts int
 	// LastResult is the result of the last read, in one word.
 	LastResult string
-	// Next is when the next read is due; nil if none is planned.
+	// Next is the time of the next read; nil if none is planned.
 	Next *time.Time
 }
 
@@ -80,18 +80,18 @@ type BulkRequest struct {
 	Limit int
 	// DryRun changes nothing.
 	DryRun bool
-	// Actor is who asks, and Note why. Both are recorded.
+	// Actor is the requester, and Note the reason. Both are recorded.
 	Actor envelope.Actor
 	Note  string
 }
 
-// ReplayOptions say how a bulk request is replayed.
+// ReplayOptions configures the replay of a bulk request.
 type ReplayOptions struct {
 	// AllowDuplicates also replays actions that may have had their effect.
 	AllowDuplicates bool
-	// PerSecond spreads the actions over time, so many a second; zero makes
-	// all of them due at once. Requests with the same filter share a schedule:
-	// each continues where the previous one ended.
+	// PerSecond is the rate at which the actions become due; zero makes all of
+	// them due immediately. Requests with the same filter share a schedule: each
+	// continues where the previous one ended.
 	PerSecond float64
 }
 
@@ -112,8 +112,7 @@ type Count struct {
 
 // BulkResult is the result of a bulk request.
 type BulkResult struct {
-	// Actions are the actions that were changed; in a dry run, those that would
-	// be.
+	// Actions are the changed actions; in a dry run, those that would be changed.
 	Actions []envelope.ActionID
 	// Remaining counts the matching entries that are left. Excluded counts the
 	// entries with an unknown outcome, if the request leaves them out; they are
@@ -125,17 +124,16 @@ type BulkResult struct {
 	// as the filter's Until, AsOf keeps later requests of the same run from
 	// selecting actions that failed again meanwhile.
 	AsOf time.Time
-	// ScheduledFor is how far beyond AsOf the replay schedule reaches.
+	// ScheduledFor is the time from AsOf to the end of the replay schedule.
 	ScheduledFor time.Duration
 }
 
-// Resolution is what somebody found out about an action with an unknown
-// outcome.
+// Resolution is the actual outcome of an action whose outcome was unknown.
 type Resolution struct {
 	// Happened reports whether the call had its effect. If not, the action runs
 	// again or, with GiveUp, ends as failed.
 	Happened, GiveUp bool
-	// Actor is who resolves, and Note how they know. Both are recorded.
+	// Actor is the person who resolves, and Note the evidence. Both are recorded.
 	Actor envelope.Actor
 	Note  string
 	// ReconcileAttempt is the number of the read that found the outcome, which

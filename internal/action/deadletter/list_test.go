@@ -62,7 +62,7 @@ func TestReplayGivesNewAttemptsUnderTheOldKey(t *testing.T) {
 	}
 }
 
-func TestReplayOfAnUnknownNeedsAWord(t *testing.T) {
+func TestReplayOfAnUnknownNeedsAllowDuplicates(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	unknown, refused := fx.EndAsDeadLetters(1, outbox.Unknown)[0], fx.EndAsDeadLetters(1, outbox.Refused)[0]

@@ -125,8 +125,8 @@ func choose(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRe
 	})
 }
 
-// take deletes entries and returns them, the oldest action first, without
-// those that another transaction deleted meanwhile.
+// take deletes entries and returns them, oldest action first. Entries that
+// another transaction has deleted are left out.
 func take(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, selected []envelope.ActionID) ([]dbsqlc.DeadLetterDeleteRow, error) {
 	if len(selected) == 0 {
 		return nil, nil
@@ -157,8 +157,8 @@ func requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkR
 	return replayed, audit.Write(ctx, tx, event)
 }
 
-// spread gives replayed actions their due times in the schedule of their
-// selection. It returns how far from now that schedule reaches.
+// spread sets the due times of replayed actions by the schedule of their
+// selection. It returns the time from now to the end of that schedule.
 func spread(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, req BulkRequest, interval time.Duration, replayed []envelope.ActionID) (time.Duration, error) {
 	if interval == 0 || len(replayed) == 0 {
 		return 0, nil
@@ -242,8 +242,8 @@ func Resolve(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action en
 	}})
 }
 
-// lockUnknown locks the entry of an action with an unknown outcome. Of two
-// resolutions at once the second waits, and then finds none.
+// lockUnknown locks the entry of an action with an unknown outcome. If two
+// resolutions race, the second waits and then finds no entry.
 func lockUnknown(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, attempt int) (dbsqlc.DeadLetterLockRow, error) {
 	entry, err := dbsqlc.New().DeadLetterLock(ctx, tx, &dbsqlc.DeadLetterLockParams{TenantID: tenant, ActionID: action})
 	switch {

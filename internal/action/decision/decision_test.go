@@ -93,7 +93,7 @@ func (f fixture) decide(actions []*decision.Action) (modes []envelope.Mode) {
 	return modes
 }
 
-func TestDecideDeniesActionsThatAddressSomebodyOnTheList(t *testing.T) {
+func TestDecideDeniesRecipientsOnTheDoNotContactList(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	long := strings.Repeat("x", decision.MaxRecipientBytes+1)
@@ -122,7 +122,7 @@ func TestDecideDeniesActionsThatAddressSomebodyOnTheList(t *testing.T) {
 	}
 }
 
-func TestRecheckLeavesOutWhatAppliesToTheProposal(t *testing.T) {
+func TestRecheckLeavesOutTheChecksForProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.actions(`{}`)[0]

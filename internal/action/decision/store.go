@@ -1,8 +1,8 @@
-// Package decision decides about sets of actions: it reads what the tenant's
-// settings do not hold, the do-not-contact entries, asks policy, and stores the
-// answers. Intake, approval, workflows and the worker all decide through it, so
-// that no two of them ask policy in different ways. It has no rules of its own,
-// and does not change actions.
+// Package decision decides about sets of actions: it reads the do-not-contact
+// entries, which the tenant's settings do not contain, evaluates policy, and
+// stores the decisions. Intake, approval, workflows and the worker all use it,
+// so that policy is evaluated in one way. It has no rules of its own and does
+// not change actions.
 package decision
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Insert stores those decisions of a tenant, under their ids, that are new.
+// Insert stores the new ones among the decisions of a tenant, under their ids.
 func Insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, decisions ...policy.Decision) error {
-	// In one order everywhere, so that two transactions cannot deadlock.
+	// A fixed order prevents deadlocks between transactions.
 	decisions = slices.SortedFunc(slices.Values(decisions), func(a, b policy.Decision) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	p := &dbsqlc.DecisionInsertManyParams{TenantID: tenant}
 	for i, d := range decisions {
@@ -90,12 +90,12 @@ func (c *Cache) Insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID,
 // bytes. Parsing addresses takes time, and an agent chooses the text.
 const MaxRecipientBytes = 32 << 10
 
-// Action is what is known of an action, or of a proposal, that is decided about.
+// Action is the input of a decision about an action or a proposal.
 type Action struct {
-	// Settings are those of its tenant.
+	// Settings are the tenant's.
 	Settings *settings.Settings
-	// Tool is nil if its source does not have the tool any more; nothing can be
-	// decided then.
+	// Tool is nil if its source no longer has the tool; no decision is possible
+	// then.
 	Tool *catalog.Tool
 	settings.Proposal
 	// Contacts are the recipients, and Match is the do-not-contact entry of one
@@ -104,8 +104,9 @@ type Action struct {
 	Match    contact.Match
 }
 
-// Decide returns the decisions about proposals, in their order. It costs one
-// statement if a tenant has a do-not-contact list, and none otherwise.
+// Decide returns the decisions about proposals, in order. It costs one
+// statement if a tenant has a do-not-contact list, and none if no tenant has
+// one.
 func Decide(ctx context.Context, tx pgx.Tx, actions []*Action) ([]policy.Decision, error) {
 	if err := findRecipients(ctx, tx, actions, (*limits.Set).HasDoNotContact); err != nil {
 		return nil, err
@@ -117,23 +118,24 @@ func Decide(ctx context.Context, tx pgx.Tx, actions []*Action) ([]policy.Decisio
 	return decisions, nil
 }
 
-// Decide returns the decision about a proposal whose recipients were found.
+// Decide returns the decision about a proposal. FindRecipients must have been
+// called.
 func (a *Action) Decide() policy.Decision { return a.Settings.Decide(a.Tool, a.Proposal) }
 
-// Recheck returns the decision about an action that was accepted. It leaves out
-// what applies to the proposal alone: that the agent asked for a person (a person
-// has decided), the token's tools, and the do-not-contact list, which a check
-// just before the call reads anew and answers with its own reason.
+// Recheck returns the decision about an accepted action. It leaves out the checks
+// for proposals alone: the agent's request for approval (a person has decided),
+// the token's tools, and the do-not-contact list, which preflight reads again
+// just before the call and reports with a code of its own.
 func (a *Action) Recheck() policy.Decision {
 	p := a.Proposal
 	p.AskedApproval, p.Listed, p.Tools = false, false, nil
 	return a.Settings.Decide(a.Tool, p)
 }
 
-// FindRecipients sets the recipients of actions, and the do-not-contact entries
-// that they match. It reads all lists by one statement, and by none if no tenant
-// has limits that depend on recipients. An action with more recipients than can
-// be checked counts as listed.
+// FindRecipients sets the recipients of actions and the do-not-contact entries
+// that they match. It reads all lists in one statement, or in none if no
+// tenant's limits depend on recipients. An action with too many recipients to
+// check counts as listed.
 func FindRecipients(ctx context.Context, tx pgx.Tx, actions []*Action) error {
 	return findRecipients(ctx, tx, actions, (*limits.Set).NeedsRecipients)
 }

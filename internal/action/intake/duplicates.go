@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// uniqueness is what makes two proposals the same envelope: a key that both have,
-// and the same content.
+// uniqueness identifies an envelope: two proposals are the same if they share a
+// key and have the same content.
 type uniqueness struct {
 	action   envelope.ActionID
 	chosen   bool // the submitter chose the action id
@@ -63,8 +63,8 @@ type duplicate struct {
 	firstAt int
 }
 
-// answerDuplicates answers duplicates, after the proposals that they are
-// duplicates of: one whose first was refused is refused for the same reason.
+// answerDuplicates copies to duplicates the answers of the proposals that they
+// duplicate, refusals included.
 func answerDuplicates(duplicates []duplicate, answers []Answer) {
 	for _, t := range duplicates {
 		if answers[t.at] = t.uniqueness.compare(t.first); answers[t.firstAt].Err != nil {
@@ -80,7 +80,7 @@ func dedupe(rows []row) ([]duplicate, []row) {
 		uniqueness
 		at int
 	}
-	byAction := make(map[envelope.ActionID]position) // those that are not chosen are new
+	byAction := make(map[envelope.ActionID]position) // proposals without a chosen id are new
 	byExternal := make(map[string]position, len(rows))
 	var duplicates []duplicate
 	firsts := rows[:0]

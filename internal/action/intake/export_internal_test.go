@@ -6,9 +6,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// AcceptTogether accepts a proposal of each submitter in one transaction, as those
-// that arrive at the same time with spans of their own, and returns the answers to
-// them.
+// AcceptTogether accepts a proposal of each submitter in one transaction, like
+// concurrent proposals with spans of their own, and returns their answers.
 func (in *Intake) AcceptTogether(spans []context.Context, tenant envelope.TenantID, by []Submitter, proposals []*envelope.Proposal) (answers []Answer, undone bool, err error) {
 	all := make([]*submission, len(by))
 	for i := range by {

@@ -23,7 +23,7 @@ type Due struct {
 	// Urgent reports whether it asks to be sent during quiet hours.
 	Urgent                              bool
 	NotBefore, MustRunBefore, CreatedAt time.Time
-	// From is when it is due by the schedule; zero if it is not on that.
+	// From is the due time on the schedule; zero if it is not scheduled.
 	From time.Time
 }
 
@@ -32,14 +32,14 @@ type Forecast struct {
 	// Gates are the answers of the checks, each by itself.
 	Gates  []wire.GateResult
 	Bucket wire.BucketForecast
-	// Skipped means that the action will end without a call, and Stopped that nobody
-	// can say when it goes out; else that is at GoesOutAt.
+	// Skipped reports that the action will end without a call, and Stopped that the
+	// time of its call is unknown; otherwise GoesOutAt is that time.
 	Skipped, Stopped bool
 	GoesOutAt        time.Time
 }
 
-// ForecastOf makes each of the checks before a call, as of when the action is due.
-// It reads alone.
+// ForecastOf makes each of the checks before a call, as of the due time of the
+// action. It changes nothing.
 func ForecastOf(ctx context.Context, tx pgx.Tx, d Due, now time.Time) (Forecast, error) {
 	l := forecastFacts{due: &d, start: later(later(now, d.NotBefore), d.From)}
 	if err := l.read(ctx, tx, now); err != nil {
@@ -51,13 +51,14 @@ func ForecastOf(ctx context.Context, tx pgx.Tx, d Due, now time.Time) (Forecast,
 // forecastFacts are the input of the checks.
 type forecastFacts struct {
 	due *Due
-	// start is when the action is due.
+	// start is the due time of the action.
 	start time.Time
 
 	// gates are the answers of the tenant's limits at that time.
 	gates  preflight.Facts
 	bucket limits.BucketState
-	// breakerUntil is when its source is used again; zero if it is.
+	// breakerUntil is the time at which its source is used again; zero if the
+	// breaker is closed.
 	breakerUntil time.Time
 }
 
@@ -115,7 +116,7 @@ func (l *forecastFacts) forecast(now time.Time) Forecast {
 	say("quiet_hours", l.quiet())
 	say("breaker", preflight.Check(preflight.Facts{Now: l.start, BreakerUntil: l.breakerUntil}))
 	say("bucket", l.paced())
-	// The deadline is asked about the time that the others leave.
+	// The deadline is checked last, against the time that the other checks leave.
 	say("deadline", preflight.Check(preflight.Facts{Now: f.GoesOutAt, MustRunBefore: d.MustRunBefore}))
 	return f
 }

@@ -1,5 +1,5 @@
-// Package intake accepts proposals: it resolves, checks, decides and writes all
-// of them, whoever makes them. It works in sets: a thousand proposals cost the
+// Package intake accepts proposals: it resolves, checks, decides and stores all
+// of them, from every proposer. It works in sets: a thousand proposals cost the
 // same few round trips as one. It does not execute anything.
 package intake
 
@@ -34,7 +34,7 @@ type Answer struct {
 	// Known reports whether the tenant had this envelope already, with the same
 	// content; it is not accepted a second time.
 	Known bool
-	// Mode and Source say what policy decided, for an envelope that is new.
+	// Mode and Source are the result of policy, for a new envelope.
 	Mode   envelope.Mode
 	Source string
 	// Trace is the answer of every layer, as a JSON list of policy.Step.
@@ -53,7 +53,7 @@ func (a Answer) Scheduled() bool {
 
 // Config configures an Intake.
 type Config struct {
-	// ApprovalWait is how long an envelope waits for a decision; zero means 5
+	// ApprovalWait is the time that people have for a decision; zero means 5
 	// minutes.
 	ApprovalWait time.Duration
 	// Wake is called after a commit that put something on the schedule. It
@@ -85,10 +85,10 @@ func New(db postgres.Begins, cache *settings.Cache, cfg Config) *Intake {
 	return in
 }
 
-// Accept decides and writes up to MaxBatch proposals in one transaction and
-// answers for each in order. A proposal that is refused leaves the others
-// alone; an error means that none was accepted, and submitting the same
-// proposals again is safe if they carry an external id.
+// Accept decides and stores up to MaxBatch proposals in one transaction and
+// returns an answer for each, in order. A refused proposal does not affect the
+// others. An error means that none was accepted; submitting the same proposals
+// again is safe if they have an external id.
 func (in *Intake) Accept(ctx context.Context, by Submitter, proposals []*envelope.Proposal) ([]Answer, error) {
 	answers, _, err := in.AcceptCounted(ctx, by, proposals)
 	return answers, err
@@ -114,8 +114,9 @@ func (in *Intake) AcceptCounted(ctx context.Context, by Submitter, proposals []*
 }
 
 const (
-	// joinedMost is how many single proposals share a transaction at most, and
-	// joinedBytes how long their arguments may be: nobody waits for a long one.
+	// joinedMost bounds the single proposals that share a transaction, and
+	// joinedBytes the length of their arguments, so that none waits for a long
+	// one.
 	joinedMost  = 64
 	joinedBytes = 8 << 10
 )
@@ -124,10 +125,11 @@ const (
 type submission struct {
 	by        Submitter
 	proposals []*envelope.Proposal
-	// traceparent is that of the call, in whose trace the actions run; "" for none.
+	// traceparent is that of the request, in whose trace the actions run; "" for
+	// none.
 	traceparent string
 	answers     []Answer
-	// quotas is the rest of the session's limits, of those that were counted.
+	// quotas are the remaining limits of the session, those that were counted.
 	quotas []fault.Quota
 }
 
@@ -141,8 +143,8 @@ func (s *submission) joins() bool {
 }
 
 // acceptAll accepts submissions of a tenant in one transaction. undone reports
-// whether an error came before the commit: after that a proposal without a key of
-// its own may have been accepted, and is not to be accepted again.
+// whether an error came before the commit. After it, a proposal without a key may
+// have been accepted and must not be accepted again.
 func (in *Intake) acceptAll(ctx context.Context, tenant envelope.TenantID, all []*submission) (undone bool, err error) {
 	if shareKeys(all) {
 		return true, errTaken
@@ -195,7 +197,7 @@ var errTaken = fault.New(fault.Busy, "the same envelopes are being submitted els
 // acceptance is the result of one transaction.
 type acceptance struct {
 	answers []Answer
-	// quotas is the rest of the limits of each submission's session, of those that
+	// quotas are the remaining limits of each submission's session, those that
 	// were counted.
 	quotas [][]fault.Quota
 	// queued reports whether an action was scheduled.

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-func TestAcceptWritesWhatWasProposed(t *testing.T) {
+func TestAcceptStoresTheProposal(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.bucket("slow")
@@ -55,9 +55,9 @@ func TestAcceptWritesWhatWasProposed(t *testing.T) {
 	}
 }
 
-// TestEachOfABatchIsWrittenAsIfItWereAlone: columns that are the same in a whole
+// TestBatchStoresTheSameRowsAsSingleProposals: columns that are the same in a whole
 // batch are sent once.
-func TestEachOfABatchIsWrittenAsIfItWereAlone(t *testing.T) {
+func TestBatchStoresTheSameRowsAsSingleProposals(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.bucket("slow")
@@ -98,7 +98,7 @@ func TestEachOfABatchIsWrittenAsIfItWereAlone(t *testing.T) {
 	}
 }
 
-func TestWhatPolicySaysDecidesWhereItGoes(t *testing.T) {
+func TestPolicyModeDecidesTheState(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		mode     envelope.Mode
@@ -165,7 +165,7 @@ func TestRiskIsRaisedAndNeverLowered(t *testing.T) {
 	}
 }
 
-func TestTheSameEnvelopeAgainIsKnown(t *testing.T) {
+func TestRepeatedEnvelopeIsKnown(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	first := d.accept(note("e1"))[0]
@@ -417,9 +417,9 @@ func TestAnUnknownTenantGetsNothing(t *testing.T) {
 	}
 }
 
-// Several processes are given the same proposals at once, each in another
-// order: each envelope is new to one of them and known to the others.
-func TestRacingDuplicatesAreNewOnceAndKnownElsewhere(t *testing.T) {
+// Several processes get the same proposals concurrently, each in another
+// order: each envelope is new to exactly one of them.
+func TestConcurrentDuplicatesAreNewOnce(t *testing.T) {
 	t.Parallel()
 	const processes, rounds, batch = 4, 6, 25
 	d := newSharedFixture(t)

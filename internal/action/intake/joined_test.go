@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// stored is what a proposal left in the database, without its ids and times.
+// stored selects the rows of a proposal, without ids and times.
 const stored = `SELECT concat_ws(' ', a.external_id, a.content_digest, a.session_id, a.proposed_by, a.person, a.tool_name, a.args, a.approval_state, a.origin, a.workflow_id,
 		a.traceparent, o.awaited, e.actor, e.kind)
 	FROM actions a LEFT JOIN outbox o USING (tenant_id, action_id)

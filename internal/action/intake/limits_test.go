@@ -23,7 +23,7 @@ type step struct {
 	Layer, Said, Detail string
 }
 
-// spoke returns what a layer said of an envelope.
+// spoke returns a layer's part in the decision about an envelope.
 func (d fixture) spoke(id envelope.ActionID, layer string) string {
 	d.t.Helper()
 	var trace []step
@@ -47,7 +47,7 @@ func (d fixture) employ(e limits.Employee) {
 	d.as(func(ctx context.Context, tx pgx.Tx) error { return limits.PutEmployee(ctx, tx, d.tenant, e, "ada") })
 }
 
-func TestWhoIsNotToBeContactedIsNot(t *testing.T) {
+func TestDoNotContactDeniesProposals(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.rule(limits.ToolRule{Source: "first", Name: "note", Recipients: &[]string{"/to/*", "/cc"}})
@@ -143,9 +143,9 @@ func TestAnUnknownBucketIsRefusedWithTheNearestOrAll(t *testing.T) {
 	}
 }
 
-// TestAChangeOfLimitsMeetsTheNextSubmission has another process change what
-// this one has in its cache.
-func TestAChangeOfLimitsMeetsTheNextSubmission(t *testing.T) {
+// TestChangedLimitsApplyToTheNextSubmission changes limits in another process,
+// behind the back of this one's cache.
+func TestChangedLimitsApplyToTheNextSubmission(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	employee := newEmployee()

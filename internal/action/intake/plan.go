@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// PlanLifetime is how long a plan may be presented.
+// PlanLifetime is the time for which a plan is valid.
 const PlanLifetime = time.Hour
 
 const (
@@ -36,9 +36,9 @@ type Plan struct {
 	Content envelope.Digest
 	// Tool is the digest of the tool's definition.
 	Tool []byte
-	// Decision names what policy said, and why, by its content.
+	// Decision identifies the policy decision, with its reasons, by its content.
 	Decision uuid.UUID
-	// IssuedAt is when the dry run was made, to the second.
+	// IssuedAt is the time of the dry run, to the second.
 	IssuedAt time.Time
 }
 
@@ -52,7 +52,7 @@ func (p Plan) String() string {
 	return planPrefix + base64.RawURLEncoding.EncodeToString(append(raw, p.Tool...))
 }
 
-// ParsePlan reads what String wrote. The error is fault.Invalid.
+// ParsePlan parses the output of String. The error is fault.Invalid.
 func ParsePlan(token string) (Plan, error) {
 	text, ok := strings.CutPrefix(token, planPrefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -64,15 +64,15 @@ func ParsePlan(token string) (Plan, error) {
 	return p, nil
 }
 
-// Expired reports whether a plan is too old to be presented. A plan from the
-// future, beyond what two clocks may differ by, counts as old.
+// Expired reports whether a plan is too old. A plan from the future, beyond
+// the tolerated clock skew, counts as expired.
 func (p Plan) Expired(now time.Time) bool {
 	age := now.Sub(p.IssuedAt)
 	return age > PlanLifetime || age < -time.Minute
 }
 
-// compare returns fault.Conflict, with what changed, if a proposal is not the one
-// that the plan is for.
+// compare returns fault.Conflict, with the difference, if a proposal does not
+// match the plan.
 func (p *Plan) compare(r *row) error {
 	var moved []string
 	if r.digest != p.Content {
@@ -90,11 +90,10 @@ func (p *Plan) compare(r *row) error {
 	return fault.Coded(wire.CodePlan, fault.Conflict, "the call is not the one that the plan is of; changed since: %s. Make another dry run", strings.Join(moved, "; "))
 }
 
-// matchPlans keeps the rows that match the plans that were presented with them,
-// and answers the others with the change. An envelope that the tenant has
-// already is not proposed again, and so is never refused for a plan: unless the
-// rows are known to be new, matchPlans returns errTaken, so that the ids are looked
-// for.
+// matchPlans keeps the rows that match their plans and answers the others with the
+// difference. An existing envelope is not proposed again, so a plan never refuses
+// it: unless the rows are known to be new, matchPlans returns errTaken, so that the
+// caller looks their ids up.
 func matchPlans(looked bool, rows []row, answers []Answer) ([]row, error) {
 	kept := rows[:0]
 	for i := range rows {
@@ -119,12 +118,12 @@ func matchPlans(looked bool, rows []row, answers []Answer) ([]row, error) {
 // runs, for which a tenant may have rules that let more through.
 const ReservedPrefix = "countersign."
 
-// AcceptTx is Accept within a transaction of the caller's, so that proposals
-// and what they follow from are written together or not at all. The caller must
-// call committed after the commit, and not otherwise: it wakes the fleet. After
-// an error the transaction cannot go on. Without look, the envelopes are taken for
-// new ones, which is cheaper; if one of them is not, the error is fault.Busy, and
-// the caller tries again with look.
+// AcceptTx is Accept within the caller's transaction, so that proposals and the
+// rows that caused them are stored together. The caller must call committed, which
+// wakes the workers, after the commit and only then. After an error the
+// transaction is unusable. Without look, the envelopes are assumed to be new,
+// which is cheaper; if one of them is not, the error is fault.Busy, and the caller
+// tries again with look.
 func (in *Intake) AcceptTx(ctx context.Context, tx pgx.Tx, by Submitter, proposals []*envelope.Proposal, look bool) (answers []Answer, committed func(), err error) {
 	if len(proposals) > MaxBatch {
 		return nil, nil, fault.New(fault.Invalid, "at most %d proposals at once", MaxBatch)
@@ -146,9 +145,9 @@ func (by Submitter) CheckEmployee(id envelope.EmployeeID) error {
 	return by.Names.CheckEmployee(id)
 }
 
-// CheckAutomation refuses an automation that only Countersign itself runs, or
-// whose id people could take for one, and one that the submitter may not name.
-// The error is an *envelope.InvalidError, or fault.Denied.
+// CheckAutomation rejects an automation reserved for Countersign or with a
+// confusable id, and one that the submitter may not name. The error is an
+// *envelope.InvalidError, or fault.Denied.
 func (by Submitter) CheckAutomation(id string) error {
 	if id == "" || by.Reserved {
 		return nil

@@ -27,7 +27,7 @@ func TestPlansReadBack(t *testing.T) {
 	}
 }
 
-func TestParsePlanRefusesWhatIsNone(t *testing.T) {
+func TestParsePlanRejectsInvalidTokens(t *testing.T) {
 	t.Parallel()
 	whole := intake.Plan{Tool: []byte{1}}.String()
 	raw, err := base64.RawURLEncoding.DecodeString(whole[len("plan_"):])
@@ -45,7 +45,7 @@ func TestParsePlanRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestAPlanGrowsOld(t *testing.T) {
+func TestPlansExpire(t *testing.T) {
 	t.Parallel()
 	p := intake.Plan{IssuedAt: time.Date(2031, 5, 1, 0, 0, 0, 0, time.UTC)}
 	for after, want := range map[time.Duration]bool{

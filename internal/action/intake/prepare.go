@@ -18,7 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// record returns the row of actions as the record covers it: what insert writes.
+// record returns the row of actions as the audit record covers it; insert writes
+// the same values.
 func (r *row) record(version int64, origin audit.Hash, now time.Time) audit.ActionRecord {
 	q, by := r.proposal, r.by
 	a := audit.ActionRecord{
@@ -44,7 +45,7 @@ func (r *row) expiresAt(now time.Time) time.Time {
 	return now.Add(r.review.Wait).Truncate(time.Microsecond)
 }
 
-// lengthOf returns how many bytes the arguments of proposals have.
+// lengthOf returns the total length of the arguments of proposals, in bytes.
 func lengthOf(proposals []*envelope.Proposal) int {
 	length := 0
 	for _, p := range proposals {
@@ -53,13 +54,13 @@ func lengthOf(proposals []*envelope.Proposal) int {
 	return length
 }
 
-// prepared are submissions as far as they do not depend on a transaction.
+// prepared holds submissions after the steps that need no transaction.
 type prepared struct {
 	submissions []*submission
 	// last reports whether the transaction ends with them.
 	last     bool
 	settings *settings.Settings
-	// rows are those that may be written.
+	// rows are the rows that may be stored.
 	rows []row
 	// answers have the reason for each proposal that cannot be accepted. If it
 	// has a key, it is also doubtful, since the tenant may have accepted the same
@@ -68,7 +69,7 @@ type prepared struct {
 	doubtful []row
 }
 
-// length returns how many bytes the arguments of all proposals have.
+// length returns the total length of all arguments, in bytes.
 func (all *prepared) length() (length int) {
 	for _, s := range all.submissions {
 		length += lengthOf(s.proposals)
@@ -126,11 +127,11 @@ type row struct {
 	bucket      int64
 	// args is the digest of the arguments.
 	args envelope.Digest
-	// review is how people review the action, if it waits for them.
+	// review is the review of the action, if it needs approval.
 	review settings.Review
 }
 
-// waits reports whether people have to decide about the action.
+// waits reports whether the action needs approval.
 func (r *row) waits() bool { return r.approval == envelope.ApprovalRequired }
 
 func (r *row) bucketName() string {
@@ -200,7 +201,7 @@ func prepare(ctx context.Context, budget *schema.Budget, digester *envelope.Dige
 	return r, nil
 }
 
-// decide sets the decisions about rows, and what follows from them.
+// decide sets the decisions about rows, and the fields that depend on them.
 func decide(ctx context.Context, tx pgx.Tx, rows []row, now time.Time) error {
 	actions := make([]*decision.Action, len(rows))
 	for i := range rows {

@@ -35,11 +35,11 @@ type Preview struct {
 
 // The expected results of a proposal, in one word.
 const (
-	// PredictRun: the call is made at once.
+	// PredictRun: the call is made immediately.
 	PredictRun = "run"
 	// PredictWait: the call is made later, without a person.
 	PredictWait = "wait"
-	// PredictAsk: a person has to approve the action.
+	// PredictAsk: the action needs approval.
 	PredictAsk = "ask"
 	// PredictSkip: policy allows the action, and a preflight check ends it.
 	PredictSkip = "skip"
@@ -47,10 +47,10 @@ const (
 	PredictDeny = "deny"
 )
 
-// Preview returns the expected result of a proposal. It does what Accept does up
-// to the decision, and then makes the preflight checks; it writes nothing. What
-// Accept refuses, Preview refuses with the same error. The limits of the
-// submitter's session are left out, since Accept counts them.
+// Preview returns the expected result of a proposal. It takes the steps of
+// Accept up to the decision and then makes the preflight checks; it writes
+// nothing. It refuses the proposals that Accept refuses, with the same error.
+// Session limits are left out, since Accept counts proposals against them.
 func (in *Intake) Preview(ctx context.Context, by Submitter, p *envelope.Proposal) (Preview, error) {
 	var v Preview
 	err := slot.Briefly(slot.For(ctx, by.Tenant.String()), len(p.Args), func(ctx context.Context) (err error) {
@@ -100,7 +100,8 @@ func (in *Intake) preview(ctx context.Context, tx pgx.Tx, by Submitter, p *envel
 	return v, nil
 }
 
-// prediction returns what a proposal comes to of which policy says mode.
+// prediction returns the expected result of a proposal with the given policy
+// mode.
 func (f *Forecast) prediction(mode envelope.Mode, now time.Time) wire.Prediction {
 	o := wire.Prediction{At: now.UTC(), Gates: f.Gates, Bucket: f.Bucket, Result: predictedResult(mode, f.Skipped, f.Stopped || f.GoesOutAt.After(now))}
 	if o.Result != PredictDeny && o.Result != PredictSkip && !f.Stopped {

@@ -126,7 +126,7 @@ func TestAPreviewAsksEveryGate(t *testing.T) {
 	}
 }
 
-func TestAPreviewRefusesWhatAcceptRefuses(t *testing.T) {
+func TestPreviewAndAcceptRefuseTheSameProposals(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.accept(note("taken"))
@@ -149,7 +149,7 @@ func TestAPreviewRefusesWhatAcceptRefuses(t *testing.T) {
 	}
 }
 
-func TestAPlanIsHeldToWhatIsAccepted(t *testing.T) {
+func TestAcceptComparesPlans(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	v := d.preview(note(""))

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// Whoever could take the name of a message, or of a step's reversal, could keep
-// it from being sent.
-func TestNobodyTakesTheNamesOfMessagesAndSteps(t *testing.T) {
+// A proposal that took the name of a message, or of a step's reversal, could
+// keep it from being sent.
+func TestNamesOfMessagesAndStepsAreReserved(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	id := uuid.NewString()
@@ -56,7 +56,7 @@ func (d fixture) acceptAs(by intake.Submitter, proposals ...*envelope.Proposal) 
 	return answers
 }
 
-func TestNobodyTakesTheNamesOfOurAutomations(t *testing.T) {
+func TestNamesOfOurAutomationsAreReserved(t *testing.T) {
 	t.Parallel()
 	for id, refused := range map[string]bool{
 		"countersign.reversal": true, "Countersign.Reversal": true, " countersign.x": true, "countersign": false, "nightly.countersign.x": false, "": false,

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// TestOnlyWhatNeedsPeopleHasAnApproval, each by the rules for its own tool and
+// TestOnlyPendingActionsHaveAnApprovalRow, each by the rules for its own tool and
 // risk, in one batch with envelopes that run or are denied.
-func TestOnlyWhatNeedsPeopleHasAnApproval(t *testing.T) {
+func TestOnlyPendingActionsHaveAnApprovalRow(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:send", envelope.ModeRequireApproval)

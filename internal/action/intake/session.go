@@ -16,8 +16,8 @@ import (
 )
 
 // CheckAgentSession returns an *envelope.InvalidError if a submitter without a session
-// of its own names one that belongs to an agent: a grant for an agent's session
-// is for that agent's proposals.
+// of its own names an agent's session: a grant for that session is for that agent's
+// proposals only.
 func CheckAgentSession(ctx context.Context, tx pgx.Tx, by Submitter, session string) error {
 	if by.Session != "" || by.Reserved || session == "" {
 		return nil
@@ -62,16 +62,16 @@ func refuseSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ro
 // submitter's own.
 func (r *row) namesSession() bool { return r.Session != "" && r.by.Session == "" && !r.by.Reserved }
 
-// usage is a session's use of its limits. Its holder has the lock of the
-// session's row, so that nobody else counts meanwhile.
+// usage is a session's use of its limits. Its holder has locked the session's
+// row, so the counts are stable.
 type usage struct {
 	limits limits.Session
-	// used is how many envelopes the session proposed in its minute, which is
-	// over in minuteIn.
+	// used is the number of envelopes that the session proposed in its current
+	// minute, which ends in minuteIn.
 	used     int
 	minuteIn time.Duration
-	// pending is how many wait for a decision. If nobody decides, another may
-	// wait after pendingIn.
+	// pending is the number of pending envelopes. If none is decided, the next may
+	// be proposed after pendingIn.
 	pending   int
 	pendingIn time.Duration
 }
@@ -120,14 +120,12 @@ func roundUp(wait time.Duration) time.Duration {
 }
 
 // admit keeps the rows that the limits of their submitters' sessions allow, in
-// order, and answers the others with when to try again. It also sets how much the
-// sessions have left afterwards. It costs nothing where there is no session, or no
-// limit. Sessions are locked in the order of their names, so that two transactions
-// cannot deadlock.
-//
-// An envelope that the tenant knows already is not proposed again, and so is
-// never refused for a limit: unless the rows are known to be new, as looked
-// reports, those that a limit refuses are looked for.
+// order, and answers the others with the time of the next try. It also sets the
+// sessions' remaining limits. Without a session or a limit it costs nothing.
+// Sessions are locked in the order of their names, so that two transactions cannot
+// deadlock. An existing envelope is not proposed again, so a limit never refuses
+// it: unless the rows are known to be new, as looked reports, the refused ones are
+// looked up.
 func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Duration, looked bool, rows []row, a *acceptance) ([]row, error) {
 	limits := snap.Limits.Session()
 	bySession := make(map[string][]*row)

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// sessions sets what a session may propose.
+// sessions sets the limits of sessions.
 func (d fixture) sessions(pending, minute int) {
 	d.t.Helper()
 	d.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -50,7 +50,7 @@ func called(external, tool string) *envelope.Proposal {
 	return p
 }
 
-// became says in a word each what became of proposals.
+// became returns the result of each proposal, in one word.
 func became(answers []intake.Answer) []string {
 	words := make([]string, len(answers))
 	for i, a := range answers {
@@ -68,7 +68,7 @@ func became(answers []intake.Answer) []string {
 	return words
 }
 
-// after is how long the first proposal that met a limit is told to wait.
+// after returns the Retry-After of the first proposal refused by a limit.
 func after(answers []intake.Answer) time.Duration {
 	for _, a := range answers {
 		if e, ok := errors.AsType[*fault.Error](a.Err); ok && e.Kind == fault.Limited {
@@ -94,7 +94,7 @@ func notes(n int) []*envelope.Proposal {
 	return all
 }
 
-func TestASessionProposesSoMuchAMinute(t *testing.T) {
+func TestSessionLimitPerMinute(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.sessions(10, 3)
@@ -114,7 +114,7 @@ func TestASessionProposesSoMuchAMinute(t *testing.T) {
 	}
 }
 
-func TestSoMuchOfASessionWaitsForAPerson(t *testing.T) {
+func TestSessionLimitOfPendingActions(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
@@ -139,7 +139,7 @@ func TestSoMuchOfASessionWaitsForAPerson(t *testing.T) {
 	d.wants(d.propose("other", danger()), "required")
 }
 
-func TestWhatWaitsCountsOnlyIfSomethingIsToWait(t *testing.T) {
+func TestPendingActionsAreCountedOnlyForPendingProposals(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
@@ -149,7 +149,7 @@ func TestWhatWaitsCountsOnlyIfSomethingIsToWait(t *testing.T) {
 	d.wants(d.propose("s", notes(3)...), "auto", "auto", "limited")
 }
 
-func TestALoweredLimitSaysWhenThereIsRoom(t *testing.T) {
+func TestRetryAfterOfALoweredLimit(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
@@ -190,7 +190,7 @@ func TestASessionWithoutLimitsCostsNothing(t *testing.T) {
 	}
 }
 
-func TestUnlessSetOtherwiseTheLimitsAreThoseOfTheContract(t *testing.T) {
+func TestDefaultLimitsAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeRequireApproval)
@@ -224,7 +224,7 @@ func TestARepeatIsNeverRefusedForALimit(t *testing.T) {
 	d.wants(d.propose("s", called("a", "note"), called("c", "note"), called("b", "note"), called("c", "note")), "known", "auto", "known", "known")
 }
 
-func TestWhatIsRefusedAnywayIsNotCounted(t *testing.T) {
+func TestRefusedProposalsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.sessions(10, 2)
@@ -233,7 +233,7 @@ func TestWhatIsRefusedAnywayIsNotCounted(t *testing.T) {
 	d.wants(d.propose("s", call("note", `{}`), call("send", `{}`)), "limited", "refused")
 }
 
-func TestWhatPolicyDeniesIsCounted(t *testing.T) {
+func TestDeniedProposalsAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.mode("first:danger", envelope.ModeDeny)
@@ -243,7 +243,7 @@ func TestWhatPolicyDeniesIsCounted(t *testing.T) {
 	d.wants(d.propose("s", call("danger", `{}`)), "limited")
 }
 
-func TestSessionsThatAreIdleAreForgotten(t *testing.T) {
+func TestIdleSessionsArePruned(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.propose("old", notes(1)...)
@@ -328,7 +328,7 @@ func TestReplicasShareTheLimitsOfASession(t *testing.T) {
 	}
 }
 
-func TestRoomThatADecisionMakesIsTakenOnce(t *testing.T) {
+func TestCapacityFreedByADecisionIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	const pending, rounds = 3, 25
 	d := fixtureIn(t, dbtest.DB(t))

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// rollbacks is a database that tells of transactions that are rolled back.
+// rollbacks is a database that reports rolled-back transactions.
 type rollbacks struct {
 	postgres.Begins
 	seen chan struct{}
@@ -41,9 +41,9 @@ func (tx toldOf) Rollback(ctx context.Context) error {
 	return err
 }
 
-// A proposal whose check turns out to be long lets go of its connection before
+// A proposal whose check turns out to be long releases its connection before
 // it waits for a processor, and is accepted once it has one.
-func TestWhoWaitsForAProcessorHoldsNoConnection(t *testing.T) {
+func TestWaitForAProcessorHoldsNoConnection(t *testing.T) {
 	t.Parallel()
 	d := fixtureIn(t, dbtest.DB(t))
 	d.as(func(ctx context.Context, tx pgx.Tx) error {

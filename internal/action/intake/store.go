@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// insert writes rows and puts those that may run on the schedule. If one of
-// their names is taken, that is errTaken, and the transaction is over.
+// insert stores rows and schedules those that may run. If one of their names
+// is taken, the error is errTaken, and the transaction is aborted.
 func insert(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64, now time.Time, rows []row) error {
 	n := len(rows)
 	p := &dbsqlc.ActionInsertManyParams{
@@ -152,11 +152,11 @@ func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, rows
 	return known, nil
 }
 
-// lockUsage counts n envelopes to a session's minute, locks the session's row,
-// and returns the session's use before, so that in the usual case,
-// where the limits allow all, nothing else has to be written. What waits for
-// a decision is counted only if asked for: by a statement of its own, which
-// sees what others committed before they let go of the lock.
+// lockUsage adds n envelopes to a session's minute, locks the session's row,
+// and returns the session's use before the addition, so that in the common
+// case, where the limits allow all, nothing else is written. Pending envelopes
+// are counted only if asked for: by a separate statement, which sees the rows
+// committed before the lock was released.
 func lockUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string, limits limits.Session, n int, waits bool) (*usage, error) {
 	if limits.Minute == 0 {
 		n = 0
@@ -190,7 +190,8 @@ func setUsage(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session 
 	})
 }
 
-// agentSessions returns those of some sessions that belong to an agent.
+// agentSessions returns the sessions among the given ones that belong to an
+// agent.
 func agentSessions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sessions []string) ([]string, error) {
 	return dbsqlc.New().AgentSessions(ctx, tx, &dbsqlc.AgentSessionsParams{TenantID: uuid.UUID(tenant), SessionIds: sessions})
 }

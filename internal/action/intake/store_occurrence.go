@@ -13,19 +13,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// maxOccurrence bounds how often the same call can be repeated.
+// maxOccurrence bounds the occurrences of one call.
 const maxOccurrence = 999_999_999_999
 
 // occurrenceText returns an occurrence in twelve digits, so that external ids
 // sort by it.
 func occurrenceText(n int64) string { return fmt.Sprintf("%012d", n) }
 
-// nameOccurrences sets the external ids of the submissions that have a Base.
-// The same call of the same agent has the same id until its action has ended,
-// so that repeats become that action whichever replica they reach; the
-// database, where an external id is unique, decides among concurrent calls.
-// Then the next occurrence begins. An action of unknown outcome has not ended:
-// a repeat could double its effect. It reports whether an id changed.
+// nameOccurrences sets the external ids of the submissions that have a Base,
+// and reports whether an id changed. The same call of the same agent has the
+// same id until its action ends, so that repeats become that action on any
+// replica; the unique index on external ids decides among concurrent calls.
+// After the end the next occurrence begins. An action with an unknown outcome
+// has not ended: a repeat could double its effect.
 func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, all []*submission) (changed bool, err error) {
 	var bases []string
 	for _, s := range all {
@@ -61,8 +61,8 @@ func nameOccurrences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a
 	return changed, nil
 }
 
-// nextOccurrence returns the external id of a call after the last one of its base,
-// which has no external id if there is none.
+// nextOccurrence returns the external id of the occurrence after last, the latest
+// one of its base; last has no external id if there is none.
 func nextOccurrence(base string, last dbsqlc.ActionLastTurnRow) (string, error) {
 	switch {
 	case last.ExternalID == "":

@@ -15,20 +15,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Submitter is who proposes.
+// Submitter is the proposer.
 type Submitter struct {
 	Tenant envelope.TenantID
-	// Token identifies the submitter, so that nobody approves their own
-	// proposal; the zero UUID is the system itself.
+	// Token identifies the submitter, so that nobody approves their own proposal;
+	// the zero UUID is the system itself.
 	Token uuid.UUID
 	// Person is the person behind the token, the same for all their tokens: no grant of
 	// theirs covers the proposals. Zero is as if the token were all that is
 	// known of them.
 	Person uuid.UUID
-	// Operator is the person as the record names it; zero where nobody said who
-	// that is.
+	// Operator is the person in the audit log; zero if unknown.
 	Operator uuid.UUID
-	// Name is the token's, or what Countersign itself is called here.
+	// Name is the token's name, or Countersign's own in this role.
 	Name string
 	// Employee and Session, if set, bind the submitter: proposals get them,
 	// and may not name others.
@@ -43,8 +42,8 @@ type Submitter struct {
 	// Lists is which tools the submitter may list: errors suggest these for unknown
 	// names.
 	Lists settings.Listing
-	// Sight is how far the submitter sees what others proposed, and Bindings are the
-	// tokens under which it proposed before: a database login has another one each
+	// Sight limits the proposals of others that the submitter sees. Bindings are the
+	// tokens under which it proposed before: a database login gets a new one each
 	// time it is bound.
 	Sight    Sight
 	Bindings []uuid.UUID
@@ -53,23 +52,23 @@ type Submitter struct {
 	Origin json.RawMessage
 	// Workflow is the workflow that the proposals are steps of; zero for none.
 	Workflow uuid.UUID
-	// IDs are those that the actions get, in order of the proposals, where they are
-	// new; nil has them made. Unlike an id in a proposal they do not identify it.
+	// IDs are the ids of new actions, in order of the proposals; nil generates
+	// them. Unlike an id in a proposal they do not identify it.
 	IDs []envelope.ActionID
 	// Plan is of the only proposal, as a dry run found it; nil if none is
 	// presented. A change since then rejects the proposal.
 	Plan *Plan
 	// Base, if set, names the only proposal: its external id is Base and twelve digits,
-	// which are those of the last such envelope until that one has ended.
+	// which are those of the latest such envelope until it ends.
 	Base string
 	// Awaited reports whether the request that makes the proposals stays open until
-	// the actions end: those that may run pass the others of their bucket. Whoever
-	// sets it calls outbox.EndWait for actions that have not ended by then.
+	// the actions end. Those that may run then pass the other rows of their bucket.
+	// The caller must call outbox.EndWait for actions that have not ended when it
+	// stops waiting.
 	Awaited bool
-	// Reserved reports whether Countersign itself writes the proposals, perhaps in
-	// the name of somebody else: they may name any employee and session,
-	// automations that begin with ReservedPrefix, and envelopes as only
-	// Countersign does.
+	// Reserved reports whether Countersign itself writes the proposals, perhaps on
+	// behalf of another submitter. They may name any employee and session,
+	// automations that begin with ReservedPrefix, and reserved envelope names.
 	Reserved bool
 }
 
@@ -89,7 +88,7 @@ type Sight int
 const (
 	// SeesOwn is the submitter's own proposals.
 	SeesOwn Sight = iota
-	// SeesSession is also what others proposed in the submitter's session.
+	// SeesSession also shows the proposals of others in the submitter's session.
 	SeesSession
 	// SeesAll is everything of the tenant.
 	SeesAll

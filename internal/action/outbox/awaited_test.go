@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// queueAwaited queues actions behind those that are due, as awaited ones.
+// queueAwaited queues awaited actions behind those that are due.
 func (fx fixture) queueAwaited(bucket int64, n int) []envelope.ActionID {
 	fx.T.Helper()
 	ids := fx.QueueIn(bucket, envelope.EffectKeyed, n)
@@ -45,7 +45,7 @@ func TestAwaitedActionsPassNineInTen(t *testing.T) {
 
 			items := fx.ClaimFrom(outbox.ClaimRequest{Bucket: fx.Bucket, AwaitedFrom: fx.due(fx.Bucket).AwaitedFrom, Quota: test.quota, Turn: test.turn})
 
-			// Of each kind those that have been due for longest.
+			// Within each kind, the rows that have been due the longest.
 			want := slices.Sorted(slices.Values(outboxtest.Texts(slices.Concat(bulk[:test.ordered], awaited[:test.awaited]))))
 			if diff := cmp.Diff(want, sorted(items)); diff != "" {
 				t.Errorf("Claim (-want +got):\n%s", diff)
@@ -153,7 +153,7 @@ func TestActionThatGoesBackStaysAwaited(t *testing.T) {
 	}
 }
 
-func TestEndWaitReturnsWhatNobodyApproved(t *testing.T) {
+func TestEndWaitReturnsUnapprovedActions(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	proposed, approved := fx.queueAwaited(fx.Bucket, 1)[0], fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalGranted, 1)[0]

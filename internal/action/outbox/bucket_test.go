@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// Time passes here by moving what is stored into the past. Intervals are of
-// minutes, so that the real time of a test does not count.
+// These tests pass time by moving stored times into the past. Intervals are
+// minutes long, so that the duration of a test does not matter.
 
-// blink is how long a test may take: in one transaction now() stands still,
-// while the clock that grants goes on.
+// blink bounds the duration of a test: in one transaction now() is constant,
+// while the clock of grants advances.
 const blink = time.Second
 
 // put sets the limits of the bucket "limited" as an operator does, and
@@ -39,10 +39,10 @@ func perMinute(n, burst int) limits.Bucket {
 	return limits.Bucket{Rate: &limits.Rate{Limit: n, Per: envelope.Duration(time.Minute), Burst: burst}}
 }
 
-// ceiling is so many at once.
+// ceiling is a limit of n concurrent calls.
 func ceiling(n int) limits.Bucket { return limits.Bucket{Concurrency: n} }
 
-// daily is so many a day by the clock of Berlin.
+// daily is a limit of n calls a day in Berlin's time zone.
 func daily(n int) limits.Bucket {
 	return limits.Bucket{Calendar: &limits.Calendar{Limit: n, Every: limits.PeriodDay, Timezone: "Europe/Berlin"}}
 }
@@ -56,19 +56,19 @@ func (fx fixture) pass(bucket int64, by time.Duration) {
 	fx.Exec("UPDATE outbox SET lease_until = lease_until - make_interval(secs => $2) WHERE bucket_id = $1", bucket, by.Seconds())
 }
 
-// aged is an item whose permit was granted that much earlier.
+// aged returns an item whose permit was granted earlier by the given time.
 func aged(it outbox.Item, by time.Duration) outbox.Item {
 	it.Permit.GrantedAt = it.Permit.GrantedAt.Add(-by)
 	return it
 }
 
-// ask claims up to most of a bucket with limits.
+// ask claims up to most items from a bucket with limits.
 func (fx fixture) ask(bucket int64, most int) []outbox.Item {
 	fx.T.Helper()
 	return fx.ClaimFrom(outbox.ClaimRequest{Bucket: bucket, Quota: most, Limited: true})
 }
 
-// due is what a look says of a bucket; nil if it has no free row.
+// due returns a bucket's result of DueBuckets; nil if it has no free row.
 func (fx fixture) due(bucket int64) *outbox.DueBucket {
 	fx.T.Helper()
 	var found []outbox.DueBucket
@@ -149,7 +149,7 @@ func TestABucketGivesItsBurstAndThenATokenAnInterval(t *testing.T) {
 	}
 }
 
-func TestALookTellsWhenTheNextTokenComes(t *testing.T) {
+func TestDueBucketsReturnsTheTimeOfTheNextToken(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(perMinute(2, 2))
@@ -254,7 +254,7 @@ func TestTheTightestLimitDecides(t *testing.T) {
 	}
 }
 
-func TestCeilingsCountWhatIsHeld(t *testing.T) {
+func TestCeilingsCountHeldCalls(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(ceiling(3))
@@ -342,7 +342,7 @@ func TestAShorterHoldDoesNotShortenALongerOne(t *testing.T) {
 	}
 }
 
-func TestARetiredBucketGivesWhatIsInIt(t *testing.T) {
+func TestRetiredBucketYieldsItsRows(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(perMinute(2, 2))
@@ -377,7 +377,7 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 			using(perMinute(5, 5), 3), to(perMinute(1, 1), 0), after(time.Minute, 1),
 		},
 		"one a minute to five": {
-			// What was used stays used, at the new pace; the burst grows with it.
+			// Used permits stay used at the new rate; the burst grows with it.
 			to(perMinute(1, 1), 1), to(perMinute(5, 1), 0), after(11*time.Second, 0), after(time.Second, 1), after(12*time.Second, 1),
 		},
 		"one a minute to five with a burst of five": {
@@ -412,7 +412,7 @@ func TestChangedLimitsHoldAtTheNextClaim(t *testing.T) {
 	}
 }
 
-func TestALimitThatChangedSinceTheLookGivesNothing(t *testing.T) {
+func TestLimitChangedSinceDueBucketsGrantsNothing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		before, after limits.Bucket

@@ -33,8 +33,8 @@ type flying struct {
 // order of their grants, and a bucket is full when none waits.
 type queue []grant
 
-// left is how many permits of a burst are there at a time, after a reservation
-// from before the model began.
+// left returns the number of free permits of a burst at a time, after a
+// reservation from before the model began.
 func (q queue) left(from, at time.Time, burst int, every time.Duration) int {
 	end := from
 	for _, g := range q {
@@ -49,20 +49,19 @@ func (q queue) left(from, at time.Time, burst int, every time.Duration) int {
 	return max(0, min(burst, int((at.Add(time.Duration(burst)*every).Sub(end))/every)))
 }
 
-// pacing takes random steps with a bucket and says what each must do.
+// pacing takes random steps with a bucket and checks each against a model.
 type pacing struct {
 	fixture
 	limits limits.Bucket
-	// passed is how much time was let pass, which is how much the stored
-	// times lie behind the model's.
+	// passed is the simulated time, by which stored times are behind the model's.
 	passed time.Duration
-	// from is when the rate was free again when the limits were set last.
+	// from is the time at which the rate was free again when the limits were last
+	// set.
 	from time.Time
-	// used are the permits that were granted under these limits and not given
-	// back. lost are those with the ones that were given back after something
-	// else had been granted, which the bucket may keep.
+	// used are the permits granted under the current limits and not returned. lost
+	// also has those returned after a later grant, which the bucket may keep.
 	used, lost queue
-	// claims counts those that gave something.
+	// claims counts the claims that returned items.
 	claims int
 	day    int
 	flying []flying
@@ -111,8 +110,8 @@ func (p *pacing) change(rt *rapid.T) {
 	p.Bucket = p.put(p.limits)
 	p.used, p.lost = nil, nil
 	p.from = outboxtest.One[time.Time](p.Fixture, "SELECT coalesce(tat, '2000-01-01') FROM buckets WHERE bucket_id = $1", p.Bucket).Add(p.passed)
-	// What is on its way under the old limits holds a place only if they had a
-	// ceiling, and counts in the calendar; the walk ends it.
+	// Calls in flight under the old limits hold a place only if those had a
+	// ceiling, and count in the calendar; the walk settles them.
 	for _, f := range p.flying {
 		p.Settle(outboxtest.Sent(f.item))
 	}
@@ -134,7 +133,7 @@ func (p *pacing) every() time.Duration {
 	return time.Duration(outboxtest.One[int64](p.Fixture, "SELECT (extract(epoch FROM bucket_interval(b)) * 1000000)::bigint FROM buckets b WHERE bucket_id = $1", p.Bucket)) * time.Microsecond
 }
 
-// held is how many places are taken.
+// held returns the number of places in use.
 func (p *pacing) held() (n int) {
 	for _, f := range p.flying {
 		if !f.expired {
@@ -144,7 +143,7 @@ func (p *pacing) held() (n int) {
 	return n
 }
 
-// today is how many were granted today and not given back.
+// today returns the number of permits granted today and not returned.
 func today(q queue, day int) (n int) {
 	for _, g := range q {
 		if g.day == day {
@@ -154,7 +153,8 @@ func today(q queue, day int) (n int) {
 	return n
 }
 
-// allowed is what the limits allow at a time, by a queue.
+// allowed returns the number of permits that the limits allow at a time, by a
+// queue.
 func (p *pacing) allowed(q queue, at time.Time, every time.Duration) int {
 	n := 1 << 30
 	if r := p.limits.Rate; r != nil {
@@ -197,7 +197,7 @@ func (p *pacing) claimSome(rt *rapid.T) {
 		g := grant{it.Permit.GrantedAt.Add(p.passed), p.claims, p.day}
 		before := len(p.flying)
 		p.flying = slices.DeleteFunc(p.flying, func(f flying) bool { return f.item.Action == it.Action })
-		if len(p.flying) == before { // it is none whose lease ran out
+		if len(p.flying) == before { // not one whose lease expired
 			p.due--
 		}
 		p.flying = append(p.flying, flying{item: it, grant: g})
@@ -209,7 +209,7 @@ func (p *pacing) claimSome(rt *rapid.T) {
 	p.windows(rt, every)
 }
 
-// windows looks at every stretch of time between two grants.
+// windows checks every interval between two grants.
 func (p *pacing) windows(rt *rapid.T, every time.Duration) {
 	if p.limits.Rate == nil {
 		return
@@ -224,7 +224,7 @@ func (p *pacing) windows(rt *rapid.T, every time.Duration) {
 	}
 }
 
-// some takes some of what is on its way.
+// some returns a random part of the calls in flight.
 func (p *pacing) some(rt *rapid.T) []flying {
 	var alive []flying
 	for _, f := range p.flying {
@@ -251,7 +251,7 @@ func (p *pacing) endSome(rt *rapid.T) {
 	p.Settle(batch...)
 }
 
-// returnSome puts envelopes back whose permits were not used.
+// returnSome puts envelopes back with unused permits.
 func (p *pacing) returnSome(rt *rapid.T) {
 	taken := p.some(rt)
 	var batch []outbox.Settlement
@@ -299,7 +299,7 @@ func (p *pacing) let(by, calendar time.Duration) {
 	}
 }
 
-// rest sees to it that a bucket that is left alone gives all that it may.
+// rest checks that a bucket left alone recovers all its permits.
 func (p *pacing) rest(rt *rapid.T) {
 	for _, f := range p.flying {
 		p.Settle(outboxtest.Sent(f.item))

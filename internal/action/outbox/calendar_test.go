@@ -19,19 +19,19 @@ func (fx fixture) counted(bucket int64, from string, n int) {
 	fx.Exec("UPDATE buckets SET calendar_from = $2::text::timestamptz, calendar_used = $3 WHERE bucket_id = $1", bucket, from, n)
 }
 
-// tokensAt is what a bucket would grant at a time.
+// tokensAt returns the number of permits that a bucket would grant at a time.
 func (fx fixture) tokensAt(bucket int64, at string) int64 {
 	fx.T.Helper()
 	return outboxtest.One[int64](fx.Fixture, `SELECT bucket_permits(b, $2::text::timestamptz, t.timezone) FROM buckets b JOIN tenants t USING (tenant_id) WHERE bucket_id = $1`, bucket, at)
 }
 
-func TestACalendarBeginsAnewOnTheWallClock(t *testing.T) {
+func TestCalendarRestartsOnTheWallClock(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		every string
 		zone  string
-		// from is when the period began that is used up; last is just before
-		// its end, opens when the next one begins.
+		// from is the start of the exhausted period, last is just before its end, and
+		// opens is the start of the next one.
 		from, last, opens string
 	}{
 		"a day in Berlin":                 {limits.PeriodDay, "Europe/Berlin", "2026-02-10 00:00+01", "2026-02-10 23:59:59+01", "2026-02-11 00:00+01"},
@@ -130,8 +130,8 @@ func TestATenantThatMovesKeepsItsCalendars(t *testing.T) {
 	}
 }
 
-// TestAnIntervalIsNeverRoundedDown looks at rates whose interval does not come
-// out even: as many as the limit must take at least the time of the limit.
+// TestAnIntervalIsNeverRoundedDown covers rates whose interval is not a whole
+// number: using the limit must take at least its period.
 func TestAnIntervalIsNeverRoundedDown(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-func TestClaimLeasesWhatIsDueInOrder(t *testing.T) {
+func TestClaimLeasesDueRowsInOrder(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	ids := fx.Queue(envelope.EffectKeyed, 5)
@@ -70,7 +70,7 @@ func TestClaimPassesOver(t *testing.T) {
 	}
 }
 
-func TestClaimSkipsWhatSomeoneElseHasLocked(t *testing.T) {
+func TestClaimSkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	fx := newSharedFixture(t)
 	ids := fx.Queue(envelope.EffectKeyed, 2)
@@ -122,7 +122,7 @@ func TestClaimTakesOverALeaseThatRanOut(t *testing.T) {
 	}
 }
 
-func TestClaimTellsTheDeadline(t *testing.T) {
+func TestClaimReturnsTheDeadline(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	ids := fx.Queue(envelope.EffectRead, 2)
@@ -168,7 +168,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, it := range fx.Claim(rows) { // what every claimer skipped at its last look
+	for _, it := range fx.Claim(rows) { // rows that every claimer skipped at its last attempt
 		owners[it.Action]++
 	}
 
@@ -182,7 +182,7 @@ func TestClaimersNeverShareARow(t *testing.T) {
 	}
 }
 
-func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
+func TestStartMarksOnlyHeldLeases(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	fx.Queue(envelope.EffectOnce, 4)
@@ -201,7 +201,7 @@ func TestStartMarksOnlyWhatIsStillHeld(t *testing.T) {
 	}
 }
 
-func TestStartTellsTenantsApart(t *testing.T) {
+func TestStartSeparatesTenants(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	a, b := outboxtest.NewIn(t, db), outboxtest.NewIn(t, db)
@@ -242,7 +242,7 @@ func TestRenewKeepsOnlyOwnLeases(t *testing.T) {
 	}
 }
 
-func TestLookHopsOverBuckets(t *testing.T) {
+func TestDueBucketsOfEveryState(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	var buckets []int64
@@ -263,7 +263,7 @@ func TestLookHopsOverBuckets(t *testing.T) {
 		fx.As(postgres.Worker().Planned(), func(tx pgx.Tx) error {
 			rows, err := outbox.DueBuckets(t.Context(), tx, after, most)
 			for _, r := range rows {
-				// The clock stands still here, so that waits are exact.
+				// The clock is constant in this transaction, so waits are exact.
 				found[r.Bucket] = r.DueIn.Round(time.Second)
 				order = append(order, r.Bucket)
 			}

@@ -23,9 +23,9 @@ type move struct {
 	event envelope.Event
 }
 
-// sqlMoves lists, for every query that writes a status or an approval, the
-// transitions that it makes by itself. A query without any writes what Go
-// decided (by envelope.Next or envelope.NextApproval), or the initial state.
+// sqlMoves lists the state transitions that each query makes. A query without
+// any writes a state chosen in Go (by envelope.Next or envelope.NextApproval),
+// or the initial state.
 func sqlMoves() map[string][]move {
 	const pending, sending = envelope.StatusPending, envelope.StatusSending
 	return map[string][]move{
@@ -174,7 +174,7 @@ func TestEveryMoveOfTheTableIsMade(t *testing.T) {
 			made[m] = true
 		}
 	}
-	// deadletter.Resolve asks envelope.Next.
+	// deadletter.Resolve calls envelope.Next.
 	made[move{envelope.StatusUnknown, envelope.EventResolveSent}] = true
 	made[move{envelope.StatusUnknown, envelope.EventResolveFailed}] = true
 

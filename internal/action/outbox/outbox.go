@@ -1,8 +1,8 @@
-// Package outbox owns an envelope's life between the decision that it may run
-// and its end: looking for due work, claiming it under a lease, marking what
-// is about to be sent, settling, putting back, dead letters and undo. It
-// works in sets: every function takes or returns a batch and costs one or two
-// statements, however many envelopes are in it. It does not call tools.
+// Package outbox owns an envelope from the decision to run it until its end:
+// finding due rows, claiming them under a lease, marking calls as started,
+// settling, putting back, dead letters and undo. It works in sets: every
+// function takes or returns a batch and costs one or two statements, whatever
+// the size of the batch. It does not call tools.
 package outbox
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/preflight"
 )
 
-// MaxLeasesLost is how many leases may run out on one envelope before it ends as a
-// dead letter: it has probably been killing its workers.
+// MaxLeasesLost is the number of leases of one envelope that may expire before it
+// becomes a dead letter: it has probably been crashing its workers.
 const MaxLeasesLost = 20
 
 // Lease is a claim's right to an envelope. It ends when its time runs out or
@@ -36,10 +36,10 @@ func (l Lease) Key() string { return uuid.NewSHA1(uuid.UUID(l.Tenant), l.Action[
 type Item struct {
 	Lease
 	Bucket int64
-	// Due is when it was due, by the database's clock.
+	// Due is the due time, by the database's clock.
 	Due time.Time
-	// Awaited reports whether somebody waits for it: a person approved it, or the
-	// request that proposed it was still open.
+	// Awaited reports whether a caller or a person waits for the action: a person
+	// approved it, or the request that proposed it was still open.
 	Awaited bool
 	// Attempt counts the attempts before this claim; MaxAttempts bounds them.
 	Attempt, MaxAttempts int
@@ -47,8 +47,8 @@ type Item struct {
 	LeasesLost int
 	// Unsure reports whether an attempt was sent and got no usable answer.
 	Unsure bool
-	// Sending reports whether an earlier claim had marked it as going out and never
-	// settled: for class once nobody knows what happened.
+	// Sending reports whether an earlier claim marked the call as started and never
+	// settled it. For class once the outcome is then unknown.
 	Sending bool
 
 	Source, Tool string
@@ -58,52 +58,52 @@ type Item struct {
 	Approval     envelope.Approval
 	Employee     envelope.EmployeeID
 	Session      string
-	// Person is who proposed it; zero for Countersign itself.
+	// Person is the proposer; zero for Countersign itself.
 	Person        uuid.UUID
 	Automation    string
 	ConfigVersion int64
 	ToolDigest    []byte
 	Traceparent   string
-	// ApprovalDigest is the digest that a person approved; nil if nobody did.
+	// ApprovalDigest is the digest that people approved; nil if nobody did.
 	ApprovalDigest []byte
 
-	// Permit is what its bucket granted; HoldsConcurrency reports whether it
-	// counts to the bucket's concurrency.
+	// Permit is the permit from the bucket. HoldsConcurrency reports whether the
+	// item counts toward the bucket's concurrency.
 	Permit           Permit
 	HoldsConcurrency bool
-	// Urgent reports whether the agent asks to go out in quiet hours too.
+	// Urgent reports whether the agent asked to ignore quiet hours.
 	Urgent bool
 	// MustRunBefore is the deadline, or zero. It, CreatedAt and ClaimedAt are
 	// by the database's clock.
 	MustRunBefore, CreatedAt, ClaimedAt time.Time
-	// Waited is how long it was due before this claim, Age how long ago it
-	// was proposed.
+	// Waited is the time from due to this claim, Age the time since the proposal.
 	Waited, Age time.Duration
 }
 
-// Settlement is what becomes of a claimed envelope.
+// Settlement is the result of a claimed envelope.
 type Settlement struct {
 	Lease
-	// Status is how it ended, or StatusPending if it goes back.
+	// Status is the final status, or StatusPending if the envelope goes back.
 	Status envelope.Status
 	// Attempt counts the attempts including this one.
 	Attempt int
-	// Code and Message say why, in one word and one line. They, and Result,
-	// must have been through redact.JSONTruncated or redact.Text.
+	// Code and Message are the reason, as one word and one line. They and Result
+	// must have passed through redact.JSONTruncated or redact.Text.
 	Code, Message string
 	Result        json.RawMessage
 	ProviderID    string
-	// Took is how long the call ran.
+	// Took is the duration of the call.
 	Took time.Duration
 	// StartedAt and FinishedAt are set by Settle: when the attempt ran, by the
 	// database's clock.
 	StartedAt, FinishedAt time.Time
 	// DeadLetter puts it among the dead letters; empty for none.
 	DeadLetter Reason
-	// Unsure goes back with an envelope whose effect may be there.
+	// Unsure is stored with an envelope that goes back although its call may have
+	// had its effect.
 	Unsure bool
-	// Delay is how long an envelope that goes back waits; Deferred says that
-	// this was no attempt and leaves no attempt.
+	// Delay is the time until an envelope that goes back is due. Deferred reports
+	// that no attempt was made, so none is recorded.
 	Delay    time.Duration
 	Deferred bool
 	// WaitsFor is the reason in one word for which an envelope goes back.
@@ -112,12 +112,12 @@ type Settlement struct {
 	// its bucket.
 	UnusedPermit Permit
 	// CloseBucketFor closes CloseBucket for all actions, because the provider
-	// asked for time; zero does not.
+	// asked callers to wait; zero leaves it open.
 	CloseBucketFor time.Duration
 	CloseBucket    int64
 }
 
-// Reason is why an envelope is among the dead letters.
+// Reason is the reason why an envelope is a dead letter.
 type Reason string
 
 // The reasons.
@@ -126,7 +126,7 @@ const (
 	Refused Reason = "refused"
 	// Exhausted: every attempt that was allowed has been made.
 	Exhausted Reason = "exhausted"
-	// Unknown: it was sent, and nobody knows what happened.
+	// Unknown: the call was sent, and its outcome is unknown.
 	Unknown Reason = "unknown"
 )
 
@@ -141,11 +141,11 @@ func (r Reason) Valid() bool {
 
 // The words of WaitsFor that are not the code of a gate.
 const (
-	// WaitsApproval: a person has to decide.
+	// WaitsApproval: a person must decide.
 	WaitsApproval = "approval"
 	// WaitsBucket: its bucket has no permit, or no place, left.
 	WaitsBucket = "bucket"
-	// WaitsRetryAfter: the provider asked every caller to wait.
+	// WaitsRetryAfter: the provider asked all callers to wait.
 	WaitsRetryAfter = "retry_after"
 	// WaitsRetry: an attempt was made and may be repeated.
 	WaitsRetry = "retry"

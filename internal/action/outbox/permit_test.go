@@ -28,7 +28,7 @@ func (fx fixture) returnToApproval(items ...outbox.Item) {
 	})
 }
 
-func TestATokenThatWasNotUsedGoesBack(t *testing.T) {
+func TestUnusedTokensAreReturned(t *testing.T) {
 	t.Parallel()
 	settle := func(s func(it outbox.Item) outbox.Settlement) func(fixture, outbox.Item) {
 		return func(fx fixture, it outbox.Item) { fx.Settle(s(it)) }
@@ -109,10 +109,10 @@ func TestReturningToApprovalGivesBackNoPermitOfAnotherTenant(t *testing.T) {
 	}
 }
 
-// TestAPermitThatCountsAsIdleDoesNotGoBack has permits come back late, so that
-// the bucket has filled up in the meantime. The most is what the bucket would
-// have if they had never been granted; behind a later grant they may be lost.
-func TestAPermitThatCountsAsIdleDoesNotGoBack(t *testing.T) {
+// TestPermitsCountedAsIdleAreNotReturned returns permits late, when the
+// bucket has filled up in the meantime. The bucket never has more than if they
+// had not been granted; permits returned after a later grant may be lost.
+func TestPermitsCountedAsIdleAreNotReturned(t *testing.T) {
 	t.Parallel()
 	const every = 6 * time.Second // ten a minute
 	late := func(items []outbox.Item, by time.Duration) []outbox.Settlement {
@@ -182,7 +182,7 @@ func TestAPermitThatCountsAsIdleDoesNotGoBack(t *testing.T) {
 	}
 }
 
-func TestATokenOfOtherLimitsDoesNotGoBack(t *testing.T) {
+func TestTokensOfOtherLimitsAreNotReturned(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ before, after limits.Bucket }{
 		"a rate":                 {perMinute(4, 4), perMinute(3, 3)},
@@ -211,7 +211,7 @@ func TestATokenOfOtherLimitsDoesNotGoBack(t *testing.T) {
 	}
 }
 
-func TestATokenOfAnotherPeriodDoesNotGoBack(t *testing.T) {
+func TestTokensOfAnotherPeriodAreNotReturned(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	b := fx.put(daily(2))

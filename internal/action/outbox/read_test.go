@@ -16,8 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// TestViewOfEveryState brings an envelope into each state that there is, and
-// looks at it as an agent does.
+// TestViewOfEveryState reads an envelope in every state.
 func TestViewOfEveryState(t *testing.T) {
 	t.Parallel()
 	type want struct {
@@ -162,7 +161,7 @@ func (fx fixture) list(f outbox.Filter) []envelope.ActionID {
 	return ids
 }
 
-func TestViewReadsBackWhatWasProposed(t *testing.T) {
+func TestViewReturnsTheProposal(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	id := fx.Propose(fx.Bucket, envelope.EffectOnce, envelope.ApprovalRequired, 1)[0]
@@ -233,9 +232,9 @@ func TestListNarrows(t *testing.T) {
 	}
 }
 
-// TestAListGoesThroughABoundedNumber has a page of a filter that matches one of very
+// TestListReadsABoundedNumberOfRows has a page of a filter that matches one of very
 // many end before that one, and the next page find it.
-func TestAListGoesThroughABoundedNumber(t *testing.T) {
+func TestListReadsABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
 	rare := fx.Propose(fx.Bucket, envelope.EffectKeyed, envelope.ApprovalAuto, 1)[0]
@@ -264,7 +263,7 @@ func TestAListGoesThroughABoundedNumber(t *testing.T) {
 	}
 }
 
-func TestPagesStandStillWhileMoreComes(t *testing.T) {
+func TestPagesAreStableDuringInserts(t *testing.T) {
 	t.Parallel()
 	const before, page = 60, 7
 	fx := newSharedFixture(t)

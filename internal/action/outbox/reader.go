@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// readMost is how many single reads of a tenant share a transaction at most.
+// readMost bounds the single reads of a tenant that share a transaction.
 const readMost = 128
 
-// Reader reads single envelopes. Those of a tenant that are asked for at the same
-// time are read by one statement. It is safe for concurrent use.
+// Reader reads single envelopes. Concurrent reads of a tenant share one
+// statement. It is safe for concurrent use.
 type Reader struct {
 	reads *coalesce.Group[envelope.TenantID, *read]
 }
@@ -33,7 +33,7 @@ func NewReader(db postgres.Begins) *Reader {
 		for i, r := range reads {
 			ids[i] = r.action
 		}
-		// A read by key, whose plan does not depend on the values.
+		// This is a read by key, whose plan does not depend on the values.
 		api := postgres.API(tenant).Planned()
 		views, err := postgres.InTxReturning(ctx, db, api.Alone(), func(tx pgx.Tx) ([]View, error) { return readViews(ctx, tx, tenant, ids) })
 		if err == nil && len(reversals(views)) > 0 {

@@ -71,7 +71,7 @@ func TestSettleWithAnOldFenceWritesNothing(t *testing.T) {
 	}
 }
 
-func TestSettleTellsAnOldLeaseFromANewOneInOneBatch(t *testing.T) {
+func TestSettleSeparatesOldAndNewLeasesInABatch(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(outbox.Item) outbox.Settlement{
 		"ended":     outboxtest.Sent,
@@ -167,8 +167,8 @@ func TestReturnToApprovalTakesActionsOffTheSchedule(t *testing.T) {
 	}
 }
 
-// The clock of a transaction is that of its begin. One that began early and
-// waited for a lock must still write the later row.
+// now() is the start of a transaction. One that began early and waited for a
+// lock must still write the later row.
 func TestAttemptsAreInTheOrderOfTheLocks(t *testing.T) {
 	t.Parallel()
 	fx := newSharedFixture(t)

@@ -21,8 +21,8 @@ type Retry struct {
 // DefaultRetry waits about 1, 2, 4 … seconds, at most 5 minutes.
 func DefaultRetry() Retry { return Retry{Base: time.Second, Cap: 5 * time.Minute, Jitter: 0.5} }
 
-// Wait returns how long to wait after an attempt, counted from 1. The wait
-// that the provider asked for is a lower bound, jitter included.
+// Wait returns the delay after an attempt, counted from 1. asked, the delay
+// that the provider asked for, is a lower bound, jitter included.
 func (r Retry) Wait(attempt int, asked time.Duration) time.Duration {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(r.Base),
@@ -36,17 +36,16 @@ func (r Retry) Wait(attempt int, asked time.Duration) time.Duration {
 		d = b.NextBackOff()
 	}
 	if asked > 0 {
-		// Longer only, so that a thousand actions which were told the same
-		// second are not all due in it.
+		// Jitter only lengthens the delay, so that a thousand actions with the same
+		// Retry-After are not all due in the same second.
 		return asked + min(d, asked)/4
 	}
 	return d
 }
 
-// settle returns the settlement of an item by an event of the state table.
-// Every settlement is made here, so that no status is set which the table does
-// not lead to. An event that the table does not have ends as unknown, since
-// then nobody can say what happened.
+// settle returns the settlement of an item for an event of the state table.
+// Every settlement is made here, so that only the table's statuses are set. An
+// event that is not in the table ends as unknown.
 func (it *Item) settle(from envelope.Status, ev envelope.Event) Settlement {
 	to, err := envelope.Next(from, ev)
 	if err != nil {
@@ -59,8 +58,8 @@ func (it *Item) settle(from envelope.Status, ev envelope.Event) Settlement {
 	return s
 }
 
-// giveUp returns the settlement of an item whose call failed for good: failed
-// or, if an earlier attempt may have had its effect, unknown.
+// giveUp returns the settlement of an item whose call failed permanently:
+// failed or, if an earlier attempt may have had its effect, unknown.
 func (it *Item) giveUp(from envelope.Status, why Reason) Settlement {
 	if it.MayHaveHappened() {
 		return it.settle(from, envelope.EventLose)
@@ -97,8 +96,7 @@ func SettlementOf(it Item, out source.Outcome, took time.Duration, retry Retry) 
 	s.Code, s.Message, s.ProviderID, s.Took = out.Code, redact.Text(out.Message), out.ProviderID, took
 	s.Result = redact.JSONTruncated(out.Result, redact.DefaultLimit)
 	if out.RetryAfter > 0 && !out.Deferred {
-		// For every outcome of this call, the provider asked every caller to
-		// wait.
+		// With any outcome of this call, the provider may have asked all callers to wait.
 		s.CloseBucketFor, s.CloseBucket = out.RetryAfter, it.Bucket
 	}
 	return s
@@ -146,9 +144,9 @@ func (it *Item) MayHaveHappened() bool {
 	return false
 }
 
-// Release returns an item to the schedule whose call was not started. The item
-// is due at once, and no attempt is counted. The mark of the start is removed
-// too: only the holder of the lease knows that nothing was sent.
+// Release returns an item whose call was not started to the schedule. The item
+// is due immediately, and no attempt is counted. The start mark is removed as
+// well: the holder of the lease is certain that nothing was sent.
 func Release(it Item) Settlement {
 	s := it.settle(it.status(), envelope.EventRelease)
 	s.Deferred, s.Unsure, s.WaitsFor, s.UnusedPermit = true, it.Unsure, WaitsStart, it.Permit

@@ -92,7 +92,7 @@ func TestDisposeStoresNoSecret(t *testing.T) {
 	}
 }
 
-// Whatever tools answer, all of a batch is stored, as what every reader accepts.
+// Results of any content are stored, and in a form that every reader accepts.
 func TestHostileResultsAreStored(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t)
@@ -124,7 +124,7 @@ func TestHostileResultsAreStored(t *testing.T) {
 	}
 }
 
-func TestRetriesComeEverLaterAndNeverSoonerThanAsked(t *testing.T) {
+func TestRetriesBackOffAndHonourRetryAfter(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,7 +183,7 @@ func TestEndsWithoutACall(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveHappenedIsNeverCalledFailedOrSkipped(t *testing.T) {
+func TestPossibleEffectsNeverEndAsFailedOrSkipped(t *testing.T) {
 	t.Parallel()
 	once, read := envelope.EffectOnce, envelope.EffectRead
 	for name, test := range map[string]struct {

@@ -21,7 +21,7 @@ type DueBucket struct {
 	// From is its next_attempt_at, by the database's clock: the lower bound
 	// of a claim.
 	From time.Time
-	// DueIn is how long until it may run; zero or less if it may now.
+	// DueIn is the time until the row may run; zero or less if it may run now.
 	DueIn time.Duration
 	// AwaitedFrom is the next_attempt_at of its first free awaited row; zero if
 	// none is due.
@@ -42,15 +42,15 @@ func DueBuckets(ctx context.Context, tx pgx.Tx, after int64, most int) ([]DueBuc
 	})
 }
 
-// ClaimRequest asks for up to Quota rows of a bucket.
+// ClaimRequest claims up to Quota rows of a bucket.
 type ClaimRequest struct {
 	Bucket int64
 	// From is the lower bound of the rows in due order.
 	From time.Time
 	// AwaitedFrom is the lower bound of the awaited rows, which pass the others;
-	// zero asks for the due order alone.
+	// zero claims in due order only.
 	AwaitedFrom time.Time
-	// AwaitedOnly asks for awaited rows alone.
+	// AwaitedOnly claims awaited rows only.
 	AwaitedOnly bool
 	Quota       int
 	// Turn is from 0 to 9: the position of the first row among ten, of which the
@@ -61,8 +61,8 @@ type ClaimRequest struct {
 	Limited bool
 }
 
-// Turns is how many rows a bucket gives for each one in due order, while awaited
-// rows are due.
+// Turns is the number of rows of a bucket of which one is taken in due order,
+// while awaited rows are due.
 const Turns = 10
 
 // Split divides the quota between rows in due order and awaited rows.
@@ -146,9 +146,9 @@ func itemFromRow(r *dbsqlc.OutboxClaimRow) Item {
 	}
 }
 
-// Start marks envelopes of class once as going out and renews their leases.
-// Only those that it returns may be sent: the others were undone, or their
-// lease was lost.
+// Start marks envelopes of class once as started and renews their leases. Only
+// the leases that it returns may be used to send: the others were undone or
+// lost.
 func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (map[Lease]bool, error) {
 	k := keysOf(leases)
 	rows, err := dbsqlc.New().OutboxStart(ctx, tx, &dbsqlc.OutboxStartParams{
@@ -164,7 +164,8 @@ func Start(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	return started, nil
 }
 
-// Renew keeps leases for another term. It returns how many are still held.
+// Renew extends leases by another term. It returns the number of leases still
+// held.
 func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) (int, error) {
 	k := keysOf(leases)
 	n, err := dbsqlc.New().OutboxRenew(ctx, tx, &dbsqlc.OutboxRenewParams{
@@ -173,28 +174,27 @@ func Renew(ctx context.Context, tx pgx.Tx, leases []Lease, lease time.Duration) 
 	return int(n), err
 }
 
-// ApprovalReturn asks for an envelope to wait for a person, who then decides about
-// the tool of this definition.
+// ApprovalReturn is an envelope to return to approval, under the given definition
+// of its tool.
 type ApprovalReturn struct {
 	Lease
 	ToolDigest []byte
-	// Decision is the present answer of policy; it must be kept already. Zero
-	// leaves the one that the envelope has.
+	// Decision is the current decision of policy, which must be stored already.
+	// Zero keeps the envelope's.
 	Decision uuid.UUID
 	// Note is the reason, for people.
 	Note string
-	// Needed is how many people must agree, and Wait how long they are waited
-	// for. Warn is how long before the end of that a warning is given, Escalate
-	// after how much of it more people are told; zero is never.
+	// Needed is the number of people who must agree, and Wait the time they have.
+	// Warn is the time before its end at which a warning is recorded, Escalate the
+	// time after which the action is escalated; zero disables either.
 	Needed               int
 	Wait, Warn, Escalate time.Duration
 	// UnusedPermit is the claim's permit, which is returned.
 	UnusedPermit Permit
 }
 
-// ReturnToApproval takes envelopes off the schedule that need a person after all, because
-// policy or the tool changed since they were let through. It returns those
-// that it returned.
+// ReturnToApproval takes envelopes off the schedule that need approval because policy or
+// the tool has changed since. It returns the leases of those that it moved.
 func ReturnToApproval(ctx context.Context, tx pgx.Tx, returns []ApprovalReturn) ([]Lease, error) {
 	leases, n := make([]Lease, len(returns)), len(returns)
 	p := &dbsqlc.OutboxReturnToApprovalParams{
@@ -294,14 +294,12 @@ func keysOf(leases []Lease) leaseKeys {
 	return k
 }
 
-// outboxSettleFinal is the one statement that is not in db/queries: sqlc does
-// not see the columns of USING in RETURNING, and going back to them by a join
-// would cost the square of the batch. The planner is held to nested loops
-// (postgres.Scope.Planned).
-//
-// It ends envelopes: the outbox row is deleted, a row of the execution log is
-// inserted, and a dead letter where a person has to look. Only with the fence of
-// the claim.
+// outboxSettleFinal is the only statement that is not in db/queries: sqlc does
+// not support the columns of USING in RETURNING, and joining them again would
+// cost the square of the batch. Its plan is restricted to nested loops
+// (postgres.Scope.Planned). It ends envelopes: it deletes the outbox row,
+// inserts an execution row and, where a person has to act, a dead letter. It
+// requires the fence of the claim.
 const outboxSettleFinal = `
 WITH ended AS (
     SELECT
@@ -388,18 +386,18 @@ func settleBack(ctx context.Context, tx pgx.Tx, worker string, batch []*Settleme
 	return nil
 }
 
-// span is when an attempt ran, by the database's clock.
+// span is the start and end of an attempt, by the database's clock.
 type span struct{ from, until time.Time }
 
-// Enqueue schedules actions that a person approved, as awaited ones. Their first
-// attempt is due at once, or at their not_before.
+// Enqueue schedules approved actions, as awaited ones. Their first attempt is
+// due immediately, or at their not_before.
 func Enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...envelope.ActionID) error {
 	return enqueue(ctx, tx, tenant, actions, make([]int32, len(actions)), true)
 }
 
-// Requeue schedules actions after so many attempts each. The attempts that
-// are allowed are counted from there. The error is fault.Conflict if an action
-// is scheduled already.
+// Requeue schedules actions that already had the given numbers of attempts,
+// from which the allowed attempts are counted. The error is fault.Conflict if
+// an action is scheduled already.
 func Requeue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID, attempts []int32) error {
 	return enqueue(ctx, tx, tenant, actions, attempts, false)
 }
@@ -411,8 +409,8 @@ func enqueue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions [
 	return violations.Fault(err)
 }
 
-// EndWait returns an action to the due order whose caller stopped waiting before
-// it ended. An action that a person approved stays awaited.
+// EndWait returns an action to due order after its caller stopped waiting. An
+// action that a person approved stays awaited.
 func EndWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) error {
 	return dbsqlc.New().OutboxEndWait(ctx, tx, &dbsqlc.OutboxEndWaitParams{TenantID: tenant, ActionID: action})
 }

@@ -17,14 +17,15 @@ import (
 // Permit is of a bucket without limits.
 type Permit struct {
 	Bucket int64
-	// At is when it was granted, by the database's clock.
+	// GrantedAt is the time of the grant, by the database's clock.
 	GrantedAt time.Time
 }
 
-// grant locks the buckets with limits among requests and finds how much each may
-// give. It returns the requests that can be met at least in part, with a limited
-// one cut down to its grant; and when each was granted. Two statements, since
-// only one that begins after the lock sees the rest after the last grant.
+// grant locks the requested buckets that have limits and computes the permits of
+// each. It returns the requests that can be met at least in part, with limited
+// ones cut down to their grant, and the times of the grants. It uses two
+// statements, because only a statement that begins after the lock sees the state
+// after the previous grant.
 func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []ClaimRequest, at map[int64]time.Time, err error) {
 	var limited []int64
 	for _, w := range requests {
@@ -63,8 +64,7 @@ func grant(ctx context.Context, tx pgx.Tx, requests []ClaimRequest) (open []Clai
 	return open, at, nil
 }
 
-// takePermits takes the permits of what was claimed and notes on every item what was
-// granted for it.
+// takePermits takes the permits of claimed items and sets each item's permit.
 func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time.Time) error {
 	taken := make(map[int64]int32)
 	for i := range items {
@@ -84,9 +84,9 @@ func takePermits(ctx context.Context, tx pgx.Tx, items []Item, at map[int64]time
 	return dbsqlc.New().BucketSpend(ctx, tx, p)
 }
 
-// lockBuckets locks all the buckets that a batch gives permits back to or
-// closes, before the first of them is changed: two batches that lock them in
-// two orders would stand in each other's way.
+// lockBuckets locks all buckets to which a batch returns permits or which it
+// closes, in one order and before the first change, so that two batches cannot
+// deadlock.
 func lockBuckets(ctx context.Context, tx pgx.Tx, permits map[Permit]int64, closings map[int64]time.Duration) error {
 	if len(permits) == 0 && len(closings) == 0 {
 		return nil
@@ -112,12 +112,11 @@ func returnPermits(ctx context.Context, tx pgx.Tx, permits map[Permit]int64) err
 	return dbsqlc.New().BucketReturn(ctx, tx, p)
 }
 
-// MaxBucketClosed bounds for how long one answer of a provider closes a bucket.
-// The envelope that got the answer waits for as long as it was told.
+// MaxBucketClosed bounds the time for which one response of a provider closes a
+// bucket. The envelope that got the response waits for the full time.
 const MaxBucketClosed = 24 * time.Hour
 
-// closeBuckets closes buckets, which must be locked, because a provider asked for
-// time.
+// closeBuckets closes locked buckets, because a provider asked callers to wait.
 func closeBuckets(ctx context.Context, tx pgx.Tx, buckets map[int64]time.Duration) error {
 	if len(buckets) == 0 {
 		return nil

@@ -60,9 +60,8 @@ func (s *selection) arg(v any) string {
 	return fmt.Sprintf("$%d", len(s.args))
 }
 
-// from adds the rows that a filter goes through, by an index that is in the order of
-// ids: the fewest that have all that it can match. With matching, only those that
-// it matches come out.
+// from adds the rows that a filter scans, by an index in the order of ids: the
+// smallest set that contains all matches. With matching, only matches are returned.
 func (s *selection) from(tenant envelope.TenantID, f *Filter, matching bool) {
 	live, only := "actions", ""
 	onlyPhases := func(phases ...envelope.Phase) bool {
@@ -97,8 +96,8 @@ type condition struct {
 	value any
 }
 
-// conditions returns those of the filter on the rows that are gone through. Without
-// any, each of them matches.
+// conditions returns the filter's conditions on the scanned rows. Without
+// conditions every row matches.
 func (f *Filter) conditions() []condition {
 	var all []condition
 	add := func(given bool, text string, value any) {
@@ -193,8 +192,8 @@ func lastScanned(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Fil
 	return &last, err
 }
 
-// inOrder returns the envelopes of some ids, in their order. One that retention
-// deleted meanwhile is left out.
+// inOrder returns the envelopes of ids, in their order. Envelopes that
+// retention deleted meanwhile are left out.
 func inOrder(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []uuid.UUID) ([]View, error) {
 	actions := make([]envelope.ActionID, len(ids))
 	for i, id := range ids {

@@ -34,9 +34,9 @@ type View struct {
 	DecidedAt         *time.Time
 	DecidedBy         envelope.Actor
 	DecisionNote      string
-	// DecisionID names what policy said.
+	// DecisionID identifies the policy decision.
 	DecisionID uuid.UUID
-	// Review is how far people have got with it.
+	// Review is the progress of its approval.
 	Review Review
 	// AttemptStartedAt and AttemptFinishedAt are of the last attempt of an envelope
 	// that ended, with any outcome; AttemptStartedAt is nil where it ended
@@ -44,25 +44,25 @@ type View struct {
 	AttemptStartedAt, AttemptFinishedAt *time.Time
 	// NextAttemptAt is set while it is on the schedule.
 	NextAttemptAt *time.Time
-	// WaitsFor is the reason in one word for which it waits: approval, the code of a
-	// gate, bucket, retry, not_before, or its turn; empty when for nothing.
-	// WaitsUntil is when that ends at the soonest; zero if nobody can say.
+	// WaitsFor is the reason why the envelope waits, in one word: approval, the code
+	// of a gate, bucket, retry, not_before, or its turn; empty if it does not wait.
+	// WaitsUntil is the earliest end of the wait; zero if unknown.
 	WaitsFor   string
 	WaitsUntil time.Time
-	// RevertedBy is its last reversal; nil if there is none.
+	// RevertedBy is its latest reversal; nil if there is none.
 	RevertedBy *Reversal
 	// Traceparent names the span that proposed it; empty if none did.
 	Traceparent string
 }
 
-// Reversal is an action that reverts another, and where it stands.
+// Reversal is an action that reverts another, and its state.
 type Reversal struct {
 	Action envelope.ActionID
 	Phase  envelope.Phase
 }
 
-// Waiting returns the reason for which the envelope waits; nil for none. Nobody can say when
-// a pause ends.
+// Waiting returns the reason why the envelope waits; nil if it does not. A pause has no
+// known end.
 func (v View) Waiting() *wire.Waiting {
 	if v.WaitsFor == "" {
 		return nil
@@ -74,16 +74,17 @@ func (v View) Waiting() *wire.Waiting {
 	return w
 }
 
-// Review is how far people have got with an envelope that needs them.
+// Review is the progress of an approval.
 type Review struct {
-	// Needed and Given count approvals; Needed is zero where nobody was asked.
+	// Needed and Given count approvals; Needed is zero if no approval was
+	// required.
 	Needed, Given int
 	// Round goes up when the subject of the decision changes.
 	Round int
-	// ProposedArgs are the agent's, if somebody edited it; the
-	// envelope has what will be, or was, sent.
+	// ProposedArgs are the agent's arguments, if a person edited them; the
+	// envelope has the ones to be sent.
 	ProposedArgs json.RawMessage
-	// EditedBy is who edited it last, and Edits every edit as a JSON array.
+	// EditedBy is the latest editor, and Edits a JSON array of every edit.
 	EditedBy envelope.Actor
 	Edits    json.RawMessage
 }
@@ -97,7 +98,8 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions ...en
 	return views, err
 }
 
-// readViews returns envelopes, with their last reversals, whose phases are for setPhases.
+// readViews returns envelopes with their latest reversals. The phases of the reversals
+// are left to setPhases.
 func readViews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, actions []envelope.ActionID) ([]View, error) {
 	rows, err := dbsqlc.New().EnvelopePerID(ctx, tx, &dbsqlc.EnvelopePerIDParams{TenantID: tenant, ActionIds: postgres.UUIDs(actions)})
 	return postgres.Map(rows, err, viewFromRow)
@@ -202,9 +204,9 @@ func utcOrZero(t *time.Time) time.Time {
 // CodeUndone is the code of an envelope that was taken back in time.
 const CodeUndone = envelope.CodeUndone
 
-// Undo takes an envelope back while nothing of it can have been sent, whether
-// it waits for a decision or for its turn. fault.Conflict means that it is too
-// late, and what became of it.
+// Undo cancels an envelope that cannot have been sent yet, whether it is
+// pending or scheduled. fault.Conflict means that it is too late, and its
+// message is the current state.
 func Undo(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID, actor envelope.Actor) error {
 	deleted, err := withdraw(ctx, tx, tenant, action, actor)
 	if err != nil {
@@ -235,8 +237,8 @@ func (v *View) cannotUndo() error {
 	case envelope.PhaseCompleted:
 		return fault.New(fault.Conflict, "action %s cannot be undone: %s; revert it instead (countersign revert)", id, v.Outcome())
 	case envelope.PhasePending, envelope.PhaseApproved:
-		// Of a class whose start is not marked, and leased, or tried before without an
-		// answer.
+		// The class has no start mark, and the row is leased or had an attempt without
+		// an answer.
 		return fault.Coded(wire.CodeMayHaveHappened, fault.Conflict, "action %s cannot be undone: its call may be running, or may have had its effect", id)
 	case envelope.PhaseExecuting, envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseFailed, envelope.PhaseSkipped, envelope.PhaseUnknown:
 	}
@@ -251,8 +253,8 @@ func (v *View) Outcome() envelope.Outcome {
 	}
 }
 
-// CheckUndecided returns why nobody can decide about the envelope at a time, or nil
-// while it waits for a decision.
+// CheckUndecided returns the reason why the envelope can no longer be decided at a
+// time, or nil while it is pending.
 func (v *View) CheckUndecided(now time.Time) error {
 	o, id := v.Outcome(), v.Envelope.ActionID
 	if o.Phase == envelope.PhasePending && o.ExpiresAt != nil && !o.ExpiresAt.After(now) {

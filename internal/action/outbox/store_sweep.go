@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Sweep is the remaining work after an operator's change: to end what a kill
-// hit, or to wake what waits for a reason that may no longer hold, because a pause
-// was lifted or quiet hours changed. Nothing of it is kept in memory: a sweep
-// that is cut short is taken up by the next one.
+// Sweep is the work that an operator's change leaves: cancelling the envelopes of
+// a kill, or waking envelopes that wait for a reason which may no longer hold,
+// because a pause was lifted or quiet hours changed. It keeps no state in memory:
+// the next sweep continues an interrupted one.
 type Sweep struct {
 	first, last envelope.TenantID
 	// pause is the pause of the sweep; the zero UUID for none.
@@ -34,7 +34,7 @@ type Sweep struct {
 	// given; long that the reason has been over for longer than any worker holds
 	// its earlier claims.
 	settled, long bool
-	// waitsFor is the reason that may be over, askedAt when that was said.
+	// waitsFor is the reason that may be over, askedAt the time of the change.
 	waitsFor string
 	askedAt  time.Time
 }
@@ -67,7 +67,7 @@ func Sweeps(ctx context.Context, tx pgx.Tx, most int) ([]Sweep, error) {
 	return sweeps, nil
 }
 
-// SweepCursor is how far a sweep has come in the outbox.
+// SweepCursor is the position of a sweep in the outbox.
 type SweepCursor struct {
 	tenant envelope.TenantID
 	action envelope.ActionID

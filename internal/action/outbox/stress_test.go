@@ -39,9 +39,11 @@ func (c *deadlocks) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.Trace
 type stress struct {
 	fixture
 	deadlocks *deadlocks
-	// buckets are asked by every worker, each with whether it has limits.
+	// buckets are the buckets that every worker claims from, each with whether it
+	// has limits.
 	buckets map[int64]bool
-	// sent counts per bucket, open and most how many are on their way at once.
+	// sent counts the calls per bucket; open and most are the current and the
+	// highest number of concurrent calls.
 	sent, open, most map[int64]*atomic.Int32
 	// gone are envelopes that something else than a worker ended.
 	gone atomic.Int32
@@ -78,8 +80,8 @@ func (c *stress) add(b limits.Bucket, n int) int64 {
 	return id
 }
 
-// worker claims from every bucket and settles, until it finds nothing several
-// times in a row. Some of what it claims it gives back.
+// worker claims from every bucket and settles, until several claims in a row
+// are empty. It puts some items back.
 func (c *stress) worker(ctx context.Context, returns bool) error {
 	for idle := 0; idle < 8 && ctx.Err() == nil; {
 		var wants []outbox.ClaimRequest
@@ -204,7 +206,7 @@ func TestEightWorkersNeverGiveMoreThanTheLimitsAndAllOfThem(t *testing.T) {
 	}
 }
 
-func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
+func TestWorkersOperatorsAndSweepsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	c := newStress(t)
 	day := envelope.Duration(24 * time.Hour)
@@ -224,7 +226,7 @@ func TestWorkersOperatorsAndSweepsDoNotStandInEachOthersWay(t *testing.T) {
 			b := limits.Bucket{Name: "changing", Concurrency: 3 + rand.IntN(3)}
 			return api(ctx, func(tx pgx.Tx) error { return limits.PutBucket(ctx, tx, c.Tenant, b, "ada") })
 		},
-		func(ctx context.Context) error { // one whose zone changes
+		func(ctx context.Context) error { // a calendar bucket whose time zone changes
 			zone := []string{"UTC", "Europe/Berlin"}[rand.IntN(2)]
 			return api(ctx, func(tx pgx.Tx) error {
 				return limits.PutTenant(ctx, tx, c.Tenant, limits.Tenant{Timezone: zone}, "ada")

@@ -29,11 +29,13 @@ type place struct {
 	lost    bool
 	sending bool
 	unknown bool
-	// attempts counts what was settled as an attempt, rows the stored ones.
+	// attempts counts the settlements that record an attempt, rows the stored
+	// ones.
 	attempts, rows int
 }
 
-// walk takes random steps with a few envelopes and says what each must do.
+// walk takes random steps with a few envelopes and checks each against a
+// model.
 type walk struct {
 	fixture
 	model map[envelope.ActionID]*place

@@ -1,6 +1,6 @@
-// Package preflight owns the checks between an action that may run and its
-// call: kill, deadline, do-not-contact, pause, quiet hours and breaker. They are
-// pure: they look at Facts, and their Answer says what to do and why. The package reads no clock and no table.
+// Package preflight owns the checks of an action just before its call: kill, deadline, do-not-contact, pause,
+// quiet hours and breaker. They are pure functions from Facts to an Answer, which has the result and the
+// reason. The package reads no clock and no table.
 package preflight
 
 import (
@@ -25,7 +25,7 @@ const (
 	Pass Result = "pass"
 	// Skip: the call must not be made, now or later.
 	Skip Result = "skip"
-	// Wait: the call must not be made now; look again later.
+	// Wait: the call must not be made now; check again later.
 	Wait Result = "wait"
 )
 
@@ -37,7 +37,8 @@ const (
 	CodeDeadline = "deadline"
 	// CodeDoNotContact: a recipient is on the do-not-contact list.
 	CodeDoNotContact = "do_not_contact"
-	// CodePaused: an operator paused what the envelope belongs to.
+	// CodePaused: an operator paused the tenant, or a source, tool, bucket or
+	// employee of the envelope.
 	CodePaused = "paused"
 	// CodeQuietHours: it is quiet, or will be until must_run_before.
 	CodeQuietHours = "quiet_hours"
@@ -45,8 +46,8 @@ const (
 	CodeBreakerOpen = "breaker_open"
 )
 
-// Facts is what the checks look at. The zero value has nothing against the
-// call. All times are by the database's clock.
+// Facts is the input of the checks. The zero value passes all of them. All
+// times are by the database's clock.
 type Facts struct {
 	// Now is the time of the checks.
 	Now time.Time
@@ -59,21 +60,21 @@ type Facts struct {
 	// Quiet has one entry for every level at which it is quiet now.
 	Quiet []quiethours.Active
 	// UrgentAsked reports whether the envelope asks to be sent during quiet hours,
-	// UrgentAllowed that its employee has ScopeQuietOverride.
+	// UrgentAllowed whether its employee has ScopeQuietOverride.
 	UrgentAsked, UrgentAllowed bool
-	// BreakerUntil is when a breaker that is open lets the next call through;
+	// BreakerUntil is the time at which an open breaker admits the next call;
 	// zero, or not after Now, if calls may be made.
 	BreakerUntil time.Time
 }
 
-// Pause is an operator's stop. The zero value is none.
+// Pause is an operator's pause or kill. The zero value is none.
 type Pause struct {
-	// Scope is what was stopped: everything, tenant, employee, source, bucket
-	// or tool.
+	// Scope is the kind of thing stopped: everything, tenant, employee, source,
+	// bucket or tool.
 	Scope string
-	// Since is when.
+	// Since is the start of the pause.
 	Since time.Time
-	// Kill reports whether what was pending is to be cancelled, not kept.
+	// Kill reports whether pending envelopes are cancelled instead of kept.
 	Kill bool
 }
 
@@ -83,13 +84,13 @@ type Answer struct {
 	// Code is a short stable word, Message a line for people that never
 	// repeats an argument or a recipient; both empty for Pass.
 	Code, Message string
-	// Until is when a Wait is to be looked at again; zero if only an operator
-	// can say. For the other results it is zero.
+	// Until is the time at which to check a Wait again; zero if only an operator
+	// can end it. For the other results it is zero.
 	Until time.Time
 }
 
-// Check makes every check and returns the first answer that is not Pass. What
-// ends an envelope for good is asked before what makes it wait: the kill
+// Check makes every check and returns the first answer that is not Pass.
+// Checks that end an envelope come before those that delay it: the kill
 // switch, the deadline and do-not-contact; then pauses, quiet hours and
 // breakers.
 func Check(f Facts) Answer {
@@ -136,7 +137,7 @@ func paused(f *Facts) Answer {
 	return Answer{Result: Wait, Code: CodePaused, Message: "an operator paused " + f.Pause.text()}
 }
 
-// text names what was stopped and since when.
+// text returns the scope and the start of a pause, for messages.
 func (p Pause) text() string {
 	text := p.Scope
 	if text != "everything" {
@@ -196,7 +197,7 @@ func breakerOpen(f *Facts) Answer {
 	}
 }
 
-// Action is what the checks look at in an action.
+// Action is the part of an action that the checks read.
 type Action struct {
 	Tool     policy.Key
 	Employee envelope.EmployeeID
@@ -209,9 +210,8 @@ type Action struct {
 	Listed                   contact.Match
 }
 
-// FactsOf returns what a tenant's limits say about an action at a time. It is
-// the same for a preview and just before sending; open breakers are the caller's
-// to add.
+// FactsOf returns the facts about an action at a time from a tenant's limits.
+// Previews and calls use it alike; the caller adds open breakers.
 func FactsOf(set *limits.Set, a Action, now time.Time) Facts {
 	f := Facts{
 		Now: now, MustRunBefore: a.MustRunBefore, DoNotContact: a.Listed,

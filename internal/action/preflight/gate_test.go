@@ -30,8 +30,7 @@ func TestCheckPasses(t *testing.T) {
 	}
 }
 
-// TestCheckOrder holds every pair of gates against each other: the one that
-// stands first wins.
+// TestCheckOrder runs every pair of failing gates: the one listed first wins.
 func TestCheckOrder(t *testing.T) {
 	t.Parallel()
 

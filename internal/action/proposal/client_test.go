@@ -123,9 +123,9 @@ func TestTheClientRefusesBeforeItProposes(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsRefusedWhenItsProposerMayNotAnyMore, be it that the login was
-// unbound or bound anew, or that the person behind it was disabled.
-func TestWhatWaitsIsRefusedWhenItsProposerMayNotAnyMore(t *testing.T) {
+// TestRevokedProposersAreRefused covers waiting proposals whose login was
+// unbound or bound again, and proposers who were disabled.
+func TestRevokedProposersAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	kept := f.app.propose(note)
@@ -155,7 +155,7 @@ func TestWhatWaitsIsRefusedWhenItsProposerMayNotAnyMore(t *testing.T) {
 		closes(a, operator)
 		f.takeAll()
 
-		if name == "unbound" { // an unbound login is told nothing
+		if name == "unbound" { // an unbound login gets no answer
 			f.exec("INSERT INTO db_logins (tenant_id, login_id, login) VALUES ($1, $2, $3)", f.tenant.String(), uuid.Must(uuid.NewV7()), a.name)
 		}
 		if s := a.status(before); s.State != "accepted" {
@@ -178,7 +178,7 @@ func (f *fixture) admin(do func(tx pgx.Tx) error) {
 	}
 }
 
-func TestALoginNamesOnlyWhatItWasBoundWith(t *testing.T) {
+func TestLoginNamesOnlyItsBoundNames(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.newLogin(envelope.TenantID{}, nil)

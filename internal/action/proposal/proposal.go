@@ -1,8 +1,7 @@
-// Package proposal makes actions of what applications proposed in SQL: it takes the
-// committed rows of the table proposals, in sets, through intake, and stores what
-// became of them for whoever proposed. The database decides who may propose
-// (countersign.propose), and intake what is accepted; this package decides
-// neither.
+// Package proposal turns proposals made in SQL into actions: it takes the committed
+// rows of the table proposals, in sets, through intake, and stores the results for
+// their proposers. The database decides who may propose (countersign.propose), and
+// intake which proposals are accepted; this package decides neither.
 package proposal
 
 import (
@@ -27,16 +26,16 @@ import (
 )
 
 const (
-	// takeAtOnce bounds the proposals of one step, and takeBytes about how many bytes
-	// they have: checking arguments takes time by their length, and the proposals of
-	// other logins wait meanwhile.
+	// takeAtOnce bounds the proposals of one step, and takeBytes their approximate
+	// size: checking arguments takes time by their length, and the proposals of other
+	// logins wait meanwhile.
 	takeAtOnce = intake.MaxBatch
 	takeBytes  = 1 << 20
-	// manyRefused is how many refusals in one step make a login's proposals wait: a
-	// millisecond for each, so that other logins have their turns meanwhile. The step
-	// after that takes no more than as many.
+	// manyRefused is the number of refusals in one step after which a login's
+	// proposals wait, a millisecond for each, so that other logins get their turn.
+	// The next step takes at most as many.
 	manyRefused = 100
-	// errorPause is how long a login's proposals wait after an error.
+	// errorPause is the delay of a login's proposals after an error.
 	errorPause = 5 * time.Second
 )
 
@@ -71,9 +70,8 @@ func NewTaker(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Taker {
 }
 
 // Step takes the next proposals of one login: in one transaction they become
-// actions, or are answered with the reason why not. It reports false if none wait
-// that may be taken now, and how long the login's others have to wait; 0 if they
-// may be taken at once.
+// actions or are refused with a reason. It returns false if no proposal may be
+// taken now. pause is the delay of the login's other proposals; 0 if there is none.
 func (t *Taker) Step(ctx context.Context) (more bool, pause time.Duration, err error) {
 	found, err := t.step(ctx, false)
 	for try := 0; try < 3 && errors.Is(err, fault.Busy) && ctx.Err() == nil; try++ {
@@ -96,14 +94,14 @@ type login struct {
 	id     uuid.UUID
 	name   string
 	by     intake.Submitter
-	// closed reports whether it may not propose any more.
+	// closed reports whether it may no longer propose.
 	closed bool
 	// held reports whether its last step ended in a pause, and pause is that of this
 	// one.
 	held  bool
 	pause time.Duration
-	// counted is how many waited when they were counted last, and uncounted reports
-	// that it is time to count them again.
+	// counted is the last count of waiting proposals, and uncounted reports whether
+	// it is due to be updated.
 	counted   int
 	uncounted bool
 }
@@ -114,7 +112,7 @@ type taken struct {
 	body []byte
 }
 
-// step takes proposals of a login. look is that of intake.AcceptTx.
+// step takes proposals of a login. look is the parameter of intake.AcceptTx.
 func (t *Taker) step(ctx context.Context, look bool) (*login, error) {
 	var found *login
 	var committed func()
@@ -182,11 +180,11 @@ func (t *Taker) submit(ctx context.Context, tx pgx.Tx, l *login, waiting []taken
 	return committed, settle(ctx, tx, l, waiting, answers)
 }
 
-// errClosed refuses what a login proposed that may not any more.
-var errClosed = fault.New(fault.Denied, "the database login is not bound any more, or its operator is disabled")
+// errClosed refuses the proposals of a login that may no longer propose.
+var errClosed = fault.New(fault.Denied, "the database login is not bound, or its operator is disabled")
 
 // settle deletes the proposals that became actions, answers the others, and records
-// those that were refused.
+// refusals.
 func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers []intake.Answer) error {
 	var done []uuid.UUID
 	var other answered
@@ -227,7 +225,7 @@ func settle(ctx context.Context, tx pgx.Tx, l *login, waiting []taken, answers [
 	return audit.Write(ctx, tx, event)
 }
 
-// item returns what the record says of a proposal that was refused.
+// item returns the audit item of a refused proposal.
 func item(id uuid.UUID, l *login, p *wire.SQLProposalProblem) audit.Item {
 	pointers := make([]string, 0, len(p.Errors))
 	for _, e := range p.Errors {

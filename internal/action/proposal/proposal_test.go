@@ -167,7 +167,7 @@ func (a *application) status(id uuid.UUID) (s status) {
 	return s
 }
 
-// takeAll takes what waits.
+// takeAll takes all waiting proposals.
 func (f *fixture) takeAll() {
 	f.t.Helper()
 	if err := takeAll(f.t.Context(), f.taker); err != nil {
@@ -175,7 +175,7 @@ func (f *fixture) takeAll() {
 	}
 }
 
-// takeAll takes what waits and is not held.
+// takeAll takes all waiting proposals that are not held.
 func takeAll(ctx context.Context, taker *proposal.Taker) error {
 	for {
 		if more, _, err := taker.Step(ctx); err != nil || !more {
@@ -226,7 +226,7 @@ func TestARolledBackProposalLeavesNothing(t *testing.T) {
 	if err := tx.QueryRow(t.Context(), "SELECT countersign.propose($1)", note).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	f.takeAll() // an open transaction holds nobody up, and is not seen
+	f.takeAll() // an open transaction blocks no other, and its rows are not visible
 	other := f.app.propose(note)
 	f.takeAll()
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -245,7 +245,7 @@ func TestARolledBackProposalLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIntakeRefusesIsToldToItsProposer(t *testing.T) {
+func TestProposersGetIntakesRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	app := f.newLogin(f.tenant, []string{"crm:note"})
@@ -309,7 +309,8 @@ func TestAnUnknownToolIsAnsweredWithTheNearest(t *testing.T) {
 	}
 }
 
-// TestPolicyDecidesAboutProposals: what policy denies is an action that was denied.
+// TestPolicyDecidesAboutProposals: a proposal that policy denies becomes a denied
+// action.
 func TestPolicyDecidesAboutProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -364,7 +365,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-func TestTheDatabaseRefusesWhoMayNotPropose(t *testing.T) {
+func TestDatabaseRefusesUnboundLogins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	stranger := f.newLogin(envelope.TenantID{}, nil)
@@ -402,7 +403,7 @@ func TestTheDatabaseRefusesWhoMayNotPropose(t *testing.T) {
 	}
 }
 
-func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
+func TestProposeRejectsInvalidEnvelopes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for body, want := range map[string]string{
@@ -433,7 +434,7 @@ func TestProposeRefusesWhatIsNoEnvelope(t *testing.T) {
 	}
 }
 
-// TestHostileEnvelopesAreRefusedAlone: each is answered, and what follows them is
+// TestHostileEnvelopesAreRefusedAlone: each is answered, and later proposals are
 // accepted.
 func TestHostileEnvelopesAreRefusedAlone(t *testing.T) {
 	t.Parallel()
@@ -447,7 +448,7 @@ func TestHostileEnvelopesAreRefusedAlone(t *testing.T) {
 			`{"type":"mcp.exec","tool":{"name":"note","source":"crm"},"args":{},"constraints":` + args + `,"x":` + args + `}`,
 			args,
 		} {
-			if id, err := f.app.tryPropose(body); err == nil { // the database refuses what is no JSON, or too large
+			if id, err := f.app.tryPropose(body); err == nil { // the database rejects invalid JSON and oversized envelopes
 				ids = append(ids, id)
 			} else if !strings.HasPrefix(code(err), "22") {
 				t.Fatalf("propose %.80s: %v", body, err)
@@ -525,7 +526,7 @@ func TestALoginCannotFillTheTable(t *testing.T) {
 	}
 }
 
-func TestALoginWhoseProposalsAreRefusedWaitsForTheOthers(t *testing.T) {
+func TestLoginWithRefusedProposalsYieldsToOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	other := f.newLogin(f.tenant, nil)
@@ -569,7 +570,7 @@ func TestALoginWhoseProposalsAreRefusedWaitsForTheOthers(t *testing.T) {
 	}
 }
 
-func TestAFullLoginIsRefusedByWhatTheWorkerCounted(t *testing.T) {
+func TestFullLoginIsRefusedByTheWorkersCount(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec("UPDATE db_logins SET waiting_max = 100000, waiting = 100000, counted_at = clock_timestamp() WHERE login_id = $1", f.app.id)
@@ -720,9 +721,9 @@ func TestEachBecomesOneActionWithTwoWorkers(t *testing.T) {
 	}
 }
 
-// TestATransactionThatIsRunAgainRefusesNobodyElse: it may then be of another login
-// than the one that may not propose any more.
-func TestATransactionThatIsRunAgainRefusesNobodyElse(t *testing.T) {
+// TestRetriedTransactionRefusesNoOtherLogin: the retry may take proposals of
+// another login than the closed one.
+func TestRetriedTransactionRefusesNoOtherLogin(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	disabled := f.newLogin(f.tenant, nil)
@@ -771,9 +772,10 @@ func TestAnswersAreKeptForAWhile(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthersAreOneConflict: a login learns nothing of what others proposed
-// under a name, and its own proposals stay its own when it is bound anew.
-func TestNamesOfOthersAreOneConflict(t *testing.T) {
+// TestNamesOfOtherLoginsConflict: a conflict reveals nothing about another
+// login's proposal of the same name, and a login that is bound again keeps its
+// own proposals.
+func TestNamesOfOtherLoginsConflict(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	other := f.newLogin(f.tenant, nil)
@@ -799,7 +801,7 @@ func TestNamesOfOthersAreOneConflict(t *testing.T) {
 	}
 }
 
-// TestALoginKeepsToItsPrefix, and is told nothing any more when it is unbound.
+// TestALoginKeepsToItsPrefix: an unbound login gets no answer.
 func TestALoginKeepsToItsPrefix(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// nextLogin locks a login whose proposals wait; nil if there is none, or other
-// workers have all of them.
+// nextLogin locks a login with waiting proposals. It returns nil if there is
+// none, or other workers have locked all of them.
 func nextLogin(ctx context.Context, tx pgx.Tx) (*login, error) {
 	r, err := dbsqlc.New().ProposalNextLogin(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -82,8 +82,7 @@ func (a *answered) write(ctx context.Context, tx pgx.Tx, tenant envelope.TenantI
 	})
 }
 
-// State is what became of a proposal that is stored. One that was accepted is an
-// action.
+// State is the result of a stored proposal. An accepted proposal is an action.
 type State string
 
 // The states.
@@ -93,13 +92,13 @@ const (
 	Duplicate State = "duplicate"
 )
 
-// Filter selects proposals; its zero fields do not narrow, save that without a
-// state those that wait are left out.
+// Filter selects proposals. Zero fields select all, but without a state
+// waiting proposals are left out.
 type Filter struct {
 	State State
 	// Login is the name of a database login.
 	Login string
-	// Before selects those that are older than one; Most bounds how many.
+	// Before selects proposals older than one; Most bounds the result.
 	Before envelope.ActionID
 	Most   int
 }
@@ -132,8 +131,8 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 	return all, nil
 }
 
-// Get returns a proposal with its envelope as it was proposed. One that does not
-// exist, or has become an action, is fault.NotFound.
+// Get returns a proposal with its original envelope. The error is fault.NotFound
+// if it does not exist or has become an action.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (d wire.SQLProposalDetail, err error) {
 	r, err := dbsqlc.New().ProposalGet(ctx, tx, &dbsqlc.ProposalGetParams{TenantID: tenant, ProposalID: uuid.UUID(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -164,7 +163,8 @@ func shown(r dbsqlc.ProposalGetRow) (wire.SQLProposal, error) {
 }
 
 const (
-	// keepAnswers is how long answers are kept, and keepNewest how many of each login.
+	// keepAnswers is the retention of answers, and keepNewest the number kept of each
+	// login.
 	keepAnswers = 7 * 24 * time.Hour
 	keepNewest  = 10_000
 )

@@ -19,11 +19,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxAttempts is how many reads are made about a call. The last is some two hours
-// after the first.
+// MaxAttempts bounds the reads about one call. The last is about two hours after
+// the first.
 const MaxAttempts = 10
 
-// Results of a read beside those of Interpret, and why there was no answer.
+// Results of a read, in addition to those of Interpret, and reasons for a
+// missing answer.
 const (
 	resultTooEarly = "not_found_yet"
 	resultRuleGone = "rule_gone"
@@ -47,8 +48,8 @@ type Connections interface {
 	Get(snap *settings.Settings, source string) (source.Source, error)
 }
 
-// Reconciler finds out what became of calls with an unknown outcome. It is safe
-// for concurrent use, and any number may work on one database.
+// Reconciler finds out the outcome of unresolved calls. It is safe for
+// concurrent use, and several may work on one database.
 type Reconciler struct {
 	db    postgres.Begins
 	cache *settings.Cache
@@ -68,8 +69,8 @@ func New(db postgres.Begins, cache *settings.Cache, live Connections, cfg Config
 	return &Reconciler{db: db, cache: cache, live: live, cfg: cfg}
 }
 
-// Sweep makes the reads that are due, and returns their number. A read whose
-// process dies meanwhile is due again soon after Deadline.
+// Sweep makes the reads that are due and returns their number. A read whose
+// process dies is due again soon after Deadline.
 func (v *Reconciler) Sweep(ctx context.Context) (int, error) {
 	rounds := (v.cfg.Batch + v.cfg.Parallel - 1) / v.cfg.Parallel
 	hold := time.Duration(rounds)*v.cfg.Deadline + time.Minute
@@ -104,7 +105,7 @@ func (v *Reconciler) Sweep(ctx context.Context) (int, error) {
 func (v *Reconciler) reconcile(ctx context.Context, snap *settings.Settings, r *unresolvedCall) error {
 	said := v.read(ctx, snap, r)
 	found := v.decide(r, said)
-	// What was found is kept also when the process is about to end.
+	// The result is stored even if the process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := postgres.InTx(ctx, v.db, postgres.Worker(), func(tx pgx.Tx) error { return settle(ctx, tx, r, found) })
@@ -132,29 +133,30 @@ func (v *Reconciler) read(ctx context.Context, snap *settings.Settings, r *unres
 	return string(r.rule.Interpret(answer))
 }
 
-// decision is what follows from a read.
+// decision is the consequence of a read.
 type decision struct {
 	resolve, happened bool
 	note              string
-	// said, again and last are for a call that stays unresolved: the result of
-	// the read, when the next read is due, and whether there is none.
+	// said, again and last are for a call that stays unresolved: the result of the
+	// read, the time until the next read, and whether this was the last one.
 	said  string
 	again time.Duration
 	last  bool
 }
 
-// decide returns what follows from the result of a read.
+// decide returns the consequence of a read's result.
 func (v *Reconciler) decide(r *unresolvedCall, said string) decision {
 	stays := decision{said: said, again: wait(r.attempt), last: r.attempt >= MaxAttempts}
 	switch {
 	case said == resultRuleGone:
 		stays.last = true
 	case said == resultPaused:
-		stays.last = false // it was not asked
+		stays.last = false // no request was made
 	case said == string(Happened):
 		return decision{resolve: true, happened: true, note: "the source has it"}
 	case said == string(NotFound) && r.age < v.cfg.Grace:
-		// Not yet believed; there is a look after the grace in any case.
+		// A "not there" is not believed before the grace period is over; another read
+		// follows it in any case.
 		stays.said, stays.again, stays.last = resultTooEarly, max(stays.again, v.cfg.Grace-r.age), false
 	case said == string(NotFound) && r.mayRunAgain():
 		return decision{resolve: true, note: "the source does not have it"}
@@ -162,8 +164,8 @@ func (v *Reconciler) decide(r *unresolvedCall, said string) decision {
 	return stays
 }
 
-// mayRunAgain reports whether it does no harm if the first request arrives after the
-// call was made again; or that the operator says that it cannot.
+// mayRunAgain reports whether a repeat is harmless even if the first request arrives
+// later, or whether the rule excludes that by Resend.
 func (r *unresolvedCall) mayRunAgain() bool {
 	switch r.effect {
 	case envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed:
@@ -173,7 +175,7 @@ func (r *unresolvedCall) mayRunAgain() bool {
 	return r.rule.Resend
 }
 
-// wait returns how long to wait after an attempt, counted from 1.
+// wait returns the delay after an attempt, counted from 1.
 func wait(attempt int) time.Duration {
 	return outbox.Retry{Base: 10 * time.Second, Cap: time.Hour, Jitter: 0.2}.Wait(min(attempt, MaxAttempts), 0)
 }

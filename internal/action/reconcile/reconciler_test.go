@@ -43,7 +43,7 @@ const (
 	toolFind  = "find"
 )
 
-// rule asks the tool that reads.
+// rule uses the tool that reads.
 var rule = reconcile.Rule{Tool: toolFind, Args: json.RawMessage(`{"key":"$key","to":"$inputs/to"}`), Happened: "/found"}
 
 // fixture is a tenant with a source, and calls with an unknown outcome.
@@ -127,7 +127,7 @@ func (l *fixture) propose(source, tool, args string) envelope.ActionID {
 	return answers[0].Action
 }
 
-// claim leases what is due.
+// claim claims the due rows.
 func (l *fixture) claim() []outbox.Item {
 	l.t.Helper()
 	var items []outbox.Item
@@ -149,7 +149,7 @@ func (l *fixture) claim() []outbox.Item {
 	return items
 }
 
-// lose ends a claimed call as one whose end nobody heard.
+// lose ends a claimed call with an unknown outcome.
 func (l *fixture) lose(it outbox.Item) {
 	l.t.Helper()
 	err := postgres.InTx(l.t.Context(), l.db, postgres.Worker().Planned(), func(tx pgx.Tx) error {
@@ -161,7 +161,7 @@ func (l *fixture) lose(it outbox.Item) {
 	}
 }
 
-// unresolvedCall makes a call of a tool whose outcome is unknown.
+// unresolvedCall makes a call of a tool with an unknown outcome.
 func (l *fixture) unresolvedCall(tool string) envelope.ActionID {
 	l.t.Helper()
 	id := l.propose("fake", tool, `{"to":"ada"}`)
@@ -169,7 +169,7 @@ func (l *fixture) unresolvedCall(tool string) envelope.ActionID {
 	return id
 }
 
-// age makes every letter older, and due for a look.
+// age makes every dead letter older, and its next read due.
 func (l *fixture) age(by string) {
 	l.t.Helper()
 	l.exec("UPDATE dead_letters SET created_at = created_at - $1::interval, reconcile_at = CASE WHEN reconcile_at IS NOT NULL THEN now() END", by)
@@ -188,7 +188,7 @@ func (l *fixture) sweep() int {
 	return n
 }
 
-// state is where an envelope stands.
+// state returns the status of an envelope.
 func (l *fixture) state(id envelope.ActionID) envelope.Status {
 	l.t.Helper()
 	var views []outbox.View
@@ -217,7 +217,7 @@ func answer(found string) sourcetest.Step {
 	return sourcetest.Done(`{"structured":{"found":` + found + `}}`)
 }
 
-func TestWhatIsFoundIsSent(t *testing.T) {
+func TestFoundCallIsResolvedAsSent(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
@@ -244,7 +244,7 @@ func TestWhatIsFoundIsSent(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotFound(t *testing.T) {
+func TestMissingCallRunsAgainOrStaysUnknown(t *testing.T) {
 	t.Parallel()
 	again := rule
 	again.Resend = true
@@ -288,7 +288,7 @@ func TestWhatIsNotFound(t *testing.T) {
 	}
 }
 
-func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
+func TestUnclearAnswersLeaveTheOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		arrange func(l *fixture)
@@ -331,7 +331,7 @@ func TestWhatSaysNothingLeavesItUnknown(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
+func TestNoReadsDuringAPause(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		of   pause.Target
@@ -369,7 +369,7 @@ func TestNobodyIsAskedWhileItIsPaused(t *testing.T) {
 	}
 }
 
-func TestLooksGetRarerAndEnd(t *testing.T) {
+func TestReadsBackOffAndEnd(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
@@ -400,9 +400,9 @@ func TestLooksGetRarerAndEnd(t *testing.T) {
 	}
 }
 
-// Several sweep at once while somebody resolves by hand: each letter is read
-// by one at a time, and has one end.
-func TestManySweepersShareTheLetters(t *testing.T) {
+// Several reconcilers sweep concurrently while a person resolves: each dead
+// letter is read by one of them at a time, and resolved once.
+func TestConcurrentSweepsShareTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	const letters, sweepers = 60, 4
 	l := newFixture(t)
@@ -463,13 +463,13 @@ func TestManySweepersShareTheLetters(t *testing.T) {
 	}
 }
 
-func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
+func TestOutdatedReadResolvesNothing(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
 	l.put(toolOnce, &rule)
 	id := l.unresolvedCall(toolOnce)
 	l.age("1 hour")
-	// While it reads, somebody replays the letter, and the call is lost again.
+	// During the read, the dead letter is replayed and its call lost again.
 	l.src.On(toolFind, func(context.Context, source.Call) sourcetest.Step {
 		l.inTx(func(ctx context.Context, tx pgx.Tx) error {
 			_, err := deadletter.Replay(ctx, tx, l.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{id}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{AllowDuplicates: true})
@@ -486,7 +486,7 @@ func TestAReadThatWasOvertakenResolvesNothing(t *testing.T) {
 	}
 }
 
-func TestRulesReachTheLettersThatAreThere(t *testing.T) {
+func TestRulesApplyToExistingDeadLetters(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t)
 	id := l.unresolvedCall(toolOnce)
@@ -595,7 +595,7 @@ func serveNotes(t *testing.T, binary string) string {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_, _ = io.Copy(io.Discard, out)
-		_ = cmd.Wait() // it was asked to end
+		_ = cmd.Wait() // it was terminated
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {

@@ -1,16 +1,16 @@
 // Package reconcile finds out the outcome of calls whose outcome is unknown. An
-// operator says per tool which read of the same source shows whether a call
-// happened; the fleet makes the read some time after such a call, and resolves
-// the dead letter if the answer is clear. It owns those rules, what their
-// templates and answers mean, and when a read is due. It does not guess: a read
-// that fails, or that says neither, leaves the outcome unknown.
+// operator declares per tool which read of the same source shows whether a call
+// happened. Some time after such a call a worker makes the read, and resolves
+// the dead letter if the answer is clear. The package owns those rules, the
+// meaning of their templates and answers, and the times of reads. It does not
+// guess: if the read fails or its answer is unclear, the outcome stays unknown.
 //
-// That something is not there yet does not mean that it never comes: the first
-// request may be on its way still, in a proxy or in a queue of the source. So
-// no "it did not happen" is believed before Config.Grace is over. A call of
-// class keyed or idempotent then runs again; should the first request arrive
-// after all, it changes nothing. A call of class once stays unknown, unless
-// its rule says Resend: there a late request doubles the effect.
+// An effect that is missing may still come: the first request may be in a proxy
+// or in a queue of the source. So "it did not happen" is not believed before
+// Config.Grace is over. A call of class keyed or idempotent then runs again;
+// should the first request still arrive, it changes nothing. A call of class
+// once stays unknown unless its rule sets Resend: there a late request doubles
+// the effect.
 package reconcile
 
 import (
@@ -35,16 +35,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Rule says how a read finds out whether a call of a tool happened.
+// Rule declares a read that shows whether a call of a tool happened.
 type Rule struct {
 	// Tool is the read's name at the same source.
 	Tool string `json:"tool"`
 	// Args are its arguments, a JSON object; empty is {}. They may refer to
 	// the call by $key, its idempotency key, and $inputs/…, its arguments.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Happened is a JSON Pointer into the read's structured answer, or into
-	// the JSON of its text. What it finds says that the call happened, unless
-	// it is false, null, 0 or empty: that says that it did not.
+	// Happened is a JSON Pointer into the read's structured answer, or into the
+	// JSON of its text. A value there means that the call happened; false, null, 0
+	// or an empty value means that it did not.
 	Happened string `json:"happened"`
 	// Resend lets a call of class once run again that was not found.
 	Resend bool `json:"resend,omitzero"`
@@ -53,7 +53,7 @@ type Rule struct {
 // maxArgs bounds a template in bytes.
 const maxArgs = 16 << 10
 
-// Validate says which fields make no rule. The error is an
+// Validate checks the fields of a rule. The error is an
 // *envelope.InvalidError.
 func (r Rule) Validate() error {
 	var fields []envelope.FieldError
@@ -86,10 +86,10 @@ func scope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Key, jsonref.Inputs}}
 }
 
-// errMissing is the error for a call whose arguments lack what a rule refers to.
+// errMissing is the error for a call without an argument that a rule refers to.
 var errMissing = fault.New(fault.Invalid, "the call has no such argument")
 
-// Fill returns the arguments of the read that looks for a call.
+// Fill returns the arguments of the read about a call.
 func (r Rule) Fill(key string, args json.RawMessage) (json.RawMessage, error) {
 	template, err := jsonref.DecodeObject(r.Args)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r Rule) Fill(key string, args json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(filled)
 }
 
-// Result is what the answer of a read says about a call.
+// Result is the conclusion from the answer of a read.
 type Result string
 
 // The results.
@@ -127,12 +127,13 @@ const (
 	Happened Result = "happened"
 	// NotFound: there is no trace of it.
 	NotFound Result = "not_found"
-	// Unclear: the answer says neither.
+	// Unclear: the answer allows no conclusion.
 	Unclear Result = "unclear"
 )
 
-// Interpret returns what an answer means. A result of MCP is read by its structured
-// part or, without one, by its only text, if that is JSON; any other as it is.
+// Interpret returns the conclusion from an answer. An MCP result is read by its
+// structured content or, without one, by its only text, if that is JSON; any other
+// answer is read as a whole.
 func (r Rule) Interpret(result json.RawMessage) Result {
 	at, ok := jsonref.ParsePointer(r.Happened)
 	if !ok {
@@ -158,7 +159,7 @@ func document(result json.RawMessage) (any, bool) {
 		Structured json.RawMessage
 		Content    []struct{ Type, Text string }
 	}
-	// What is no result of MCP leaves the parts empty.
+	// If the answer is not an MCP result, the parts stay empty.
 	_ = json.Unmarshal(result, &wire)
 	switch {
 	case len(wire.Structured) > 0:
@@ -192,8 +193,8 @@ func empty(value any) bool {
 	return false
 }
 
-// Why a read has no answer, in one word, beside the codes of a call that
-// failed.
+// Reasons for a missing answer, in one word, in addition to the codes of a
+// failed call.
 const (
 	resultToolGone    = "tool_gone"
 	resultNotARead    = "not_a_read"
@@ -211,12 +212,12 @@ type Read struct {
 	// About is the call that it is about, and Args are that one's arguments.
 	About outbox.Lease
 	Args  json.RawMessage
-	// Source is asked by the tool and the template of Rule.
+	// Source is the source of both tools.
 	Source string
 	Rule   Rule
-	// Name tells it from all other reads about the call. Its key comes of that:
-	// a source that honours keys would answer the call's own with what it
-	// answered then.
+	// Name distinguishes the read from all other reads about the call and is part
+	// of its key: a source that honours keys would answer a repeated key with its
+	// first answer.
 	Name string
 	// Deadline bounds it.
 	Deadline time.Duration
@@ -267,7 +268,7 @@ func (r Read) call(ctx context.Context, log *slog.Logger, src source.Source, arg
 	return src.Execute(ctx, source.Call{Key: key, Tool: r.Rule.Tool, Args: args, Effect: envelope.EffectRead, Attempt: 1})
 }
 
-// CheckRead says what makes a tool of a source unfit for reads. The error is an
+// CheckRead returns an error if a tool of a source cannot be used for reads: an
 // *envelope.InvalidError with the pointer /tool.
 func CheckRead(snap *settings.Settings, source, tool string) error {
 	refuse := func(why envelope.Rule, message string) error {
@@ -284,8 +285,8 @@ func CheckRead(snap *settings.Settings, source, tool string) error {
 	return nil
 }
 
-// reader finds the tool that reads, or says in one word why it must not be
-// called with those arguments; nil stands for any.
+// reader returns the tool of a read, or the reason, in one word, why it must
+// not be called with the arguments; nil stands for any arguments.
 func reader(snap *settings.Settings, source, name string, args json.RawMessage) (*catalog.Tool, string) {
 	tool, ok := snap.Tool(policy.Key{Source: source, Action: name})
 	switch {

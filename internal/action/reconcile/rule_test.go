@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-func TestRuleSaysWhichFieldIsWrong(t *testing.T) {
+func TestRuleNamesTheInvalidField(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		rule reconcile.Rule
@@ -106,8 +106,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, it is one of the three, and what a template
-// stands for is JSON.
+// Any answer has one of the three results, and a filled template is JSON.
 func FuzzRule(f *testing.F) {
 	f.Add(`{"k":"$key","q":"$inputs/to"}`, `{"to":"a"}`, "/found", `{"structured":{"found":true}}`)
 	f.Add(`{"k":["$$",{"a":"$inputs"}]}`, `{}`, "", `{"content":[{"type":"text","text":"[]"}]}`)

@@ -78,7 +78,7 @@ type unresolvedCall struct {
 	source, tool string
 	args         json.RawMessage
 	effect       envelope.Effect
-	// rule is nil if there is none any more.
+	// rule is nil if the tool no longer has one.
 	rule *Rule
 }
 

@@ -1,8 +1,7 @@
-// Package reference finds what the references in arguments stand for, in what
-// is stored of the call that they refer to: what it was given, and what it
-// answered, which is redacted and may be truncated. It does not know which
-// calls may be referred to, nor what follows where a value is missing: its
-// callers do.
+// Package reference resolves references in arguments to values of earlier
+// calls, as they are stored: a call's arguments, and its answer, which is
+// redacted and may be truncated. Its callers decide which calls may be
+// referred to, and the consequence of a missing value.
 package reference
 
 import (
@@ -17,29 +16,29 @@ import (
 
 // The codes of errors.
 const (
-	// CodeMissing: what is referred to is not there.
+	// CodeMissing: the value does not exist.
 	CodeMissing = "reference_missing"
-	// CodeRedacted: what is referred to is a secret, which is not stored.
+	// CodeRedacted: the value is a secret, which is not stored.
 	CodeRedacted = "reference_redacted"
-	// CodeTruncated: what is referred to was too large to be stored whole.
+	// CodeTruncated: the value was too large to be stored whole.
 	CodeTruncated = "reference_truncated"
 )
 
-// Error is why arguments cannot be filled. Its message names places and never
-// values.
+// Error is the reason why arguments cannot be filled. Its message contains
+// places and never values.
 type Error struct {
 	Code, Message string
-	// Ref is the reference; its Root is empty if there is none to name.
+	// Ref is the reference; its Root is empty if the error is not about one.
 	Ref jsonref.Ref
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Value is what references may lead into.
+// Value is a document that references point into.
 type Value struct {
 	doc any
-	// name is what the value is called in messages.
+	// name is the name of the value in messages.
 	name string
 	// empty reports whether there is nothing that a reference could lead into.
 	empty bool
@@ -47,13 +46,13 @@ type Value struct {
 	truncated bool
 }
 
-// Given reads what a call was given.
+// Given returns a call's arguments as a Value.
 func Given(args json.RawMessage) Value {
 	doc, err := jsonref.Decode(args)
 	return Value{doc: doc, name: "the call's input", empty: err != nil}
 }
 
-// Answered reads what is stored of the answer of a completed call.
+// Answered returns the stored answer of a completed call as a Value.
 func Answered(result json.RawMessage) Value {
 	outputs := source.Outputs(result)
 	doc, err := jsonref.Decode(outputs)
@@ -77,8 +76,8 @@ func (v Value) find(ref jsonref.Ref) (any, error) {
 	return value, nil
 }
 
-// Fill returns a template with its references replaced by what they stand for;
-// of returns the value that a reference leads into. An empty template is {}. The
+// Fill returns a template with its references replaced by their values; of
+// returns the Value that a reference points into. An empty template is {}. The
 // error is a *Error.
 func Fill(scope jsonref.Scope, template json.RawMessage, of func(jsonref.Ref) Value) (json.RawMessage, error) {
 	if len(template) == 0 {
@@ -104,7 +103,7 @@ func Fill(scope jsonref.Scope, template json.RawMessage, of func(jsonref.Ref) Va
 	return args, nil
 }
 
-// What redact.JSONTruncated leaves where it took something out.
+// The marks that redact.JSONTruncated leaves in place of removed values.
 const (
 	markRedacted  = "[REDACTED]"
 	markTruncated = "_truncated"

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
-// What is filled in is JSON, whatever a text and an answer hold.
+// The result is JSON, for any text and any answer.
 func FuzzFill(f *testing.F) {
 	for _, text := range []string{"$0.id", `$1["a.b"][3]`, "$$", "$0[", "$steps.0/id/1", `$0["\u0000"]`} {
 		f.Add(text, `{"id":[1,{"a.b":"x"}]}`)
@@ -27,7 +27,7 @@ func FuzzFill(f *testing.F) {
 	})
 }
 
-// The marks that are looked for are those that the store leaves.
+// The marks are those that redact.JSONTruncated writes.
 func TestTheMarksAreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 4000) + `"`

@@ -16,7 +16,7 @@ import (
 )
 
 // dying is a database whose client dies at each commit: before it, or after it
-// and before it hears of it.
+// but before it gets the reply.
 type dying struct {
 	postgres.Begins
 	after bool
@@ -41,9 +41,9 @@ func (d doomed) Commit(ctx context.Context) error {
 	return errors.Join(errDied, d.Tx.Commit(ctx))
 }
 
-// Whoever dies at the commit leaves nothing, or the reversal that asking again
-// finds.
-func TestRevertingIsTakenUpAgainAfterADeath(t *testing.T) {
+// A process that dies at the commit leaves nothing, or a reversal that the
+// next request finds.
+func TestRevertResumesAfterADeath(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, after := range []bool{false, true} {

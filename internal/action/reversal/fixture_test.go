@@ -37,8 +37,8 @@ type fixture struct {
 	service *reversal.Service
 }
 
-// tools are those of "crm". create is reversed by delete, link by unlink; delete
-// declares create as its own reversal.
+// tools returns the tools of "crm". create is reversed by delete, link by
+// unlink; delete declares create as its own reversal.
 func tools() []source.Tool {
 	object := func(properties, required string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)
@@ -133,7 +133,7 @@ func (f *fixture) propose(tool, args string, employee envelope.EmployeeID) envel
 	return answers[0].Action
 }
 
-// outcome is how a call ends.
+// outcome is the outcome of a call.
 type outcome struct {
 	status envelope.Status
 	result string
@@ -208,7 +208,8 @@ func (f *fixture) revert(id envelope.ActionID) reversal.Answer {
 	return answers[0]
 }
 
-// made reverts an action that has no reversal yet, or none that stands.
+// made reverts an action that has no reversal in effect, and returns the new
+// one.
 func (f *fixture) made(id envelope.ActionID) envelope.ActionID {
 	f.t.Helper()
 	a := f.revert(id)

@@ -23,9 +23,9 @@ const (
 	// namePrefix begins the external id of every reversal; the id of the
 	// reverted action and the number of the try follow. Intake reserves it.
 	namePrefix = "revert:"
-	// maxTries is how often an action may be reverted, where each time but the
-	// last ended without an effect. The number has as many digits, so that names
-	// sort like their numbers.
+	// maxTries bounds the reversals of an action, where each but the last ended
+	// without an effect. It has as many digits as the numbers in names, so that
+	// names sort by number.
 	maxTries = 999
 )
 
@@ -61,7 +61,7 @@ func Reverts(external string) *envelope.ActionID {
 // Call is a completed call.
 type Call struct {
 	Action envelope.ActionID
-	// Args are what it was sent with, and Result what is stored of its answer.
+	// Args are the call's arguments, and Result its stored answer.
 	Args, Result json.RawMessage
 }
 
@@ -78,8 +78,8 @@ func Fill(r *catalog.Reversal, of Call) (json.RawMessage, error) {
 }
 
 // Propose returns the proposal of the reversal of a call. try counts the
-// reversals of the call, from 1. All reversals are proposed by it, so that an
-// action has at most one of each number, whoever asks. The error is a
+// reversals of the call, from 1. Every reversal is proposed by it, so that an
+// action has at most one reversal of each number. The error is a
 // *reference.Error, or fault.Conflict after too many tries.
 func Propose(r *catalog.Reversal, of Call, try int) (*envelope.Proposal, error) {
 	if try > maxTries {

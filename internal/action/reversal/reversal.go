@@ -1,15 +1,11 @@
-// Package reversal owns reversals: the actions that take the effects of
-// completed actions back, by the tool and with the arguments that the catalog
-// declares. A reversal is proposed through intake, and policy, limits and people
-// have the same say about it as about any other action.
-//
-// An action has one reversal. Its external id follows from the id of the
-// reverted action, so that asking again gives the same reversal, whoever asks,
-// atomic workflows included. Only where a reversal ended without an effect does
-// asking again make another.
-//
-// The package does not call tools, and reverts nothing of which it is not known
-// that it happened.
+// Package reversal owns reversals: the actions that take back the effects of
+// completed actions, by the tool and with the arguments that the catalog
+// declares. A reversal is proposed through intake, so policy, limits and
+// approval apply to it as to any other action. An action has one reversal: its
+// external id derives from the id of the reverted action, so that every repeated
+// request, atomic workflows included, gets the same reversal. Only if a reversal
+// ended without an effect does a new request make another. The package does not
+// call tools, and never reverts an action whose outcome is unknown.
 package reversal
 
 import (
@@ -32,8 +28,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxBatch bounds the actions of one Revert, whose arguments and answers are
-// all read.
+// MaxBatch bounds the actions of one Revert, which reads all their arguments
+// and answers.
 const MaxBatch = 100
 
 // Service reverts actions. It is safe for concurrent use.
@@ -48,17 +44,17 @@ func New(db postgres.Begins, cache *settings.Cache, in *intake.Intake) *Service 
 	return &Service{db: db, cache: cache, in: in}
 }
 
-// Request asks for the reversal of up to MaxBatch actions.
+// Request is the reversal of up to MaxBatch actions.
 type Request struct {
-	// By is who reverts. The reversals are proposed in By's own name, session and
-	// tools.
+	// By is the proposer of the reversals, whose name, session and tools they
+	// have.
 	By intake.Submitter
 	// Sees reports whether By may see the actions of a session.
 	Sees func(session string) bool
 	// Actions are proposed for reversal in this order.
 	Actions []envelope.ActionID
-	// DryRun proposes nothing: the answers are what they would be, and the ids
-	// of new reversals mean nothing.
+	// DryRun proposes nothing. The answers are those that Revert would return; ids
+	// of new reversals are meaningless.
 	DryRun bool
 }
 
@@ -70,20 +66,20 @@ type Answer struct {
 	// By is the tool of a reversal that is new, and Args its arguments.
 	By   policy.Key
 	Args json.RawMessage
-	// Answer is about the reversal: Known, and its Phase, if the action has one
-	// already. Err says why there is none: fault.NotFound for an action that the
-	// caller may not see, fault.Conflict with a Pointer and a Rule where the
-	// action cannot be reverted, and what intake answers.
+	// Answer is the answer about the reversal: Known, and its Phase, if the action
+	// already has one. Err is the reason why there is none: fault.NotFound for an
+	// action that the caller may not see, fault.Conflict with a Pointer and a Rule
+	// if the action cannot be reverted, or an error of intake.
 	intake.Answer
 	Phase envelope.Phase
 }
 
-// errDryRun rolls back what a dry run proposed.
+// errDryRun rolls a dry run back.
 var errDryRun = errors.New("dry run")
 
-// Revert proposes reversals in one transaction, and answers for each action in
-// order. Whoever reverts one of them at the same time gets the same reversal. An
-// error means that nothing was proposed.
+// Revert proposes reversals in one transaction and returns an answer for each
+// action, in order. Concurrent requests for the same action get the same
+// reversal. An error means that nothing was proposed.
 func (s *Service) Revert(ctx context.Context, req Request) ([]Answer, error) {
 	if len(req.Actions) > MaxBatch {
 		return nil, fault.New(fault.Invalid, "at most %d actions at once", MaxBatch)
@@ -137,8 +133,8 @@ func (s *Service) revert(ctx context.Context, tx pgx.Tx, req *Request) ([]Answer
 	committed := func() {}
 	if len(proposals) > 0 {
 		by := req.By
-		// For the names and the automation of reversals. They name no session, and
-		// no employee but one that the caller may name.
+		// Reserved is needed for the names and the automation of reversals. They name
+		// no session, and an employee only if the caller may name it.
 		by.Reserved = true
 		var accepted []intake.Answer
 		if accepted, committed, err = s.in.AcceptTx(ctx, tx, by, proposals, true); err != nil {
@@ -157,7 +153,7 @@ func (s *Service) revert(ctx context.Context, tx pgx.Tx, req *Request) ([]Answer
 	return answers, committed, nil
 }
 
-// below places what intake says of a reversal below /reversal.
+// below moves the pointers of an error of intake below /reversal.
 func below(err error) error {
 	var found check.Problems
 	if other := found.Below("/reversal", err); other != nil {
@@ -166,7 +162,7 @@ func below(err error) error {
 	return found.Err()
 }
 
-// call is an action that is to be reverted, as it stands.
+// call is the current state of an action to revert.
 type call struct {
 	view outbox.View
 	// workflow is the atomic workflow of which it is a step, if that has not
@@ -219,8 +215,8 @@ func (c *call) answer(snap *settings.Settings, by intake.Submitter) (Answer, *en
 	return a, p
 }
 
-// employee returns the employee of a reversal: that of the reverted action, if
-// who reverts may name that employee, and else nobody.
+// employee returns the employee of a reversal: that of the reverted action if
+// the proposer may name it, and otherwise none.
 func employee(by intake.Submitter, reverted envelope.EmployeeID) envelope.EmployeeID {
 	if by.Employee != (envelope.EmployeeID{}) || by.Names.CheckEmployee(reverted) != nil {
 		return envelope.EmployeeID{}
@@ -228,9 +224,9 @@ func employee(by intake.Submitter, reverted envelope.EmployeeID) envelope.Employ
 	return reverted
 }
 
-// again reports whether the last reversal ended without an effect and is not to
-// be tried again itself. One that ended without being sent, but after an attempt,
-// may have been replayed, and the attempt may have had its effect.
+// again reports whether the last reversal ended without an effect and cannot be
+// retried itself. One that was skipped after an attempt may have been replayed,
+// and the attempt may have had its effect.
 func (c *call) again() bool {
 	switch c.phase {
 	case envelope.PhaseDenied, envelope.PhaseExpired, envelope.PhaseSkipped, envelope.PhaseUndone:
@@ -255,19 +251,20 @@ func (c *call) refuseAgain() error {
 	return nil
 }
 
-// refuseKind refuses what is never reverted.
+// refuseKind returns an error for actions that can never be reverted.
 func (c *call) refuseKind() error {
 	e := &c.view.Envelope
 	switch {
 	case Reverts(e.ExternalID) != nil:
-		return refusal("/reverts", "reversal", "it is a reversal itself; to have the first effect again, propose that action anew")
+		return refusal("/reverts", "reversal", "it is a reversal itself; to have the first effect again, propose that action again")
 	case c.view.Effect == envelope.EffectRead:
-		return refusal("/effect", "read", "it only read, and there is nothing to take back")
+		return refusal("/effect", "read", "it only read, and has no effect to take back")
 	}
 	return nil
 }
 
-// refuse refuses what cannot be reverted as things stand.
+// refuse returns an error for actions that cannot be reverted in their current
+// state.
 func (c *call) refuse() error {
 	if c.workflow != uuid.Nil {
 		return refusal("/workflow_id", "workflow", "it is a step of the atomic workflow %s, which has not ended and may revert it itself; cancel the workflow instead (countersign workflow cancel)", c.workflow)

@@ -48,7 +48,7 @@ func TestAReversalIsAnActionFilledFromTheFirst(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRevertedIsRefusedWithTheReason(t *testing.T) {
+func TestIrreversibleActionsAreRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	pending := func() envelope.ActionID {
@@ -107,9 +107,9 @@ func TestAReversalIsRefusedWhileItsSourceIsOff(t *testing.T) {
 	f.made(id)
 }
 
-// Whoever asks again, and whatever the catalog says by then, gets the reversal
-// that there is.
-func TestADeclarationThatChangesMakesNoSecondReversal(t *testing.T) {
+// A repeated request gets the existing reversal, even if the catalog has
+// changed.
+func TestChangedDeclarationMakesNoSecondReversal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	id, other := f.done("create", `{"name":"a"}`, sent), f.done("create", `{"name":"b"}`, sent)
@@ -128,7 +128,7 @@ func TestADeclarationThatChangesMakesNoSecondReversal(t *testing.T) {
 	}
 }
 
-func TestOnlyAReversalThatCertainlyHadNoEffectIsMadeAgain(t *testing.T) {
+func TestOnlyReversalsWithoutEffectAreRepeated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.mode(reversal.Automation, "crm:delete", envelope.ModeRequireApproval)
@@ -168,8 +168,8 @@ func TestOnlyAReversalThatCertainlyHadNoEffectIsMadeAgain(t *testing.T) {
 	if a := f.revert(lost); a.Err != nil || a.Action != doubtful || a.Phase != envelope.PhaseUnknown {
 		t.Errorf("a reversal of unknown outcome: %+v", a)
 	}
-	// A person replays it and accepts that it may happen twice; policy denies by
-	// then. Nobody knows what the first attempt did.
+	// A person replays it with allow_duplicates, and then policy denies it. The
+	// outcome of the first attempt is unknown.
 	f.mode(reversal.Automation, "crm:delete", envelope.ModeDeny)
 	f.as(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := deadletter.Replay(ctx, tx, f.tenant, deadletter.BulkRequest{IDs: []envelope.ActionID{doubtful}, Limit: 1, Actor: "ada"}, deadletter.ReplayOptions{AllowDuplicates: true})
@@ -233,8 +233,7 @@ func TestADryRunProposesNothing(t *testing.T) {
 	}
 }
 
-// However many revert the same actions at once, in whatever order, each has one
-// reversal.
+// Concurrent reverts of the same actions, in any order, make one reversal each.
 func TestRevertsAtOnceMakeOneReversal(t *testing.T) {
 	t.Parallel()
 	f := newSharedFixture(t)
@@ -337,7 +336,8 @@ func TestAnAtomicWorkflowThatGoesOnKeepsItsSteps(t *testing.T) {
 	f.made(*ended.Steps[0].Action)
 }
 
-// The selection for many has what may have had an effect, newest first.
+// Selections of many actions list those that may have had an effect, newest
+// first.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

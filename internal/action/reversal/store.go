@@ -24,7 +24,7 @@ func Select(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) 
 }
 
 // read locks actions, so that only one transaction at a time reverts them, and
-// reads how they stand. Actions that do not exist are left out.
+// reads their state. Actions that do not exist are left out.
 func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids []envelope.ActionID) (map[envelope.ActionID]*call, error) {
 	q, named := dbsqlc.New(), postgres.UUIDs(ids)
 	if _, err := q.ApprovalLock(ctx, tx, &dbsqlc.ApprovalLockParams{TenantID: tenant, ActionIds: named}); err != nil {

@@ -42,7 +42,7 @@ func Insert(ctx context.Context, tx pgx.Tx, call outbox.Lease, s wire.Snapshot) 
 	return nil
 }
 
-// List returns what was seen around an action's calls, oldest first.
+// List returns the snapshots around an action's calls, oldest first.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envelope.ActionID) ([]wire.Snapshot, error) {
 	rows, err := dbsqlc.New().SnapshotList(ctx, tx, &dbsqlc.SnapshotListParams{TenantID: tenant, ActionID: action, Most: maxSnapshots})
 	if err != nil {
@@ -55,7 +55,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, action envel
 	})
 }
 
-// Stage is when a snapshot was taken.
+// Stage is the time of a snapshot relative to the call.
 type Stage string
 
 // The stages.
@@ -73,7 +73,7 @@ const CodeFailed = "snapshot_failed"
 // readTimeout bounds one read.
 const readTimeout = 10 * time.Second
 
-// CheckRule says what makes a rule unfit for a tool. The error is an
+// CheckRule returns an error if a rule cannot be used for a tool: an
 // *envelope.InvalidError whose pointers are below the rule.
 func CheckRule(snap *settings.Settings, key policy.Key, rule catalog.SnapshotRule) error {
 	if err := template(rule).Validate(); err != nil {
@@ -87,8 +87,8 @@ func template(rule catalog.SnapshotRule) reconcile.Rule {
 	return reconcile.Rule{Tool: rule.Tool, Args: rule.Args}
 }
 
-// Take makes the read that belongs to a call, over what open gives. It never
-// fails: a snapshot that could not be taken says why.
+// Take makes the read that belongs to a call, over the source that open
+// returns. It never fails: a snapshot that could not be taken has the reason.
 func Take(
 	ctx context.Context, log *slog.Logger, snap *settings.Settings, open func() (source.Source, error), it *outbox.Item, rule catalog.SnapshotRule, stage Stage,
 ) wire.Snapshot {

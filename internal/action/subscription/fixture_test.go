@@ -31,11 +31,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// waitLimit is how long a test waits for what must happen.
+// waitLimit bounds the time that a test waits for an event.
 const waitLimit = time.Minute
 
-// fixture is a tenant with tools of agents ("mail": free runs, ask needs a
-// person), a receiver ("hooks") and a workspace ("team").
+// fixture is a tenant with agents' tools ("mail": free runs, ask needs
+// approval), a receiver ("hooks") and a workspace ("team").
 type fixture struct {
 	t         testing.TB
 	db        *pgxpool.Pool
@@ -75,7 +75,7 @@ func newFixtureIn(t testing.TB, db *pgxpool.Pool) *fixture {
 	return h
 }
 
-// listed are the tools of a source that knows them without being asked.
+// listed returns the tools of a source with a fixed list.
 func listed[S source.Source](src S, err error) func(t testing.TB) []source.Tool {
 	return func(t testing.TB) []source.Tool {
 		t.Helper()
@@ -246,15 +246,16 @@ func (h *fixture) settle(end func(it outbox.Item, s *outbox.Settlement)) int {
 	return n
 }
 
-// sent ends everything well, and messages in Slack with where they stand.
+// sent settles every call as completed; messages in Slack also return their
+// place.
 func sent(it outbox.Item, s *outbox.Settlement) {
 	if it.Tool == slack.ToolMessageSend {
 		s.ProviderID = "C1/" + it.Action.String()
 	}
 }
 
-// relayAll relays every event. What other tests have open holds
-// events back, so that it may take some steps.
+// relayAll relays every event. Open transactions of other tests hold events
+// back, so it may take several steps.
 func (h *fixture) relayAll() {
 	h.t.Helper()
 	const behind = `SELECT count(1) FROM subscriptions s WHERE s.enabled AND EXISTS (
@@ -271,7 +272,7 @@ func (h *fixture) relayAll() {
 	}
 }
 
-// seen waits until no open transaction hides what has happened.
+// seen waits until no open transaction hides earlier events.
 func (h *fixture) seen() {
 	h.t.Helper()
 	for one[bool](h, "SELECT EXISTS (SELECT 1 FROM events e WHERE e.txid >= pg_snapshot_xmin(pg_current_snapshot()))") {
@@ -294,7 +295,7 @@ type delivery struct {
 	raw string
 }
 
-// post is as much of a message in Slack as tests look at.
+// post is the part of a Slack message that tests compare.
 type post struct {
 	Channel, TS, Text string
 	Blocks            []struct {
@@ -321,7 +322,7 @@ func (p post) texts() []string {
 	return all
 }
 
-// buttons are the ids of a message's buttons, and what they carry.
+// buttons returns the values of a message's buttons by id.
 func (p post) buttons() map[string]string {
 	all := map[string]string{}
 	for _, b := range p.Blocks {
@@ -332,7 +333,7 @@ func (p post) buttons() map[string]string {
 	return all
 }
 
-// deliveries are those of a subscription, oldest first.
+// deliveries returns the deliveries of a subscription, oldest first.
 func (h *fixture) deliveries(s subscription.Subscription) []delivery {
 	h.t.Helper()
 	var all []delivery

@@ -45,7 +45,7 @@ type message struct {
 	actor    string
 	at       time.Time
 	it       audit.Item
-	// view is the action that the item is about; nil if there is none.
+	// view is the action of the item; nil if there is none.
 	view *outbox.View
 }
 
@@ -118,16 +118,16 @@ func (s *Subscription) TestMessage(kind string, by envelope.Actor, at time.Time)
 // The events of an invocation, which summarise the transitions of an action for
 // agents and inboxes.
 const (
-	// ApprovalRequest says that approval is required.
+	// ApprovalRequest: approval is required.
 	ApprovalRequest = "action_approval_request"
-	// ApprovalResult says what was decided, or that the time to decide ended.
+	// ApprovalResult: the action was decided, or the time to decide ended.
 	ApprovalResult = "action_approval_result"
-	// Completed says that the action has ended.
+	// Completed: the action has ended.
 	Completed = "action_completed"
 )
 
-// InvocationKind returns the event of an invocation that an item of an event
-// is; empty if there is none.
+// InvocationKind returns the invocation event that corresponds to an item of
+// an event; empty if there is none.
 func InvocationKind(kind audit.Kind, it audit.Item) string {
 	switch kind {
 	case audit.Proposed:
@@ -176,8 +176,8 @@ type InvocationData struct {
 	Note      string            `json:"note,omitzero"`
 }
 
-// NewInvocationData returns the data of an event of an invocation, whose name
-// InvocationKind returned.
+// NewInvocationData returns the data of an invocation event with a name from
+// InvocationKind.
 func NewInvocationData(name string, actor envelope.Actor, it audit.Item, v outbox.View) InvocationData {
 	e := &v.Envelope
 	d := InvocationData{

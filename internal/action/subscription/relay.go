@@ -32,8 +32,8 @@ const (
 	// event may be about thousands of actions.
 	readAtOnce  = 100
 	itemsAtOnce = 200
-	// errorPause is how long a subscription pauses after an error, and
-	// listingPause while its source has not been listed.
+	// errorPause is the pause of a subscription after an error, and listingPause
+	// the one while its source has not been listed.
 	errorPause   = 30 * time.Second
 	listingPause = 2 * time.Second
 )
@@ -49,7 +49,7 @@ type Relay struct {
 }
 
 // NewRelay returns a Relay that proposes messages through an intake. Messages in
-// Slack lead to the page of links, unless their subscription says where else.
+// Slack link to the page of links, unless their subscription sets another.
 func NewRelay(db postgres.Begins, cache *settings.Cache, in *intake.Intake, links web.Base, log *slog.Logger) *Relay {
 	return &Relay{db: db, catalog: cache, intake: in, links: links, log: log}
 }
@@ -98,14 +98,14 @@ type step struct {
 	tenant envelope.TenantID
 	s      *Subscription
 	slack  bool
-	// settled and changed are the actions whose end, or decision, may have to
-	// show in a message.
+	// settled and changed are the actions whose end or decision may update a
+	// message.
 	messages         []message
 	settled, changed []uuid.UUID
 	views            map[envelope.ActionID]*outbox.View
 	proposals        []*envelope.Proposal
-	// asked are the actions that proposals request a decision about, by index
-	// of the proposal.
+	// asked are the actions that messages request a decision about, by index of
+	// the proposal.
 	asked map[int]envelope.ActionID
 	drop  []uuid.UUID
 }
@@ -118,7 +118,7 @@ func (r *Relay) relay(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	src, known := current.Source(s.Source)
 	tools := settings.DeliveryTools(src.Kind)
 	if known && len(tools) == 0 {
-		return nil, disable(ctx, tx, tenant, s, "its source is no longer of kind webhook or slack")
+		return nil, disable(ctx, tx, tenant, s, "the kind of its source changed; it must be webhook or slack")
 	}
 	if !known || !src.Enabled {
 		return nil, fault.New(fault.Busy, "the source is disabled")
@@ -252,8 +252,8 @@ func (st *step) read(ctx context.Context, shown []approvalMessage) error {
 }
 
 // endsSubscription reports whether an item is the end of a delivery of this
-// subscription whose receiver answered 410. A delivery from before an operator
-// enabled the subscription again does not count.
+// subscription that its receiver answered with 410. Deliveries from before an
+// operator enabled the subscription again do not count.
 func (st *step) endsSubscription(t *message) bool {
 	e := &t.view.Envelope
 	return t.kind == audit.Settled && t.it.Code == source.CodeGone &&

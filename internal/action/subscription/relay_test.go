@@ -26,10 +26,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-func TestAWebhookHearsOfAnInvocation(t *testing.T) {
+func TestWebhookReceivesInvocationEvents(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	h.propose("ask", `{}`, 1) // from before: nobody is told
+	h.propose("ask", `{}`, 1) // events before the subscription are not sent
 	h.seen()
 	s := h.toHooks()
 	id := h.propose("ask", `{"to":"bo","api_key":"hush"}`, 1)[0]
@@ -65,7 +65,7 @@ func TestAWebhookHearsOfAnInvocation(t *testing.T) {
 	}
 }
 
-func TestNobodyIsToldOfMessages(t *testing.T) {
+func TestNoMessagesAboutMessages(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	all := subscription.Kinds()[3:] // every transition
@@ -114,9 +114,9 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestAStormIsToldInSets: ten thousand events, several processes, each
+// TestManyEventsAreProposedInBatches: ten thousand events, several processes, each
 // message once and in a bounded number of transactions.
-func TestAStormIsToldInSets(t *testing.T) {
+func TestManyEventsAreProposedInBatches(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -155,7 +155,7 @@ func TestAStormIsToldInSets(t *testing.T) {
 	}
 }
 
-// flaky is a database that loses every commit: it says that they failed.
+// flaky is a database whose commits succeed but return an error.
 type flaky struct{ postgres.Begins }
 
 func (f flaky) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
@@ -172,9 +172,9 @@ func (f flakyTx) Commit(ctx context.Context) error {
 	return errKilled
 }
 
-// TestAWorkerThatDiesTellsNothingTwice: between proposing and moving on there
+// TestDeadWorkerRepeatsNoMessage: between proposing and moving on there
 // is nothing, since both are committed together.
-func TestAWorkerThatDiesTellsNothingTwice(t *testing.T) {
+func TestDeadWorkerRepeatsNoMessage(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -196,8 +196,8 @@ func TestAWorkerThatDiesTellsNothingTwice(t *testing.T) {
 	}
 }
 
-// TestBeginningAgainDoublesNothing, should a cursor be put back.
-func TestBeginningAgainDoublesNothing(t *testing.T) {
+// TestResetCursorRepeatsNoMessage, should a cursor be put back.
+func TestResetCursorRepeatsNoMessage(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed", subscription.ApprovalRequest)
@@ -213,7 +213,7 @@ func TestBeginningAgainDoublesNothing(t *testing.T) {
 	}
 }
 
-func TestAnEventIsTakenUpInItsMiddle(t *testing.T) {
+func TestRelayResumesWithinAnEvent(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -280,8 +280,9 @@ func TestADeletedSubscriptionDeliversNothingMore(t *testing.T) {
 	}
 }
 
-// TestASubscriptionMayDeliverAndNothingElse, whatever the organisation says of
-// agents: its rules, what employees are trusted with, and what arguments may be.
+// TestASubscriptionMayDeliverAndNothingElse: deliveries pass in spite of the
+// tenant's rules for agents, employees' trust and arguments, and the
+// subscription can propose nothing else.
 func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -323,7 +324,7 @@ func TestASubscriptionMayDeliverAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestAReceiverThatWantsNoMoreIsDisabled(t *testing.T) {
+func TestGoneReceiverIsDisabled(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -349,7 +350,7 @@ func TestAReceiverThatWantsNoMoreIsDisabled(t *testing.T) {
 		t.Errorf("%d events say so, want 1", got)
 	}
 
-	// Switched on again, it is not switched off by what was said before.
+	// Once enabled again, earlier failures do not disable it.
 	h.subscribe(s)
 	h.propose("free", `{}`, 1)
 	h.relayAll()
@@ -358,9 +359,9 @@ func TestAReceiverThatWantsNoMoreIsDisabled(t *testing.T) {
 	}
 }
 
-// TestADownReceiverKeepsEventsBack: they stay events instead of becoming
+// TestUnavailableReceiverDelaysEvents: they stay events instead of becoming
 // envelopes that wait.
-func TestADownReceiverKeepsEventsBack(t *testing.T) {
+func TestUnavailableReceiverDelaysEvents(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -383,7 +384,7 @@ func TestADownReceiverKeepsEventsBack(t *testing.T) {
 	}
 }
 
-func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
+func TestDisabledSourceHoldsOnlyItsOwnMessages(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toTeam("proposed")
@@ -409,9 +410,9 @@ func TestASourceThatIsOffHoldsOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// Whoever follows the documentation subscribes a source that was made a moment
-// ago.
-func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
+// A new subscription to a source that was just created, as in the
+// documentation.
+func TestUnlistedSourceIsRetriedSoon(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toHooks("proposed")
@@ -432,7 +433,7 @@ func TestASourceThatIsNotListedYetIsLookedAtSoon(t *testing.T) {
 	}
 }
 
-func TestTenantsAreToldOfTheirOwn(t *testing.T) {
+func TestTenantsReceiveOnlyTheirEvents(t *testing.T) {
 	t.Parallel()
 	one := newFixture(t)
 	two := newFixtureIn(t, one.db)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/slack"
 )
 
-// InteractionKind is what somebody did with a message in Slack.
+// InteractionKind is the kind of an interaction with a Slack message.
 type InteractionKind string
 
 // The kinds of interaction.
@@ -32,7 +32,7 @@ const (
 	InteractionOther InteractionKind = "nothing"
 )
 
-// Interaction is a request that Slack sends when somebody uses a message.
+// Interaction is a request that Slack sends when a person uses a message.
 type Interaction struct {
 	Kind InteractionKind
 	// Team and User together identify who did it.
@@ -80,7 +80,7 @@ func errPayload() error {
 	return fault.New(fault.Invalid, "is not a request that Slack sends when somebody uses a message of Countersign")
 }
 
-// ParseInteraction reads the body of a request whose signature was verified.
+// ParseInteraction parses the body of a request whose signature was verified.
 // An error is fault.Invalid.
 func ParseInteraction(body []byte) (Interaction, error) {
 	form, err := url.ParseQuery(string(body))

@@ -99,7 +99,7 @@ func (s *Subscription) slackMessage(t *message) (*envelope.Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody can decide after that.
+	// The request is useless after that.
 	if t.view.ApprovalExpiresAt != nil {
 		p.Constraints.MustRunBefore = t.view.ApprovalExpiresAt.UTC()
 	}
@@ -143,7 +143,7 @@ func (s *Subscription) post(fallback string, blocks []block) post {
 	}
 }
 
-// sentence returns one line that says what happened.
+// sentence returns one line about the event.
 func sentence(t *message) string {
 	parts := []string{t.name}
 	if t.view != nil {

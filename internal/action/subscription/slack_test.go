@@ -102,7 +102,7 @@ func TestADecisionBeforeTheMessageIsOut(t *testing.T) {
 	}
 }
 
-func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
+func TestFailedMessagesAreNotUpdated(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.toTeam()
@@ -120,13 +120,13 @@ func TestMessagesThatNeverCameAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAnAgentCannotSpeakThroughAMessage: what it proposes is shown, and makes
-// no mention, no link and no button, and hides nothing.
-func TestAnAgentCannotSpeakThroughAMessage(t *testing.T) {
+// TestAgentTextsAreEscaped: agents' texts are shown, but cannot
+// make a mention, a link or a button, and cannot hide anything.
+func TestAgentTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args string
-		// never may not stand in the message, shown has to.
+		// never must not be in the message, shown must be.
 		never, shown []string
 		approvable   bool
 	}{

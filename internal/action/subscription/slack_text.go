@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// maxShown bounds the arguments in a message, in bytes of what Slack gets;
-	// Slack itself takes 3000 characters in one place.
+	// maxShown bounds the arguments in a message, in bytes as sent; Slack accepts
+	// 3000 characters in one block.
 	maxShown = 2800
 	// maxField bounds everything else that is shown of an action.
 	maxField = 200
@@ -75,7 +75,7 @@ func shownArgs(args json.RawMessage) (text string, whole bool) {
 	return text[:cut] + "…", false
 }
 
-// plainLink reports whether an address may stand behind a button.
+// plainLink reports whether an address may be the target of a button.
 func plainLink(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Hostname() != "" && u.User == nil && safehttp.Protected(u)
@@ -132,8 +132,8 @@ func VerifySlack(secret, timestamp, signature string, body []byte, now time.Time
 	return hmac.Equal([]byte("v0="+hex.EncodeToString(mac.Sum(nil))), []byte(signature))
 }
 
-// SlackInteractionsPath is the path, below the address that Slack reaches, to which
-// it sends what a person did with a message of a subscription.
+// SlackInteractionsPath is the path, below the public address, to which Slack sends
+// the interactions with messages of a subscription.
 func SlackInteractionsPath(id uuid.UUID) string {
 	return "/api/v1/slack/interactions/" + id.String()
 }

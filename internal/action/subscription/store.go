@@ -30,7 +30,8 @@ var violations = postgres.Violations{
 	"approval_messages_subscription_id_fkey": fault.New(fault.Conflict, "the subscription does not exist any more"),
 }
 
-// List returns a tenant's subscriptions, or those of the names, in order of name.
+// List returns a tenant's subscriptions, or those with the given names, in order
+// of name.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Subscription, error) {
 	rows, err := dbsqlc.New().SubscriptionList(ctx, tx, &dbsqlc.SubscriptionListParams{TenantID: tenant, Bound: BehindBound, Names: names})
 	return postgres.Map(rows, err, func(r dbsqlc.SubscriptionListRow) Subscription {
@@ -102,9 +103,9 @@ type ButtonTarget struct {
 	EncryptedSecret []byte
 }
 
-// FindButtonTarget returns a subscription whose messages have buttons before its
-// tenant is known, in a transaction of the scope postgres.Authenticator. An
-// unknown subscription is fault.NotFound.
+// FindButtonTarget returns a subscription with buttons by its id, before the
+// tenant is known, in a transaction of the scope postgres.Authenticator. For an
+// unknown subscription the error is fault.NotFound.
 func FindButtonTarget(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ButtonTarget, error) {
 	// sqlc does not see the columns of the function.
 	const query = "SELECT tenant_id, name, source_id, signing_secret FROM slack_subscription($1)"
@@ -133,8 +134,8 @@ type cursor struct {
 	items int
 }
 
-// claim locks the next subscription that is due until the transaction ends. It
-// reports false if there is none.
+// claim locks the next due subscription until the transaction ends. It returns
+// false if there is none.
 func claim(ctx context.Context, tx pgx.Tx) (envelope.TenantID, *Subscription, cursor, bool, error) {
 	r, err := dbsqlc.New().SubscriptionClaim(ctx, tx)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -1,12 +1,10 @@
 // Package subscription owns the delivery of events to webhooks and Slack: the
-// three events of an invocation, the subscriptions, their messages, and the
-// requests that Slack sends when somebody uses a button. A relay reads the
-// events that a subscription has not seen and proposes one action for each
-// message, in the transaction that advances the subscription's cursor. So every
-// message has the retries, the audit log and the limits of any other action, and
-// is proposed once.
-//
-// It calls no receiver, sends no messages about messages, and decides nothing.
+// three invocation events, the subscriptions, their messages, and the requests
+// that Slack sends for buttons. A relay reads new events of a subscription and
+// proposes one action for each message, in the transaction that advances the
+// subscription's cursor. So every message has the retries, the audit log and the
+// limits of any other action, and is proposed once. The package calls no
+// receiver, sends no messages about messages, and decides nothing.
 package subscription
 
 import (
@@ -23,7 +21,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxSubscriptions bounds those of one tenant: each reads every event.
+// MaxSubscriptions bounds the subscriptions of a tenant: each reads every
+// event.
 const MaxSubscriptions = 50
 
 // Subscription is a receiver and the events that it receives.
@@ -46,10 +45,10 @@ type Subscription struct {
 	Link string
 	// Bucket is the rate bucket of its deliveries; empty is the default.
 	Bucket string
-	// HasSigningSecret says that its messages can have buttons.
+	// HasSigningSecret reports whether its messages can have buttons.
 	HasSigningSecret bool
 	Enabled          bool
-	// DisabledReason is why Countersign disabled it.
+	// DisabledReason is the reason why Countersign disabled it.
 	DisabledReason string
 	// Behind counts the events after its cursor, up to BehindBound.
 	Behind               int
@@ -68,7 +67,7 @@ func (s Subscription) Check(kind string) error {
 		p.Add("/source", "kind", "must be a source of the kind webhook or slack")
 	}
 	if slices.ContainsFunc(s.Kinds, func(k string) bool { return !slices.Contains(Kinds(), k) }) {
-		p.Add("/kinds", envelope.RuleEnum, "there is no such kind of event; see the list of kinds")
+		p.Add("/kinds", envelope.RuleEnum, "unknown kind of event; see the list of kinds")
 	}
 	if _, err := policy.ParsePattern(s.Tool); err != nil {
 		p.Add("/tool", envelope.RulePattern, "%s", err)
@@ -105,8 +104,8 @@ func Kinds() []string {
 }
 
 // wants returns the name under which a subscription receives an item of an
-// event, and false if it does not. An item that it asked for twice, as an event
-// of an invocation and as a transition, it receives once, as the former.
+// event, and false if it does not. An item that matches twice, as an invocation
+// event and as a transition, is received once, as the former.
 func (s *Subscription) wants(kind audit.Kind, it audit.Item) (string, bool) {
 	if name := InvocationKind(kind, it); name != "" && slices.Contains(s.Kinds, name) {
 		return name, true

@@ -20,7 +20,7 @@ type actionState struct {
 	// result is the stored part of the answer.
 	result        json.RawMessage
 	code, message string
-	// gone reports whether there is no such envelope any more.
+	// gone reports whether the envelope no longer exists.
 	gone bool
 }
 
@@ -52,11 +52,11 @@ type transitionKind string
 const (
 	// transitionWait: nothing, before the envelope that it waits for has ended.
 	transitionWait transitionKind = "rest"
-	// transitionPropose: the step is to be proposed.
+	// transitionPropose proposes the step.
 	transitionPropose transitionKind = "propose"
-	// transitionRevert: the step's reversal is to be proposed.
+	// transitionRevert proposes the step's reversal.
 	transitionRevert transitionKind = "revert"
-	// transitionCancel: the step's action is to be undone, if that is possible.
+	// transitionCancel undoes the step's action, if possible.
 	transitionCancel transitionKind = "undo"
 )
 
@@ -66,9 +66,9 @@ type transition struct {
 	step int
 }
 
-// next records the steps that have ended since the last call, and returns what is to be done
-// next. It alone knows in which order things happen, and depends on nothing but
-// the workflow and the states of its actions.
+// next records the steps that have ended since the last call and returns the next
+// transition. It alone defines the order of transitions, and depends only on the workflow
+// and the states of its actions.
 func (b *Workflow) next(of func(envelope.ActionID) actionState) transition {
 	for !b.State.Ended() {
 		m, decided := b.forward(of)
@@ -83,8 +83,8 @@ func (b *Workflow) next(of func(envelope.ActionID) actionState) transition {
 	return transition{kind: transitionWait}
 }
 
-// forward looks at the first step that has not been done. It is undecided when
-// it took note of something and has to look again.
+// forward handles the first step that has not been done. It returns false if
+// it changed a step and must be called again.
 func (b *Workflow) forward(of func(envelope.ActionID) actionState) (m transition, decided bool) {
 	if b.Code != "" {
 		return m, false
@@ -124,8 +124,8 @@ func (b *Workflow) forward(of func(envelope.ActionID) actionState) (m transition
 	return m, false
 }
 
-// reversible stops an atomic workflow with steps left at one that turns out to be
-// irreversible: each further step would make it worse.
+// reversible stops an atomic workflow with steps left at a step that turns out to
+// be irreversible, since each further step would make it worse.
 func (b *Workflow) reversible(i int, f actionState) {
 	if !b.Atomic || i == len(b.Steps)-1 || f.effect == envelope.EffectRead || f.status == envelope.StatusConflict {
 		return
@@ -135,7 +135,7 @@ func (b *Workflow) reversible(i int, f actionState) {
 	}
 }
 
-// fail ends a step, and with it what the workflow would have done next.
+// fail ends a step, and the remaining steps of the workflow with it.
 func (b *Workflow) fail(i int, why *stepError) {
 	b.Steps[i].set(StepFailed, why.code, why.message)
 	if b.CancelledBy != "" {
@@ -168,7 +168,7 @@ func (b *Workflow) skipPlanned() {
 	}
 }
 
-// backward looks at the last step that has been done, and not been taken back.
+// backward handles the last step that has been done and not reverted.
 func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transition, decided bool) {
 	if b.State.Ended() {
 		return m, false
@@ -206,7 +206,7 @@ func (b *Workflow) backward(of func(envelope.ActionID) actionState) (m transitio
 	return transition{kind: transitionWait}, true
 }
 
-// beginRevert decides what follows for a step that was done.
+// beginRevert decides the transition for a completed step.
 func (b *Workflow) beginRevert(i int, f actionState) (m transition, decided bool) {
 	s := &b.Steps[i]
 	b.State = StateReverting
@@ -239,7 +239,7 @@ func (s *Step) reversal(f actionState) (*envelope.Proposal, *stepError) {
 	return p, nil
 }
 
-// set notes where a step stands.
+// set sets the state of a step.
 func (s *Step) set(to StepState, code, message string) {
 	s.State, s.Code, s.Message, s.dirty = to, code, message, true
 }

@@ -28,13 +28,13 @@ import (
 // PlannedStep is a step of a workflow that was checked.
 type PlannedStep struct {
 	Tool policy.Key
-	// Mode and Source say what policy decides as things stand. It decides
-	// again when the step is due, with what the references stand for.
+	// Mode and Source are the current result of policy. Policy is evaluated again
+	// when the step is due, with the references resolved.
 	Mode   envelope.Mode
 	Source string
-	// References are those of the inputs.
+	// References are the references in the inputs.
 	References []string
-	// Reversal is how it is reverted; nil if none is declared.
+	// Reversal is the declared reversal; nil if there is none.
 	Reversal *catalog.Reversal
 
 	tool         *catalog.Tool
@@ -47,14 +47,14 @@ type PlannedStep struct {
 // them has the inputs checked again.
 const maxPlaceholders = 100
 
-// referenceSteps is how many steps the checks of one workflow may take beyond
-// those of one costly check, since inputs with references are checked several
-// times.
+// referenceSteps bounds the schema steps of one workflow's checks in addition
+// to those of one costly check, since inputs with references are checked
+// several times.
 const referenceSteps = 1_500_000
 
-// plan checks a request against the catalog, as far as it can be known before
-// anything runs, except for policy. The error is an
-// *envelope.InvalidError that lists all that is wrong.
+// plan checks a request against the catalog, except for policy, as far as
+// possible before anything runs. The error is an *envelope.InvalidError that
+// lists all problems.
 func plan(ctx context.Context, snap *settings.Settings, by intake.Submitter, r *Request, now time.Time) ([]PlannedStep, error) {
 	var found check.Problems
 	if err := below(&found, by.CheckAutomation(r.Automation), pointerOf(0)); err != nil {
@@ -103,8 +103,8 @@ func named(snap *settings.Settings, text string) envelope.Tool {
 	return envelope.Tool{Name: text}
 }
 
-// checkReferences finds references that do not lead to an earlier step, and
-// takes note of what the others are declared to be.
+// checkReferences reports references that do not point to an earlier step, and
+// records the declared types of the others.
 func checkReferences(found *check.Problems, steps []PlannedStep) {
 	for i := range steps {
 		for n := range steps[i].placeholders {
@@ -116,7 +116,7 @@ func checkReferences(found *check.Problems, steps []PlannedStep) {
 				found.Add(at, "reference", "refers to step %d, and the last one is %d; a text that begins with a dollar sign is written with two", h.ref.Step, len(steps)-1)
 				continue
 			case circle != "":
-				found.Add(at, "cycle", "the steps %s wait for each other", circle)
+				found.Add(at, "cycle", "the steps %s form a cycle", circle)
 				continue
 			case h.ref.Step > i:
 				found.Add(at, "order", "refers to step %d, which comes later; steps run in order", h.ref.Step)
@@ -134,8 +134,8 @@ func checkReferences(found *check.Problems, steps []PlannedStep) {
 	}
 }
 
-// circleOf writes the way from a step back to another that refers to it, as
-// in "1 → 2 → 1", or is empty if there is none.
+// circleOf formats the path from a step back to another that refers to it, as
+// in "1 → 2 → 1"; empty if there is none.
 func circleOf(steps []PlannedStep, from, to int) string {
 	type way struct {
 		at   int
@@ -225,8 +225,8 @@ func (s *PlannedStep) mayHave(path jsonref.Pointer) bool {
 	return slices.ContainsFunc(s.placeholders, func(h placeholder) bool { return strings.HasPrefix(at+"/", h.at+"/") })
 }
 
-// known are the arguments of a step as far as they are known: null stands for
-// the values of its references.
+// known returns the arguments of a step with null for the values of its
+// references.
 func (s *PlannedStep) known() json.RawMessage {
 	raw, err := json.Marshal(with(s.doc, s.placeholders, make([]any, len(s.placeholders))))
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *PlannedStep) known() json.RawMessage {
 	return raw
 }
 
-// decide asks policy about every step, and about the reversals of an atomic
+// decide evaluates policy for every step, and for the reversals of an atomic
 // workflow. A denied step is rejected before anything runs: the error is an
 // *envelope.InvalidError.
 func decide(ctx context.Context, tx pgx.Tx, snap *settings.Settings, by intake.Submitter, r *Request, steps []PlannedStep, now time.Time) error {
@@ -309,8 +309,8 @@ type Request struct {
 
 // StepRequest is one call of a workflow that is submitted.
 type StepRequest struct {
-	// Tool names it as people do: source:action, module.entity.action, or the
-	// action alone where one source has it.
+	// Tool is the tool's display name: source:action, module.entity.action, or the
+	// action alone if only one source has it.
 	Tool string
 	// Inputs is a JSON object; empty stands for {}.
 	Inputs      json.RawMessage
@@ -319,7 +319,7 @@ type StepRequest struct {
 	Constraints envelope.Constraints
 }
 
-// digestScheme is the first byte of what a workflow's digest covers.
+// digestScheme is the first byte of the input of a workflow's digest.
 const digestScheme = 1
 
 // below adds the fields of an *envelope.InvalidError with other pointers, and
@@ -367,9 +367,8 @@ func (r *Request) proposal(i int) *envelope.Proposal {
 	return p
 }
 
-// digest checks what can be checked of a request by itself, and returns the
-// digest of the request: the steps, and whether it is all or nothing.
-// The error is an *envelope.InvalidError.
+// digest validates a request without the catalog, and returns its digest: over
+// the steps and whether it is atomic. The error is an *envelope.InvalidError.
 func (r *Request) digest() ([]byte, error) {
 	var found check.Problems
 	if len(r.Steps) == 0 || len(r.Steps) > MaxSteps {

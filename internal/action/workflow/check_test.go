@@ -36,11 +36,11 @@ func complaints(err error) []string {
 	return lines
 }
 
-func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
+func TestInvalidWorkflowsAreRejectedBeforeAnyStep(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
-	// send has no reversal, ask one that policy denies to reversals, link one
-	// whose tool is not there in the next case.
+	// send has no reversal, policy denies the reversal of ask, and the tool of
+	// link's reversal is missing in the next case.
 	for name, test := range map[string]struct {
 		workflow workflow.Request
 		want     []string
@@ -85,7 +85,7 @@ func TestWhatCanBeKnownIsCheckedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-func TestACircleIsNamed(t *testing.T) {
+func TestCyclesAreReported(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 
@@ -121,7 +121,7 @@ func TestAnAtomicWorkflowNeedsReversalsThatWork(t *testing.T) {
 	}
 }
 
-func TestADryRunTellsAndWritesNothing(t *testing.T) {
+func TestDryRunReturnsThePlanAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	r := steps(true, "create", `{"name":"a"}`, "ask", `{"x":"$0.id"}`, "find", `{}`)
@@ -152,7 +152,7 @@ func TestADryRunTellsAndWritesNothing(t *testing.T) {
 	})
 }
 
-func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
+func TestDoNotContactIsCheckedBeforeAnyStep(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	o.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -170,7 +170,7 @@ func TestWhoIsNotToBeContactedIsFoundBefore(t *testing.T) {
 	}
 }
 
-func TestAWorkflowIsKnownByItsName(t *testing.T) {
+func TestSubmitIsIdempotentByName(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	r := steps(false, "create", `{"name":"a"}`)

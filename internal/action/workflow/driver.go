@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// sweepMost bounds the workflows of one sweep, and abreast how many of them
-	// are moved on side by side.
+	// sweepMost bounds the workflows of one sweep, and abreast those advanced
+	// concurrently.
 	sweepMost   = 200
 	concurrency = 4
 	// advanceFor bounds the time that one may take.
 	advanceFor = 10 * time.Second
 	// faultPause is the pause after an error about a workflow.
 	faultPause = 5 * time.Second
-	// undoPause is when the next try to take a step back is made, if it was
-	// being sent at the last one.
+	// undoPause is the delay before the next attempt to undo a step that was being
+	// sent at the last one.
 	undoPause = time.Second
-	// limitPause bounds the wait where a limit is in the way, which may be
-	// lifted sooner than it said.
+	// limitPause bounds the wait for a limit, which may be lifted sooner than
+	// announced.
 	limitPause = 10 * time.Second
 )
 
@@ -49,10 +49,9 @@ func NewDriver(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Driver 
 	return &Driver{db: db, in: in, log: log}
 }
 
-// Sweep moves on every workflow that can be, as far as it can be, and returns how
-// many there were, and whether any are under way. One that cannot be moved on
-// for an error is logged, and postponed for some seconds; the others are not
-// held up by it.
+// Sweep advances every workflow as far as possible. It returns the number of
+// workflows found, and whether any are running. A workflow that fails with an
+// error is logged and postponed for some seconds; the others go on.
 func (d *Driver) Sweep(ctx context.Context) (moved int, live bool, err error) {
 	var due []workflowKey
 	err = postgres.InTx(ctx, d.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -108,16 +107,16 @@ func (d *Driver) advance(ctx context.Context, at workflowKey) error {
 	return err
 }
 
-// tick is one transaction's work at a workflow whose lock it holds.
+// tick is one transaction's work on a locked workflow.
 type tick struct {
 	tx  pgx.Tx
 	in  *intake.Intake
 	b   *Workflow
 	was State
-	// known are the envelopes as they stand, err why one could not be read.
+	// known are the states of the envelopes; err is the error of reading one.
 	known map[envelope.ActionID]actionState
 	err   error
-	// committed are to be called after the commit.
+	// committed are the functions to call after the commit.
 	committed []func()
 }
 
@@ -125,7 +124,7 @@ func newTick(tx pgx.Tx, in *intake.Intake, b *Workflow) *tick {
 	return &tick{tx: tx, in: in, b: b, was: b.State, known: make(map[envelope.ActionID]actionState)}
 }
 
-// run moves the workflow on until it has to wait.
+// run advances the workflow until it has to wait.
 func (t *tick) run(ctx context.Context) error {
 	for {
 		m := t.b.next(func(id envelope.ActionID) actionState { return t.state(ctx, id) })
@@ -186,7 +185,7 @@ func (t *tick) state(ctx context.Context, id envelope.ActionID) actionState {
 	return f
 }
 
-// submitter is who proposed the workflow.
+// submitter returns the proposer of the workflow.
 func (t *tick) submitter() intake.Submitter {
 	by := intake.Submitter{Tenant: t.b.Tenant, Tools: t.b.tools, Origin: t.b.origin, Workflow: uuid.UUID(t.b.ID)}
 	by.Name, by.Token, by.Operator = t.b.Proposer.Parts()
@@ -202,8 +201,7 @@ func (t *tick) submitter() intake.Submitter {
 	return by
 }
 
-// propose proposes a step. It returns how long to wait where a limit is in the
-// way.
+// propose proposes a step. It returns the time to wait if a limit refuses it.
 func (t *tick) propose(ctx context.Context, i int) (time.Duration, error) {
 	s, by := &t.b.Steps[i], t.submitter()
 	gone, err := revoked(ctx, t.tx, by)
@@ -264,9 +262,10 @@ func (t *tick) revert(ctx context.Context, i int) (time.Duration, error) {
 	return 0, nil
 }
 
-// accept has a proposal accepted. It returns how long to wait where it cannot be
-// now, and why it cannot be at all. One that is known
-// already is not ours: ours are written together with the note of them.
+// accept submits a proposal to intake. It returns the time to wait if the
+// proposal cannot be accepted now, or the reason if it cannot be accepted at
+// all. A known envelope is not this workflow's: its own are stored in the same
+// transaction as their ids.
 func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Proposal) (id envelope.ActionID, wait time.Duration, why *stepError, err error) {
 	if err := p.Validate(); err != nil {
 		return id, 0, &stepError{CodeRefused, textOf(err)}, nil
@@ -294,8 +293,8 @@ func (t *tick) accept(ctx context.Context, by intake.Submitter, p *envelope.Prop
 	return a.Action, 0, nil, nil
 }
 
-// cancel undoes the action of a step. One that is on its way comes to its
-// end, or goes back to the schedule, where it is met later.
+// cancel undoes the action of a step. A call in flight either ends or goes
+// back to the schedule, where a later call of cancel finds it.
 func (t *tick) cancel(ctx context.Context, i int) (time.Duration, error) {
 	id := *t.b.Steps[i].Action
 	delete(t.known, id)

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
+func TestReferencesToMissingValuesFail(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 30<<10)
 	for name, test := range map[string]struct{ result, ref, code string }{
@@ -63,7 +63,7 @@ func TestAReferenceToWhatIsNotStoredFails(t *testing.T) {
 	}
 }
 
-func TestWhatAReferenceStandsForIsHeldToTheSchema(t *testing.T) {
+func TestResolvedReferencesAreValidated(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 
@@ -108,7 +108,7 @@ func TestAStepWaitsForAPersonHoweverLong(t *testing.T) {
 	o.wants(id, "completed: done done done")
 }
 
-func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
+func TestDeniedStepRevertsEarlierSteps(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "ask", `{}`))
@@ -126,7 +126,7 @@ func TestAStepThatAPersonDeniesTakesTheOthersBack(t *testing.T) {
 	}
 }
 
-func TestAStepThatNobodyDecidesAboutExpires(t *testing.T) {
+func TestUndecidedStepExpires(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.submit(steps(false, "ask", `{}`, "find", `{}`))
@@ -149,7 +149,7 @@ func (o *fixture) resolve(id envelope.ActionID, r deadletter.Resolution) {
 	o.as(func(ctx context.Context, tx pgx.Tx) error { return deadletter.Resolve(ctx, tx, o.tenant, id, r) })
 }
 
-func TestAnUnknownOutcomeIsWaitedFor(t *testing.T) {
+func TestWorkflowWaitsForAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		found deadletter.Resolution
@@ -194,7 +194,7 @@ func TestAStuckWorkflowCanBeAbandoned(t *testing.T) {
 	}
 }
 
-// compensation is a workflow whose second reversal, of create, fails.
+// compensation returns a workflow whose second reversal, of create, fails.
 func (o *fixture) compensation() workflow.ID {
 	o.t.Helper()
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "create", `{"name":"a"}`, "link", `{"from":"$1.id","to":"c"}`, "ask", `{}`))
@@ -228,7 +228,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	if err != nil || len(inbox) != 1 || inbox[0].Kind != approval.InboxCompensation || workflow.ID(inbox[0].Workflow) != id || inbox[0].Code != "tool_error" {
 		t.Errorf("the inbox holds %+v, %v", inbox, err)
 	}
-	// Meanwhile somebody has put the declaration right.
+	// Meanwhile the declaration was corrected.
 	o.reversal("create", "delete", `{"id":"fixed"}`)
 
 	if err := o.service.Retry(t.Context(), o.tenant, id, "ada", "once more"); err != nil {
@@ -254,7 +254,7 @@ func TestAReversalThatFailedIsRetried(t *testing.T) {
 	}
 }
 
-func TestAReversalThatIsReplayedHealsItsWorkflow(t *testing.T) {
+func TestReplayedReversalResumesItsWorkflow(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.compensation()
@@ -316,7 +316,7 @@ func TestAReversalThatPointsAtNothingStopsTheWorkflow(t *testing.T) {
 	o.wants(id, "reverted: reverted reverted skipped")
 }
 
-func TestWhatWasThereIsNotTakenBack(t *testing.T) {
+func TestExistingEffectsAreNotReverted(t *testing.T) {
 	t.Parallel()
 	there := outcome{status: envelope.StatusConflict, result: `{"id":"theirs"}`}
 	again := there
@@ -335,7 +335,7 @@ func TestWhatWasThereIsNotTakenBack(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 
-	// After an attempt of its own nobody knows whose it is.
+	// After an attempt of its own, the owner of the effect is unknown.
 	o = newFixture(t)
 	id = o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
 	o.run(func(c call) outcome {
@@ -392,9 +392,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A step that is being sent is seen through, and what it did is taken back. If
-// it goes back to the schedule instead, it is met there.
-func TestCancelMeetsACallOnItsWay(t *testing.T) {
+// A step that is being sent is allowed to end, and then reverted. If it goes
+// back to the schedule instead, it is undone there.
+func TestCancelDuringACall(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		ends  outcome
@@ -426,7 +426,7 @@ func TestCancelMeetsACallOnItsWay(t *testing.T) {
 	}
 }
 
-func TestCancelOfAStuckWorkflowWaitsForWhatHappened(t *testing.T) {
+func TestCancelOfAStuckWorkflowWaitsForTheOutcome(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 	id := o.submit(steps(true, "link", `{"from":"a","to":"b"}`, "find", `{}`))
@@ -492,8 +492,8 @@ func TestAPersonWhoIsDisabledProposesNothingMore(t *testing.T) {
 	}
 }
 
-// The definition of a tool changes after the workflow was accepted: its step goes
-// by the new one, and a person looks at it.
+// The definition of a tool changes after the workflow was accepted: its step uses
+// the new one, and needs approval.
 func TestAToolThatDriftsBetweenSteps(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
@@ -566,8 +566,8 @@ func TestAnotherEnvelopeOfTheStepsNameIsNotTaken(t *testing.T) {
 	}
 }
 
-// A failed step of an atomic workflow is no dead letter: a replay would do what
-// has been taken back.
+// A failed step of an atomic workflow is not a dead letter: a replay would
+// repeat a reverted effect.
 func TestAFailedStepOfAnAtomicWorkflowIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	for atomic, want := range map[bool]int{true: 0, false: 1} {

@@ -27,20 +27,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// end is how a call of a plan ends.
+// end is the outcome of a call in a plan.
 type end int
 
 const (
 	endSent end = iota
 	endThere
 	endFailed
-	// The outcome is unknown, and then somebody finds out.
+	// The outcome is unknown, and is then resolved.
 	endHappened
 	endRerun
 	endGivenUp
 )
 
-// back is how the reversal of a step ends.
+// back is the outcome of a step's reversal.
 type back int
 
 const (
@@ -57,7 +57,8 @@ const (
 type plan struct {
 	atomic bool
 	steps  []planStep
-	// cancelAt is the step during whose wait it is cancelled; -1 for none.
+	// cancelAt is the step during whose wait the workflow is cancelled; -1 for
+	// none.
 	cancelAt int
 }
 
@@ -78,7 +79,7 @@ func randomPlan(r *rand.Rand) plan {
 			s.end = end(1 + r.IntN(2))
 		}
 		if s.tool == "link" && r.IntN(4) == 0 {
-			// What is found out later has no answer, which a link needs not.
+			// A resolved outcome has no answer, and a link needs none.
 			s.end = endHappened + end(r.IntN(3))
 		}
 		if r.IntN(3) == 0 {
@@ -98,8 +99,8 @@ func randomPlan(r *rand.Rand) plan {
 	return p
 }
 
-// outcome is what the model says: how the workflow stands in the end, and which
-// calls were made, in order.
+// model returns the expected final state of the workflow and the expected
+// calls, in order.
 func (p plan) model() (stands string, calls []string) {
 	states := slices.Repeat([]string{"skipped"}, len(p.steps))
 	stopped, state := false, "completed"
@@ -173,7 +174,8 @@ type simulation struct {
 	called []string
 }
 
-// ends says how a call ends. calls counts those of the same name before it.
+// ends returns the outcome of a call. calls counts the earlier calls of the
+// same name.
 func (w *simulation) ends(c call) outcome {
 	name := w.nameOf(c)
 	w.called = append(w.called, name)
@@ -252,8 +254,8 @@ func (w *simulation) play() *workflow.Workflow {
 	return nil
 }
 
-// sound checks what holds at every moment: nothing runs beside another step,
-// and nothing is begun behind a step that has not ended.
+// sound checks the invariants: no two steps run concurrently, and no step
+// begins before the one before it has ended.
 func (w *simulation) sound(b *workflow.Workflow) {
 	w.t.Helper()
 	busy, seen := 0, "done"
@@ -275,7 +277,7 @@ func (w *simulation) sound(b *workflow.Workflow) {
 	}
 }
 
-// findOut says what became of the call that the workflow is stuck at.
+// findOut resolves the call that the workflow is stuck at.
 func (w *simulation) findOut(b *workflow.Workflow) {
 	w.t.Helper()
 	found := deadletter.Resolution{Happened: true}
@@ -294,7 +296,7 @@ func (w *simulation) findOut(b *workflow.Workflow) {
 	w.resolve(*b.WaitsFor, found)
 }
 
-// seeTo does what the plan has a person do about a reversal that failed.
+// seeTo handles a failed reversal as the plan has it.
 func (w *simulation) seeTo(b *workflow.Workflow) {
 	w.t.Helper()
 	i := slices.IndexFunc(b.Steps, func(s workflow.Step) bool { return s.State == workflow.StepRevertFailed })
@@ -329,7 +331,7 @@ func (w *simulation) matches(seed uint64) {
 	}
 }
 
-func TestRandomWorkflowsBehaveAsTheModelSays(t *testing.T) {
+func TestRandomWorkflowsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
 	for seed := range uint64(60) {
@@ -338,8 +340,8 @@ func TestRandomWorkflowsBehaveAsTheModelSays(t *testing.T) {
 	}
 }
 
-// Several drivers at once, each of which dies again and again at any
-// statement, before its commit and right after it.
+// Several drivers run concurrently, each of which dies repeatedly at any
+// statement, before its commit and just after it.
 func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
@@ -357,7 +359,7 @@ func TestDriversThatDieLoseAndDoubleNothing(t *testing.T) {
 			}
 			all.Wait()
 		}
-		// One that lives brings to an end what can be.
+		// A driver that does not die finishes the workflows that can be.
 		o.exec("UPDATE workflows SET check_at = now() WHERE check_at > now()")
 		o.sweep()
 	}
@@ -396,7 +398,7 @@ func (m *mortal) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error
 	return &doomed{Tx: tx, of: m, left: 1 + m.rand.IntN(20), late: m.rand.IntN(2) == 0}, nil
 }
 
-// doomed is a transaction that dies after so many statements, or at its
+// doomed is a transaction that dies after a number of statements, or at its
 // commit.
 type doomed struct {
 	pgx.Tx

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// Drivers, workers and somebody who cancels, all at once: whoever comes first,
-// every effect of the workflow is there or taken back, and none is doubled.
+// Drivers, workers and a cancellation run concurrently: in any order, every
+// effect of the workflow is present or reverted, and none is doubled.
 func TestCancelRacesTheSteps(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
@@ -109,8 +109,8 @@ func TestTheSameWorkflowAtOnceIsOne(t *testing.T) {
 	}
 }
 
-// Retry and resolve at once: one of them wins, and the reversal is asked for
-// once more or not at all.
+// Retry and Resolve race: one of them wins, and the reversal is proposed once
+// more or not at all.
 func TestRetryRacesResolve(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
@@ -137,8 +137,8 @@ func TestRetryRacesResolve(t *testing.T) {
 	}
 }
 
-// compensationAlone is a workflow of whose two steps the first could not be taken
-// back.
+// compensationAlone returns a workflow of two steps whose first could not be
+// reverted.
 func (o *fixture) compensationAlone() workflow.ID {
 	o.t.Helper()
 	id := o.submit(steps(true, "create", `{"name":"a"}`, "link", `{"from":"a","to":"b"}`))
@@ -153,7 +153,7 @@ func (o *fixture) compensationAlone() workflow.ID {
 }
 
 // A workflow that cannot be moved on for an error does not hold up the others.
-func TestAWorkflowThatCannotBeReadHoldsUpNobody(t *testing.T) {
+func TestUnreadableWorkflowDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	o := newSharedFixture(t)
 	broken, fine := o.submit(steps(false, "find", `{}`)), o.submit(steps(false, "find", `{"a":1}`))

@@ -21,8 +21,8 @@ func inputScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Steps}, LooseText: true}
 }
 
-// stepError is why a step, or its reversal, cannot be proposed. Its message
-// names places and never values.
+// stepError is the reason why a step, or its reversal, cannot be proposed. Its
+// message contains places and never values.
 type stepError struct{ code, message string }
 
 // Error returns the message.
@@ -36,20 +36,20 @@ func asStepError(err error) *stepError {
 	return &stepError{CodeRefused, textOf(err)}
 }
 
-// fillInputs replaces the references in a step's inputs by what earlier steps
-// answered. The error is a *reference.Error.
+// fillInputs replaces the references in a step's inputs by values from the
+// answers of earlier steps. The error is a *reference.Error.
 func fillInputs(inputs json.RawMessage, output func(step int) reference.Value) (json.RawMessage, error) {
 	return reference.Fill(inputScope(), inputs, func(ref jsonref.Ref) reference.Value { return output(ref.Step) })
 }
 
 // placeholder is a place in the inputs of a step whose value is known only
-// when an earlier step has answered.
+// after an earlier step has answered.
 type placeholder struct {
 	// at is a JSON Pointer into the inputs.
 	at  string
 	ref jsonref.Ref
-	// types are those that the output schema of the earlier step declares for
-	// the value; nil if it declares none.
+	// types are the types that the earlier step's output schema declares for the
+	// value; nil if it declares none.
 	types []string
 }
 
@@ -90,11 +90,11 @@ func with(doc any, placeholders []placeholder, values []any) any {
 	return filled
 }
 
-// checkInputs checks inputs against the tool's schema, as far as that does not
-// depend on values that are not known yet: a type that an output schema
-// declares must fit, and everything but the placeholders must be valid. A
-// schema with choices, in which what fits one place depends on another, is
-// checked only when the step is proposed.
+// checkInputs checks inputs against the tool's schema, except for values that
+// are not known yet: a type declared by an output schema must fit, and
+// everything but the placeholders must be valid. A schema with choices, in
+// which the valid values of one place depend on another, is checked only when
+// the step is proposed.
 func checkInputs(ctx context.Context, budget *schema.Budget, tool *catalog.Tool, doc any, placeholders []placeholder) ([]envelope.FieldError, error) {
 	if len(placeholders) == 0 {
 		return checkDoc(ctx, budget, tool, doc)
@@ -190,7 +190,8 @@ func candidates(types []string) []any {
 	return values
 }
 
-// hasChoice reports whether in a schema what fits one place depends on another.
+// hasChoice reports whether in a schema the valid values of one place may
+// depend on another.
 func hasChoice(schema json.RawMessage) bool {
 	doc, err := jsonref.Decode(schema)
 	return err != nil || choice(doc)

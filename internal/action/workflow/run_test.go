@@ -10,7 +10,7 @@ import (
 
 func always(out outcome) func(call) outcome { return func(call) outcome { return out } }
 
-// failing ends the calls of a tool as told, and does the others.
+// failing returns out for the calls of a tool, and completes the others.
 func failing(tool string, out outcome) func(call) outcome {
 	return func(c call) outcome {
 		if c.tool == tool {
@@ -20,7 +20,7 @@ func failing(tool string, out outcome) func(call) outcome {
 	}
 }
 
-func TestStepsRunInOrderWithWhatEarlierOnesAnswered(t *testing.T) {
+func TestStepsRunInOrderWithEarlierAnswers(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t)
 

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// fixture is a tenant with the source "crm". Policy allows everything but ask,
-// about which a person decides, and no, which it denies.
+// fixture is a tenant with the source "crm". Policy allows everything except
+// ask, which needs approval, and no, which it denies.
 type fixture struct {
 	t       testing.TB
 	db      postgres.Begins
@@ -37,8 +37,8 @@ type fixture struct {
 	driver  *workflow.Driver
 }
 
-// The tools of "crm". A contact that was created is deleted again by the id
-// that the answer names; a link by what it was given.
+// tools returns the tools of "crm". A created contact is deleted by the id in
+// the answer, a link by its arguments.
 func tools() []source.Tool {
 	object := func(properties string, required string) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":[` + required + `],"additionalProperties":false}`)
@@ -159,7 +159,7 @@ func (o *fixture) get(id workflow.ID) (b *workflow.Workflow) {
 	return b
 }
 
-// sweep moves on what can be, until nothing can.
+// sweep advances workflows until none can be advanced.
 func (o *fixture) sweep() {
 	o.t.Helper()
 	for {
@@ -173,13 +173,13 @@ func (o *fixture) sweep() {
 	}
 }
 
-// call is one that is on the schedule, by its external id.
+// call is a scheduled call, by its external id.
 type call struct {
 	tool, external string
 	args           string
 }
 
-// outcome is how a call ends.
+// outcome is the outcome of a call.
 type outcome struct {
 	status  envelope.Status
 	result  string
@@ -195,8 +195,8 @@ var (
 
 func answering(result string) outcome { return outcome{status: envelope.StatusSent, result: result} }
 
-// work claims what is due and ends each call as how says. It returns the calls
-// in the order in which they were claimed.
+// work claims due rows and settles each call by the result of how. It returns
+// the calls in the order of their claims.
 func (o *fixture) work(how func(call) outcome) []call {
 	o.t.Helper()
 	items, calls := o.claim()
@@ -204,7 +204,7 @@ func (o *fixture) work(how func(call) outcome) []call {
 	return calls
 }
 
-// claim claims what is due, and marks it as being sent.
+// claim claims due rows and marks them as started.
 func (o *fixture) claim() (items []outbox.Item, calls []call) {
 	o.t.Helper()
 	o.fleet(func(ctx context.Context, tx pgx.Tx) error {
@@ -260,7 +260,7 @@ func (o *fixture) fleet(fn func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-// run drives and works until nothing happens any more, and returns the calls.
+// run drives and works until nothing is left to do, and returns the calls.
 func (o *fixture) run(how func(call) outcome) []call {
 	o.t.Helper()
 	var all []call
@@ -282,7 +282,7 @@ func names(calls []call) (tools []string) {
 	return tools
 }
 
-// stands writes in short how the steps of a workflow stand.
+// stands formats the states of a workflow's steps.
 func stands(b *workflow.Workflow) string {
 	words := []string{string(b.State) + ":"}
 	for _, s := range b.Steps {

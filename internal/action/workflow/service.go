@@ -33,10 +33,10 @@ func NewService(db postgres.Begins, cache *settings.Cache, wake func()) *Service
 	return &Service{db: db, cache: cache, wake: wake}
 }
 
-// Submit checks a workflow as far as that is possible before anything runs, and
-// writes it down; a driver does the rest. The same external id with the same
-// content is the same workflow, in any state, and known is then true;
-// with other content it is fault.Conflict. A mistake is an
+// Submit checks a workflow as far as possible before anything runs, and stores
+// it; a driver does the rest. The same external id with the same content is the
+// same workflow, in any state, and known is then true; with other content the
+// error is fault.Conflict. For an invalid request it is an
 // *envelope.InvalidError whose pointers begin with /steps.
 func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (id ID, known bool, err error) {
 	digest, err := bind(&r, by)
@@ -48,7 +48,7 @@ func (d *Service) Submit(ctx context.Context, by intake.Submitter, r Request) (i
 			id, known, err = d.submit(ctx, tx, by, &r, digest)
 			return err
 		})
-		// Somebody else wrote the same name meanwhile: it is known now.
+		// Another transaction stored the same name meanwhile: it is known now.
 		if !errors.Is(err, errDuplicate) {
 			break
 		}
@@ -66,8 +66,8 @@ func (d *Service) inTx(ctx context.Context, by intake.Submitter, fn func(ctx con
 	})
 }
 
-// errDuplicate is the error for a workflow whose name another transaction wrote
-// at the same time.
+// errDuplicate is the error for a workflow whose name another transaction
+// stored concurrently.
 var errDuplicate = fault.New(fault.Busy, "the same workflow is being submitted elsewhere at this moment; submit it again")
 
 func (d *Service) submit(ctx context.Context, tx pgx.Tx, by intake.Submitter, r *Request, digest []byte) (ID, bool, error) {
@@ -188,8 +188,8 @@ func (d *Service) Cancel(ctx context.Context, tenant envelope.TenantID, id ID, a
 	})
 }
 
-// Retry asks again for the reversal that failed, made again by the present
-// catalog. fault.Conflict means that no reversal has failed.
+// Retry proposes the failed reversal again, by the current catalog.
+// fault.Conflict means that no reversal has failed.
 func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		s, err := b.failedReversal(ctx, tx)
@@ -209,10 +209,10 @@ func (d *Service) Retry(ctx context.Context, tenant envelope.TenantID, id ID, ac
 	})
 }
 
-// Resolve records that a person has seen to the reversal that failed. What was
-// done before it is then reverted; with abandon everything is left as it
-// stands, which also ends a workflow that is stuck. fault.Conflict says that
-// there is nothing to resolve.
+// Resolve records that a person has handled the failed reversal. The steps
+// before it are then reverted; with abandon everything is left as it is, which
+// also ends a stuck workflow. fault.Conflict means that there is nothing to
+// resolve.
 func (d *Service) Resolve(ctx context.Context, tenant envelope.TenantID, id ID, actor, why string, abandon bool) error {
 	return d.change(ctx, tenant, id, func(tx pgx.Tx, b *Workflow) error {
 		if b.State == StateStuck && abandon {
@@ -245,8 +245,8 @@ func (d *Service) change(ctx context.Context, tenant envelope.TenantID, id ID, f
 	return err
 }
 
-// failedReversal returns the step whose reversal failed. Its envelope is taken out of
-// the dead letters, and must not have been replayed.
+// failedReversal returns the step whose reversal failed. It removes the dead letter
+// of the reversal, which must not have been replayed.
 func (b *Workflow) failedReversal(ctx context.Context, tx pgx.Tx) (*Step, error) {
 	at := b.last(StepRevertFailed)
 	switch {

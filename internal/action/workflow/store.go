@@ -34,8 +34,8 @@ type workflowKey struct {
 // nameOf is the external id of a step's envelope.
 func (b *Workflow) nameOf(i int) string { return "workflow:" + b.ID.String() + ":" + strconv.Itoa(i) }
 
-// ready returns workflows that can be moved on, the longest not looked at first,
-// and whether any are under way.
+// ready returns workflows that can be advanced, the longest unchecked first, and
+// whether any are running.
 func ready(ctx context.Context, tx pgx.Tx, most int) ([]workflowKey, bool, error) {
 	q := dbsqlc.New()
 	live, err := q.WorkflowLive(ctx, tx)
@@ -53,7 +53,8 @@ func ready(ctx context.Context, tx pgx.Tx, most int) ([]workflowKey, bool, error
 	return due, true, nil
 }
 
-// take locks a workflow and reads it; it is nil if somebody else is at it.
+// take locks a workflow and reads it; it returns nil if another driver has the
+// lock.
 func take(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	taken, err := dbsqlc.New().WorkflowTake(ctx, tx, &dbsqlc.WorkflowTakeParams{TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 	if err != nil || len(taken) == 0 {
@@ -71,7 +72,7 @@ func hold(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 	return get(ctx, tx, at)
 }
 
-// Get reads a workflow. fault.NotFound means that there is none.
+// Get reads a workflow. The error is fault.NotFound if there is none.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id ID) (*Workflow, error) {
 	return get(ctx, tx, workflowKey{tenant, id})
 }
@@ -92,8 +93,8 @@ func get(ctx context.Context, tx pgx.Tx, at workflowKey) (*Workflow, error) {
 type Filter struct {
 	State               State
 	Session, ExternalID string
-	// NeedsOperator leaves those that wait for an operator: stuck, or with a
-	// reversal that failed.
+	// NeedsOperator selects workflows that wait for an operator: stuck, or with a
+	// failed reversal.
 	NeedsOperator bool
 	// Before is the last id of the page before this one.
 	Before ID
@@ -159,7 +160,7 @@ func fillSteps(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, workflo
 	return nil
 }
 
-// findExisting returns the workflow of an external id; nil if there is none.
+// findExisting returns the workflow with an external id; nil if there is none.
 func findExisting(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, external string) (*dbsqlc.WorkflowKnownRow, error) {
 	rows, err := dbsqlc.New().WorkflowKnown(ctx, tx, &dbsqlc.WorkflowKnownParams{TenantID: tenant, ExternalID: external})
 	if err != nil || len(rows) == 0 {
@@ -201,8 +202,7 @@ func insert(ctx context.Context, tx pgx.Tx, b *Workflow, digest []byte) error {
 	return q.WorkflowStepInsertMany(ctx, tx, steps)
 }
 
-// save writes down how a workflow stands, and that nobody need look at it before
-// some time has passed.
+// save stores the state of a workflow and the time of its next check.
 func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error {
 	q, id := dbsqlc.New(), uuid.UUID(b.ID)
 	p := &dbsqlc.WorkflowSaveParams{
@@ -238,7 +238,7 @@ func save(ctx context.Context, tx pgx.Tx, b *Workflow, wait time.Duration) error
 	return nil
 }
 
-// cancel notes that somebody wants no more of a workflow.
+// cancel records a request to cancel a workflow.
 func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) error {
 	_, err := dbsqlc.New().WorkflowCancel(ctx, tx, &dbsqlc.WorkflowCancelParams{CancelledBy: string(actor), TenantID: b.Tenant, WorkflowID: uuid.UUID(b.ID)})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -250,7 +250,7 @@ func cancel(ctx context.Context, tx pgx.Tx, b *Workflow, actor envelope.Actor) e
 	return audit.Write(ctx, tx, audit.Event{Tenant: b.Tenant, Kind: audit.WorkflowChanged, Actor: actor, Items: []audit.Item{{Subject: b.ID.String(), Code: "cancel_asked"}}})
 }
 
-// postpone has nobody look at a workflow for some time.
+// postpone delays the next check of a workflow.
 func postpone(ctx context.Context, tx pgx.Tx, at workflowKey, wait time.Duration) error {
 	return dbsqlc.New().WorkflowPostpone(ctx, tx, &dbsqlc.WorkflowPostponeParams{WaitSeconds: wait.Seconds(), TenantID: at.tenant, WorkflowID: uuid.UUID(at.id)})
 }

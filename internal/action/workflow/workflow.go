@@ -1,16 +1,10 @@
-// Package workflow owns several calls in order: that later ones may refer to what
-// earlier ones answered, which of them is next and, in an atomic workflow, how
-// what was done is reverted. A step that is due is proposed through intake like any other envelope, and policy, people and
-// limits hold for it too; so do its resolution and replay.
-//
-// A workflow moves on in transactions that propose the next step and note that
-// they did, so that a process which dies leaves nothing half done, and any
-// number of processes may drive the same workflows. What has happened elsewhere
-// cannot be rolled back: an atomic workflow runs the reversals that its tools
-// declare, and says so where one of them fails.
-//
-// The package does not call tools, does not guess the outcome of a step whose
-// outcome is unknown, and does not continue past one.
+// Package workflow owns sequences of calls: references from later calls to the answers of earlier ones, the choice of
+// the next call and, in an atomic workflow, the reversal of completed ones. A due step is proposed through intake like
+// any other envelope, so policy, approval and limits apply to it, as do resolution and replay. A workflow advances in
+// transactions that propose the next step and record its id, so that a process that dies leaves no step half done, and
+// any number of processes may drive the same workflows. Effects elsewhere cannot be rolled back: an atomic workflow
+// runs the reversals that its tools declare, and reports the one that fails. The package does not call tools, does not
+// guess the outcome of a step whose outcome is unknown, and does not continue past one.
 package workflow
 
 import (
@@ -36,10 +30,10 @@ func (id ID) String() string { return uuid.UUID(id).String() }
 // MarshalText writes the id as UUIDs are written.
 func (id ID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (id *ID) UnmarshalText(text []byte) error { return (*uuid.UUID)(id).UnmarshalText(text) }
 
-// State is where a workflow stands.
+// State is the state of a workflow.
 type State string
 
 // The states.
@@ -48,20 +42,20 @@ const (
 	StateRunning State = "running"
 	// StateReverting: the effects are being reverted.
 	StateReverting State = "reverting"
-	// StateStuck: nobody knows what became of the call that it waits for, and
-	// it goes on when somebody has said.
+	// StateStuck: the outcome of the call that it waits for is unknown; it
+	// continues when a person or a read has resolved it.
 	StateStuck State = "stuck"
-	// StateCompensationFailed: something that was done could not be taken
-	// back, and a person has to look at it.
+	// StateCompensationFailed: a completed step could not be reverted, and a
+	// person has to handle it.
 	StateCompensationFailed State = "compensation_failed"
 	// StateCompleted: every step was done.
 	StateCompleted State = "completed"
-	// StateFailed: a step failed, and those after it were not begun. What came
-	// before stays done.
+	// StateFailed: a step failed, and the steps after it were not begun. Earlier
+	// effects remain.
 	StateFailed State = "failed"
 	// StateCancelled: a person stopped it. Its effects stay.
 	StateCancelled State = "cancelled"
-	// StateReverted: it is as if none of it had been done.
+	// StateReverted: all effects were reverted.
 	StateReverted State = "reverted"
 	// StateResolved: a person ended it as it stood.
 	StateResolved State = "resolved"
@@ -77,7 +71,7 @@ func (s State) Ended() bool {
 	return false
 }
 
-// StepState is where a step stands.
+// StepState is the state of a step.
 type StepState string
 
 // The states of a step.
@@ -105,37 +99,36 @@ const (
 	StepResolved StepState = "resolved"
 )
 
-// The codes that say why a workflow goes no further, or a step or its reversal
-// did not succeed, beside those that envelopes carry and those
-// of references.
+// The codes for which a workflow stops, or a step or its reversal fails, in
+// addition to those of envelopes and of references.
 const (
 	// CodeStepFailed: a step ended without its effect.
 	CodeStepFailed = "step_failed"
-	// CodeCancelled: somebody wanted no more of the workflow.
+	// CodeCancelled: the workflow was cancelled.
 	CodeCancelled = "cancelled"
 	// CodeTokenRevoked: the token that proposed the workflow was revoked.
 	CodeTokenRevoked = "token_revoked"
-	// CodeIrreversible: a step of an atomic workflow was done, and turned out to
-	// be one that cannot be taken back.
+	// CodeIrreversible: a step of an atomic workflow was done and cannot be
+	// reverted.
 	CodeIrreversible = "irreversible"
 	// CodeRefused: the proposal was not accepted; the message is the reason.
 	CodeRefused = "proposal_refused"
-	// CodeNameTaken: somebody else has an envelope of the step's name.
+	// CodeNameTaken: another submitter has an envelope of the step's name.
 	CodeNameTaken = "name_taken"
-	// CodeGone: the envelope is not there any more.
+	// CodeGone: the envelope no longer exists.
 	CodeGone = "envelope_gone"
 	// CodeNoReversal: no reversal of the step is declared.
 	CodeNoReversal = "no_reversal"
-	// CodeAlreadyPresent: the step found its effect there, perhaps from an attempt
-	// of its own, so that nobody knows whether it is its to take back.
+	// CodeAlreadyPresent: the effect existed already, perhaps from an attempt of
+	// the step, so it is unknown whether this workflow owns the effect.
 	CodeAlreadyPresent = "already_present"
 	// CodeDenied: policy or a person denied the envelope.
 	CodeDenied = "denied"
-	// CodeExpired: nobody decided about the envelope in time.
+	// CodeExpired: the envelope was not decided in time.
 	CodeExpired = "expired"
 )
 
-// Workflow is a workflow as it stands.
+// Workflow is the stored state of a workflow.
 type Workflow struct {
 	ID         ID
 	Tenant     envelope.TenantID
@@ -150,12 +143,12 @@ type Workflow struct {
 	Session       string
 	Employee      envelope.EmployeeID
 	Automation    string
-	// Proposer is who submitted it.
+	// Proposer is the submitter.
 	Proposer envelope.Actor
-	// CancelledBy is who wanted no more of it, ResolvedBy who ended what could
-	// not be taken back, and Note what they said.
+	// CancelledBy is the actor who cancelled it, ResolvedBy the one who resolved a
+	// failed reversal, and Note their note.
 	CancelledBy, ResolvedBy, Note string
-	// WaitsFor is the envelope whose end moves it on; nil for none.
+	// WaitsFor is the envelope whose end advances it; nil for none.
 	WaitsFor             *envelope.ActionID
 	CreatedAt, UpdatedAt time.Time
 	EndedAt              *time.Time
@@ -174,14 +167,14 @@ type Step struct {
 	Tool  policy.Key
 	// Inputs are as they were given, with references.
 	Inputs json.RawMessage
-	// Action is its envelope, and Reversal the one that takes it back; nil
-	// while there is none.
+	// Action is its envelope, and ReversalAction the one that reverts it; nil if
+	// there is none yet.
 	Action, ReversalAction *envelope.ActionID
-	// Reversal is how it is reverted; nil if none is declared.
+	// Reversal is the declared reversal; nil if there is none.
 	Reversal *catalog.Reversal
-	// ReversalAttempts counts how often the reversal was asked for again.
+	// ReversalAttempts counts the retries of the reversal.
 	ReversalAttempts int
-	// Code and Message say why it, or its reversal, did not succeed.
+	// Code and Message are the reason why it, or its reversal, failed.
 	Code, Message string
 
 	options options

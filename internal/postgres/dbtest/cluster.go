@@ -36,9 +36,9 @@ const (
 	// maintenance is the database for work on others. Advisory locks count
 	// within one database only, so all runs on a server use this one.
 	maintenance = "postgres"
-	// cloneConns bounds how many databases are created or dropped at once.
+	// cloneConns bounds the databases that are created or dropped concurrently.
 	cloneConns = 4
-	// sharedConns bounds how many tests can hold a Tx at once.
+	// sharedConns bounds the tests that hold a Tx concurrently.
 	sharedConns = 32
 )
 
@@ -90,8 +90,8 @@ func open() (*cluster, error) {
 	return c, err
 }
 
-// connect makes the template on the server at that address, unless it is
-// there, and removes what runs that are over have left.
+// connect creates the template on the server at an address, unless it exists,
+// and removes the databases of finished runs.
 func connect(ctx context.Context, address string) (*cluster, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
@@ -133,8 +133,8 @@ func (c *cluster) create(ctx context.Context, template string) (string, error) {
 	return name, nil
 }
 
-// The names of our databases begin with these. What follows is the digest of
-// the migrations, or for a run its number and a count.
+// The prefixes of the names of our databases. They are followed by the digest
+// of the migrations or, for a run, by its number and a count.
 const (
 	anyPrefix      = "countersign_test_"
 	templatePrefix = anyPrefix + "template_" // migrated, never written to
@@ -150,7 +150,7 @@ const (
 	runLock    = 0x63737275 // held by a process; the second key is its number
 )
 
-// digestChars is how much of the digest names a template.
+// digestChars is the length of the digest in the name of a template.
 const digestChars = 12
 
 // execer is a connection or a pool of them.
@@ -158,9 +158,9 @@ type execer interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 }
 
-// prepare takes the locks of this process, removes what no process uses any
-// more, and makes the template and the shared database if they are missing.
-// The server gives the locks up when the connection ends.
+// prepare takes the locks of this process, removes unused databases, and
+// creates the template and the shared database if they are missing. The server
+// releases the locks when the connection ends.
 func (c *cluster) prepare(ctx context.Context) error {
 	digest, err := schemaDigest()
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_lock_shared($1, $2)", schemaLock, lockKey(digest)); err != nil {
 		return fmt.Errorf("lock the template: %w", err)
 	}
-	// Roles belong to the whole server, so no two templates are made at once.
+	// Roles belong to the whole server, so templates are created one at a time.
 	if _, err := c.locks.Exec(ctx, "SELECT pg_advisory_lock($1, 0)", buildLock); err != nil {
 		return fmt.Errorf("wait for other templates: %w", err)
 	}
@@ -201,8 +201,8 @@ func (c *cluster) shared() string {
 	return sharedPrefix + strings.TrimPrefix(c.template, templatePrefix)
 }
 
-// build makes what is missing among the databases. A template gets its name
-// only when it is whole.
+// build creates the missing databases. A template gets its name only when it
+// is complete.
 func (c *cluster) build(ctx context.Context, databases []string) error {
 	if !slices.Contains(databases, c.template) {
 		draft := draftPrefix + strings.TrimPrefix(c.template, templatePrefix)
@@ -223,8 +223,8 @@ func (c *cluster) build(ctx context.Context, databases []string) error {
 	return nil
 }
 
-// sweep drops the databases of processes that are gone: drafts, the tests' own
-// ones, and templates of other schemas that nobody uses now.
+// sweep drops the databases of ended processes: drafts, the tests' own ones,
+// and unused templates of other schemas.
 func (c *cluster) sweep(ctx context.Context, databases []string) error {
 	for _, name := range databases {
 		class, key, ok := owner(name)
@@ -249,7 +249,7 @@ func (c *cluster) sweep(ctx context.Context, databases []string) error {
 }
 
 // owner returns the lock that keeps a database alive. A draft's is the lock
-// that whoever calls sweep holds, so it goes.
+// that the caller of sweep holds, so drafts are dropped.
 func owner(name string) (class, key int32, ok bool) {
 	switch {
 	case strings.HasPrefix(name, draftPrefix):
@@ -274,7 +274,7 @@ func copyDatabase(ctx context.Context, conn execer, name, template string) error
 	return nil
 }
 
-// dropDatabase drops a database, if it exists, under whoever is connected.
+// dropDatabase drops a database, if it exists, and disconnects its users.
 func dropDatabase(ctx context.Context, conn execer, name string) error {
 	if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted(name)+" WITH (FORCE)"); err != nil {
 		return fmt.Errorf("drop database %s: %w", name, err)
@@ -294,7 +294,7 @@ func ownDatabases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 }
 
 // tryLock takes an advisory lock for the session unless another session holds
-// it. One that this session holds already it takes once more.
+// it. A lock that this session holds already is taken once more.
 func tryLock(ctx context.Context, conn *pgx.Conn, class, key int32) (bool, error) {
 	var taken bool
 	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", class, key).Scan(&taken); err != nil {

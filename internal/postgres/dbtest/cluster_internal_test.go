@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-// server returns the address of a server of this test alone.
+// server returns the address of a server for this test only.
 func server(t *testing.T) string {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{Fast: true})
@@ -101,8 +101,8 @@ func TestDeadProcessesAreSweptUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a process with an older schema has left, what one with a newer
-	// schema uses, and a template that was never finished.
+	// The leftovers of a process with an older schema, a database in use by one
+	// with a newer schema, and an unfinished template.
 	const inUse = templatePrefix + "0123456789ab"
 	for _, name := range []string{templatePrefix + "ba9876543210", sharedPrefix + "ba9876543210", draftPrefix + "ba9876543210", inUse} {
 		if err := copyDatabase(t.Context(), living.admin, name, "template0"); err != nil {

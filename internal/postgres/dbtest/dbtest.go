@@ -1,12 +1,10 @@
-// Package dbtest gives tests a real database with Countersign's schema.
-//
-// It uses the server that TEST_DATABASE_URL names, by a superuser's URL, and
-// else starts a private one per test process, which ends with the process.
-// The schema is migrated once into a template; what a test gets is either a
-// transaction that is rolled back (Tx, well under a millisecond) or a copy of
-// the template of its own (DB and URL, tenths of a second).
-//
-// It does not skip tests: without a server the test fails and says what to do.
+// Package dbtest provides tests with a real database with Countersign's
+// schema. It uses the server at TEST_DATABASE_URL, a superuser's URL, or else
+// starts a private one per test process, which ends with the process. The
+// schema is migrated once into a template; a test gets either a transaction
+// that is rolled back (Tx, well under a millisecond) or its own copy of the
+// template (DB and URL, tenths of a second). It does not skip tests: without a
+// server the test fails with the remedy.
 package dbtest
 
 import (
@@ -37,13 +35,11 @@ const (
 
 // Tx returns a transaction that is rolled back when the test ends: the
 // default. All tests share its database, and none sees another's rows, but two
-// that write the same unique key wait for each other.
-//
-// It acts as the superuser. It replaces a pool that only begins transactions,
-// such as in postgres.InTx, which then sets the scope's role and tenant; see
-// Session. It serves one goroutine at a time. Where
-// commits, NOTIFY, several connections or the time between statements matter
-// (now() stands still), use DB.
+// that write the same unique key wait for each other. It acts as the
+// superuser. It replaces a pool that only begins transactions, such as in
+// postgres.InTx, which then sets the scope's role and tenant; see Session. It
+// serves one goroutine at a time. For tests of commits, NOTIFY, several
+// connections or the time between statements (now() is constant), use DB.
 func Tx(t testing.TB) *Session {
 	t.Helper()
 	c := use(t)
@@ -93,8 +89,8 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-// closePool closes the pool, and fails the test if that has to wait for a
-// connection which the test never gave back.
+// closePool closes the pool, and fails the test if a connection was not
+// released.
 func closePool(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	closed := make(chan struct{})
@@ -111,8 +107,8 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-// URL creates a database of the test's own, which is dropped when the test
-// ends whoever is connected to it, and returns the superuser's URL of it. Each
+// URL creates a database for the test and returns the superuser's URL of it.
+// The database is dropped when the test ends, even if it has connections. Each
 // call creates another one.
 func URL(t testing.TB) string {
 	t.Helper()
@@ -149,10 +145,9 @@ func cleanupContext(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(t.Context()), cleanupTimeout)
 }
 
-// Session is a transaction that ends with its test and in which savepoints
-// replace transactions: BeginTx lets it replace a pool. It differs from a pool in that transactions cannot run side by
-// side, their isolation level and access mode are those of the session, and
-// deferred constraints and notifications wait for a commit that never comes.
+// Session is a transaction that ends with its test and in which savepoints replace transactions: BeginTx lets it
+// replace a pool. It differs from a pool in that transactions cannot run concurrently, their isolation level and
+// access mode are those of the session, and deferred constraints and notifications wait for a commit that never comes.
 type Session struct {
 	pgx.Tx
 
@@ -193,7 +188,7 @@ type savepoint struct {
 	names, values []string
 }
 
-// set runs what follows the "begin" of a transaction's first statement.
+// set runs the rest of a transaction's first statement, after its "begin".
 func (sp *savepoint) set(ctx context.Context, beginQuery string) error {
 	_, settings, ok := strings.Cut(beginQuery, ";")
 	if !ok {

@@ -16,7 +16,7 @@ import (
 
 const insertTenant = "INSERT INTO tenants (tenant_id, name) VALUES (gen_random_uuid(), $1)"
 
-// count returns how many tenants have a name.
+// count returns the number of tenants with a name.
 func count(t *testing.T, tx pgx.Tx, name string) int {
 	t.Helper()
 	var n int
@@ -63,7 +63,7 @@ func TestTxCannotBeCommitted(t *testing.T) {
 	}
 }
 
-// scope is what a transaction sees of its own role and tenant.
+// scope is the role, the tenant and a setting as a transaction sees them.
 type scope struct{ Role, Tenant, HashJoin string }
 
 func scopeOf(t *testing.T, tx pgx.Tx) scope {
@@ -180,7 +180,7 @@ func TestDatabaseIsDroppedUnderItsUsers(t *testing.T) {
 	})
 
 	if conn == nil {
-		t.FailNow() // the subtest has said why
+		t.FailNow() // the subtest has reported the error
 	}
 
 	if err := conn.Ping(t.Context()); err == nil {

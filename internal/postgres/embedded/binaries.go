@@ -40,8 +40,8 @@ type binaries struct {
 
 func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
 
-// locate returns the programs that cfg asks for: those of its folder or of the
-// variable COUNTERSIGN_PG_BIN, or else the first that will do on PATH, in the
+// locate returns the programs that cfg selects: those of its folder or of the
+// variable COUNTERSIGN_PG_BIN, or else the first suitable ones on PATH, in the
 // usual folders of Debian and Homebrew, in /usr/local/pgsql, and in the cache
 // folder, which scripts/postgres.sh and an earlier download fill.
 func locate(ctx context.Context, cfg Config, acc *account, log *slog.Logger) (binaries, error) {
@@ -73,8 +73,8 @@ func locate(ctx context.Context, cfg Config, acc *account, log *slog.Logger) (bi
 	return binaries{}, notFound(reasons)
 }
 
-// notFound returns an error that says that no PostgreSQL was found, what to do
-// about that, and why each place that was searched will not do.
+// notFound returns the error for a missing PostgreSQL, with the remedies and
+// the reason for each folder that was searched.
 func notFound(reasons []error) error {
 	return errors.Join(append([]error{fmt.Errorf(`no PostgreSQL %d or newer was found. Do one of these:
   1. install it with the system's package manager (apt-get install postgresql, brew install postgresql@18),
@@ -180,8 +180,8 @@ func exists(path string) bool {
 const downloadVersion = embeddedpostgres.V18
 
 // fetch downloads PostgreSQL into cache, unless it is there already, and
-// returns the folder with its programs. Repository is the Maven repository to
-// ask; empty means the library's own. It gives up when ctx ends.
+// returns the folder with its programs. repository is a Maven repository;
+// empty means the library's default. fetch returns when ctx ends.
 func fetch(ctx context.Context, cache, repository string, log *slog.Logger) (string, error) {
 	final := filepath.Join(cache, "postgresql-"+string(downloadVersion))
 	if exists(filepath.Join(final, "bin", "postgres")) {
@@ -192,8 +192,8 @@ func fetch(ctx context.Context, cache, repository string, log *slog.Logger) (str
 	}
 	log.InfoContext(ctx, "downloading postgres", slog.String("version", string(downloadVersion)), slog.String("into", final))
 
-	// The library's download cannot be cancelled. When ctx ends, this
-	// goroutine goes on and cleans up behind itself; nobody waits for it.
+	// The library's download cannot be cancelled. When ctx ends, this goroutine
+	// continues and cleans up; nothing waits for it.
 	result := make(chan error, 1)
 	go func() { result <- unpackInto(cache, final, repository) }()
 	select {
@@ -207,8 +207,8 @@ func fetch(ctx context.Context, cache, repository string, log *slog.Logger) (str
 	}
 }
 
-// unpackInto fetches and unpacks beside final, and renames the whole at the
-// end, so that final is never half there.
+// unpackInto fetches and unpacks into a folder next to final and then renames
+// it, so that final is never incomplete.
 func unpackInto(cache, final, repository string) (err error) {
 	work, err := os.MkdirTemp(cache, "download-")
 	if err != nil {
@@ -216,9 +216,9 @@ func unpackInto(cache, final, repository string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 
-	// The library has no call that only fetches. So it gets a data folder
-	// that looks initialised and is empty: it fetches, unpacks, asks for a
-	// start, and that fails, as is meant. What counts is what it unpacked.
+	// The library has no call that only fetches. So it gets a data folder that
+	// seems initialised and is empty: it fetches, unpacks and tries a start, which
+	// fails as intended. Only the unpacked programs matter.
 	data := filepath.Join(work, "no-data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return fmt.Errorf("create a folder for the download: %w", err)
@@ -260,7 +260,7 @@ func unpackInto(cache, final, repository string) (err error) {
 }
 
 // openToAll lets every user read the tree, so that an unprivileged server can
-// run what root unpacked, whatever the umask was.
+// run programs that root unpacked under any umask.
 func openToAll(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink != 0 {

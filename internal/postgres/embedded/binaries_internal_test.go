@@ -71,8 +71,8 @@ func TestGlobNewest(t *testing.T) {
 	}
 }
 
-// program writes a shell script that stands in for a server's program, in a
-// folder that an unprivileged account may enter.
+// program writes a shell script that replaces a server's program, in a folder
+// that an unprivileged account may enter.
 func program(t *testing.T, versionLine string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "countersign-embedded-test-")

@@ -19,8 +19,8 @@ import (
 )
 
 // hba returns the access rules. They trust every user of the socket, since only
-// the server's owner can enter its folder, and ask for the password on TCP. A
-// fast server takes the password as it is, because deriving SCRAM's key from it
+// the server's owner can enter its folder, and require the password on TCP. A
+// fast server takes the plain password, because deriving SCRAM's key from it
 // takes long under the race detector: a seventh of the processor time of the
 // worker's tests.
 func hba(fast bool) string {
@@ -34,10 +34,10 @@ func hba(fast bool) string {
 }
 
 const (
-	// firstBuiltin is the first major version whose locales do not depend on
-	// the operating system's.
+	// firstBuiltin is the first major version whose locales do not depend on the
+	// operating system's.
 	firstBuiltin = 17
-	// readyPoll is how often a starting server is polled.
+	// readyPoll is the poll interval for a starting server.
 	readyPoll = 5 * time.Millisecond
 )
 
@@ -63,7 +63,7 @@ func (s *Server) initialise(ctx context.Context, fast bool) error {
 func (s *Server) checkMajor() error {
 	text, err := os.ReadFile(filepath.Join(s.folder.dataDir(), "PG_VERSION"))
 	if err != nil {
-		return fmt.Errorf("%s is no PostgreSQL data folder: %w", s.folder.dataDir(), err)
+		return fmt.Errorf("%s is not a PostgreSQL data folder: %w", s.folder.dataDir(), err)
 	}
 	if major := strings.TrimSpace(string(text)); major != strconv.Itoa(s.bin.major) {
 		return fmt.Errorf("%s holds data of PostgreSQL %s, and %s holds PostgreSQL %s: "+
@@ -97,8 +97,8 @@ func (s *Server) initdb(ctx context.Context, fast bool) error {
 	return nil
 }
 
-// initdbArgs asks for a cluster that sorts by code point and knows the case of
-// all letters, the same on every machine.
+// initdbArgs returns the arguments for a cluster that sorts by code point and
+// has the case of all letters, the same on every machine.
 func initdbArgs(dir string, major int, fast bool) []string {
 	args := []string{
 		"--pgdata=" + dir, "--username=" + superuser, "--auth=trust", "--encoding=UTF8", "--no-instructions",
@@ -174,7 +174,7 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.done:
-			return fmt.Errorf("the server ended at once: %s", p.cmd.ProcessState)
+			return fmt.Errorf("the server exited during startup: %s", p.cmd.ProcessState)
 		case <-tick.C:
 		}
 		text, err := os.ReadFile(s.folder.pidFile())
@@ -188,7 +188,7 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 }
 
 // provision sets the superuser's password and creates the database, over the
-// socket, where no password is asked for.
+// socket, which needs no password.
 func (s *Server) provision(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -198,7 +198,7 @@ func (s *Server) provision(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 	for _, statement := range []string{
-		// The password stays out of the server's log, whatever Settings say.
+		// The password stays out of the server's log under any Settings.
 		"SET log_statement = 'none'", "SET log_min_duration_statement = -1", "SET log_min_error_statement = 'panic'",
 		"SET password_encryption = 'scram-sha-256'",
 		"ALTER ROLE " + superuser + " PASSWORD '" + s.password + "'", // letters and digits, see rand.Text

@@ -18,7 +18,7 @@ import (
 )
 
 // repository serves an archive of programs as a Maven repository does, and
-// counts how often it was asked for one.
+// counts the requests for it.
 func repository(t *testing.T) (url string, asked *atomic.Int64) {
 	t.Helper()
 	programs, err := os.ReadFile("testdata/programs.txz")
@@ -86,7 +86,7 @@ func TestFetchDownloadsOnce(t *testing.T) {
 	}
 }
 
-func TestFetchTellsWhyItFailed(t *testing.T) {
+func TestFetchReturnsTheCause(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(srv.Close)

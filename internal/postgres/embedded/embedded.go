@@ -3,11 +3,9 @@
 // Package embedded owns private PostgreSQL servers: for `countersign dev`, for
 // tests and for benchmarks. Such a server listens on 127.0.0.1 and on a socket
 // that only its owner can reach, and ends with the process that started it,
-// however that process ends.
-//
-// It is not an installation for production: there is no upgrade from one major
-// version to the next, no replication and no backup. It does not know
-// Countersign's tables. It runs on Linux and macOS.
+// even if that process is killed. It is not an installation for production: it
+// has no upgrade between major versions, no replication and no backup. It is
+// independent of Countersign's tables. It runs on Linux and macOS.
 package embedded
 
 import (
@@ -63,15 +61,15 @@ type Config struct {
 	Download bool
 }
 
-// Mode is how a server shuts down.
+// Mode is a shutdown mode of a server.
 type Mode string
 
 // The modes.
 const (
 	// Fast ends the sessions, writes a checkpoint and stops.
 	Fast Mode = "fast"
-	// Immediate stops at once, as in a crash: the next start recovers from
-	// the write-ahead log.
+	// Immediate stops the server like a crash: the next start recovers from the
+	// write-ahead log.
 	Immediate Mode = "immediate"
 )
 
@@ -90,8 +88,7 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a postgres server is already running in %s as process %d; stop it first, or use another folder", e.Dir, e.Pid)
 }
 
-// Server is a running private server. Its methods may be called from several
-// goroutines at once.
+// Server is a running private server. Its methods are safe for concurrent use.
 type Server struct {
 	bin      binaries
 	account  *account
@@ -148,9 +145,8 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// URL returns the superuser's address of the database Countersign. It holds
-// the password, which is drawn anew by every Start, and stays the same across
-// Restart.
+// URL returns the superuser's URL of the database Countersign. It contains the
+// password, which every Start generates and Restart keeps.
 func (s *Server) URL() string {
 	u := url.URL{
 		Scheme:   "postgres",
@@ -233,8 +229,8 @@ func (s *Server) end(ctx context.Context, mode Mode) {
 }
 
 // launch starts the process and waits until it is ready. For port 0 it picks a
-// free port, and another one if that was taken meanwhile. s.mu is held, or
-// nobody else knows s yet.
+// free port, and another one if that was taken meanwhile. The caller holds
+// s.mu, or s is not shared yet.
 func (s *Server) launch(ctx context.Context, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -250,7 +246,7 @@ func (s *Server) launch(ctx context.Context, port int) error {
 	}
 }
 
-// freePort returns port if nobody listens on it, or a free one for 0.
+// freePort returns port if it is free, or a free one for 0.
 func freePort(ctx context.Context, port int) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -33,7 +33,7 @@ func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 	return s
 }
 
-// ask returns the text that a query answers with.
+// ask returns the text that a query returns.
 func ask(t *testing.T, url, query string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -119,8 +119,8 @@ func TestServerAsksForThePassword(t *testing.T) {
 	}
 }
 
-// TestSettingsCannotExposeTheServer asks for another address, and for a log of
-// all statements.
+// TestSettingsCannotExposeTheServer sets another address, and a log of all
+// statements.
 func TestSettingsCannotExposeTheServer(t *testing.T) {
 	t.Parallel()
 	s := start(t, embedded.Config{Settings: map[string]string{

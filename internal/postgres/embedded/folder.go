@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// logTailBytes is how much of the log an error may quote.
+	// logTailBytes bounds the part of the log in an error.
 	logTailBytes = 2048
-	// memoryBytes is how much room a file system in memory must have for a
-	// Fast server: several times what the databases of the test suite take.
+	// memoryBytes is the free space that a file system in memory must have for a
+	// Fast server: several times the size of the test suite's databases.
 	memoryBytes = 6 << 30
 )
 
@@ -28,8 +28,8 @@ const (
 //	lock          locked by the process that started the server
 type folder struct {
 	dir string
-	// temporary is removed with the server. It holds the socket, which only
-	// the server's owner can reach, and is dir itself if none was asked for.
+	// temporary is removed with the server. It contains the socket, which only the
+	// server's owner can reach, and is dir itself if no folder was configured.
 	temporary string
 	lock      *os.File
 }
@@ -98,7 +98,7 @@ func (f *folder) pidFile() string { return filepath.Join(f.dataDir(), "postmaste
 
 // claim makes this process the only one that starts servers here. It returns a
 // *RunningError if there is another, or a server that outlived its parent. It
-// removes the postmaster.pid of a server that is gone.
+// removes the postmaster.pid of a server that has ended.
 func (f *folder) claim() error {
 	lock, err := os.OpenFile(filepath.Join(f.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -123,10 +123,10 @@ func (f *folder) claim() error {
 	return nil
 }
 
-// runningServer returns the process of the server on the data, whoever started
-// it, and reports whether there is one: its postmaster.pid has the process id,
-// the port and the socket's folder on lines 1, 4 and 5, and somebody listens
-// on that socket.
+// runningServer returns the process id of a server on the data, with any
+// parent, and reports whether one is running: its postmaster.pid has the
+// process id, the port and the socket's folder on lines 1, 4 and 5, and the
+// socket accepts connections.
 func (f *folder) runningServer() (pid int, ok bool) {
 	text, err := os.ReadFile(f.pidFile())
 	lines := strings.Split(string(text), "\n")
@@ -172,8 +172,8 @@ func tail(log []byte) string {
 func (f *folder) close() error {
 	err := os.RemoveAll(f.temporary)
 	if f.lock != nil {
-		// Closing alone would not do: a child that is being forked just now
-		// holds the lock too, until it runs its program.
+		// Closing the file is not enough: a child that is just being forked also holds
+		// the lock, until it runs its program.
 		err = errors.Join(err, syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN), f.lock.Close())
 		f.lock = nil
 	}

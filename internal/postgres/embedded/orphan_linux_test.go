@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts a server, tells about it and waits for its own end.
+// parent starts a server, prints its process and waits to be killed.
 func parent() int {
 	server, err := embedded.Start(context.Background(), embedded.Config{Fast: true})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 const (
 	// killed is the last mode: SIGKILL.
 	killed Mode = "killed"
-	// fastGrace is how long a fast shutdown may take before it becomes an
-	// immediate one, and quitGrace how long that may take before SIGKILL.
+	// fastGrace is the time after which a fast shutdown becomes an immediate one,
+	// and quitGrace the time from there to SIGKILL.
 	fastGrace = 10 * time.Second
 	quitGrace = 10 * time.Second
 )
@@ -119,7 +119,7 @@ func (g *guard) watch(pid int) {
 	if pid != 0 {
 		line = fmt.Sprint(pid)
 	}
-	_, _ = fmt.Fprintln(g.input, line) // a guard that is gone cannot be told
+	_, _ = fmt.Fprintln(g.input, line) // a guard that has ended cannot be notified
 }
 
 // dismiss ends the guard without an action. A nil guard has none.
@@ -128,8 +128,8 @@ func (g *guard) dismiss() {
 		return
 	}
 	_ = g.cmd.Process.Kill() // it may have ended
-	_ = g.cmd.Wait()         // "signal: killed" is what was asked for, also the second time
-	_ = g.input.Close()      // nobody reads it any more
+	_ = g.cmd.Wait()         // "signal: killed" is expected, also the second time
+	_ = g.input.Close()      // the reader has ended
 }
 
 // account is the unprivileged user that a server runs as when its parent is
@@ -156,7 +156,7 @@ func serverAccount() (*account, error) {
 			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return nil, errors.New("postgres does not run as root, and there is no user postgres or nobody to run it as: " +
+	return nil, errors.New("postgres cannot run as root, and neither user postgres nor user nobody exists to run it as: " +
 		"create one, or run this as another user")
 }
 
@@ -182,10 +182,10 @@ func (a *account) canEnter(dir string) error {
 	return nil
 }
 
-// command prepares a program that runs as the account, in a process group of
-// its own (so that Ctrl-C in a terminal does not reach it), in a folder that
-// the account may enter, and with no variables of this process's environment
-// but those that say where programs and libraries are.
+// command prepares a program that runs as the account, in its own process
+// group (so that Ctrl-C in a terminal does not reach it), in a folder that the
+// account may enter, and with only those environment variables that locate
+// programs and libraries.
 func (a *account) command(cmd *exec.Cmd, dir string) *exec.Cmd {
 	cmd.Dir = dir
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC"}

@@ -1,4 +1,4 @@
-// Command withpg runs another command beside a private PostgreSQL server that
+// Command withpg runs another command with a private PostgreSQL server that
 // ends with it.
 package main
 
@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/embedded"
 )
 
-const usage = `withpg runs a command beside a private PostgreSQL server.
+const usage = `withpg runs a command with a private PostgreSQL server.
 
 usage: go run ./internal/postgres/withpg [flags] -- command [arguments]
 
@@ -86,15 +86,15 @@ func run(args []string, stderr io.Writer) int {
 	if os.Getenv(testURL) != "" {
 		return execute(flags.Args(), nil, signals, stderr)
 	}
-	code, err := beside(cfg, flags.Args(), signals, stderr)
+	code, err := runWith(cfg, flags.Args(), signals, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "withpg:", err)
 	}
 	return code
 }
 
-// beside runs the command while a server runs.
-func beside(cfg embedded.Config, args []string, signals <-chan os.Signal, stderr io.Writer) (code int, err error) {
+// runWith runs the command while a server runs.
+func runWith(cfg embedded.Config, args []string, signals <-chan os.Signal, stderr io.Writer) (code int, err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	server, err := embedded.Start(ctx, cfg)
 	cancel()

@@ -45,8 +45,8 @@ type (
 	maintenanceJob struct{}
 )
 
-// Every worker process asks for a refresh when it finds one due; one in a while
-// is enough for the fleet.
+// Every worker process requests a refresh when one is due; one per interval is
+// enough for all of them.
 func (refreshJob) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{Queue: queueRefresh, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: refreshEvery}}
 }
@@ -60,7 +60,8 @@ const refreshEvery = 5 * time.Second
 
 // The jobs.
 type (
-	// RefreshArgs are the arguments of the job that lists the sources whose listing is old, or was asked for.
+	// RefreshArgs are the arguments of the job that lists sources whose listing is old or for which a listing
+	// was requested.
 	RefreshArgs struct{ refreshJob }
 	// partitionArgs makes the coming partitions of the execution log.
 	partitionArgs struct{ maintenanceJob }
@@ -74,7 +75,7 @@ type (
 	pruneProposalsArgs struct{ maintenanceJob }
 	// pruneSessionsArgs deletes the counters of sessions that are idle.
 	pruneSessionsArgs struct{ maintenanceJob }
-	// pruneWorkflowsArgs deletes workflows whose steps retention deleted.
+	// pruneWorkflowsArgs deletes workflows whose steps retention has deleted.
 	pruneWorkflowsArgs struct{ maintenanceJob }
 )
 
@@ -107,8 +108,8 @@ func PeriodicJobs() []*river.PeriodicJob {
 	}
 }
 
-// Jobs returns what River calls for each kind of job. Listings of sources get at most
-// as old as age.
+// Jobs returns River's workers for each kind of job. A source's listing is refreshed
+// after age.
 func Jobs(db postgres.Begins, cache *settings.Cache, live *connection.Pool, age time.Duration, log *slog.Logger) *river.Workers {
 	refresher := connection.NewRefresher(db, cache, live, log)
 	all := river.NewWorkers()

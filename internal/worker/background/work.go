@@ -1,6 +1,6 @@
-// Package background is the work of a worker process beside its pipeline: the work of
-// its loops, which look for it all the time, and River's periodic jobs. It does not
-// decide when a loop runs, and calls no tool that changes something.
+// Package background is the work of a worker process outside its pipeline: the work
+// of its loops and River's periodic jobs. It does not decide when a loop runs, and
+// calls no tool that changes something.
 package background
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/web"
 )
 
-// Work does what is due in a loop. It returns the pause until the next run; zero for
-// none before the loop is woken.
+// Work does the due work of a loop. It returns the pause until the next run; zero if
+// the loop runs only when woken.
 type Work = func(context.Context) (time.Duration, error)
 
 const (
@@ -40,7 +40,7 @@ const (
 )
 
 // TakeProposals returns the work that takes proposals made in SQL until none
-// waits, or all that does has to wait for a pause to end.
+// is waiting that may be taken now.
 func TakeProposals(db postgres.Begins, in *intake.Intake, log *slog.Logger) Work {
 	taker := proposal.NewTaker(db, in, log)
 	var ends time.Time // of a pause
@@ -101,8 +101,8 @@ func NewWorkflows(db postgres.Begins, in *intake.Intake, log *slog.Logger) *Work
 // Live reports whether any were running at the last poll.
 func (w *Workflows) Live() bool { return w.live.Load() }
 
-// Advance advances those that wait for nothing, and returns the pause until the next
-// poll.
+// Advance advances workflows that can be advanced, and returns the pause until the
+// next poll.
 func (w *Workflows) Advance(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	moved, live, err := w.driver.Sweep(ctx)
@@ -154,8 +154,8 @@ func ExpirePolicy(ctx context.Context, db postgres.Begins) error {
 	return nil
 }
 
-// Sweep ends the actions that kills cover, and wakes those that a pause or
-// quiet hours no longer hold, a page a transaction. It calls wake after each
+// Sweep cancels the actions of kills, and wakes those that no pause or quiet
+// hours hold any longer, one page per transaction. It calls wake after each
 // change that it has carried out.
 func Sweep(ctx context.Context, db postgres.Begins, wake func()) error {
 	const most, page = 100, 1000

@@ -29,8 +29,8 @@ type Fixture struct {
 	Bucket int64
 }
 
-// NewIn returns a tenant in a database. In one transaction (dbtest.Tx) now() stands still;
-// with a pool (dbtest.DB) several goroutines may work on it.
+// NewIn returns a tenant in a database. In one transaction (dbtest.Tx) now() is constant;
+// with a pool (dbtest.DB) several goroutines may use it.
 func NewIn(t testing.TB, db postgres.Begins) Fixture {
 	t.Helper()
 	fx := Fixture{T: t, DB: db, Tenant: envelope.TenantID(uuid.Must(uuid.NewV7()))}
@@ -47,7 +47,8 @@ func New(t testing.TB) Fixture { return NewIn(t, dbtest.Tx(t)) }
 // NewShared returns a tenant in a database of its own.
 func NewShared(t testing.TB) Fixture { return NewIn(t, dbtest.DB(t)) }
 
-// NewBucket returns the id of a bucket without limits, made if there is none.
+// NewBucket returns the id of a bucket without limits, and creates it if
+// necessary.
 func (fx Fixture) NewBucket(name string) int64 {
 	fx.T.Helper()
 	return One[int64](fx, `INSERT INTO buckets (tenant_id, name) VALUES ($1, $2)
@@ -140,7 +141,7 @@ func (fx Fixture) Settle(batch ...outbox.Settlement) []outbox.Lease {
 	return settled
 }
 
-// Start marks leases and returns those that may be sent.
+// Start marks leases as started and returns those whose calls may be sent.
 func (fx Fixture) Start(leases ...outbox.Lease) []outbox.Lease {
 	fx.T.Helper()
 	var may []outbox.Lease
@@ -241,7 +242,7 @@ func Failed(it outbox.Item) outbox.Settlement {
 	return outbox.Settlement{Lease: it.Lease, Status: envelope.StatusFailed, Attempt: it.Attempt + 1, Code: "rejected", Message: "no", DeadLetter: outbox.Refused}
 }
 
-// Again is the settlement of a call that is to be repeated after a delay.
+// Again is the settlement of a call to repeat after a delay.
 func Again(it outbox.Item, delay time.Duration) outbox.Settlement {
 	return outbox.Settlement{Lease: it.Lease, Status: envelope.StatusPending, Attempt: it.Attempt + 1, Code: "unreachable", Message: "later", Delay: delay}
 }
