@@ -83,10 +83,10 @@ func New(address, token string, cfg Config) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.User != nil {
 		// The parser's own text may quote a password.
-		return nil, errors.New("the server's URL must look like http://127.0.0.1:8080, without a user or a password")
+		return nil, errors.New("invalid server URL: want a form like http://127.0.0.1:8080, without a user or a password")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token holds characters that no token has; copy it again, without spaces")
+		return nil, errors.New("the token has invalid characters; copy it again, without spaces")
 	}
 	cfg.HTTP = cmp.Or(cfg.HTTP, &http.Client{CheckRedirect: noRedirect})
 	cfg.Agent = cmp.Or(cfg.Agent, "countersign")
@@ -245,7 +245,7 @@ func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, e
 		return answer, nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: it is not what this version expects; is that the address of a Countersign API?", c)
+		return nil, fmt.Errorf("read the answer of %s: unexpected content for this version; is that the address of a Countersign API?", c)
 	}
 	return answer, nil
 }

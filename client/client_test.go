@@ -98,7 +98,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestAnswersOfSomethingElse(t *testing.T) {
+func TestUnexpectedAnswers(t *testing.T) {
 	t.Parallel()
 
 	for name, answer := range map[string]struct {
@@ -245,7 +245,7 @@ func FuzzReadEvents(f *testing.F) {
 	})
 }
 
-func TestRequestsThatAreSafeToRepeatAreRepeated(t *testing.T) {
+func TestSafeRequestsAreRetried(t *testing.T) {
 	t.Parallel()
 	named := json.RawMessage(`{"external_id":"a"}`)
 	for name, tt := range map[string]struct {

@@ -114,7 +114,7 @@ func (c *Client) stream(ctx context.Context, last *string, opened func(), w Watc
 		}
 		e := wire.Event{}
 		if err := json.Unmarshal(m.data, &e); err != nil {
-			return errors.New("an event is not what this version expects")
+			return errors.New("unexpected event for this version")
 		}
 		e.ID = *last
 		if err := w.Event(e); err != nil {

@@ -108,7 +108,7 @@ func (c *Client) ExportContacts(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("export the list: %w", err)
 	}
 	if answer.Trailer.Get("Countersign-Complete") != "true" {
-		return errors.New("the list was cut short; what was written is not all")
+		return errors.New("the list was cut short; the written part is incomplete")
 	}
 	return nil
 }

@@ -108,9 +108,9 @@ func TestCanonicalWritesFloatsAsRFC8785(t *testing.T) {
 	})
 }
 
-// TestCanonicalTakesWhatAFloatHolds draws decimal numbers around the ends of the
+// TestCanonicalAcceptsFloats draws decimal numbers around the ends of the
 // range of floats, and compares with how a float reads them.
-func TestCanonicalTakesWhatAFloatHolds(t *testing.T) {
+func TestCanonicalAcceptsFloats(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(t *rapid.T) {

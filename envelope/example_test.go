@@ -40,7 +40,7 @@ func ExampleParse_invalid() {
 		}
 	}
 	// Output:
-	// /tool/name min_length - must not be empty; leave it out if there is none
+	// /tool/name min_length - must not be empty; omit it instead
 	// /args/to duplicate_key - occurs more than once in its object; keep one
 	// /status unknown_field - is not a field of an envelope; what a tool needs goes into args
 }

@@ -252,7 +252,7 @@ func (r reader) args() []byte {
 // text reads a string. It is valid until the next value is read.
 func (r reader) text() ([]byte, bool) {
 	if r.Peek() != '"' {
-		r.refuse(RuleType, "must be a string; leave it out if there is none")
+		r.refuse(RuleType, "must be a string; omit it to leave it empty")
 		return nil, false
 	}
 	return r.Text(), true
@@ -291,7 +291,7 @@ func (r reader) name() string {
 		return ""
 	}
 	if len(text) == 0 {
-		r.report(RuleMinLength, "must not be empty; leave it out if there is none")
+		r.report(RuleMinLength, "must not be empty; omit it instead")
 	}
 	if len(text) > maxName && utf8.RuneCount(text) > maxName {
 		r.report(RuleMaxLength, "must be at most 200 characters long")

@@ -152,7 +152,7 @@ func TestParseNeverRepeatsAValue(t *testing.T) {
 	}
 }
 
-func TestParseBoundsWhatItReports(t *testing.T) {
+func TestParseBoundsItsReport(t *testing.T) {
 	t.Parallel()
 	const maxFields, maxPointer = 33, 512
 	var many strings.Builder

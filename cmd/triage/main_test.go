@@ -149,7 +149,7 @@ func TestWrongUseAndHelp(t *testing.T) {
 	}
 }
 
-func TestALoginThatIsNotBoundIsToldWhatToDo(t *testing.T) {
+func TestUnboundLoginGetsTheRemedy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var out, errs bytes.Buffer
@@ -209,7 +209,7 @@ func TestOnceReadsAllAndShowsNoTextOfMail(t *testing.T) {
 	}
 }
 
-func TestOnceFailsWithTheAccountsThatItCouldNotRead(t *testing.T) {
+func TestOnceReturnsTheAccountsThatFailed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.bind()

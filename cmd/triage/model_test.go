@@ -52,9 +52,9 @@ func (f *fixture) outside(text string) (found []string) {
 	return found
 }
 
-// TestTextOfMailGoesToModelServersAndNowhereElse has a random word in the text of
+// TestTextOfMailIsSentToModelServersOnly has a random word in the text of
 // every mail.
-func TestTextOfMailGoesToModelServersAndNowhereElse(t *testing.T) {
+func TestTextOfMailIsSentToModelServersOnly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.bind()
@@ -111,7 +111,7 @@ func TestTextOfMailGoesToModelServersAndNowhereElse(t *testing.T) {
 	}
 }
 
-func TestAFileOfModelsThatCannotBeUsedIsNamed(t *testing.T) {
+func TestErrorNamesAnUnusableModelFile(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.bind()

@@ -23,7 +23,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-func TestSaysWhatIsWrongWithTheDatabase(t *testing.T) {
+func TestDatabaseErrorsAreReported(t *testing.T) {
 	t.Parallel()
 
 	var out, errs bytes.Buffer
@@ -96,7 +96,7 @@ func TestEndsWhileStarting(t *testing.T) {
 	}
 }
 
-func TestWorksUntilAskedToDrain(t *testing.T) {
+func TestWorksUntilDrained(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

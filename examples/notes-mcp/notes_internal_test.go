@@ -72,7 +72,7 @@ func mustUse(t *testing.T, cs *mcp.ClientSession, tool, key string, args any) ma
 	return out
 }
 
-func TestToolsDeclareWhatTheyDo(t *testing.T) {
+func TestToolsHaveHints(t *testing.T) {
 	t.Parallel()
 	cs, _ := session(t, 1)
 

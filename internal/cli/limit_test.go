@@ -247,7 +247,7 @@ employees:
 		ETag string `json:"etag"`
 	}](d.t, d.want(d.admin("limits", "apply", "-f", file, "--json"), command.ExitOK).out).ETag
 	d.want(d.admin("bucket", "set", "between", "--rate", "1/1m"), command.ExitOK)
-	d.want(d.admin("limits", "apply", "-f", file, "--apply", "--if-match", seen), command.ExitFailed, "somebody changed this since it was read")
+	d.want(d.admin("limits", "apply", "-f", file, "--apply", "--if-match", seen), command.ExitFailed, "this was changed since it was read")
 	d.want(d.admin("limits", "apply", "-f", file, "--apply"), command.ExitOK, "It is done.")
 	shown := d.want(d.operator("limits", "show"), command.ExitOK, `per: "1m"`, `employee_id: default`, `until: "03:01"`).out
 	d.want(d.admin("limits", "apply", "-f", d.file("shown.yaml", shown)), command.ExitOK, "There is nothing to do")

@@ -51,7 +51,7 @@ func (e *Environment) watchDatabase(server *embedded.Server) {
 		defer close(watched)
 		select {
 		case <-ended:
-			e.failed <- fmt.Errorf("PostgreSQL ended by itself; its log is %s; start countersign dev again", server.LogFile())
+			e.failed <- fmt.Errorf("PostgreSQL exited unexpectedly; its log is %s; start countersign dev again", server.LogFile())
 		case <-closing:
 		}
 	}()
@@ -158,7 +158,7 @@ func keyError(dir, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s holds no key; put back the one that it held, or remove it and give all that it encrypted again", filepath.Join(dir, name))
+	return fmt.Errorf("%s contains no key; restore the key, or delete the file and enter all encrypted secrets again", filepath.Join(dir, name))
 }
 
 // writeSecret writes a file at once that only its owner can read.

@@ -32,7 +32,7 @@ func TestAnEndedDatabaseFailsTheEnvironment(t *testing.T) {
 
 	select {
 	case err := <-h.Failed():
-		if err == nil || !strings.Contains(err.Error(), "PostgreSQL ended by itself; its log is ") {
+		if err == nil || !strings.Contains(err.Error(), "PostgreSQL exited unexpectedly; its log is ") {
 			t.Errorf("Failed() = %v, want the end of PostgreSQL and its log", err)
 		}
 	case <-t.Context().Done():

@@ -159,7 +159,7 @@ func TestStopWhileOpening(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatToDo(t *testing.T) {
+func TestOpenReturnsTheRemedy(t *testing.T) {
 	t.Parallel()
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,7 +181,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"no database":        {dev.Config{DatabaseURL: nobody, Listen: "127.0.0.1:0"}, "the database does not answer"},
 		"no database URL":    {dev.Config{DatabaseURL: "hunter2://", Listen: "127.0.0.1:0"}, "DATABASE_URL"},
 		"no example server":  {dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: file + "-not"}, "start notes-mcp"},
-		"not the one either": {dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: "/bin/true"}, "did not say where it listens"},
+		"not the one either": {dev.Config{DatabaseURL: dbtest.URL(t), Listen: "127.0.0.1:0", Notes: "/bin/true"}, "did not print its address"},
 	} {
 		_, err := dev.Open(t.Context(), tt.cfg)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {

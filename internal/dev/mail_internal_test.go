@@ -26,7 +26,7 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-func TestTextOfMailIsInTheTablesOfTriageAlone(t *testing.T) {
+func TestTextOfMailIsInTriageTablesOnly(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	log := &shared{}

@@ -74,7 +74,7 @@ func (e *Environment) startNotes(ctx context.Context) (string, error) {
 			return
 		}
 		if err = cmd.Wait(); running.Err() == nil {
-			e.cfg.Log.Error("notes-mcp ended by itself", slog.Any("error", err))
+			e.cfg.Log.Error("notes-mcp exited unexpectedly", slog.Any("error", err))
 		}
 	}()
 	e.onStop(func() {
@@ -112,7 +112,7 @@ func (e *Environment) findNotes(ctx context.Context) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it, so that little is compiled
 	if said, err := cmd.CombinedOutput(); err != nil {
 		e.cfg.Log.WarnContext(ctx, "notes-mcp was not built", slog.Any("error", err), slog.String("output", string(said)))
-		return "", errors.New("the example server notes-mcp is not beside this program, and could not be built: run `make build`, or run this in the folder of Countersign's source")
+		return "", errors.New("the example server notes-mcp is not in the folder of this program, and could not be built: run `make build`, or run this in the folder of Countersign's source")
 	}
 	return built, nil
 }
@@ -130,7 +130,7 @@ func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	}
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
 	if err != nil || !ok {
-		return "", errors.New("it did not say where it listens; see the log")
+		return "", errors.New("it did not print its address; see the log")
 	}
 	return url, nil
 }

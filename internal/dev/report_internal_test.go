@@ -21,7 +21,7 @@ func sent() wire.Action {
 	return a
 }
 
-func TestReportSaysWhatDiffers(t *testing.T) {
+func TestReportShowsDifferences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a.md": "# " + minutesTitle, "b.md": "# " + deniedTitle, "old.md": "# Old"} {

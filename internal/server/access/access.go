@@ -19,8 +19,8 @@ type Route struct {
 	Pattern string
 	// Operation is the operationId in openapi.yaml.
 	Operation string
-	// Roles are those that may call the route; nil is everybody, without a
-	// token.
+	// Roles are the roles that may call the route; nil means everybody, even
+	// without a token.
 	Roles []identity.Role
 	// Scope is the scope that a token narrowed to scopes must have. Every
 	// route with roles has one, except those about the caller itself.

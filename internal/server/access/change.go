@@ -14,15 +14,15 @@ import (
 
 // Change is a difference between two configurations.
 type Change struct {
-	// What names what changed, as messages do.
+	// What names the changed setting in messages.
 	What string
 	// Tools is the pattern of the tools that it concerns.
 	Tools policy.Key
 	// Loosens means that an action may run, or run earlier, more often or with
 	// the agreement of fewer people, that would not have before.
 	Loosens bool
-	// SetBy is the person who set what is loosened, and may take it back; zero
-	// if that does not matter.
+	// SetBy is the person who made the loosened setting and may undo it; zero if
+	// that does not matter.
 	SetBy uuid.UUID
 }
 
@@ -34,9 +34,9 @@ var everyTool = policy.Key{Source: "*", Action: "*"}
 func ChangesFreely(by identity.Principal) bool { return by.Tools == nil && by.MayLoosen() }
 
 // AdmitChanges returns nil if a caller may make changes of configuration: all
-// of them concern tools of the caller's token, and none loosens anything but
-// what the same person set, unless the caller may loosen. The error is
-// fault.Denied.
+// of them are about tools of the caller's token, and none loosens anything,
+// except settings of the same person, unless the caller may loosen. The error
+// is fault.Denied.
 func AdmitChanges(by identity.Principal, changes []Change) error {
 	for _, c := range changes {
 		if by.Tools != nil && !c.Tools.Within(by.Tools) {
@@ -64,9 +64,8 @@ func toolsText(pattern policy.Key) string {
 }
 
 // Compare returns the differences between the configuration before a change and
-// after it, and which of them loosen. It is the one place that says what
-// loosens: where two settings cannot be compared, the change counts as
-// loosening.
+// after it, and which of them loosen. It is the only definition of loosening.
+// If two settings cannot be compared, the change counts as loosening.
 func Compare(before, after Configuration) []Change {
 	c := comparison{before: before, after: after}
 	c.comparePolicy()
@@ -85,9 +84,8 @@ func (c *comparison) add(tools policy.Key, loosens bool, what string) {
 	c.changes = append(c.changes, Change{What: what, Tools: tools, Loosens: loosens})
 }
 
-// compare calls changed for every key of two collections whose value is not the
-// same in both, in the order of before and then of after; nil is an absent
-// value.
+// compare calls changed for every key of two collections whose values differ,
+// in the order of before and then of after; nil is an absent value.
 func compare[K comparable, T any](before, after []T, key func(T) K, changed func(was, is *T)) {
 	now := make(map[K]*T, len(after))
 	for i := range after {
@@ -124,8 +122,8 @@ func either[T any](was, is *T) T {
 	return *is
 }
 
-// patternOf returns the pattern of a setting. One that cannot be read may be
-// meant for any tool.
+// patternOf returns the pattern of a setting. An invalid pattern counts as one
+// for any tool.
 func patternOf(text string) policy.Key {
 	pattern, err := policy.ParsePattern(text)
 	if err != nil {

@@ -32,8 +32,8 @@ func (c *comparison) compareCatalog() {
 	})
 	compare(c.before.Subscriptions, c.after.Subscriptions, func(s subscription.Subscription) string { return s.Name }, func(was, is *subscription.Subscription) {
 		s := either(is, was)
-		// Policy allows the deliveries of a subscription, and whoever has its
-		// signing secret speaks for people in Slack.
+		// Policy allows the deliveries of a subscription, and the holder of its
+		// signing secret acts for people in Slack.
 		what := "what subscription " + s.Name + " may send"
 		c.add(policy.Key{Source: s.Source, Action: "*"}, is != nil, what)
 		c.add(patternOf(s.Tool), false, what)
@@ -54,7 +54,7 @@ func loosensSource(was, is *catalog.Source) bool {
 }
 
 // opensPlace reports whether calls may go to another place than before, or to a
-// place that nobody had accepted.
+// place that was never accepted.
 func opensPlace(was, is *catalog.Source) bool {
 	return is != nil && !is.Unaccepted && (was == nil || was.Unaccepted || !is.SamePlace(*was))
 }
@@ -64,12 +64,14 @@ func riskRank(r policy.ToolRisk) int {
 	return slices.Index([]policy.ToolRisk{policy.RiskRead, policy.RiskWrite, policy.RiskDanger}, cmp.Or(r, policy.RiskWrite))
 }
 
-// effectRank orders effect classes, from that which may be repeated at will.
+// effectRank orders effect classes, beginning with those that may be repeated
+// without limit.
 func effectRank(e envelope.Effect) int {
 	return slices.Index([]envelope.Effect{envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce}, e)
 }
 
-// toolSettings are what people can set of a tool, and what follows from it.
+// toolSettings are the settings of a tool that people can make, and the values
+// derived from them.
 type toolSettings struct {
 	Risk               policy.ToolRisk
 	Effect             envelope.Effect
@@ -128,9 +130,9 @@ func (c *comparison) compareTool(key policy.Key, was, is toolSettings) {
 	}
 }
 
-// compareToolRules compares settings of tools. compareTools looks at what
-// follows for those that are listed; a tool may also be set up that its source
-// does not list at present.
+// compareToolRules compares settings of tools. compareTools compares the
+// derived values of listed tools; a tool may also have settings while its
+// source does not list it.
 func (c *comparison) compareToolRules() {
 	listed := make(map[policy.Key]bool, len(c.after.Tools))
 	for _, t := range c.after.Tools {

@@ -47,9 +47,9 @@ func pausedTools(p wire.Pause) policy.Key {
 	return everyTool
 }
 
-// loosensTenant reports whether settings of a tenant let more through. Those
-// that have no order count: the time zone moves calendars, and how numbers are
-// read returns the do-not-contact list.
+// loosensTenant reports whether a change of a tenant's settings allows more.
+// Settings without an order count as loosening: the time zone moves calendars,
+// and the number format decides which do-not-contact entries match.
 func loosensTenant(was, is limits.Tenant) bool {
 	more := func(was, is *int, normal int) bool { return above(orDefault(is, normal), orDefault(was, normal)) }
 	if was.PlusAddressing && !is.PlusAddressing || more(was.SessionPending, is.SessionPending, limits.DefaultSessionPending) ||
@@ -107,9 +107,8 @@ func looserCalendar(was, is *limits.Calendar) bool {
 	return is.Every != was.Every || is.Timezone != was.Timezone || is.Limit > was.Limit
 }
 
-// CompareContacts returns the change between entries of the do-not-contact list
-// that held before a change and those that hold after it, each by when it ends;
-// nil is never.
+// CompareContacts returns the change between the do-not-contact entries before
+// and after a change, each with its end; nil means never.
 func CompareContacts(before, after map[contact.Contact]*time.Time) []Change {
 	for c, was := range before {
 		is, holds := after[c]
@@ -120,8 +119,8 @@ func CompareContacts(before, after map[contact.Contact]*time.Time) []Change {
 	return nil
 }
 
-// compareEmployees compares what holds for every employee who has an entry, and
-// for all others.
+// compareEmployees compares the settings of every employee with an entry, and
+// those of all others.
 func (c *comparison) compareEmployees() {
 	was, is := employeesByID(c.before.Limits.Employees), employeesByID(c.after.Limits.Employees)
 	var found []envelope.EmployeeID
@@ -161,7 +160,7 @@ func entryOf(all map[envelope.EmployeeID]limits.Employee, id envelope.EmployeeID
 	return nil
 }
 
-// loosensEmployee compares entries; nil is none, which restricts nothing.
+// loosensEmployee compares entries; nil is no entry, which restricts nothing.
 func (c *comparison) loosensEmployee(was, is *limits.Employee) bool {
 	switch {
 	case c.rulesLookAt("known") && (was == nil || is == nil || was.ID != is.ID):

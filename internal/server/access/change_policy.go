@@ -63,10 +63,10 @@ func (c *comparison) compareModes(what string, before, after []scopedMode) {
 	})
 }
 
-// loosensMode reports whether a mode is not at least as strict as before. What
-// holds instead of a mode that is removed, or held before one was set, is not
-// known here, since it depends on the tool: allow is the only mode that can
-// always be removed, and deny the only one that can always be set.
+// loosensMode reports whether a mode is less strict than before. The mode that
+// applies without it depends on the tool and is not known here, so allow is
+// the only mode that can always be removed, and deny the only one that can
+// always be set.
 func loosensMode(was, is *scopedMode) bool {
 	const allow, deny = string(envelope.ModeAllow), string(envelope.ModeDeny)
 	switch {
@@ -88,8 +88,8 @@ func (c *comparison) compareSessionEnds() {
 	})
 }
 
-// loosensRule reports whether a rule about arguments no longer says all that it
-// said. nil is a rule that is removed.
+// loosensRule reports whether a rule about arguments lost part of its effect.
+// nil is a removed rule.
 func loosensRule(was settings.Rule, is *settings.Rule) bool {
 	if !was.Enabled {
 		return false
@@ -100,8 +100,8 @@ func loosensRule(was settings.Rule, is *settings.Rule) bool {
 	return policy.Stricter(envelope.Mode(was.Mode), envelope.Mode(is.Mode)) != envelope.Mode(is.Mode)
 }
 
-// loosensReview reports whether a review rule asks for less. Its times do not
-// count: nothing runs because of them. nil is a rule that is removed.
+// loosensReview reports whether a review rule requires less. Its times do not
+// count, since they let nothing run. nil is a removed rule.
 func loosensReview(was settings.ReviewRule, is *settings.ReviewRule) bool {
 	none := settings.ReviewRule{Pattern: was.Pattern, Risk: was.Risk, Approvals: 1}
 	if is == nil {
@@ -121,9 +121,9 @@ func preferenceKey(p settings.Preference) string { return p.Employee.String() + 
 
 func reviewKey(r settings.ReviewRule) string { return r.Pattern + " " + string(r.Risk) }
 
-// rulesLookAt reports whether a rule about arguments may look at a property of
-// tools or employees. Such a rule may say less of a stricter value, so that
-// every change of the property counts as loosening.
+// rulesLookAt reports whether a rule about arguments may use a property of
+// tools or employees. Such a rule may have less effect for a stricter value,
+// so every change of the property counts as loosening.
 func (c *comparison) rulesLookAt(property string) bool {
 	for _, r := range c.before.Policy.Rules {
 		if r.Enabled && strings.Contains(r.Expression, property) {
@@ -133,7 +133,7 @@ func (c *comparison) rulesLookAt(property string) bool {
 	return false
 }
 
-// mapped returns what of makes of each item.
+// mapped returns the results of of for each item.
 func mapped[A, B any](all []A, of func(A) B) []B {
 	out := make([]B, len(all))
 	for i, a := range all {

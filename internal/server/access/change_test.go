@@ -29,8 +29,8 @@ func loosens(before, after access.Configuration) bool {
 	return slices.ContainsFunc(access.Compare(before, after), func(c access.Change) bool { return c.Loosens })
 }
 
-// TestWhatLoosens compares the settings of a row, in both directions.
-func TestWhatLoosens(t *testing.T) {
+// TestLooseningChanges compares the settings of a row, in both directions.
+func TestLooseningChanges(t *testing.T) {
 	t.Parallel()
 	key := policy.Key{Source: "bank", Action: "pay"}
 	tool := func(change func(*catalog.Tool)) access.Configuration {
@@ -87,7 +87,7 @@ func TestWhatLoosens(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		was, is   access.Configuration
-		way, back bool // from was to is, and from is to was
+		way, back bool // from was to is, and back
 	}{
 		"risk":                       {tool(func(t *catalog.Tool) { t.Risk = policy.RiskDanger }), tool(func(*catalog.Tool) {}), true, false},
 		"effect class":               {tool(func(t *catalog.Tool) { t.Effect = envelope.EffectOnce }), tool(func(*catalog.Tool) {}), true, false},
@@ -154,7 +154,7 @@ func TestWhatLoosens(t *testing.T) {
 	}
 }
 
-func TestContactsThatHoldLess(t *testing.T) {
+func TestLooseningContactChanges(t *testing.T) {
 	t.Parallel()
 	ana, soon, late := contact.Contact{Kind: contact.Email, Value: "ana@example.org"}, time.Unix(1, 0), time.Unix(2, 0)
 	type ends = map[contact.Contact]*time.Time
@@ -299,7 +299,7 @@ func (w *world) compile() {
 	w.arguments = policy.CompileArguments(func() (*policy.Language, error) { return w.language, nil }, rules)
 }
 
-// decide asks policy about a call, as the settings of a tenant do.
+// decide evaluates policy for a call, with the tenant's settings.
 func (w *world) decide(t *catalog.Tool, automation, session string, employee envelope.EmployeeID) envelope.Mode {
 	in := policy.Input{Key: t.Key, Risk: t.Risk, EnvelopeRisk: t.Risk.Envelope(), Drifted: t.Drifted(), Quarantined: t.Quarantined}
 	modes := make(map[string][]policy.Rule)

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Configuration is everything of a tenant's configuration that says whether,
-// when and how often actions run, except the do-not-contact list.
+// Configuration is the part of a tenant's configuration that decides whether,
+// when and how often actions run, without the do-not-contact list.
 type Configuration struct {
 	Policy        settings.Document
 	Sessions      []settings.SessionMode
@@ -66,7 +66,7 @@ func ReadConfiguration(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID)
 		{"subscriptions", func() (err error) {
 			c.Subscriptions, err = subscription.List(ctx, tx, tenant)
 			for i := range c.Subscriptions {
-				c.Subscriptions[i].Behind = 0 // how far it is, and no setting
+				c.Subscriptions[i].Behind = 0 // the lag, which is not a setting
 			}
 			return err
 		}},

@@ -19,15 +19,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// SeesSession reports whether a caller may see what belongs to a session.
-// Agents see their own session; people see every session.
+// SeesSession reports whether a caller may see a session's data. Agents see
+// their own session; people see every session.
 func SeesSession(by identity.Principal, session string) bool {
 	return by.Role != identity.RoleAgent || by.Session != "" && session == by.Session
 }
 
-// Args returns arguments as a caller may see them: viewers without what looks
-// like a secret, as in the execution log. Whoever decides sees what will be sent,
-// and an agent what it wrote.
+// Args returns arguments as a caller may see them: viewers get them redacted, as
+// in the execution log. People who decide see the exact arguments, and agents see
+// their own.
 func Args(by identity.Principal, args json.RawMessage) json.RawMessage {
 	if by.Role != identity.RoleViewer || len(args) == 0 {
 		return args
@@ -46,7 +46,7 @@ func Lists(by identity.Principal) settings.Listing {
 	return settings.ListsAll
 }
 
-// Submitter returns a caller as intake knows it.
+// Submitter returns the caller as an intake.Submitter.
 func Submitter(by identity.Principal) intake.Submitter {
 	sight := intake.SeesOwn
 	switch {
@@ -62,8 +62,8 @@ func Submitter(by identity.Principal) intake.Submitter {
 }
 
 // SessionFilter returns the session to list for a caller who asked for a
-// session, or for all with "". visible is false if the caller may see nothing
-// of what was asked for.
+// session, or for all with "". visible is false if the caller may not see that
+// session.
 func SessionFilter(by identity.Principal, asked string) (session string, visible bool) {
 	if asked == "" && by.Role == identity.RoleAgent {
 		asked = by.Session
@@ -71,8 +71,8 @@ func SessionFilter(by identity.Principal, asked string) (session string, visible
 	return asked, SeesSession(by, asked)
 }
 
-// View reads an action that a caller may see. An action that the caller may not
-// see is fault.NotFound, as one that does not exist.
+// View reads an action that a caller may see. Otherwise the error is
+// fault.NotFound, as for an action that does not exist.
 func View(ctx context.Context, tx pgx.Tx, by identity.Principal, id envelope.ActionID) (outbox.View, error) {
 	views, err := outbox.Get(ctx, tx, by.Tenant, id)
 	if err != nil {
@@ -108,7 +108,7 @@ func errNoAction(id envelope.ActionID) error {
 	return fault.New(fault.NotFound, "no action %s", id)
 }
 
-// Views reads those of some actions that a caller may see.
+// Views reads the actions among ids that a caller may see.
 func Views(ctx context.Context, tx pgx.Tx, by identity.Principal, ids ...envelope.ActionID) ([]outbox.View, error) {
 	if len(ids) == 0 || !by.Has(identity.ActionsRead) {
 		return nil, nil
@@ -117,14 +117,14 @@ func Views(ctx context.Context, tx pgx.Tx, by identity.Principal, ids ...envelop
 	return slices.DeleteFunc(views, func(v outbox.View) bool { return !SeesSession(by, v.Envelope.SessionID) }), err
 }
 
-// Subject is the part of an action that a Filter looks at.
+// Subject is the part of an action that a Filter needs.
 type Subject struct {
 	Session string
 	Tool    policy.Key
 }
 
-// Filter selects the actions whose events a caller sees: of those that the
-// caller may see, those that the caller asks for.
+// Filter selects the actions whose events a caller receives: those that the
+// caller may see and asked for.
 type Filter struct {
 	by      identity.Principal
 	session string
@@ -147,8 +147,8 @@ func NewFilter(by identity.Principal) (*Filter, error) {
 // session.
 func (f *Filter) Session(session string) { f.session = session }
 
-// Tools restricts the filter to the actions whose tool one of the patterns
-// covers.
+// Tools restricts the filter to actions whose tool matches one of the
+// patterns.
 func (f *Filter) Tools(texts ...string) error {
 	patterns := make([]policy.Key, len(texts))
 	for i, text := range texts {
@@ -162,7 +162,7 @@ func (f *Filter) Tools(texts ...string) error {
 }
 
 // PassesAll reports whether every action passes, so that subjects need not be
-// looked up.
+// read.
 func (f *Filter) PassesAll() bool {
 	return f.by.Role != identity.RoleAgent && f.session == "" && len(f.tools) == 0
 }

@@ -20,21 +20,21 @@ import (
 const (
 	// readAtOnce is the most events that one query reads.
 	readAtOnce = 100
-	// backlog is how many batches a subscriber may be behind before the
+	// backlog is the number of batches that a subscriber may be behind before its
 	// subscription ends.
 	backlog = 64
-	// sweepEvery is how often the statuses of awaited actions are read without a
-	// notification, next to the events: an event can be read only after the oldest transaction of the
-	// whole database has ended.
+	// sweepEvery is the interval at which the statuses of awaited actions are read without a
+	// notification, in addition to the events: an event can be read only after the oldest transaction
+	// of the whole database has ended.
 	sweepEvery = time.Second
-	// sweptOnWake is the most awaited actions whose statuses are read on a
-	// notification; more are found by their events. sweepShare bounds the other
+	// sweptOnWake bounds the awaited actions whose statuses are read on a
+	// notification; beyond it waits depend on events. sweepShare bounds the other
 	// reads of the statuses: the time to the next is at least this many times as
 	// long as the read.
 	sweptOnWake = 64
 	sweepShare  = 200
-	// listening is how often a broker that is notified looks for events all the
-	// same: a notification may be lost.
+	// listening is the poll interval of a broker that is notified: a notification
+	// may be lost.
 	listening = time.Second
 	// wakeShare bounds the reads after notifications: the pause after one is at
 	// least this many times as long as the read.
@@ -42,10 +42,11 @@ const (
 	// unwatchedEvery is the least time between two reads of events of which there
 	// are no subscribers: waits for the end of an action need none.
 	unwatchedEvery = 100 * time.Millisecond
-	// retryEvery is when events are looked for again that are committed, and
-	// readable only after an older transaction has ended. The pauses double.
+	// retryEvery is the first pause before events are read again that are
+	// committed but hidden by an older open transaction. The pauses double.
 	retryEvery = 2 * time.Millisecond
-	// linger is how long the events of a tenant are read after their last user.
+	// linger is the time for which the events of a tenant are read after their
+	// last user.
 	linger = 5 * time.Second
 	// queryTimeout bounds one round of queries.
 	queryTimeout = 30 * time.Second
@@ -88,16 +89,16 @@ func (s *Subscriber) Batches() <-chan Batch { return s.batches }
 // Batch is the events of one query.
 type Batch struct {
 	Events []audit.Stored
-	// Subjects are the sessions and tools of the events' actions, as far as the
-	// actions still exist; nil if there is no event.
+	// Subjects are the sessions and tools of the events' actions, without deleted
+	// actions; nil if there are no events.
 	Subjects map[envelope.ActionID]access.Subject
 }
 
-// Full reports whether there may be more events behind those of a batch.
+// Full reports whether more events may follow those of a batch.
 func (b Batch) Full() bool { return len(b.Events) == readAtOnce }
 
-// New returns a broker that looks for events when it is notified, or at an interval
-// if listen is nil.
+// New returns a broker that reads events when it is notified, or at an interval if
+// listen is nil.
 func New(db postgres.Begins, listen Listen, every time.Duration, log *slog.Logger) *Broker {
 	b := &Broker{db: db, every: every, log: log, closed: make(chan struct{}), topics: make(map[envelope.TenantID]*topic)}
 	if listen != nil {
@@ -112,8 +113,8 @@ func New(db postgres.Begins, listen Listen, every time.Duration, log *slog.Logge
 	return b
 }
 
-// wake has the topics of tenants looked at soon. Where nobody subscribes to the
-// events, a wait has to know only of accepted actions that changed. It does not block.
+// wake makes the topics of tenants read events soon. If nobody subscribes to the
+// events, only accepted changes of awaited actions matter. It does not block.
 func (b *Broker) wake(tenants string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,8 +151,8 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// Close ends all subscriptions and waits, and returns when no poller runs any
-// more.
+// Close ends all subscriptions and waits, and returns when every poller has
+// ended.
 func (b *Broker) Close() {
 	b.mu.Lock()
 	if !b.IsClosed() {
@@ -192,10 +193,9 @@ func (b *Broker) Unsubscribe(sub *Subscriber) {
 	b.leave(sub.topic)
 }
 
-// Watch returns a channel that receives a value after something has happened to
-// an action; several things are perhaps one value. What happened before Watch
-// returned may be missed. stop ends the wait and must be called. The error is
-// ErrClosed, or that of ctx.
+// Watch returns a channel that receives a value after changes of an action;
+// several changes may be one value. Changes before Watch returns may be missed.
+// The caller must call stop. The error is ErrClosed, or that of ctx.
 func (b *Broker) Watch(ctx context.Context, tenant envelope.TenantID, action envelope.ActionID) (changed <-chan struct{}, stop func(), err error) {
 	t, err := b.join(ctx, tenant)
 	if err != nil {

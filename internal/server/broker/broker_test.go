@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/broker"
 )
 
-// never is longer than a test: what arrives was notified.
+// never is longer than a test: events that arrive were notified.
 const never = time.Hour
 
 func newTenant(t *testing.T, db *pgxpool.Pool) envelope.TenantID {
@@ -122,8 +122,8 @@ func TestAWaiterOnEitherReplicaIsWokenByEitherWorker(t *testing.T) {
 	}
 }
 
-// TestOneOfManyWaitersIsWoken has more actions awaited than are looked at on a
-// notification; the event of one of them is what wakes it.
+// TestOneOfManyWaitersIsWoken has more awaited actions than are read on a
+// notification; the event of one of them wakes it.
 func TestOneOfManyWaitersIsWoken(t *testing.T) {
 	t.Parallel()
 	fx := outboxtest.NewShared(t)

@@ -34,7 +34,7 @@ type topic struct {
 	woken chan struct{}
 	// swept and read are when the statuses and the events were read last.
 	swept, read time.Time
-	// sweepTook is how long the last read of the statuses took.
+	// sweepTook is the duration of the last read of the statuses.
 	sweepTook time.Duration
 }
 
@@ -57,7 +57,7 @@ func (b *Broker) unused(t *topic) bool {
 	return true
 }
 
-// poll looks for events until ctx ends.
+// poll reads events until ctx ends.
 func (b *Broker) poll(ctx context.Context, t *topic) {
 	defer t.stop()
 	timer := time.NewTimer(0)
@@ -107,9 +107,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// advance hands out the events that were committed since the last call, and
-// reports whether there were any, and whether it looked. If the topic was woken, it
-// first notifies the waits for actions that have ended, which needs no event.
+// advance sends the events committed since the last call to the subscribers. It
+// reports whether there were any, and whether it read. If the topic was woken, it
+// first notifies the waits for actions that have ended, which does not depend on
+// events.
 func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found, read bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -141,8 +142,8 @@ func (b *Broker) advance(ctx context.Context, t *topic, woken bool) (found, read
 	}
 }
 
-// needsEvents reports whether somebody waits for the events of the topic: its
-// subscribers, or waits whose statuses are not read on a notification.
+// needsEvents reports whether the topic needs events: it has subscribers, or
+// waits whose statuses are not read on a notification.
 func (b *Broker) needsEvents(t *topic) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,8 +168,8 @@ func (b *Broker) begin(ctx context.Context, t *topic) error {
 	return nil
 }
 
-// publish hands a batch to all subscribers. A subscriber that comes while subjects
-// are looked up gets the batch too, since at stays before it until then.
+// publish sends a batch to all subscribers. A subscriber that is added while
+// subjects are read gets the batch too, since at is before it until then.
 func (b *Broker) publish(ctx context.Context, t *topic, events Batch) error {
 	for !b.handOut(t, events) {
 		var err error
@@ -221,7 +222,7 @@ func (t *topic) notify(action envelope.ActionID) {
 	}
 }
 
-// sweepDue reports whether the statuses of the awaited actions are to be read. The
+// sweepDue reports whether the statuses of the awaited actions must be read. The
 // caller holds the mutex.
 func (t *topic) sweepDue(woken bool, now time.Time) bool {
 	return len(t.waits) > 0 && (woken && len(t.waits) <= sweptOnWake || now.Sub(t.swept) >= max(sweepEvery, sweepShare*t.sweepTook))

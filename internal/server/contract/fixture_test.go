@@ -37,7 +37,7 @@ import (
 const npm = "../../../schemas/testdata/npm/node_modules"
 
 // fixture is a running API with a worker and a tenant. Its source "mail" has a
-// tool for each decision: policy allows read, asks a person about send_email
+// tool for each decision: policy allows read, requires approval for send_email
 // and denies delete_all.
 type fixture struct {
 	t                    *testing.T
@@ -134,7 +134,7 @@ func (f *fixture) program(dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end and returns what it prints.
+// run runs a command to its end and returns its output.
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()

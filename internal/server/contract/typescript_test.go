@@ -7,7 +7,7 @@ import (
 )
 
 // compile generates the types of the API, checks a TypeScript program against
-// them and returns the folder in which it stands in JavaScript.
+// them and returns the folder with the compiled JavaScript.
 func compile(t *testing.T, program string) string {
 	t.Helper()
 	modules, dir := requireNPM(t), t.TempDir()

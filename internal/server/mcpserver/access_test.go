@@ -17,7 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
-// operations are what a client can do, each with the scope that it needs.
+// operations are the operations of a client, each with the scope that it
+// needs.
 func operations() map[string]identity.Scope {
 	return map[string]identity.Scope{
 		"list": identity.CatalogRead, nameRead: identity.ActionsPropose, "countersign_status": identity.ActionsRead,
@@ -25,9 +26,9 @@ func operations() map[string]identity.Scope {
 	}
 }
 
-// Every role, as itself and narrowed to all scopes but one, and to only one,
-// does everything that there is to do here, in both forms of the protocol.
-// What the REST API denies must have no effect.
+// Every role, without narrowing, narrowed to all scopes but one, and narrowed
+// to a single scope, tries every operation, in both versions of the protocol.
+// An operation that the REST API denies must have no effect.
 func TestRolesAndScopesApplyToMCP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Wait: 20 * time.Second}).tenant("acme")
@@ -63,8 +64,8 @@ func TestRolesAndScopesApplyToMCP(t *testing.T) {
 	}
 }
 
-// does reports whether a client was allowed to do a operation. That there is no such action
-// is content only to those who may ask about one.
+// does reports whether a client was allowed to do an operation. "No such action" is
+// returned only to those who may ask about one.
 func (c *client) does(operation string) bool {
 	c.t.Helper()
 	if operation == "list" {
@@ -92,7 +93,8 @@ func TestViewersSeeToolsAndCallNone(t *testing.T) {
 	}
 }
 
-// A session goes on with what its holder may, and no longer when that changes.
+// A session has the current rights of its holder, and ends when they are
+// reduced.
 func TestSessionEndsWhenRightsAreReduced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
@@ -149,9 +151,9 @@ func TestSessionEndsWhenRightsAreReduced(t *testing.T) {
 	}
 }
 
-// People who are known to their issuer and may do nothing here are told so,
-// and an issuer that is down is not taken for a bad token.
-func TestRejectionsSayWhy(t *testing.T) {
+// People whom the issuer knows but who have no rights here get that reason,
+// and an unavailable issuer is not reported as a bad token.
+func TestRejectionsHaveTheReason(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	issuer := identitytest.New(t)

@@ -35,11 +35,11 @@ type report struct {
 	// Layers are the layers of policy that denied.
 	Layers  []policy.Step `json:"layers,omitempty"`
 	Waiting *wire.Waiting `json:"waiting,omitempty"`
-	// ExpiresAt is when the wait for a decision ends.
+	// ExpiresAt is the end of the wait for a decision.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Wait      *waitHint  `json:"wait,omitempty"`
-	// RetryAfter is how many seconds to wait before another call, for the
-	// status limited.
+	// RetryAfter is the number of seconds before another call, for the status
+	// limited.
 	RetryAfter int `json:"retry_after_seconds,omitempty"`
 	// Errors are the rules that the arguments break.
 	Errors []envelope.FieldError `json:"errors,omitempty"`
@@ -275,8 +275,9 @@ func toolResult(output json.RawMessage) (*sdk.CallToolResult, bool) {
 	return res, true
 }
 
-// rpcErrorText returns in words the error that stands in the place of a tool's
-// answer. ok is false if there is none. Its message is the source's: data.
+// rpcErrorText returns the text of a JSON-RPC error that replaced a tool's
+// answer. ok is false if there is none. Its message comes from the source: it
+// is data.
 func rpcErrorText(output json.RawMessage) (text string, ok bool) {
 	var stored struct {
 		Error *struct {
@@ -309,8 +310,8 @@ func plainResult(output json.RawMessage) *sdk.CallToolResult {
 	return res
 }
 
-// contentOf decodes a part of a tool's answer. A part that was truncated until
-// it is no content any more becomes text.
+// contentOf decodes a part of a tool's answer. A part that is invalid content
+// because it was truncated becomes text.
 func contentOf(part json.RawMessage) sdk.Content {
 	var one sdk.CallToolResult
 	wrapped, err := json.Marshal(struct {

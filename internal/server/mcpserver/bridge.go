@@ -28,7 +28,7 @@ type BridgeConfig struct {
 	Token string
 	// Version is the build's, as both sides see it.
 	Version string
-	// Answer bounds how long the server may take to begin an answer; zero means the
+	// Answer bounds the time until the server begins an answer; zero means the
 	// longest wait of a call, and half a minute.
 	Answer time.Duration
 	// In and Out are the client's streams, with one message a line.
@@ -184,7 +184,7 @@ func (b *bridge) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// instructions returns those that the Server gave.
+// instructions returns the Server's instructions.
 func (b *bridge) instructions() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

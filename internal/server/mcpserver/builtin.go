@@ -36,7 +36,7 @@ func isBuiltin(name string) bool {
 }
 
 // addTool adds a tool to the SDK's server, which notifies its clients that the
-// list has changed. An error of the handler is answered as failed says.
+// list has changed. Errors of the handler are answered by failed.
 func (ts *tokenServer) addTool(t *sdk.Tool, handler sdk.ToolHandler) {
 	ts.server.AddTool(t, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		res, err := handler(ctx, req)

@@ -52,7 +52,8 @@ func (ts *tokenServer) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk
 	return ts.follow(ctx, req, answers[0].Action, ts.cfg.Wait, accepted{answers[0].Known, answers[0].Scheduled()})
 }
 
-// submitter returns the holder as intake knows them, with the request of a call.
+// submitter returns the holder as an intake.Submitter, with the request of a
+// call.
 func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
 	by := access.Submitter(ts.by)
 	by.Awaited = ts.cfg.Wait > 0
@@ -62,8 +63,8 @@ func (ts *tokenServer) submitter(req *sdk.CallToolRequest) intake.Submitter {
 	return by
 }
 
-// proposal returns the envelope that a call asks for, and the base of its external
-// id if the client gave it none.
+// proposal returns the envelope of a call, and the base of its external id if the
+// client gave none.
 func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.CallToolParamsRaw) (p *envelope.Proposal, base string, err error) {
 	key, named, err := idempotencyKey(params.Meta)
 	if err != nil {
@@ -81,8 +82,8 @@ func (ts *tokenServer) proposal(ctx context.Context, name string, params *sdk.Ca
 }
 
 // tool returns the tool that is offered under a name. It reads the tenant's
-// settings only if those that were read last do not have it: intake looks for the
-// tool in the current ones.
+// settings only if the cached ones do not have the tool: intake uses the current
+// ones.
 func (ts *tokenServer) tool(ctx context.Context, name string) (*catalog.Tool, error) {
 	if snap := ts.Catalog.Known(ts.by.Tenant); snap != nil {
 		if tool, ok := findTool(snap, name, ts.by.Tools); ok {
@@ -103,8 +104,8 @@ func (ts *tokenServer) tool(ctx context.Context, name string) (*catalog.Tool, er
 var errUnknownTool = protocolError(jsonrpc.CodeInvalidParams, "unknown tool; list the tools to see the ones there are")
 
 // suggest returns the error for an unknown tool with the nearest names in the
-// list of the holder. It depends on the name and the list alone, and so is the
-// same for tools that do not exist and tools that are not for the holder.
+// list of the holder. It depends only on the name and the list, so it is the
+// same for tools that do not exist and tools that are not the holder's.
 func (ts *tokenServer) suggest(ctx context.Context, name string) error {
 	if ts.Routes.Admit(ts.by, "listTools") != nil {
 		return errUnknownTool
@@ -157,9 +158,8 @@ func proposalOf(tool *catalog.Tool, args json.RawMessage, externalID string) (*e
 	return envelope.Parse(text.Bytes())
 }
 
-// failed returns the result with the problem of a call. An error of no
-// known kind is an internal error of the protocol; its cause goes to the log
-// alone.
+// failed returns the result for the error of a call. An unknown error is an
+// internal error of the protocol; its cause is only logged.
 func (ts *tokenServer) failed(ctx context.Context, err error) (*sdk.CallToolResult, error) {
 	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok {
 		return newResult(report{Status: "invalid", Errors: broken.Fields}, true, invalidText(broken.Fields)), nil
@@ -203,7 +203,7 @@ func (ts *tokenServer) follow(ctx context.Context, req *sdk.CallToolRequest, id 
 		ts.EndWait(ctx, ts.by.Tenant, id)
 	}
 	if errors.Is(err, fault.Limited) && req.Params.Name != toolWait {
-		err = nil // the action is accepted, and is answered as it stands
+		err = nil // the action is accepted, and its current state is the answer
 	}
 	if err != nil {
 		return nil, err
@@ -271,12 +271,13 @@ func (ts *tokenServer) progressFunc(req *sdk.CallToolRequest, wait time.Duration
 	}
 }
 
-// recheckEvery is how often the tokens of open requests are checked again.
+// recheckEvery is the interval at which the tokens of open requests are
+// checked again.
 const recheckEvery = 15 * time.Second
 
 // run announces changed catalogs, ends requests whose token is no longer valid,
-// and removes idle token servers, until the Server closes. While nobody is
-// connected it asks the database nothing.
+// and removes idle token servers, until the Server closes. Without clients it
+// makes no queries.
 func (srv *Server) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -300,7 +301,7 @@ func (srv *Server) run() {
 	}
 }
 
-// removeIdle removes the token servers that nobody uses.
+// removeIdle removes idle token servers.
 func (srv *Server) removeIdle(now time.Time) {
 	srv.mu.Lock()
 	defer srv.mu.Unlock()
@@ -339,7 +340,7 @@ func (srv *Server) announceChanges(ctx context.Context) {
 }
 
 // recheckTokens ends open requests whose token was revoked, has expired, or
-// grants something else now.
+// has other rights now.
 func (srv *Server) recheckTokens(ctx context.Context) {
 	srv.mu.Lock()
 	calls := slices.Collect(maps.Values(srv.requests))

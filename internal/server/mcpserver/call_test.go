@@ -238,7 +238,7 @@ func TestClientMayNameItsCalls(t *testing.T) {
 	number.wants(t, "invalid", true)
 }
 
-func TestIdempotencyKeyIsTheOneThatIsSentOn(t *testing.T) {
+func TestIdempotencyKeyIsForwarded(t *testing.T) {
 	t.Parallel()
 	if mcpserver.MetaIdempotencyKey != mcp.MetaIdempotencyKey {
 		t.Errorf("MetaIdempotencyKey = %q, want %q", mcpserver.MetaIdempotencyKey, mcp.MetaIdempotencyKey)
@@ -339,7 +339,7 @@ func TestToolErrorIsPassedOn(t *testing.T) {
 }
 
 // An error of JSON-RPC in the place of the tool's answer is for a model to read.
-func TestRPCErrorIsPassedOnInWords(t *testing.T) {
+func TestRPCErrorBecomesText(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
@@ -382,7 +382,7 @@ func TestUnknownIsNotToBeRepeated(t *testing.T) {
 	}
 }
 
-func TestFailureSaysWhy(t *testing.T) {
+func TestFailureHasTheReason(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")
@@ -395,7 +395,7 @@ func TestFailureSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEffectThatWasThereAlready(t *testing.T) {
+func TestExistingEffect(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	f.allow("box:box.write")

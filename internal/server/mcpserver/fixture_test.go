@@ -36,10 +36,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// waitLimit is how long a test waits for what must happen.
+// waitLimit bounds the time that a test waits for an event.
 const waitLimit = time.Minute
 
-// marker stands in tokens and payloads; no error and no log line may hold it.
+// marker is part of tokens and payloads; no error and no log line may contain
+// it.
 const marker = "MARKER-4f1c"
 
 // The versions of the protocol that the tests run in: one with
@@ -50,7 +51,7 @@ const (
 )
 
 // fixture is the API with the MCP server mounted, a worker, and a source of tools
-// that does as the test asks.
+// that the test controls.
 type fixture struct {
 	t         *testing.T
 	db        *pgxpool.Pool
@@ -81,8 +82,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// The tools of the source "box": policy allows read, asks a person about
-// write, and denies danger.
+// boxTools returns the tools of the source "box": policy allows read, requires
+// approval for write, and denies danger.
 func boxTools(description string) []source.Tool {
 	return []source.Tool{
 		{Name: "read", Title: "Read", Description: description, InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{ReadOnly: true}},
@@ -205,7 +206,7 @@ func (f *tenantFixture) holder(g identity.Grant) (made identity.Issued) {
 	return made
 }
 
-// decider is the operator as package approval knows them.
+// decider returns the operator as an approval.Decider.
 func (f *tenantFixture) decider() approval.Decider {
 	return approval.Decider{Tenant: f.id, Token: uuid.UUID(f.operator.Principal.Token), Name: f.operator.Principal.Name}
 }
@@ -295,7 +296,7 @@ func (h *fixture) tryConnect(token, version string) (*client, error) {
 
 type object = map[string]any
 
-// start makes a call that asks for progress, and returns where its end comes.
+// start makes a call with progress, and returns a channel for its end.
 func (c *client) start(ctx context.Context, tool string, args any) <-chan ended {
 	params := &sdk.CallToolParams{Name: tool, Arguments: args, Meta: sdk.Meta{}}
 	params.SetProgressToken(uuid.NewString())
@@ -355,7 +356,7 @@ func (c *client) callWith(tool string, args any, meta sdk.Meta) result {
 	return read(c.t, res)
 }
 
-// result is as much of a result as tests look at.
+// result is the part of a result that tests compare.
 type result struct {
 	text    string
 	isError bool

@@ -108,10 +108,10 @@ func answers(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.Header.Get(methodHeader) != listenMethod
 }
 
-// checkMessage checks a message as every body is checked. What is wrong within
-// the arguments of a call is left to the call, whose answer says so to the
-// model: envelope.Parse and argumentsOf check them before anything else reads
-// them.
+// checkMessage checks a message like every other body. Errors within the
+// arguments of a call are left to the call, whose answer shows them to the
+// model: envelope.Parse and argumentsOf check the arguments before anything
+// else reads them.
 func checkMessage(body []byte) error {
 	err := check.JSON(body)
 	invalid, ok := errors.AsType[*envelope.InvalidError](err)
@@ -147,10 +147,10 @@ func (srv *Server) authenticate(r *http.Request) (token string, by identity.Prin
 	return srv.AuthenticateToken(r)
 }
 
-// allowedOrigin reports whether a request is not sent by a web page, or by a
+// allowedOrigin reports whether a request comes from no web page, or from a
 // page of this machine to this machine. A page whose host name was rebound to
 // this machine's address still has the origin that it was loaded from. Clients
-// that are no browsers send neither header, with or without a proxy.
+// other than browsers send neither header, with or without a proxy.
 func allowedOrigin(r *http.Request) bool {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	if origin == "" {

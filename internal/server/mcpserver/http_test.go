@@ -15,7 +15,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
-// answer is what came back over HTTP.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -109,7 +109,7 @@ func TestTokenIsNeeded(t *testing.T) {
 	}
 }
 
-func TestSessionIsForTheTokenThatOpenedIt(t *testing.T) {
+func TestSessionBelongsToItsToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	id := f.session(f.agent.Token.Text())
@@ -187,8 +187,9 @@ func (f *tenantFixture) inUse(token, id, to string) (leave func()) {
 	}
 }
 
-// Clients that leave without a word do not lock their token out: a session too
-// many ends the one that was idle for the longest, never one with a call.
+// Clients that disconnect without closing do not lock their token out: opening
+// one session too many ends the one that was idle the longest, never one with
+// a call.
 func TestSessionTooManyEndsTheLongestIdle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Sessions: 3}).tenant("acme")

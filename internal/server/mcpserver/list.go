@@ -55,8 +55,8 @@ type listing struct {
 // for all arguments: those denied for being dangerous, and all others.
 type hidden struct{ danger, other int }
 
-// text returns the text about hidden tools that a model may read; empty if there are
-// none. It holds no text of a tool.
+// text returns the text about hidden tools for models; empty if there are none. It
+// contains no text of a tool.
 func (h hidden) text() string {
 	var why []string
 	if h.danger > 0 {
@@ -73,7 +73,7 @@ func (h hidden) text() string {
 }
 
 // list answers tools/list with the built-in tools and the catalog in one order,
-// a page at a time. own asks the SDK's server.
+// one page at a time. own calls the SDK's server.
 func (ts *tokenServer) list(ctx context.Context, req *sdk.ListToolsRequest, own func(context.Context, *sdk.ListToolsRequest) (sdk.Result, error)) (sdk.Result, error) {
 	after, err := placeOf(req)
 	if err != nil {
@@ -139,7 +139,7 @@ func (ts *tokenServer) catalog(ctx context.Context) ([]*sdk.Tool, error) {
 // hiddenText returns the text about hidden tools for the holder's model.
 func (ts *tokenServer) hiddenText(ctx context.Context) (string, error) {
 	if ts.Routes.Admit(ts.by, "listTools") != nil {
-		return "", nil // they may not know what there is
+		return "", nil // the caller may not list tools
 	}
 	snap, by, err := ts.view(ctx)
 	if err != nil {
@@ -248,8 +248,8 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 	return catalog.PlainSchema(fixed)
 }
 
-// The longest query in characters, and how many tools a search returns: unless
-// told otherwise, and at most.
+// The longest query in characters, and the number of tools that a search
+// returns: the default and the bound.
 const (
 	maxQuery     = 500
 	defaultTools = 10

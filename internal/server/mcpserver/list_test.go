@@ -153,9 +153,9 @@ func TestClientsAreNotifiedOfListChanges(t *testing.T) {
 	})
 }
 
-// Models are told how many tools they do not see and why, without a word of
-// those tools.
-func TestInstructionsSayWhatIsHidden(t *testing.T) {
+// The instructions give models the number of hidden tools and the reasons,
+// without any text of those tools.
+func TestInstructionsCountHiddenTools(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{}).tenant("acme")

@@ -19,8 +19,8 @@ import (
 // other characters than letters, digits, hyphens and underscores.
 const maxName = 64
 
-// separator stands between the source and the tool. An escaped source neither
-// contains it nor ends in a part of it, so that its first occurrence is the
+// separator separates the source and the tool. An escaped source neither
+// contains it nor ends in a part of it, so its first occurrence is the
 // separator.
 const separator = "__"
 
@@ -79,8 +79,8 @@ func findTool(snap *settings.Settings, name string, within []string) (*catalog.T
 	return tool, ok && src.Enabled
 }
 
-// marks are the characters that are written as hyphens where they stand between
-// two letters or digits: a hyphen as one, a dot as two, a slash as three.
+// marks are the characters that are written as hyphens between two letters or
+// digits: a hyphen as one, a dot as two, a slash as three.
 const marks = "-./"
 
 // escape returns a text in the characters that a name may have. Letters, digits,

@@ -38,7 +38,7 @@ func TestNamesAreReadable(t *testing.T) {
 	}
 }
 
-// keys are keys that have much of what makes names ambiguous.
+// keys generates keys with many of the characters that make names ambiguous.
 func keys() *rapid.Generator[policy.Key] {
 	awkward := rapid.SampledFrom([]string{
 		"_", "__", "-", "--", "---", "-_", "-_5F", "-_h", ".", "..", "/", "a", "A", "h", "F", "20", "7", " ", "é", "\U000e0041", "\u202e",
@@ -53,8 +53,8 @@ func keys() *rapid.Generator[policy.Key] {
 // Clients drop the whole list for one name that does not match.
 var allowed = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Ten thousand odd tools in one catalog: every name is one that clients accept,
-// no two share one, and each leads back to its tool.
+// Ten thousand unusual tools in one catalog: clients accept every name, no two
+// are equal, and each maps back to its tool.
 func TestNamesOfTenThousandOddTools(t *testing.T) {
 	t.Parallel()
 	var tools []*catalog.Tool
@@ -65,7 +65,7 @@ func TestNamesOfTenThousandOddTools(t *testing.T) {
 			tools = append(tools, &catalog.Tool{Key: key})
 		}
 	}
-	// Those that attack each other on purpose: what one is written as is another.
+	// Keys chosen to collide: the escaped form of one is another.
 	for _, key := range []policy.Key{
 		{Source: "", Action: ""}, {Source: "a", Action: "b"}, {Source: "a", Action: "B"}, {Source: "A", Action: "b"},
 		{Source: "a__b", Action: "c"}, {Source: "a", Action: "b__c"}, {Source: "a_", Action: "_b"}, {Source: "a", Action: "__b"},
@@ -122,7 +122,7 @@ func TestNamesAreReversible(t *testing.T) {
 	})
 }
 
-// A text is the name of at most one tool, whatever a client sends.
+// Every text is the name of at most one tool.
 func TestOtherTextsAreNoNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -42,7 +42,7 @@ func script(t *testing.T, path ...string) []string {
 }
 
 // newFilesFixture is a tenant with the filesystem server from npm as the source "files",
-// over a folder of its own. A person is asked before a file is written.
+// over a temporary folder. Writing a file requires approval.
 func newFilesFixture(t *testing.T, cfg mcpserver.Config) (f *tenantFixture, dir string) {
 	t.Helper()
 	server := script(t, "node_modules", "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
@@ -187,7 +187,7 @@ func TestTypeScriptClientsThatCloseDoNotLockTheirTokenOut(t *testing.T) {
 	}
 }
 
-// inspected is what the Inspector prints.
+// inspected is the output of the Inspector.
 type inspected struct {
 	Tools   []struct{ Name string }
 	Content []struct{ Text string }
@@ -199,9 +199,9 @@ type inspected struct {
 	IsError bool
 }
 
-// inspector is how to run the Inspector's command line. It reads the
-// package.json of the Inspector as a whole, of which it is installed without
-// the pages for browsers, and so is run where it finds one.
+// inspector returns the command line of the Inspector. The Inspector reads its
+// own package.json, and is installed without the pages for browsers, so it
+// runs in the folder where it finds one.
 func inspector(t *testing.T) []string {
 	t.Helper()
 	modules := script(t, "node_modules")

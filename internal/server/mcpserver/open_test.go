@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// A call beyond the limit of waits is accepted, and answered as it stands; a
-// wait alone is refused.
+// A call beyond the limit of waits is accepted and answered without a wait; a
+// request that only waits is refused.
 func TestWaitsOfATokenAreLimitedOverMCP(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
@@ -83,10 +83,9 @@ func TestStreamsOfATokenAreLimitedOverMCP(t *testing.T) {
 	}
 }
 
-// A call over MCP names no automation and no employee, whatever its arguments
-// and its _meta say and whatever its token may name: only the employee of the
-// token counts.
-func TestCallsOverMCPNameNobody(t *testing.T) {
+// A call over MCP names no automation and no employee with any arguments,
+// _meta or rights of its token: only the token's own employee counts.
+func TestCallsOverMCPNameNoEmployee(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	employee := envelope.EmployeeID(uuid.New())

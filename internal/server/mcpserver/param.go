@@ -17,9 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// paramHeader begins the headers that repeat arguments of a call, as the schema
-// of its tool asks for, so that what stands between client and server can route
-// by them.
+// paramHeader begins the headers that repeat arguments of a call, as its tool's
+// schema requires, so that proxies can route by them.
 const paramHeader = "Mcp-Param-"
 
 // callMethod is the method of a call of a tool.
@@ -35,9 +34,9 @@ type message struct {
 }
 
 // checkParams compares the headers that repeat arguments with the arguments,
-// and answers a request in which they differ; ok is false then. The protocol
-// asks for it from 2026-07-28 on. The SDK's server checks the other headers,
-// and does not know the catalog.
+// and rejects a request in which they differ; ok is false then. The protocol
+// requires it from 2026-07-28 on. The SDK's server checks the other headers,
+// and has no access to the catalog.
 func (ts *tokenServer) checkParams(w http.ResponseWriter, r *http.Request, body []byte) (ok bool) {
 	if r.Header.Get(sessionHeader) != "" || r.Header.Get(versionHeader) < firstStateless || r.Header.Get(methodHeader) != callMethod {
 		return true
@@ -140,8 +139,8 @@ func headerText(arg json.RawMessage) (text string, given bool) {
 	return "", false
 }
 
-// sameParam reports whether a header's value equals what the text of an argument
-// does. A number may be written in another way.
+// sameParam reports whether a header's value equals the text of an argument.
+// Numbers are compared by value.
 func sameParam(value, want string, arg json.RawMessage) bool {
 	if encoded, ok := strings.CutPrefix(value, "=?base64?"); ok {
 		if encoded, ok = strings.CutSuffix(encoded, "?="); ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// What stands between client and server routes by the headers; a call that says
-// something else in its arguments must not get through.
+// Proxies route by the headers, so a call whose arguments differ from them must
+// be rejected.
 func TestHeadersRepeatTheArguments(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{Wait: time.Millisecond}).tenant("acme")

@@ -70,7 +70,7 @@ func TestSearchFindsUsableTools(t *testing.T) {
 	})
 }
 
-func TestLimitedCallSaysWhenToRetry(t *testing.T) {
+func TestLimitedCallHasRetryAfter(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {
 		f := newFixture(t, mcpserver.Config{Wait: 30 * time.Millisecond}).tenant("acme")
@@ -115,8 +115,8 @@ func TestActionsStoreTheirOriginMCP(t *testing.T) {
 	})
 }
 
-// TestToolsOfOthersDoNotExist: a call of a tool that the token is not for is answered
-// as that of one that does not exist, whatever its arguments.
+// TestToolsOfOthersDoNotExist: a call of a tool that the token does not cover gets
+// the same answer as a tool that does not exist, for any arguments.
 func TestToolsOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	everyVersion(t, func(t *testing.T, version string) {

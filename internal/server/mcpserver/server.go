@@ -1,10 +1,9 @@
-// Package mcpserver is the MCP server: any client that speaks the Model Context
-// Protocol sees the tenant's catalog as tools, and each of its calls is proposed
-// to intake as an envelope. The package owns the names under which tools are
-// offered, the sessions, how long a call is kept open, and the result of a call
-// for each end of an action. It does not decide and does not execute, and does
-// not promise what a tool will answer: a result may be that the action waits
-// for a person.
+// Package mcpserver is the MCP server: a client of the Model Context Protocol
+// gets the tenant's catalog as tools, and each of its calls is proposed to
+// intake as an envelope. The package owns the names under which tools are
+// offered, the sessions, the time that a call is kept open, and the result of a
+// call for each end of an action. It does not decide and does not execute, and
+// does not promise a tool's output: a result may be that the action is pending.
 package mcpserver
 
 import (
@@ -35,43 +34,42 @@ import (
 // servers behind it, so that one Countersign behind another acts once.
 const MetaIdempotencyKey = "countersign.dev/idempotency-key"
 
-// MetaAction is the key of a result's _meta that says which action the result
-// is of.
+// MetaAction is the key of a result's _meta with the action of the result.
 const MetaAction = "countersign.dev/action"
 
-// MetaOutcome is the key of a result's _meta whose value "conflict" says that
-// the effect was there already. Servers behind this one may send it too.
+// MetaOutcome is the key of a result's _meta with the value "conflict" if the
+// effect existed already. Servers behind this one may send it too.
 const MetaOutcome = "countersign.dev/outcome"
 
 // Config configures a Server. Its zero value is useful.
 type Config struct {
 	// Version is the build's, as clients see it.
 	Version string
-	// Wait is how long a call is kept open for its action to end; zero means
+	// Wait is the time that a call is kept open for its action to end; zero means
 	// 45 s, below the minute after which many clients give up. It is at most
 	// MaxWait.
 	Wait time.Duration
-	// Progress is how often a client that asked for progress is notified of an
-	// open call; zero means 5 s.
+	// Progress is the interval at which a client that asked for progress is
+	// notified of an open call; zero means 5 s.
 	Progress time.Duration
-	// Poll is how often catalogs are compared with what clients have listed;
-	// zero means 2 s.
+	// Poll is the interval at which catalogs are compared with the lists that
+	// clients have; zero means 2 s.
 	Poll time.Duration
-	// Page is how many tools a page lists; zero means 100.
+	// Page is the number of tools on a page; zero means 100.
 	Page int
-	// Sessions bounds the sessions that one token has open at once, and
-	// TenantSessions those of all tokens of one tenant; zero means 50 and 500.
-	// One more ends the session that was idle for the longest.
+	// Sessions bounds the open sessions of one token, and TenantSessions those of
+	// all tokens of one tenant; zero means 50 and 500. One more ends the session
+	// that was idle the longest.
 	Sessions, TenantSessions int
-	// Idle is how long a session stays open without a request; zero means an
-	// hour.
+	// Idle is the time after which a session without requests is closed; zero
+	// means an hour.
 	Idle time.Duration
 }
 
 // waitSeconds returns Wait in whole seconds.
 func (c *Config) waitSeconds() int { return max(1, int(c.Wait.Seconds())) }
 
-// MaxWait bounds how long a call can be kept open.
+// MaxWait bounds the time that a call can be kept open.
 const MaxWait = 5 * time.Minute
 
 // firstStateless is the first version of the protocol that has no sessions.
@@ -98,7 +96,7 @@ type Server struct {
 }
 
 // New returns a Server that calls the same functions as the handlers of the REST API. A
-// tool may be called by whoever may use the operation that does the same.
+// tool may be called by tokens that may use the equivalent operation.
 func New(backend *request.Backend, cfg Config) *Server {
 	cfg.Version = cmp.Or(cfg.Version, "unknown")
 	cfg.Wait = min(cmp.Or(cfg.Wait, 45*time.Second), MaxWait)
@@ -111,8 +109,8 @@ func New(backend *request.Backend, cfg Config) *Server {
 		Backend: backend, cfg: cfg, watch: backend.Broker.Watch, closing: make(chan struct{}),
 		servers: make(map[identity.TokenID]*tokenServer), requests: make(map[string]*openRequest),
 	}
-	// authenticate checks the origin of a request, since it tells a browser
-	// from a client behind a proxy.
+	// authenticate checks the origin of a request, since it distinguishes a
+	// browser from a client behind a proxy.
 	options := sdk.StreamableHTTPOptions{
 		MaxRequestBodyBytes: maxBody, SessionTimeout: cfg.Idle, DisableLocalhostProtection: true, PropagateRequestCancellation: true,
 	}
@@ -123,10 +121,9 @@ func New(backend *request.Backend, cfg Config) *Server {
 	return srv
 }
 
-// Close ends every wait, which is answered with what is known, and every
-// session, and returns when no goroutine of the Server runs any more. Call it
-// before the HTTP server drains, which waits for them. It may be called
-// twice.
+// Close ends every wait, which is answered with the current state, and every
+// session, and returns when every goroutine of the Server has ended. Call it
+// before the HTTP server drains, which waits for them. It may be called twice.
 func (srv *Server) Close() {
 	srv.mu.Lock()
 	if !srv.closed {
@@ -137,12 +134,11 @@ func (srv *Server) Close() {
 	srv.background.Wait()
 	srv.drain()
 	for _, ts := range srv.tokenServers() {
-		ts.closeSessions() // no call waits any more
+		ts.closeSessions() // no call is waiting now
 	}
 }
 
-// drainTimeout bounds how long answers may take to be sent when the Server
-// closes.
+// drainTimeout bounds the time to send answers when the Server closes.
 const drainTimeout = 5 * time.Second
 
 // drain waits until open requests have been answered, because closing their
@@ -188,7 +184,7 @@ type tokenServer struct {
 	listing listing
 
 	// The Server's mutex guards these. users counts the open requests, opening
-	// those that open a session; used is when the last request ended.
+	// those that open a session; used is the end of the last request.
 	users, opening int
 	used           time.Time
 	sessions       map[string]*session
@@ -196,7 +192,7 @@ type tokenServer struct {
 
 // instructions are the text about this server for a client's model.
 const instructions = `Every tool call here is an action that policy, and sometimes a person, has to agree to.
-A result whose structuredContent has status "pending" is no failure: the action waits, and will be done when it may. Do not make the same call again; call countersign_wait with its action_id, or go on with something else.
+A result whose structuredContent has status "pending" is not a failure: the action waits, and will be done when it may. Do not make the same call again; call countersign_wait with its action_id, or go on with something else.
 If a result says that nobody knows whether an action happened, do not repeat it; tell the user.
 countersign_status shows how an action stands, countersign_undo takes one back that has not begun, countersign_revert the effect of one that was done.
 countersign_search finds tools by what they do. If a result has status "limited", try again when it says, not before.`
@@ -215,13 +211,13 @@ func newTokenServer(srv *Server, by identity.Principal) *tokenServer {
 	return ts
 }
 
-// catalogTool is the tool of the SDK's server that stands for the whole
+// catalogTool is the tool of the SDK's server that represents the whole
 // catalog. It is not listed, and cannot be called by this name.
 const catalogTool = "countersign_catalog"
 
 type calledKey struct{}
 
-// middleware adds the catalog, which the SDK's server does not know, to lists
+// middleware adds the catalog, which the SDK's server does not have, to lists
 // and calls.
 func (ts *tokenServer) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -297,8 +293,8 @@ func (ts *tokenServer) readAction(ctx context.Context, id envelope.ActionID) (ou
 	return access.Read(ctx, ts.Actions, ts.by, id)
 }
 
-// idle reports whether nobody has a session or an open request here, and nobody
-// had one in the last minute. The caller holds the Server's mutex.
+// idle reports whether there has been no session and no open request for a
+// minute. The caller holds the Server's mutex.
 func (ts *tokenServer) idle(now time.Time) bool {
 	return ts.users == 0 && now.Sub(ts.used) >= time.Minute && len(slices.Collect(ts.server.Sessions())) == 0
 }

@@ -16,10 +16,10 @@ type session struct {
 	// calls counts the requests that are being answered, streams the open
 	// streams of the server's own messages.
 	calls, streams int
-	// used is when the last request began or ended.
+	// used is the start or end of the last request.
 	used time.Time
-	// ended reports whether the Server is closing the session: no request finds it
-	// any more.
+	// ended reports whether the Server is closing the session: requests no longer
+	// find it.
 	ended bool
 }
 
@@ -28,8 +28,8 @@ func opensSession(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) < firstStateless
 }
 
-// session returns an open session of the holder; nil if there is none of this
-// id. The caller holds the Server's mutex.
+// session returns an open session of the holder; nil if there is none with
+// this id. The caller holds the Server's mutex.
 func (ts *tokenServer) session(id string, now time.Time) *session {
 	for of := range ts.server.Sessions() {
 		if id == "" || of.ID() != id {
@@ -62,7 +62,8 @@ func (ts *tokenServer) forgetSessions() {
 	}
 }
 
-// openSessions returns how many sessions the holder has, or is opening.
+// openSessions returns the number of sessions that the holder has or is
+// opening.
 func (ts *tokenServer) openSessions() int {
 	n := ts.opening
 	for _, s := range ts.sessions {
@@ -74,9 +75,9 @@ func (ts *tokenServer) openSessions() int {
 }
 
 // admitSession makes room for another session of the holder. Many clients leave
-// without ending theirs, so where the token or the tenant has as many as it may,
-// the one that was idle for the longest is ended. The error is fault.Limited if
-// each of them is being used. The caller holds the Server's mutex.
+// without ending theirs, so if the token or the tenant is at its limit, the
+// session that was idle the longest is ended. The error is fault.Limited if all
+// of them are in use. The caller holds the Server's mutex.
 func (srv *Server) admitSession(ts *tokenServer) error {
 	tenant, all := 0, []*tokenServer{}
 	for _, other := range srv.servers {
@@ -103,7 +104,7 @@ func (srv *Server) admitSession(ts *tokenServer) error {
 	return nil
 }
 
-// endIdlest ends the session that was idle for the longest among those of some
+// endIdlest ends the session that was idle the longest among those of some
 // holders, and reports whether there was one without a call. A client that
 // listens to its session has not left, and comes last. The caller holds the
 // Server's mutex.
@@ -127,7 +128,7 @@ func (srv *Server) endIdlest(among ...*tokenServer) bool {
 	return true
 }
 
-// before reports whether a session is to be ended rather than another.
+// before reports whether a session is ended before another one.
 func (s *session) before(other *session) bool {
 	if (s.streams > 0) != (other.streams > 0) {
 		return s.streams == 0

@@ -40,8 +40,8 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// take returns the statements since it was called last, without those that depend
-// on time: looks for due work and for ended actions, and notifications.
+// take returns the statements since its last call, except those that depend on
+// time: polls for due work and for ended actions, and notifications.
 func (s *statements) take() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *statements) take() map[string]int {
 	return taken
 }
 
-// TestACallTakesFewStatements holds the statements of API and worker for an allowed
+// TestACallTakesFewStatements fixes the statements of API and worker for an allowed
 // call, without the one that settles it, which the tracer does not see. Caches are
 // warm, as from the second call on.
 func TestACallTakesFewStatements(t *testing.T) {
@@ -75,7 +75,7 @@ func TestACallTakesFewStatements(t *testing.T) {
 	agent.call(nameRead, object{"at": 0})
 	counted.take()
 	var diff string
-	for n := range 5 { // on a busy machine the safety net may look at a call too
+	for n := range 5 { // on a busy machine the fallback poll may run during a call
 		agent.call(nameRead, object{"at": n + 1})
 		if diff = cmp.Diff(want, counted.take()); diff == "" {
 			return

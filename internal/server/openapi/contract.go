@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/schemas"
 )
 
-// contractURL is the URL under which the compiler knows the contract.
+// contractURL is the URL of the contract in the compiler.
 const contractURL = "https://countersign.dev/schemas/openapi.yaml"
 
 // The media types of request bodies.
@@ -56,8 +56,8 @@ type parameter struct {
 // compiling takes longer than starting the rest of a server.
 var load = sync.OnceValues(compile)
 
-// Load returns the contract. It is compiled once per process. The error says
-// that the embedded file is not valid, which no released build has.
+// Load returns the contract. It is compiled once per process. The error is for
+// an invalid embedded file, which no released build has.
 func Load() (*Contract, error) { return load() }
 
 // JSON returns the contract's text in JSON, which must not be changed.
@@ -185,8 +185,8 @@ func (c compiler) operation(at string, item pathItem) (*Operation, error) {
 	return op, err
 }
 
-// resolve follows a reference into the file's components. It returns the
-// JSON Pointer of what it found.
+// resolve follows a reference into the file's components. It returns the JSON
+// Pointer of the component.
 func (c compiler) resolve(at string, e component) (string, component, error) {
 	if e.Ref == "" {
 		return at, e, nil

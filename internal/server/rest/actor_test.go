@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestTwoTokensOfOneNameAreTwoInTheRecord has two people of one name edit, vote,
-// decide and configure: whatever shows who did it, shows which of the two.
-func TestTwoTokensOfOneNameAreTwoInTheRecord(t *testing.T) {
+// TestTokensOfOneNameAreDistinctActors lets two people of one name edit, vote,
+// decide and configure: every place that shows the actor distinguishes them.
+func TestTokensOfOneNameAreDistinctActors(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("namesakes")
 	f.admin.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(t, 200)

@@ -44,7 +44,7 @@ func (f *tenantFixture) mail(args object) string {
 	return f.agent.send("POST", "/api/v1/actions", proposal("write", args)).wants(f.t, 201).action(f.t).Envelope.ActionID
 }
 
-func TestApproveWhatWasSeen(t *testing.T) {
+func TestApproveNeedsTheCurrentETag(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("seen")
 	id := f.mail(object{"to": marker, "n": 1})
@@ -239,9 +239,9 @@ func TestAlwaysOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAlwaysIsThisCallAlone: whatever form the request has, nothing passes that was
-// not in the call or named as loose.
-func TestAlwaysIsThisCallAlone(t *testing.T) {
+// TestAlwaysCoversOnlyTheCall: a grant made by any form of the request covers only
+// the call and the arguments named as loose.
+func TestAlwaysCoversOnlyTheCall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("exactly")
 	f.admin.send("PUT", "/api/v1/policy/modes/mail:danger", object{"mode": "require_approval"}).wants(t, 200)
@@ -327,9 +327,9 @@ func TestPreviewsOfGrantsAreRefusedAsGrantsAre(t *testing.T) {
 	f.agent.send("POST", path(id, "/always"), object{}).wants(t, 403)
 }
 
-// TestAPersonIsOneWhateverTokens: who holds several proposes, votes and edits
+// TestTokensOfAPersonCountOnce: who holds several proposes, votes and edits
 // as one.
-func TestAPersonIsOneWhateverTokens(t *testing.T) {
+func TestTokensOfAPersonCountOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("persons")
 	f.admin.send("PUT", "/api/v1/reviews/*", object{"approvals": 2}).wants(t, 200)

@@ -188,8 +188,8 @@ func TestALongExportGoesOnWhereItEnded(t *testing.T) {
 	}
 }
 
-// What was set to what stands in the log; no secret does.
-func TestChangesOfConfigurationSayWhatWasSet(t *testing.T) {
+// The log has the new value of every setting, and no secret.
+func TestConfigurationEventsHaveTheNewValue(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	f := h.tenant("configured")

@@ -10,16 +10,16 @@ import (
 )
 
 // TestAuthorityIsDocumented compares docs/authority.md with the table of routes:
-// every operation that changes something is in the page's table of what
-// loosens, under what operators decide, or configures nothing that policy looks
-// at.
+// every operation that changes something is in the page's table of loosening
+// changes, in the list for operators, or configures nothing that policy depends
+// on.
 func TestAuthorityIsDocumented(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]bool{
 		// Proposals and decisions.
 		"submitAction": true, "submitActions": true, "invokeTool": true, "submitWorkflow": true, "cancelWorkflow": true, "undoAction": true, "revertAction": true, "revertActions": true,
 		"approveAction": true, "denyAction": true, "editAction": true, "approveActions": true, "denyActions": true, "slackInteraction": true,
-		// What failed.
+		// Failed actions.
 		"retryWorkflow": true, "resolveWorkflow": true, "resolveDeadLetter": true, "replayDeadLetters": true, "discardDeadLetters": true,
 		// Accounts, whose rules are in identities.md.
 		"revokeToken": true, "createOperator": true, "putProvider": true, "deleteProvider": true,

@@ -16,15 +16,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// authoritySequences is how many random sequences of calls are made. Raise it
-// to look further.
+// authoritySequences is the number of random sequences of calls. Raise it for
+// a longer search.
 const authoritySequences = 24
 
 // authoritySources are the sources that steps make, change and delete: mail,
 // which is there, and another one, perhaps at the same address.
 var authoritySources = []string{"mail", "alias"}
 
-// authorityStep is a call by somebody.
+// authorityStep is a call by one of the callers.
 type authorityStep struct {
 	// By is the index of who makes it; above is those who may loosen.
 	By    int
@@ -40,7 +40,8 @@ const (
 
 func sampled[T any](t *rapid.T, from ...T) T { return rapid.SampledFrom(from).Draw(t, "of") }
 
-// authorityCall returns a random call that configures what policy looks at.
+// authorityCall returns a random call that changes configuration that policy
+// depends on.
 func authorityCall(t *rapid.T) authorityStep {
 	tool := "/api/v1/tools/mail:" + sampled(t, "read", "write", "danger", "fresh")
 	pattern := sampled(t, "mail:read", "mail:write", "mail:danger", "mail:*", "*:write", "alias:*", "*")
@@ -97,8 +98,9 @@ func authorityCall(t *rapid.T) authorityStep {
 	)}
 }
 
-// The methods of steps that look something up first: the pause of a scope is
-// lifted, a source is listed by a worker or accepted as it is, and a person is set.
+// The methods of steps that read something first: the pause of a scope is lifted, a
+// source is listed by a worker or accepted in its current state, and a person is
+// set.
 const (
 	liftPause    = "lift"
 	listSource   = "list"
@@ -136,7 +138,8 @@ func (f *authorityTenant) list(id string) {
 	}
 }
 
-// place returns where calls of a source go, as far as steps change it.
+// place returns the address to which calls of a source go, by the settings
+// that steps change.
 func (f *authorityTenant) place(id string) string {
 	f.t.Helper()
 	src, ok := f.sources()[id]
@@ -164,7 +167,7 @@ type authorityTenant struct {
 	below []*client
 	// person is a person below, whom steps set.
 	person uuid.UUID
-	// tools are those that sources list.
+	// tools are the tools that sources list.
 	tools []source.Tool
 }
 
@@ -241,12 +244,12 @@ func authorityProposals(fields ...object) (all []object) {
 	return all
 }
 
-// Whoever may not loosen makes calls in a tenant, in any order and between the
-// calls of those who may. A second tenant sees only the calls of the latter.
-// Nothing runs in the first that would wait or be denied in the second, or would go
-// elsewhere, whatever a proposal says of itself; what is paused in the second is
-// paused in the first, and one person's votes are never enough for two.
-func TestNobodyBelowLoosensWhatIsSetAbove(t *testing.T) {
+// Callers without the right to loosen make calls in a tenant, in any order and
+// between the calls of others who have it. A second tenant gets only the calls of
+// the latter. For any proposal, nothing may run in the first that would wait or be
+// denied in the second, or would go elsewhere; pauses of the second hold in the
+// first, and one person's votes are never enough for two.
+func TestLowerRolesCannotLoosenSettings(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	written := []object{

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// shownSource is as much of a source as tests look at.
+// shownSource is the part of a source that tests compare.
 type shownSource struct {
 	ID               string `json:"source_id"`
 	Config           object
@@ -127,7 +127,7 @@ func TestASourceIsInQuarantineAfterItsPlaceChanged(t *testing.T) {
 }
 
 // Accepting a tool that is new does not wait for the source to be accepted.
-func TestAToolOfASourceInQuarantineIsAcceptedByWhoMay(t *testing.T) {
+func TestQuarantinedToolIsAcceptedWithPolicyWrite(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("both")
 	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })

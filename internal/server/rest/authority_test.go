@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// mode returns what policy says about a tool for whoever asks.
+// mode returns policy's mode for a tool and the caller.
 func (c *client) mode(tool string) string {
 	c.t.Helper()
 	var shown struct{ Mode string }
@@ -67,7 +67,7 @@ func TestSettingsAreOnlyMadeStricter(t *testing.T) {
 	} {
 		f.admin.send(v.method, v.path, v.body).wants(t, v.want)
 	}
-	f.inTx(func(ctx context.Context, tx pgx.Tx) error { // the source changes what write is, and then has a new tool
+	f.inTx(func(ctx context.Context, tx pgx.Tx) error { // the source changes the definition of write, and then adds a tool
 		if err := catalog.PutSource(ctx, tx, f.id, catalog.Source{ID: "mail", Kind: catalog.KindMCP, Config: mailConfig, Enabled: true, Quarantine: true}); err != nil {
 			return err
 		}
@@ -212,8 +212,8 @@ func (f *tenantFixture) digestOf(tool string) string {
 	return shown.Digest
 }
 
-// A rule about arguments may say less of a higher risk.
-func TestAHigherRiskLoosensWhereARuleLooksAtIt(t *testing.T) {
+// A rule about arguments may have less effect for a higher risk.
+func TestHigherRiskLoosensUnderARuleAboutRisk(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("looks")
 	f.admin.send("PUT", "/api/v1/policy/modes/mail:write", object{"mode": "allow"}).wants(t, 200)
@@ -224,7 +224,7 @@ func TestAHigherRiskLoosensWhereARuleLooksAtIt(t *testing.T) {
 	f.operator.send("POST", "/api/v1/actions", proposal("write", object{})).wants(t, 403)
 }
 
-// An agent cannot escape a rule by raising the risk of what it proposes.
+// An agent cannot escape a rule by raising the risk of its proposal.
 func TestAnAgentDoesNotRaiseItsRiskPastARule(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("raised")
@@ -241,8 +241,8 @@ func TestAnAgentDoesNotRaiseItsRiskPastARule(t *testing.T) {
 	}
 }
 
-// toolRoutes says of every operation that changes something and names tools,
-// sources or patterns of tools, in its path or its body, what the names are for.
+// toolRoutes lists the operations that change something and name tools, sources
+// or patterns of tools, in the path or the body, with the use of the names.
 func toolRoutes() map[string]string {
 	const configures, proposes, reads, people = "configures", "proposes", "reads", "people"
 	return map[string]string{
@@ -254,7 +254,7 @@ func toolRoutes() map[string]string {
 		"putSubscription": configures, "putTriageAccount": configures, "putLimits": configures, "pause": configures,
 		// Where an entry comes from is its source.
 		"addDoNotContact": reads,
-		// What is proposed or decided, policy and approvals hold to the token.
+		// Policy and approvals restrict proposals and decisions to the token's tools.
 		"submitAction": proposes, "submitActions": proposes, "invokeTool": proposes, "submitWorkflow": proposes, "revertActions": proposes,
 		"refreshSource": reads,
 		"explainPolicy": reads, "simulatePolicy": reads, "replayDeadLetters": reads, "discardDeadLetters": reads,

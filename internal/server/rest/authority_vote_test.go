@@ -28,12 +28,12 @@ type voter struct {
 // counts reports whether the vote of a person counts.
 func (v *voter) counts() bool { return v.voted && v.decides && !v.void }
 
-// voteSequences is how many random sequences of votes are made.
+// voteSequences is the number of random sequences of votes.
 const voteSequences = 12
 
 // People vote, edit, are disabled, lose their role, and have tokens revoked, in any
-// order. An action that three must agree to is approved only while three have who may
-// decide, and shows how many have.
+// order. An action that needs three votes is approved only with three voters who may
+// decide, and shows their number.
 func TestVotesCountWhileTheirVotersMayDecide(t *testing.T) {
 	t.Parallel()
 	const needed = 3
@@ -119,8 +119,8 @@ func TestVotesCountWhileTheirVotersMayDecide(t *testing.T) {
 	}
 }
 
-// Whoever was shown the secret of an agent's token can propose with it.
-func TestNobodyApprovesWhatAnAgentOfTheirsProposes(t *testing.T) {
+// A person who has seen the secret of an agent's token can propose with it.
+func TestNobodyApprovesTheirAgentsProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("agents")
 	owner := f.owner()
@@ -183,8 +183,9 @@ func TestNobodyApprovesWhatAnAgentOfTheirsProposes(t *testing.T) {
 	}
 }
 
-// A secret that acts as somebody else is for those who may do all of their role.
-func TestNobodyBelowGetsTheTokenOfAnotherPerson(t *testing.T) {
+// A token that acts as another person is issued only to callers with all rights
+// of that person's role.
+func TestTokenOfAnotherPersonNeedsTheirRights(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("others")
 	owner := f.owner()
@@ -221,7 +222,7 @@ func TestNobodyBelowGetsTheTokenOfAnotherPerson(t *testing.T) {
 
 // A disabled person decides by no token, also by none that names no operator, and
 // no grant of theirs holds.
-func TestWhatADisabledPersonMadeEndsWithThem(t *testing.T) {
+func TestDisabledPersonHasNoTokensAndGrants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("disabled")
 	owner := f.owner()
@@ -261,7 +262,7 @@ func TestWhatADisabledPersonMadeEndsWithThem(t *testing.T) {
 }
 
 // The migration finds out who was shown a secret by who issued the token.
-func TestTokensOfEarlierVersionsHaveWhoWasShownTheirSecret(t *testing.T) {
+func TestTokensOfEarlierVersionsHaveAHolder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("earlier")
 	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })
@@ -310,7 +311,7 @@ func TestAVoteCountsAsLongAsItsTokenMayDecideAboutTheTool(t *testing.T) {
 	person := f.somebody("ana", identity.RoleOperator)
 	for name, tt := range map[string]struct {
 		operator uuid.UUID
-		set      string // what becomes of the token
+		set      string // the resulting state of the token
 		given    int
 	}{
 		"nothing":                     {uuid.Nil, "name = 'another'", 1},

@@ -190,7 +190,7 @@ func TestACodeOpensOneSession(t *testing.T) {
 	}
 }
 
-func TestWhoGetsNoSession(t *testing.T) {
+func TestRefusedSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("none")
 	anyone := f.operator.withoutToken()
@@ -351,9 +351,9 @@ func TestTouchKeepsASessionFromBeingIdle(t *testing.T) {
 	in.send("POST", "/auth/touch", nil).refused(t, 401, "session_ended")
 }
 
-// TestACodeIsShownBeforeItIsUsed: whom a code logs in can be seen without using it up
+// TestLoginCodeIsConfirmedBeforeItsUse: whom a code logs in can be seen without using it up
 // and without ending the session that the browser has.
-func TestACodeIsShownBeforeItIsUsed(t *testing.T) {
+func TestLoginCodeIsConfirmedBeforeItsUse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("shown")
 	var code struct{ Code string }

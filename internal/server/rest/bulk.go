@@ -10,8 +10,8 @@ import (
 const (
 	// bulkFrom is the length from which a body counts as large, in bytes.
 	bulkFrom = 1 << 20
-	// maxBulk bounds the large bodies that are held in memory at once, in bytes,
-	// and maxTenantBulk those of one tenant.
+	// maxBulk bounds the large bodies in memory, in bytes, and maxTenantBulk those
+	// of one tenant.
 	maxBulk       = 4 * envelope.MaxManyBytes
 	maxTenantBulk = 2 * envelope.MaxManyBytes
 )

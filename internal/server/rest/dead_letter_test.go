@@ -18,7 +18,7 @@ import (
 
 const deadLettersPath = "/api/v1/dead-letters"
 
-// bulkDone is what came of a change of dead letters.
+// bulkDone is the result of a bulk request.
 type bulkDone struct {
 	DryRun    bool     `json:"dry_run"`
 	ActionIDs []string `json:"action_ids"`
@@ -47,7 +47,7 @@ func TestReplayByFilterInBulk(t *testing.T) {
 	dry := f.change("/replay", object{"filter": all, "dry_run": true})
 	upTo := object{"until": dry.AsOf}
 	first := f.change("/replay", object{"filter": upTo, "limit": 2, "per_second": 2})
-	// One fails again at once, and is another letter from then on.
+	// One of them fails again, and is a new dead letter.
 	if f.settle(envelope.StatusFailed, outbox.Refused) != 1 {
 		t.Fatal("the first that was replayed is not due, or more than it")
 	}
@@ -194,7 +194,7 @@ func TestOfRacingResolutionsOneWins(t *testing.T) {
 	}
 }
 
-func TestExportTellsWhatWasProposedWithoutCredentials(t *testing.T) {
+func TestExportRedactsProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("exports")
 	ids := []string{}

@@ -83,7 +83,7 @@ func TestRefusedDecisionsNameTheOutcome(t *testing.T) {
 			}
 		}
 		if name == "granted" || name == "overdue" {
-			continue // what waits for a decision or its turn is undone
+			continue // pending and scheduled actions are undone
 		}
 		if p := f.agent.send("POST", path(id, "/undo"), nil).wants(t, 409).problem(t); !strings.Contains(p.Detail, ": "+row.outcome) {
 			t.Errorf("undo of %s = %q, want %q", name, p.Detail, row.outcome)
@@ -428,7 +428,7 @@ func TestSourcesOfEveryKindAreStored(t *testing.T) {
 	}
 }
 
-func TestToolsShowWhatPolicyWouldSay(t *testing.T) {
+func TestToolsShowTheirMode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("tools")
 	modes := func(query string) map[string]string {

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// logged is as much of an execution as tests look at.
+// logged is the part of an execution that tests compare.
 type logged struct {
 	ID         string `json:"execution_id"`
 	Status     string
@@ -129,7 +129,7 @@ func TestExecutionsAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
-func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
+func TestExecutionIsComplete(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	inputs := object{"to": "ana", "n": 3}
@@ -159,7 +159,7 @@ func TestAnExecutionTellsAllThatIsKnownOfIt(t *testing.T) {
 	f.operator.send("GET", "/api/v1/executions/"+uuid.NewString(), nil).wants(t, http.StatusNotFound)
 }
 
-func TestAnEditedExecutionKeepsWhatWasProposed(t *testing.T) {
+func TestEditedExecutionKeepsTheProposedArguments(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	id := f.agent.invoke("mail:write", named(object{"inputs": object{"n": 1}})).wants(t, http.StatusAccepted).call(t).ID
@@ -224,7 +224,7 @@ func TestSnapshotRulesAreHeldToTheCatalog(t *testing.T) {
 	f.admin.send("DELETE", "/api/v1/tools/mail:write/snapshot-rule", nil).wants(t, http.StatusNotFound)
 }
 
-func TestAToolIsFoundByEveryNameThatItHas(t *testing.T) {
+func TestToolIsFoundByEveryName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error {

@@ -39,7 +39,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// marker stands in payloads; no error and no log line may hold it.
+// marker is part of payloads; no error and no log line may contain it.
 const marker = "MARKER-4f1c"
 
 // fixture is a server with its database.
@@ -113,8 +113,8 @@ type tenantFixture struct {
 	agent, other, operator, admin *client
 }
 
-// The tools of "mail": of them policy allows read and free, asks a person
-// about write and denies danger.
+// mailTools are the tools of "mail": policy allows read and free, requires
+// approval for write and denies danger.
 var mailTools = []source.Tool{
 	{Name: "read", InputSchema: json.RawMessage(`{"type":"object"}`), Hints: source.Hints{ReadOnly: true}},
 	{Name: "write", InputSchema: json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"},"n":{"type":"integer"}},"additionalProperties":false}`)},
@@ -237,12 +237,13 @@ type client struct {
 	cookie string
 }
 
-// named returns the client as the record names it: its token belongs to nobody.
+// named returns the actor of the client in the audit log: its token belongs to
+// no person.
 func (c *client) named(name string) string {
 	return string(envelope.NewActor(name, uuid.UUID(c.id), uuid.Nil))
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
@@ -257,7 +258,7 @@ func (a answer) into(t testing.TB, v any) {
 	}
 }
 
-// shown is as much of an action as tests look at.
+// shown is the part of an action that tests compare.
 type shown struct {
 	Envelope struct {
 		ActionID   string `json:"action_id"`
@@ -383,7 +384,7 @@ func (c *client) hold(r *http.Request, a answer) {
 		c.t.Errorf("%s %s: headers are missing: %v", r.Method, r.URL.Path, a.header)
 	}
 	pattern := patternOf(r)
-	if pattern == "" || bytes.Contains(a.body, []byte("there is nothing at this path")) {
+	if pattern == "" || bytes.Contains(a.body, []byte("unknown path; GET /api/v1/openapi.yaml")) {
 		pattern = "GET /healthz" // its default is the problem that every path has
 	}
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
@@ -437,7 +438,7 @@ func (a answer) wants(t testing.TB, status int) answer {
 // ifMatch is the header for an entity tag, as send takes it.
 func ifMatch(tag string) []string { return []string{"If-Match", `"` + tag + `"`} }
 
-// replace puts a document in the place of the one that is there now.
+// replace replaces the current document.
 func (c *client) replace(path string, doc any) answer {
 	c.t.Helper()
 	now := c.send("GET", path, nil).wants(c.t, http.StatusOK)

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// shownForecast is as much of an forecast as tests look at.
+// shownForecast is the part of a forecast that tests compare.
 type shownForecast struct {
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	Allowed   bool
@@ -19,7 +19,7 @@ type shownForecast struct {
 	}
 }
 
-func TestTheForecastAsksWhatApprovalsAndWorkersAsk(t *testing.T) {
+func TestForecastMakesTheSameChecks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("forecast")
 	id, over := f.agent.propose("write"), f.agent.propose("write")

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// write proposes the tool that asks a person, and returns the phase.
+// write proposes the tool that needs approval, and returns the phase.
 func (c *client) write(args object, fields ...object) string {
 	c.t.Helper()
 	return c.phase("write", args, fields...)
@@ -27,7 +27,7 @@ func (c *client) phase(tool string, args object, fields ...object) string {
 	return c.send("POST", "/api/v1/actions", p).wants(c.t, 201).action(c.t).Phase
 }
 
-func TestAGrantNeverCoversWhatItsMakerProposes(t *testing.T) {
+func TestGrantNeverCoversItsMaker(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("maker")
 	ada := f.somebody("ada", identity.RoleAdmin)
@@ -116,9 +116,9 @@ func TestGrantsByHandAreStrict(t *testing.T) {
 	}
 }
 
-// A token with tokens:manage alone does not come into a session for which somebody
-// made a grant, or which a rule names.
-func TestSessionsAreHandedOutByWhoMayLoosen(t *testing.T) {
+// A token with tokens:manage alone cannot enter a session that has a grant or that
+// a rule names.
+func TestTokenForASessionNeedsTheRightToLoosen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("sessions")
 	rest := slices.DeleteFunc(identity.Scopes(), func(s identity.Scope) bool { return s == identity.PolicyWrite })

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/route"
 )
 
-// raw sends a request whose answer is not decoded.
+// raw sends a request whose response is not decoded.
 func (c *client) raw(at, accept string) answer {
 	c.t.Helper()
 	r, err := c.request(c.t.Context(), "GET", at, nil)
@@ -80,9 +80,9 @@ func TestLongListsAreCompressed(t *testing.T) {
 	}
 }
 
-// Nothing that makes or lists credentials or people, reads mail, changes something
-// or streams is compressed, nor what has an ETag.
-func TestWhatIsNotCompressed(t *testing.T) {
+// Operations that create or list credentials or people, read mail, change
+// something or stream are not compressed, nor are responses with an ETag.
+func TestUncompressedOperations(t *testing.T) {
 	t.Parallel()
 	compressed := 0
 	for _, rt := range route.Access() {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 )
 
-// shownHistory is as much of a history as tests look at.
+// shownHistory is the part of a history that tests compare.
 type shownHistory struct {
 	Items []struct {
 		Kind, Actor, Note string
@@ -19,7 +19,7 @@ type shownHistory struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// kinds returns what happened, in order.
+// kinds returns the kinds of the entries, in order.
 func (h shownHistory) kinds() []string {
 	var kinds []string
 	for _, it := range h.Items {
@@ -28,7 +28,7 @@ func (h shownHistory) kinds() []string {
 	return kinds
 }
 
-func TestHistoryIsPagedAndForThoseWhoSeeTheAction(t *testing.T) {
+func TestHistoryIsPagedAndNeedsSightOfTheAction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("history")
 	id := f.agent.propose("write")

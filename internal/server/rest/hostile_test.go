@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// Every operation with a JSON body has it checked before anything decodes it or
-// a schema sees it: what a schema would say of these fields is not the answer.
+// Every operation with a JSON body checks it before anything decodes it or a
+// schema sees it: the error is not that of the schema.
 func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("strict")
@@ -66,7 +66,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	}
 }
 
-func TestASourceSaysWhichToolsItsListingLeftOut(t *testing.T) {
+func TestSourceListsOmittedTools(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("left-out")
 
@@ -80,7 +80,7 @@ func TestASourceSaysWhichToolsItsListingLeftOut(t *testing.T) {
 	}
 }
 
-func TestToolsWithPatternsThatRE2DoesNotHaveAreKept(t *testing.T) {
+func TestToolsWithUnsupportedPatternsAreKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("patterns")
 

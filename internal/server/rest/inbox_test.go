@@ -19,7 +19,7 @@ func (c *client) inbox(query string) wire.Page[wire.InboxItem] {
 	return page
 }
 
-// Each role is told what it may do, as its approval is answered.
+// The inbox shows each role its rights, which match the result of an approval.
 func TestTheInboxPerRole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("inbox-roles")
@@ -77,7 +77,7 @@ func TestTheInboxPerRole(t *testing.T) {
 
 // A filter that the contract does not have, or a value that it does not take, is
 // refused, and so is a cursor of another order.
-func TestTheInboxRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestInboxRejectsUnknownParameters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("inbox-refuses")
 	for range 3 {

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 )
 
-// called is as much of the answer to a call as tests look at.
+// called is the part of the response to a call that tests compare.
 type called struct {
 	ID         string `json:"execution_id"`
 	Status     string
@@ -87,7 +87,7 @@ func named(more object) object {
 	return body
 }
 
-func TestACallIsAnsweredWithWhatTheToolSaid(t *testing.T) {
+func TestCallReturnsTheToolsAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	body := named(object{"inputs": object{"n": 1}})
@@ -130,7 +130,7 @@ func TestACallWaitsForItsEnd(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAPersonUnlessTold(t *testing.T) {
+func TestCallsDoNotWaitForApprovalByDefault(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	began := time.Now()
@@ -142,7 +142,7 @@ func TestNobodyWaitsForAPersonUnlessTold(t *testing.T) {
 	}
 }
 
-// TestTheTableOfErrors walks every row of what a call of a tool may come to.
+// TestTheTableOfErrors covers every row of the table of a call's results.
 func TestTheTableOfErrors(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
@@ -153,7 +153,7 @@ func TestTheTableOfErrors(t *testing.T) {
 		return catalog.PutListing(ctx, tx, f.id, "copy", []source.Tool{{Name: "write", InputSchema: json.RawMessage(`{"type":"object"}`)}})
 	})
 	body := func(more object) object { return named(more) }
-	// ended proposes a call, has it end and asks for it again.
+	// ended proposes a call, ends it and repeats the request.
 	ended := func(tool string, end func(id string)) func() answer {
 		return func() answer {
 			b := body(nil)
@@ -287,7 +287,7 @@ func TestADeniedCallIsOnRecordWithItsReason(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
+func TestDryRunPredictsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -391,7 +391,7 @@ func TestAPlanHoldsUntilSomethingChanges(t *testing.T) {
 	})
 	conflict(call(second, nil), "definition")
 
-	// What was accepted under the plan is known, whatever has changed since.
+	// A call accepted under the plan is known, in spite of later changes.
 	call(first, object{"external_id": "planned"}).wants(t, http.StatusAccepted)
 }
 
@@ -411,7 +411,7 @@ func TestSubmissionsNoteWhereTheyComeFrom(t *testing.T) {
 	}
 }
 
-// count asks for a number, past every policy.
+// count returns the result of a query, without row-level security.
 func (f *tenantFixture) count(sql string, args ...any) (n int) {
 	f.t.Helper()
 	if err := f.db.QueryRow(f.t.Context(), sql, args...).Scan(&n); err != nil {

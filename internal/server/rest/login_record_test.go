@@ -22,7 +22,8 @@ type loginEvent struct {
 	Detail  map[string]any
 }
 
-// logins returns what the audit log has of logins, oldest first, and its text.
+// logins returns the events about logins in the audit log, oldest first, and
+// their text.
 func (f *tenantFixture) logins() (all []loginEvent, text string) {
 	f.t.Helper()
 	rows, err := f.db.Query(f.t.Context(), `
@@ -92,7 +93,7 @@ func TestTheAuditLogHasLogins(t *testing.T) {
 	f.agent.withoutToken().send("POST", "/auth/session", object{"code": late.Code}).wants(t, 401)
 	owner.send("DELETE", "/api/v1/tokens/"+f.operator.id.String(), nil).wants(t, 204)
 	f.agent.withoutToken().send("POST", "/auth/session", object{"token": f.operator.token}).wants(t, 401)
-	nobodys := "cs_operator_" + strings.Repeat("A", 43) // of no tenant, whose log would have it
+	nobodys := "cs_operator_" + strings.Repeat("A", 43) // of no tenant, so in no log
 	f.agent.withoutToken().send("POST", "/auth/session", object{"token": nobodys}).wants(t, 401)
 
 	all, text := f.logins()
@@ -122,8 +123,8 @@ func TestTheAuditLogHasLogins(t *testing.T) {
 	}
 }
 
-// TestManyRefusedLoginsAreFewEvents has logins refused at an issuer, of people
-// whom nobody knows, which anybody can be without end.
+// TestManyRefusedLoginsAreFewEvents makes many refused logins at an issuer by
+// unknown people, of whom there is no limit.
 func TestManyRefusedLoginsAreFewEvents(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)

@@ -26,8 +26,8 @@ func (f *tenantFixture) webProvider(issuer *identitytest.Issuer, more object) {
 	f.owner().send("PUT", "/api/v1/identity-providers/acme", p).wants(f.t, 200)
 }
 
-// cookies returns the cookies that an answer sets, by name; "" for one that it
-// deletes.
+// cookies returns the cookies that a response sets, by name; "" for one that
+// it deletes.
 func (a answer) cookies() map[string]*http.Cookie {
 	all := map[string]*http.Cookie{}
 	for _, c := range (&http.Response{Header: a.header}).Cookies() {
@@ -152,7 +152,7 @@ func TestSessionsOfAnIssuerEndWithIt(t *testing.T) {
 	in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended") // enabled again, and still over
 	in = log()
 	code := (&client{fixture: f.fixture, token: issuer.Token(identity.OwnAudience(f.id), time.Now(), identitytest.Claims{"groups": "ops"})}).code()
-	elsewhere := newFixtureWith(t, f.db, rest.Config{}) // remembers nobody
+	elsewhere := newFixtureWith(t, f.db, rest.Config{}) // has no sessions
 
 	f.owner().send("PUT", "/api/v1/operators/"+me.OperatorID, object{"name": "Ana", "role_set": "operator", "issuer": issuer.URL(), "subject": "another"}).wants(t, 200)
 	in.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
@@ -164,7 +164,7 @@ func TestSessionsOfAnIssuerEndWithIt(t *testing.T) {
 	(&client{fixture: newFixtureWith(t, f.db, rest.Config{}), cookie: in.cookie}).send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
-func TestALoginAtAnIssuerEndsTheSessionThatTheBrowserHad(t *testing.T) {
+func TestIssuerLoginEndsThePreviousSession(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{})
@@ -173,12 +173,12 @@ func TestALoginAtAnIssuerEndsTheSessionThatTheBrowserHad(t *testing.T) {
 
 	begun := f.begin("/", "Cookie", before.cookie)
 	before.send("GET", "/api/v1/me", nil).wants(t, 200) // until the login is done
-	begun.finish().wants(t, 303)                        // with the cookie of the login alone, as browsers do
+	begun.finish().wants(t, 303)                        // with the login cookie only, as browsers do
 
 	before.send("GET", "/api/v1/me", nil).refused(t, 401, "session_ended")
 }
 
-func TestLoginsThatAreRefused(t *testing.T) {
+func TestRefusedLogins(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{})
@@ -229,7 +229,7 @@ func TestLoginsThatAreRefused(t *testing.T) {
 	anyone.send("GET", "/auth/login?organisation=acme&provider=acme", nil).refusedAs(t, "not_found")
 }
 
-func TestALoginLeadsToThisServerAlone(t *testing.T) {
+func TestLoginRedirectsToThisServerOnly(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{"default_role": "viewer"})
@@ -278,7 +278,7 @@ func TestAConfidentialClientShowsItsSecret(t *testing.T) {
 	f.begin("/").finish().refusedAs(t, "login_refused")
 }
 
-func TestALoginAtAnIssuerThatIsDown(t *testing.T) {
+func TestLoginAtAnUnavailableIssuer(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{})
@@ -288,12 +288,12 @@ func TestALoginAtAnIssuerThatIsDown(t *testing.T) {
 	f.agent.withoutToken().send("GET", start, nil).refusedAs(t, "issuer_unavailable")
 
 	issuer.SetDown(false)
-	f.agent.withoutToken().send("GET", start, nil).refusedAs(t, "issuer_unavailable") // it is not asked all the time
+	f.agent.withoutToken().send("GET", start, nil).refusedAs(t, "issuer_unavailable") // it is not requested each time
 }
 
-// TestWhoeverLoggedInIsNamedAsProposer reads a proposal of somebody who has no
-// token in all places that name proposers.
-func TestWhoeverLoggedInIsNamedAsProposer(t *testing.T) {
+// TestPersonWithoutATokenIsNamedAsProposer reads a proposal of such a person
+// in all places that name proposers.
+func TestPersonWithoutATokenIsNamedAsProposer(t *testing.T) {
 	t.Parallel()
 	f, issuer := newFixture(t).tenant("acme"), identitytest.New(t)
 	f.webProvider(issuer, object{})

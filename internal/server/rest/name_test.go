@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// TestProposalsNameOnlyWhatTheirTokenMay names an automation that policy allows
+// TestProposalsNameOnlyNamesOfTheirToken names an automation that policy allows
 // more, and an employee with a scope that a tool needs.
-func TestProposalsNameOnlyWhatTheirTokenMay(t *testing.T) {
+func TestProposalsNameOnlyNamesOfTheirToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("names")
 	ana := uuid.New()
@@ -94,9 +94,9 @@ func TestProposalsNameOnlyWhatTheirTokenMay(t *testing.T) {
 	}
 }
 
-// A grant holds in one session, and a rule asks for people in all others: a
-// proposal that names the session is for tokens that may.
-func TestProposalsNameOnlyTheSessionsThatTheirTokenMay(t *testing.T) {
+// A grant holds in one session, and a rule requires approval in all others: a
+// proposal that names the session needs a token that may name it.
+func TestProposalsNameOnlySessionsOfTheirToken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("sessions")
 	f.admin.send("POST", "/api/v1/policy/grants", object{"tool": "mail:write", "session_id": "trusted"}).wants(t, 201)
@@ -156,7 +156,7 @@ func TestProposalsNameOnlyTheSessionsThatTheirTokenMay(t *testing.T) {
 	}
 }
 
-func TestNamesAreHandedOutByThoseWhoHaveThem(t *testing.T) {
+func TestIssuedNamesNeedTheSameNames(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("hand-out")
 	narrow := f.holder(identity.Grant{
@@ -198,7 +198,7 @@ func TestNamesAreHandedOutByThoseWhoHaveThem(t *testing.T) {
 	}
 }
 
-// A person who makes tokens stays one person, whatever the tokens are called.
+// A person who makes tokens stays one person, with any names of the tokens.
 func TestTokensOfOneMakerAreOnePerson(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("maker")
@@ -226,7 +226,7 @@ func TestTokensOfOneMakerAreOnePerson(t *testing.T) {
 	second.send("POST", path(mine, "/approve"), nil).wants(t, 403)
 }
 
-func TestNarrowedTokensMakeNobodyMoreThanThemselves(t *testing.T) {
+func TestNarrowedTokensIssueNoWiderTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("people")
 	narrow := f.holder(identity.Grant{Name: "n", Role: identity.RoleOwner, Scopes: []identity.Scope{identity.OperatorsManage}})

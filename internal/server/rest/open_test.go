@@ -52,7 +52,7 @@ func TestStreamsAreLimitedPerTokenAndTenant(t *testing.T) {
 	}
 }
 
-func TestAStreamThatEndedMakesRoom(t *testing.T) {
+func TestEndedStreamFreesItsSlot(t *testing.T) {
 	t.Parallel()
 	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Streams: 1}).tenant("room")
 
@@ -71,8 +71,8 @@ func TestAStreamThatEndedMakesRoom(t *testing.T) {
 	}
 }
 
-// A wait too many is refused where waiting is all that was asked for. What was
-// proposed is proposed, and is answered as it stands.
+// A wait beyond the limit is refused if the request only waits. A proposal is
+// accepted, and answered without a wait.
 func TestWaitsAreLimitedPerToken(t *testing.T) {
 	t.Parallel()
 	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Waits: 1}).tenant("waits")

@@ -18,8 +18,8 @@ import (
 // instance is the id of a request in a problem.
 var instance = regexp.MustCompile(`"instance":"[^"]*"`)
 
-// alike returns an answer without what differs between two requests alone: its
-// id, and a text that the request has.
+// alike returns a response without the parts that always differ: its id, and a
+// text of the request.
 func (a answer) alike(text string) string {
 	body := instance.ReplaceAllString(string(a.body), "")
 	if text != "" {
@@ -28,9 +28,9 @@ func (a answer) alike(text string) string {
 	return strings.Join([]string{string(rune('0' + a.status/100)), body}, " ")
 }
 
-// TestConflictsWithOthersAreAlike has one agent take a name. To another it is one
-// and the same conflict, whatever is behind the name, and none where what it sends
-// is refused anyway.
+// TestConflictsWithOthersAreAlike lets one agent take a name. For another agent
+// the conflict is the same for anything behind the name, and there is none if its
+// request is refused anyway.
 func TestConflictsWithOthersAreAlike(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("alike")
@@ -141,8 +141,8 @@ func (v visit) naming(t *testing.T, pattern, source, tool string) (visit, bool) 
 }
 
 // TestToolsOfOthersDoNotExist sends every request that names a tool with the name of
-// a tool that the token is not for, and with names that no tool and no source has:
-// one answer. What people read of the past is theirs, whatever its tools.
+// a tool that the token does not cover, and with names that no tool and no source
+// has: the responses are equal. The history that people read includes all tools.
 func TestToolsOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("exist")
@@ -193,9 +193,9 @@ func TestToolsOfOthersDoNotExist(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedPreferenceStaysWhoseItWas: a token for other tools leaves no trace
+// TestUnchangedPreferenceKeepsItsAuthor: a token for other tools leaves no trace
 // at a setting, also where it changes nothing.
-func TestAnUnchangedPreferenceStaysWhoseItWas(t *testing.T) {
+func TestUnchangedPreferenceKeepsItsAuthor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("unchanged")
 	narrow := f.holder(identity.Grant{Name: "for other tools", Role: identity.RoleOperator, Tools: []string{"bank:*"}})

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// TestAnOutageOfTheDatabaseIsBusy asks a server whose database refuses
-// connections, over REST and MCP.
+// TestAnOutageOfTheDatabaseIsBusy sends requests to a server whose database
+// refuses connections, over REST and MCP.
 func TestAnOutageOfTheDatabaseIsBusy(t *testing.T) {
 	t.Parallel()
 	db, err := pgxpool.New(context.Background(), "postgres://nobody@127.0.0.1:1/none")

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOverviewShowsWhatIsThere goes through every list once, so that each kind
+// TestOverviewCounts goes through every list once, so that each kind
 // of element is checked against the contract.
-func TestOverviewShowsWhatIsThere(t *testing.T) {
+func TestOverviewCounts(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	f, other := h.tenant("mine"), h.tenant("theirs")

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// policyChanges reads the answer of putPolicy: "section name change", but for
-// what is unchanged.
+// policyChanges returns the changes in a response of putPolicy as "section
+// name change", without unchanged entries.
 func policyChanges(t *testing.T, a answer) []string {
 	t.Helper()
 	var got struct {
@@ -30,7 +30,7 @@ func policyChanges(t *testing.T, a answer) []string {
 	return changes
 }
 
-func TestATenantSetsWhatDangerMeans(t *testing.T) {
+func TestTenantSetsTheModeOfDanger(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("danger")
 	const all = "/api/v1/policy"
@@ -157,9 +157,9 @@ func (f *tenantFixture) version() (v int64) {
 	return v
 }
 
-// TestPolicyIsAppliedWholeOrNotAtAll refuses documents that are wrong in one
-// place, and says in which.
-func TestPolicyIsAppliedWholeOrNotAtAll(t *testing.T) {
+// TestPolicyIsAppliedAtomically rejects documents that are invalid in one
+// place, with its pointer.
+func TestPolicyIsAppliedAtomically(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("refused")
 	version := f.version()

@@ -158,7 +158,7 @@ func TestGrantsAreCheckedBeforeTheyAreStored(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhy(t *testing.T) {
+func TestExplainHasTheReasons(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("explain")
 	f.admin.send("PUT", "/api/v1/policy/rules/large", object{"tool": "mail:write", "expression": "args.n > 100", "mode": "deny"}).wants(t, 200)

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestWritesAreBoundToTheVersionThatWasRead changes each resource twice on the
+// TestWritesNeedTheCurrentVersion changes each resource twice on the
 // basis of the same ETag: the second change is refused.
-func TestWritesAreBoundToTheVersionThatWasRead(t *testing.T) {
+func TestWritesNeedTheCurrentVersion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("versions")
 	owner := f.holder(identity.Grant{Name: "owner", Role: identity.RoleOwner})

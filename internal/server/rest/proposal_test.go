@@ -39,7 +39,7 @@ func (f *tenantFixture) dbLogin() (name string) {
 	return name
 }
 
-// storedProposal stores one of a login that is not bound any more.
+// storedProposal stores a proposal of a login that was unbound since.
 func (f *tenantFixture) storedProposal() (id string) {
 	f.t.Helper()
 	err := f.db.QueryRow(f.t.Context(), `
@@ -77,7 +77,7 @@ func (f *tenantFixture) proposeInSQL(login string, body object) (id string) {
 	return id
 }
 
-// takeProposals makes actions of what waits.
+// takeProposals turns waiting proposals into actions.
 func (f *tenantFixture) takeProposals() {
 	f.t.Helper()
 	taker := sqlproposal.NewTaker(f.db, intake.New(f.db, settings.NewCache(), intake.Config{}), slog.New(slog.NewTextHandler(io.Discard, nil)))
@@ -105,7 +105,7 @@ func (c *client) proposals(query string) (ids []string) {
 	}
 }
 
-func TestProposalsInSQLThatBecameNoActionAreShown(t *testing.T) {
+func TestRefusedSQLProposalsAreListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("proposals")
 	viewer := f.holder(identity.Grant{Name: "viewer", Role: identity.RoleViewer})

@@ -49,7 +49,7 @@ func (f *tenantFixture) done(by *client, to string) string {
 	return id
 }
 
-// revertedAction is as much of an action as tests of reversals look at.
+// revertedAction is the part of an action that tests of reversals compare.
 type revertedAction struct {
 	Envelope envelope.Envelope
 	Phase    string
@@ -95,7 +95,7 @@ func TestRevertProposesOneReversal(t *testing.T) {
 	}
 }
 
-func TestRevertSaysWhyNot(t *testing.T) {
+func TestRevertHasTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme").revertible()
 	f.automation(envelope.ModeAllow)
@@ -128,7 +128,7 @@ func TestRevertSaysWhyNot(t *testing.T) {
 	viewer.send("POST", "/api/v1/actions/revert", object{"action_ids": []string{mine}}).wants(t, http.StatusForbidden)
 }
 
-// revertMany reverts several and returns in short what became of each.
+// revertMany reverts several actions and returns each result in short.
 func (c *client) revertMany(body object) (results []string, next *string) {
 	c.t.Helper()
 	var out struct {
@@ -202,7 +202,7 @@ func TestRevertManyGoesFromTheNewest(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRevertedIsShownBeforeAnybodyDecides(t *testing.T) {
+func TestIrreversibleActionsAreMarkedBeforeADecision(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("acme")
 	f.agent.invoke("mail:write", object{"inputs": object{"to": "ana"}, "external_id": "letter"}).wants(t, http.StatusAccepted)

@@ -89,8 +89,8 @@ type visit struct {
 	want int
 }
 
-// visits returns one fresh request for every operation. Each call makes what
-// the requests need.
+// visits returns one fresh request for every operation. Each call creates the
+// resources that the requests need.
 func (f *tenantFixture) visits() map[string]visit {
 	dead := f.dead()
 	unresolved := f.unresolved()
@@ -419,7 +419,7 @@ func TestReadinessNeedsTheSchema(t *testing.T) {
 	}
 }
 
-func TestDigestIsShownAsItIsAccepted(t *testing.T) {
+func TestShownDigestIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("digest")
 	other := base64.StdEncoding.EncodeToString([]byte("another definition"))

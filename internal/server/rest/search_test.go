@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestASearchFindsWhatTheCallerMayList walks roles and scopes.
-func TestASearchFindsWhatTheCallerMayList(t *testing.T) {
+// TestSearchFindsOnlyListableItems walks roles and scopes.
+func TestSearchFindsOnlyListableItems(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("search")
 	dead := f.dead()[0]

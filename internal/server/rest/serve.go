@@ -72,8 +72,8 @@ func (s *Server) serve(rt route.Route, op *openapi.Operation, w http.ResponseWri
 	return rt.Handle(c)
 }
 
-// unmatched answers what no route matches: the operator's page, another method
-// of a path that exists, or no path at all.
+// unmatched handles requests without a route: the operator's page, another
+// method of an existing path, or an unknown path.
 func (s *Server) unmatched(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Page != nil && s.cfg.Page.Wants(r) {
 		r.Pattern = "page"

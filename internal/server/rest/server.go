@@ -1,9 +1,9 @@
-// Package rest is the REST API over HTTP: the table of routes, and what happens
-// to every request before and after its handler. The contract is
-// schemas/openapi.yaml: requests are checked against it at run time, answers in
-// the tests. The handlers are in the packages below, one for each group of
+// Package rest is the REST API over HTTP: the table of routes, and the
+// processing of every request before and after its handler. The contract is
+// schemas/openapi.yaml: requests are checked against it at run time, responses
+// in the tests. The handlers are in the packages below, one for each group of
 // resources. A handler reads the request, calls one function and writes the
-// answer.
+// response.
 package rest
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/countersign-dev/countersign/web"
 )
 
-// Core is what a Server calls. All of it is required.
+// Core holds the services that a Server calls. All are required.
 type Core struct {
 	DB       postgres.Begins
 	Catalog  *settings.Cache
@@ -66,29 +66,29 @@ type Config struct {
 	// Events notifies of tenants with new events; nil for a database that cannot
 	// notify, such as one behind a pooler in transaction mode.
 	Events broker.Listen
-	// Poll is how often the broker looks for events while somebody waits for
-	// them; zero means 100 ms. It looks less often with Events.
+	// Poll is the broker's poll interval while events are awaited; zero means 100
+	// ms. With Events it polls less often.
 	Poll time.Duration
-	// Streams and Waits bound the streams and the waits that one token has open
-	// here at once, as COUNTERSIGN_TOKEN_STREAMS and COUNTERSIGN_TOKEN_WAITS
-	// say; zero means 100 and 200. A tenant has five times as many.
+	// Streams and Waits bound the open streams and waits of one token in this
+	// process (COUNTERSIGN_TOKEN_STREAMS and COUNTERSIGN_TOKEN_WAITS); zero means
+	// 100 and 200. A tenant has five times as many.
 	Streams, Waits int
-	// PublicURL is where people reach the API: an https address without a path, or
-	// http on this machine. Without it there are no login codes, and nobody logs in
-	// at an issuer.
+	// PublicURL is the API's address for people: an https address without a path,
+	// or http on this machine. Without it there are no login codes and no logins at
+	// issuers.
 	PublicURL string
-	// TrustedProxies are the proxies whose headers about a client's address
-	// count.
+	// TrustedProxies are the proxies whose headers about a client's address count.
 	TrustedProxies []netip.Prefix
-	// IssuerNetworks may have issuers of logins, besides the public internet.
+	// IssuerNetworks are networks, in addition to the public internet, in which
+	// issuers of logins may be.
 	IssuerNetworks []netip.Prefix
-	// Heartbeat is how often a stream of events that is silent sends something;
-	// zero means 15 s.
+	// Heartbeat is the interval at which a silent stream of events sends
+	// something; zero means 15 s.
 	Heartbeat time.Duration
-	// Page answers what no route matches, where it wants to.
+	// Page handles requests without a route, if it accepts them.
 	Page Page
-	// Ready says why requests should go to another process, for /readyz; nil
-	// asks for the schema of the database.
+	// Ready returns the reason why requests should go to another process, for
+	// /readyz; nil checks the schema of the database.
 	Ready func(ctx context.Context) error
 }
 
@@ -99,7 +99,7 @@ type Page interface {
 	Wants(r *http.Request) bool
 }
 
-// withDefaults fills in what was left out.
+// withDefaults sets the defaults of empty fields.
 func (cfg Config) withDefaults(db postgres.Begins) (Config, error) {
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
@@ -140,8 +140,8 @@ type Server struct {
 	background sync.WaitGroup
 }
 
-// New returns a Server. The error says that the embedded openapi.yaml and the
-// table of routes do not fit each other, which no released build has.
+// New returns a Server. The error is for an embedded openapi.yaml that does
+// not match the table of routes, which no released build has.
 func New(core Core, cfg Config) (*Server, error) {
 	if core.DB == nil || core.Catalog == nil || core.Intake == nil || core.Approval == nil {
 		return nil, errors.New("the API needs a database, a catalog, an intake and an approval service")
@@ -188,12 +188,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.observe(s
 // and headers of every request. Call it before the server serves.
 func (s *Server) Mount(path string, handler http.Handler) { s.mux.Handle(path, handler) }
 
-// Backend returns what the server's handlers call, for mounted handlers.
+// Backend returns the backend of the server's handlers, for mounted handlers.
 func (s *Server) Backend() *request.Backend { return s.backend }
 
 // Close ends every stream of events and every wait, whose requests are answered
-// with what is known, and returns when no goroutine of the server runs any
-// more. Call it before the HTTP server drains, which would wait for them.
+// with the current state, and returns when every goroutine of the server has
+// ended. Call it before the HTTP server drains, which would wait for them.
 func (s *Server) Close() {
 	s.backend.Broker.Close()
 	s.stop()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhoMeetsALimitIsToldWhenToTryAgain(t *testing.T) {
+func TestSessionLimitHasRetryAfter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("session-limits")
 	f.admin.send("PUT", "/api/v1/settings", object{"timezone": "UTC", "session_pending_max": 1, "session_minute_max": 3}).wants(t, 200)

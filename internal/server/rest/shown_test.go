@@ -43,7 +43,8 @@ func TestTheForecastCountsVotes(t *testing.T) {
 	}
 }
 
-// TestADryRunOfARevertShowsTheCall, and what is then proposed is that call.
+// TestADryRunOfARevertShowsTheCall: the reversal proposed afterwards is the
+// same call.
 func TestADryRunOfARevertShowsTheCall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("revert-shown").revertible()

@@ -82,7 +82,7 @@ func (p *process) begin(head string, headers ...string) net.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = c.Close() })
-	// What is due within a second may take long on a busy machine.
+	// A response that is due within a second may take long on a busy machine.
 	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		p.t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (p *process) wants(c net.Conn, name string, status int) {
 
 // A body that does not come keeps no connection, with a token or without one. An
 // answer that needs no body does not wait for it: Read is longer than the test.
-func TestABodyThatDoesNotCome(t *testing.T) {
+func TestMissingBody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("silence")
 	p := f.process(t, listen.Limits{Read: time.Hour}, 0)
@@ -147,7 +147,7 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// A caller has so many connections; one more is busy.
+// A caller's connections are limited; one more is refused as busy.
 func TestACallersConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	p := newFixture(t).tenant("silence").process(t, listen.Limits{AddressConnections: 1, CallerConnections: 1}, 0)
@@ -176,7 +176,8 @@ func TestACallersConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A pool without a free connection is busy soon, whoever uses it up.
+// A pool without a free connection is soon reported as busy, with any users of
+// the connections.
 func TestAnExhaustedPoolIsBusy(t *testing.T) {
 	t.Parallel()
 	p := newFixture(t).tenant("silence").process(t, listen.Limits{}, 300*time.Millisecond)
@@ -220,7 +221,7 @@ func TestAnExhaustedPoolIsBusy(t *testing.T) {
 	}
 }
 
-// ask returns the status of an answer and when it asks for another try.
+// ask returns the status and the Retry-After of a response.
 func (p *process) ask(at string) (status int, after string) {
 	p.t.Helper()
 	method, path, _ := strings.Cut(at, " ")

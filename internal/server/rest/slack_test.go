@@ -30,14 +30,14 @@ import (
 
 const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 
-// channel is a tenant whose approvals are asked for in Slack, and where an
-// action waits with its message out.
+// channel is a tenant whose approvals are requested in Slack, with a pending
+// action whose message was sent.
 type channel struct {
 	*tenantFixture
 	id, path string
 	relay    *subscription.Relay
-	// action waits; value is what its message's buttons carry, and ts where
-	// the message is.
+	// action is the pending action; value is the value of its message's buttons,
+	// and ts the message's timestamp.
 	action, value, ts string
 }
 
@@ -131,7 +131,7 @@ func (ch *channel) messages(tool string) []outgoing {
 	return all
 }
 
-// post sends what goes to Slack, and forwards every other request.
+// post handles the requests to Slack, and forwards every other request.
 func (ch *channel) post() {
 	ch.t.Helper()
 	err := postgres.InTx(ch.t.Context(), ch.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -220,7 +220,7 @@ func TestAButtonApprovesAsTheOperator(t *testing.T) {
 	}
 	ch.message("slack.message.update", "Approved")
 
-	// Pressed twice, or sent again by somebody who listened: nothing more.
+	// A button pressed twice, or a replayed request, has no further effect.
 	ch.slack(body).wants(t, 200)
 	ch.slack(ch.press("countersign_deny", "U1", "T1")).wants(t, 200)
 	if a := ch.shown(); a.Phase != "approved" {
@@ -241,7 +241,7 @@ func TestAButtonDenies(t *testing.T) {
 	ch.message("slack.message.update", "Denied")
 }
 
-func TestAReasonIsAskedForAndReachesTheAgent(t *testing.T) {
+func TestDenialReasonReachesTheAgent(t *testing.T) {
 	t.Parallel()
 	ch := newChannel(t)
 	ch.slack(ch.press("countersign_reason", "U1", "T1")).wants(t, 200)
@@ -283,7 +283,7 @@ func TestAReasonIsAskedForAndReachesTheAgent(t *testing.T) {
 	}
 }
 
-func TestRequestsThatSlackDidNotSend(t *testing.T) {
+func TestForgedSlackRequests(t *testing.T) {
 	t.Parallel()
 	ch := newChannel(t)
 	body := ch.press("countersign_approve", "U1", "T1")
@@ -311,8 +311,8 @@ func TestRequestsThatSlackDidNotSend(t *testing.T) {
 	}
 }
 
-// TestButtonsThatDoNotCount: who pressed it, where, and what it shows must all
-// be right. Whoever presses it is told why, and nobody else.
+// TestButtonsThatDoNotCount: the person, the place and the shown version must
+// all be right. Only the person who pressed the button gets the reason.
 func TestButtonsThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -369,9 +369,9 @@ func TestButtonsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestNobodyApprovesTheirOwnInSlack: the operator behind the token that
+// TestNobodyApprovesTheirOwnProposalInSlack: the operator behind the token that
 // proposed is the same person there.
-func TestNobodyApprovesTheirOwnInSlack(t *testing.T) {
+func TestNobodyApprovesTheirOwnProposalInSlack(t *testing.T) {
 	t.Parallel()
 	ch := newChannel(t)
 	id := ch.operator("U4", "T1", identity.RoleOperator, "dee")
@@ -386,7 +386,8 @@ func TestNobodyApprovesTheirOwnInSlack(t *testing.T) {
 	}
 }
 
-// TestOneOfManyButtonsWins: of everybody who presses at once one decides.
+// TestOneOfManyButtonsWins: if several people press a button concurrently, one
+// decides.
 func TestOneOfManyButtonsWins(t *testing.T) {
 	t.Parallel()
 	ch := newChannel(t)

@@ -90,7 +90,7 @@ func TestStreamsAreFiltered(t *testing.T) {
 			t.Errorf("?%s (-want +got):\n%s", query, diff)
 		}
 	}
-	// Somebody else's session stays closed to an agent, whatever it asks for.
+	// Another agent's session is not visible to an agent, with any filter.
 	l := f.agent.listenTo("session_id=s-two", start)
 	f.agent.listenTo("action_id="+last, start).subjects(1)
 	mine := f.agent.listenTo("session_id=s-one", start)
@@ -128,7 +128,7 @@ func TestStreamOfInvocations(t *testing.T) {
 	}
 }
 
-// TestAQuietStreamMovesOn: what is left out is not gone through again.
+// TestAQuietStreamMovesOn: skipped events are not read again.
 func TestAQuietStreamMovesOn(t *testing.T) {
 	t.Parallel()
 	f := newFixtureWith(t, dbtest.DB(t), rest.Config{Heartbeat: 5 * time.Millisecond}).tenant("quiet")

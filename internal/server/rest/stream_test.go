@@ -120,8 +120,8 @@ func (l *listener) take(n int) []message {
 	return all
 }
 
-// until reads up to the first message about an action. What happened just
-// before a stream began may still come.
+// until reads up to the first message about an action. Events from just before
+// the stream began may still come.
 func (l *listener) until(action string) {
 	l.c.t.Helper()
 	for l.take(1)[0].data.ActionID != action {
@@ -246,7 +246,7 @@ func TestResumeByQueryAfterAWhile(t *testing.T) {
 	first := l.last
 	_ = l.body.Close()
 	var ids []string
-	for range 250 { // more than are read at once
+	for range 250 { // more than one read returns
 		ids = append(ids, f.agent.propose("read"))
 	}
 

@@ -159,7 +159,7 @@ func TestBatchLimits(t *testing.T) {
 	f.agent.send("POST", "/api/v1/actions/batch", `{"items":`).wants(t, 400)
 }
 
-func TestInvalidRequestsSayWhereAndNotWhat(t *testing.T) {
+func TestInvalidRequestsHaveThePointerWithoutTheValue(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("invalid")
 	id := f.agent.propose("write")
@@ -222,7 +222,7 @@ func TestInvalidRequestsSayWhereAndNotWhat(t *testing.T) {
 	}
 }
 
-func TestHeadersThatAreRefused(t *testing.T) {
+func TestRefusedHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("headers")
 	p := proposal("read", object{})

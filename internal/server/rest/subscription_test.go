@@ -40,7 +40,7 @@ func (f *tenantFixture) workspace(id string) {
 	})
 }
 
-// lists stores what a source lists.
+// lists stores the tools that a source lists.
 func (f *tenantFixture) lists(id string, open func() (source.Source, error)) {
 	f.t.Helper()
 	src, err := open()
@@ -68,7 +68,7 @@ func (f *tenantFixture) subscribed() string {
 	return id
 }
 
-// shownSubscription is as much of one as tests look at.
+// shownSubscription is the part of a subscription that tests compare.
 type shownSubscription struct {
 	ID                               string `json:"subscription_id"`
 	Name, Source, Tool, Interactions string
@@ -131,7 +131,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsThatCannotBe(t *testing.T) {
+func TestInvalidSubscriptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("refused")
 	f.receiver("hooks")
@@ -172,8 +172,8 @@ func TestSubscriptionsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSpeaksForASubscription: its automation is Countersign's own.
-func TestNobodyElseSpeaksForASubscription(t *testing.T) {
+// TestSubscriptionAutomationsAreReserved: its automation is Countersign's own.
+func TestSubscriptionAutomationsAreReserved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("reserved")
 	f.receiver("hooks")

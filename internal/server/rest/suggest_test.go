@@ -124,8 +124,8 @@ func TestUnknownNamesAreAnsweredWithTheNearest(t *testing.T) {
 			t.Errorf("unknown tools are at %+v and %+v", asked, proposed)
 		}
 	}
-	// A tool of others is answered as one that does not exist, as far from a name
-	// that the caller may list.
+	// Another caller's tool gets the same answer as a missing one, with the
+	// nearest names that the caller may list.
 	f.admin.send("PUT", "/api/v1/sources/crm", object{"kind": "mcp", "config": object{"transport": "http", "url": "http://127.0.0.1:9"}}).wants(t, 200)
 	f.list("crm", source.Tool{Name: "list_a", InputSchema: json.RawMessage(`{}`)}, source.Tool{Name: "list_b", InputSchema: json.RawMessage(`{}`)})
 	one := f.holder(identity.Grant{Name: "one of two", Role: identity.RoleAgent, Tools: []string{"crm:list_a"}})

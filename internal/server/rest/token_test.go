@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity/identitytest"
 )
 
-// shownToken is as much of a token as tests look at.
+// shownToken is the part of a token that tests compare.
 type shownToken struct {
 	ID         string `json:"token_id"`
 	Token      string
@@ -92,7 +92,7 @@ func TestNarrowedTokensHandOutNoMore(t *testing.T) {
 	}
 }
 
-// Dead letters are changed in bulk, whatever their tools.
+// Bulk requests change dead letters of all tools.
 func TestATokenForSomeToolsSendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("bulk")
@@ -111,7 +111,7 @@ func TestATokenForSomeToolsSendsNothingAgain(t *testing.T) {
 	}
 }
 
-// Secrets are shown once, to whoever asked for them, and nowhere else.
+// Secrets are shown once, to the caller who requested them, and nowhere else.
 func TestSecretsShowNowhere(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -195,7 +195,7 @@ func TestUseOfATokenIsSeenInTheList(t *testing.T) {
 	}
 }
 
-func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
+func TestPeopleAuthenticateWithIssuerTokens(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	f := h.tenant("people")
@@ -213,7 +213,8 @@ func TestPeopleShowWhatTheirIssuerSigned(t *testing.T) {
 	bo := &client{fixture: h, token: identitytest.New(t).Token("api-"+f.id.String(), time.Now(), nil)}
 	bo.send("GET", "/api/v1/me", nil).wants(t, 401)
 
-	// The issuer is asked again after ten seconds; another server asks at once.
+	// The issuer is asked again after ten seconds; another server asks
+	// immediately.
 	second := newFixtureWith(t, h.db, rest.Config{})
 	ana.fixture, bo.fixture = second, second
 	var me struct {

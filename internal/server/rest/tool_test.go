@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// shownTools is as much of a list of tools as tests look at.
+// shownTools is the part of a list of tools that tests compare.
 type shownTools struct {
 	Items []struct {
 		Tool, Drift      string
@@ -61,7 +61,7 @@ func (f *tenantFixture) list(source string, tools ...source.Tool) {
 	f.inTx(func(ctx context.Context, tx pgx.Tx) error { return catalog.PutListing(ctx, tx, f.id, source, tools) })
 }
 
-func TestAgentsSeeWhatTheyMayUse(t *testing.T) {
+func TestAgentsSeeOnlyUsableTools(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("seen")
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Tools: []string{"mail:read"}})
@@ -118,7 +118,7 @@ func TestToolsAreFound(t *testing.T) {
 	f.agent.send("GET", "/api/v1/tools?risk=huge", nil).wants(t, 400)
 }
 
-func TestAFailingSourceStandsBesideTheTools(t *testing.T) {
+func TestFailingSourceIsListedWithTheTools(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("failing")
 	narrow := f.holder(identity.Grant{Name: "narrow", Role: identity.RoleAgent, Tools: []string{"crm:*"}})
@@ -291,7 +291,7 @@ func TestToolsThatAppearLaterWait(t *testing.T) {
 	}
 }
 
-// TestAnotherAddressIsDrift of all tools, until somebody who may change policy
+// TestAnotherAddressIsDrift of all tools, until a person who may change policy
 // accepts it.
 func TestAnotherAddressIsDrift(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// mailMarker stands in every text of mails; only mail:read shows it.
+// mailMarker is in every text of mails; only mail:read shows it.
 const mailMarker = "MAIL-TEXT-77b0"
 
 // write runs statements as the database's owner, each with the tenant as $1.
@@ -58,7 +58,7 @@ func (f *tenantFixture) message(account, id string, received time.Time) {
 		FROM triage_accounts a WHERE a.tenant_id = $1 AND a.name = $2`, account, id, mailMarker, received)
 }
 
-func TestTextOfMailIsShownUnderItsScopeAlone(t *testing.T) {
+func TestTextOfMailNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailtext")
 	visits := f.visits()
@@ -228,7 +228,7 @@ func TestPagesOfMessagesMissNothingAndRepeatNothing(t *testing.T) {
 		if page.NextCursor == nil {
 			break
 		}
-		// What arrives meanwhile is newer, and changes no later page.
+		// Messages that arrive meanwhile are newer, and change no later page.
 		f.message("one", uuid.NewString(), start.Add(1000*time.Hour))
 		cursor = "&cursor=" + *page.NextCursor
 	}
@@ -238,7 +238,7 @@ func TestPagesOfMessagesMissNothingAndRepeatNothing(t *testing.T) {
 	f.admin.send("GET", "/api/v1/triage/messages?cursor=x", nil).wants(t, 400)
 }
 
-func TestWhyTellsWhyNothingHappened(t *testing.T) {
+func TestWhyExplainsMissingProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailwhy")
 	id := uuid.NewString()
@@ -323,9 +323,9 @@ func TestCorrectionsAreMadeAndTakenBack(t *testing.T) {
 	}
 }
 
-// TestWhyTellsWhatPolicySaidToThoseWhoMayReadIt reads why a message was treated as
+// TestWhyShowsPolicyDecisionsToReadersOfActions reads why a message was treated as
 // it was, with and without the scope for actions.
-func TestWhyTellsWhatPolicySaidToThoseWhoMayReadIt(t *testing.T) {
+func TestWhyShowsPolicyDecisionsToReadersOfActions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("mailpolicy")
 	message := uuid.NewString()

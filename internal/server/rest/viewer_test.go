@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// TestViewersReadArgumentsRedacted wherever actions are shown.
+// TestViewersReadArgumentsRedacted covers every place that shows actions.
 func TestViewersReadArgumentsRedacted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("viewers")
@@ -39,10 +39,9 @@ func TestViewersReadArgumentsRedacted(t *testing.T) {
 	}
 }
 
-// No route that a viewer may read shows what is redacted: not of an action that
-// was called, edited or undone, not of a dry run, and not of a workflow. The
-// answers to calls and dry runs, which show their own inputs, are for those who
-// may propose.
+// No route that a viewer may read shows redacted values of an action that was
+// called, edited or undone, of a dry run or of a workflow. The responses to
+// calls and dry runs, which show their own inputs, need the right to propose.
 func TestViewersReadNoSecretAnywhere(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("viewer-walk")

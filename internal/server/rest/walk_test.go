@@ -18,20 +18,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// everyRole returns the roles, and in what session each proposes.
+// everyRole returns the roles, and the session in which each proposes.
 func everyRole() map[identity.Role]string {
 	return map[identity.Role]string{
 		identity.RoleAgent: "s-one", identity.RoleViewer: "", identity.RoleOperator: "", identity.RoleAdmin: "", identity.RoleOwner: "",
 	}
 }
 
-// person adds somebody of the role viewer.
+// person adds a viewer.
 func (f *tenantFixture) person(name string) string {
 	f.t.Helper()
 	return f.somebody(name, identity.RoleViewer).String()
 }
 
-// somebody adds a person, for tokens to belong to.
+// somebody adds a person, who can own tokens.
 func (f *tenantFixture) somebody(name string, role identity.Role) uuid.UUID {
 	f.t.Helper()
 	var id uuid.UUID
@@ -59,7 +59,7 @@ func loosening(operation string) bool {
 
 // Every role makes a request of every route, as itself and narrowed to every
 // scope that there is, which must change nothing.
-func TestRolesMayWhatTheTableSays(t *testing.T) {
+func TestRolesHaveTheRightsOfTheTable(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	anyone := &client{fixture: h}
@@ -93,9 +93,9 @@ func TestRolesMayWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Every route is asked of with a token that has every scope but its own, and
+// Every route is called with a token that has every scope but its own, and
 // with a token that has only that scope.
-func TestScopesNarrowWhatARoleMay(t *testing.T) {
+func TestScopesNarrowARole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("scopes")
 	without, with, both := map[identity.Scope]*client{}, map[identity.Scope]*client{}, map[identity.Scope]*client{}
@@ -131,7 +131,7 @@ func TestScopesNarrowWhatARoleMay(t *testing.T) {
 	}
 }
 
-// No way of writing a request lets an agent do what people do.
+// No form of a request lets an agent call the operations of people.
 func TestAgentsReachNoRouteOfPeople(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("detours")
@@ -172,7 +172,7 @@ func TestAgentsReachNoRouteOfPeople(t *testing.T) {
 	}
 }
 
-func TestMeSaysWhatTheCallerMay(t *testing.T) {
+func TestMeListsTheCallersOperations(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("me")
 	narrow := f.holder(identity.Grant{

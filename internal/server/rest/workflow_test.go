@@ -21,7 +21,7 @@ import (
 
 const workflows = "/api/v1/workflows"
 
-// shownWorkflow is as much of a workflow as tests look at.
+// shownWorkflow is the part of a workflow that tests compare.
 type shownWorkflow struct {
 	ID        string `json:"workflow_id"`
 	State     string
@@ -151,7 +151,7 @@ func TestAWorkflowIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAWorkflowThatCannotWorkIsRefused(t *testing.T) {
+func TestInvalidWorkflowIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("refused")
 	step := func(tool string, inputs object) object { return object{"tool": tool, "inputs": inputs} }
@@ -210,7 +210,7 @@ func TestADryRunOfAWorkflow(t *testing.T) {
 	}
 }
 
-// Nobody approves what they proposed, nor how it is taken back.
+// Nobody may approve their own proposal, nor its reversal.
 func TestTheProposerOfAWorkflowApprovesNoneOfIt(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t).tenant("own")

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// webClient returns the client that the API is to an issuer. The error says that the service
-// does not know its own address.
+// webClient returns the API's client configuration for issuers. It returns an error if the
+// service's public address is not configured.
 func webClient(c *request.Call) (identity.WebClient, error) {
 	links, err := c.Browser.KnownLinks()
 	return identity.WebClient{Redirect: links.LoginCallback(), Secret: func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error) {
@@ -26,8 +26,8 @@ func webClient(c *request.Call) (identity.WebClient, error) {
 	}}, err
 }
 
-// secretOf returns what the secret of a provider's web client is encrypted for,
-// which is no name that a source can have.
+// secretOf returns the context for encrypting the secret of a provider's web
+// client. No source can have this name.
 func secretOf(provider string) string { return "identity provider " + provider }
 
 // loginProviders returns how the page to log in shows the providers of a tenant.
@@ -43,12 +43,13 @@ func loginProviders(c *request.Call, tenant string, all []identity.Provider) []w
 	return found
 }
 
-// GET /auth/login sends the browser to an issuer to log in.
+// StartLogin handles GET /auth/login. It sends the browser to an issuer to log
+// in.
 func StartLogin(c *request.Call) error { return orLoginPage(c, startLogin) }
 
 func startLogin(c *request.Call) error {
-	// A link of another page or program only shows the page to log in, where the
-	// person chooses: it could name somebody else's organisation and issuer.
+	// A link from another page or program only opens the login page, where the
+	// person chooses: it could name another organisation and issuer.
 	if site := c.R.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		return seeOther(c, "/login?"+url.Values{"to": {browser.OwnPath(c.Query.Get("to"))}}.Encode())
 	}
@@ -76,8 +77,9 @@ func startLogin(c *request.Call) error {
 	return nil
 }
 
-// GET /auth/callback takes the browser back from an issuer, opens a session, and
-// sends the browser to the page that the person wanted.
+// FinishLogin handles GET /auth/callback. It takes the browser back from an
+// issuer, opens a session, and sends the browser to the page that the person
+// wanted.
 func FinishLogin(c *request.Call) error { return orLoginPage(c, finishLogin) }
 
 func finishLogin(c *request.Call) error {
@@ -103,8 +105,8 @@ func finishLogin(c *request.Call) error {
 	return seeOther(c, in.To)
 }
 
-// orLoginPage sends a browser whose login failed back to the page to log in,
-// which has the reason as the code of the problem. The reason goes to the log.
+// orLoginPage sends a browser whose login failed back to the login page, with
+// the code of the problem. The reason is logged.
 func orLoginPage(c *request.Call, handle request.Handler) error {
 	err := handle(c)
 	if err == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// GET /api/v1/me shows who the caller is and which operations it may call.
+// Me handles GET /api/v1/me. It shows who the caller is and which operations it
+// may call.
 func Me(c *request.Call) error {
 	is, err := me(c)
 	if err != nil {
@@ -29,7 +30,7 @@ func me(c *request.Call) (wire.Me, error) {
 	is := wire.Me{TenantID: by.Tenant.String(), TokenGrant: by.Grant(), Operations: c.Routes.Operations(by)}
 	names := by.MayName()
 	is.Automations, is.Employees, is.Sessions = names.Automations, names.Employees, names.Sessions
-	if uuid.UUID(by.Token) != by.Operator { // otherwise an issuer signed what it shows
+	if uuid.UUID(by.Token) != by.Operator { // otherwise the issuer signed it
 		is.TokenID = by.Token.String()
 	}
 	if by.Browser.ID != uuid.Nil {

@@ -59,10 +59,10 @@ func person(c *request.Call) (identity.Operator, error) {
 	}, nil
 }
 
-// GET /api/v1/operators lists the operators.
+// Operators handles GET /api/v1/operators. It lists the operators.
 func Operators(c *request.Call) error { return operators.List(c) }
 
-// POST /api/v1/operators creates an operator.
+// CreateOperator handles POST /api/v1/operators. It creates an operator.
 func CreateOperator(c *request.Call) error {
 	o, err := person(c)
 	if err != nil {
@@ -86,7 +86,7 @@ func CreateOperator(c *request.Call) error {
 	return c.JSON(http.StatusCreated, operatorFrom(o))
 }
 
-// PUT /api/v1/operators/{id} sets an operator.
+// PutOperator handles PUT /api/v1/operators/{id}. It sets an operator.
 func PutOperator(c *request.Call) error {
 	o, err := person(c)
 	if err != nil {

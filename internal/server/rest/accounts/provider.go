@@ -41,10 +41,12 @@ func rolesOf[To, From ~string](all map[string]From) map[string]To {
 	return roles
 }
 
-// GET /api/v1/identity-providers lists the identity providers.
+// Providers handles GET /api/v1/identity-providers. It lists the identity
+// providers.
 func Providers(c *request.Call) error { return providers.List(c) }
 
-// PUT /api/v1/identity-providers/{id} sets an identity provider.
+// PutProvider handles PUT /api/v1/identity-providers/{id}. It sets an identity
+// provider.
 func PutProvider(c *request.Call, body wire.ProviderInput) error {
 	id := c.R.PathValue("id")
 	c.Detail = map[string]any{
@@ -68,9 +70,9 @@ func PutProvider(c *request.Call, body wire.ProviderInput) error {
 	})
 }
 
-// webClientSecret returns the encrypted secret of a provider's web client: the one
-// that is given, or else the stored one, which is never sent to another issuer or
-// for another client without being given again.
+// webClientSecret returns the encrypted secret of a provider's web client: the
+// given one, or else the stored one. A stored secret is never reused for another
+// issuer or another client.
 func webClientSecret(c *request.Call, ctx context.Context, tx pgx.Tx, p identity.Provider, given *string) ([]byte, error) {
 	switch {
 	case given != nil && *given == "":
@@ -88,7 +90,8 @@ func webClientSecret(c *request.Call, ctx context.Context, tx pgx.Tx, p identity
 	return old.WebClientSecret, err
 }
 
-// DELETE /api/v1/identity-providers/{id} deletes an identity provider.
+// DeleteProvider handles DELETE /api/v1/identity-providers/{id}. It deletes an
+// identity provider.
 func DeleteProvider(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return providers.Delete(c, id, "identity provider "+id+" deleted", func(ctx context.Context, tx pgx.Tx) error {

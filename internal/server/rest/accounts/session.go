@@ -21,8 +21,9 @@ func sessionEnds(is identity.BrowserSession) *wire.SessionEnds {
 	return &wire.SessionEnds{ID: is.ID.String(), ExpiresAt: is.ExpiresAt, IdleAt: is.IdleAt}
 }
 
-// GET /auth/options lists the ways to log in to an organisation. Its answer for
-// an unknown name is that for one without providers.
+// LoginOptions handles GET /auth/options. It lists the ways to log in to an
+// organisation. Its answer for an unknown name is that for one without
+// providers.
 func LoginOptions(c *request.Call) error {
 	named := c.Query.Get("organisation")
 	name, providers, err := c.Auth.LoginProviders(c.R.Context(), named)
@@ -40,7 +41,8 @@ func LoginOptions(c *request.Call) error {
 // showCodeBody is the body of POST /auth/code.
 type showCodeBody struct{ Code string }
 
-// POST /auth/code shows whom a login code logs in, so that a person confirms it.
+// ShowLoginCode handles POST /auth/code. It shows whom a login code logs in, so
+// that a person confirms it.
 func ShowLoginCode(c *request.Call, body showCodeBody) error {
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return err
@@ -60,7 +62,8 @@ func ShowLoginCode(c *request.Call, body showCodeBody) error {
 // openSessionBody is the body of POST /auth/session.
 type openSessionBody struct{ Code, Token string }
 
-// POST /auth/session opens a session for a login code or a token.
+// OpenSession handles POST /auth/session. It opens a session for a login code
+// or a token.
 func OpenSession(c *request.Call, body openSessionBody) error {
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return err
@@ -89,8 +92,8 @@ func OpenSession(c *request.Call, body openSessionBody) error {
 	return c.JSON(http.StatusOK, is)
 }
 
-// keepSession has the browser of a request keep a session that was opened for it,
-// and ends the one that it had, whose secret is empty if it had none.
+// keepSession stores a new session in the browser of a request, and ends the
+// previous one; old is its secret, or empty.
 func keepSession(c *request.Call, made identity.OpenedSession, old string) error {
 	if old != "" {
 		if err := c.Auth.ReplaceSession(c.R.Context(), old); err != nil {
@@ -103,7 +106,8 @@ func keepSession(c *request.Call, made identity.OpenedSession, old string) error
 	return nil
 }
 
-// POST /auth/touch notes that a person did something in the browser.
+// TouchSession handles POST /auth/touch. It notes that a person did something
+// in the browser.
 func TouchSession(c *request.Call) error {
 	if c.By.Browser.ID == uuid.Nil {
 		return fault.Coded(wire.CodeNoSession, fault.Conflict, "a token has no session that could end")
@@ -118,8 +122,8 @@ func TouchSession(c *request.Call) error {
 	return c.JSON(http.StatusOK, sessionEnds(is))
 }
 
-// POST /auth/logout ends the session of the browser. One that has ended already
-// is no error.
+// CloseSession handles POST /auth/logout. It ends the session of the browser.
+// It is not an error if that has ended already.
 func CloseSession(c *request.Call) error {
 	if err := c.Browser.SameSite(c.R); err != nil {
 		return err
@@ -134,7 +138,8 @@ func CloseSession(c *request.Call) error {
 	return c.NoContent()
 }
 
-// POST /api/v1/login-codes makes a code that opens one session for the caller.
+// CreateLoginCode handles POST /api/v1/login-codes. It makes a code that opens
+// one session for the caller.
 func CreateLoginCode(c *request.Call) error {
 	links, err := c.Browser.KnownLinks()
 	if err != nil {
@@ -153,7 +158,8 @@ func CreateLoginCode(c *request.Call) error {
 	return c.JSON(http.StatusCreated, code)
 }
 
-// GET /api/v1/me/sessions lists the browser sessions of the caller.
+// Sessions handles GET /api/v1/me/sessions. It lists the browser sessions of
+// the caller.
 func Sessions(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.BrowserSession, error) {
 		return identity.Sessions(ctx, tx, c.By, uuid.UUID(before), most)
@@ -163,7 +169,8 @@ func Sessions(c *request.Call) error {
 	})
 }
 
-// DELETE /api/v1/me/sessions/{id} ends a browser session of the caller.
+// EndSession handles DELETE /api/v1/me/sessions/{id}. It ends a browser session
+// of the caller.
 func EndSession(c *request.Call) error {
 	id, err := c.UUID()
 	if err != nil {

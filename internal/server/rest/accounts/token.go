@@ -21,7 +21,7 @@ const (
 	maxOverlap = 7 * request.Day
 )
 
-// GET /api/v1/tokens lists the tokens.
+// Tokens handles GET /api/v1/tokens. It lists the tokens.
 func Tokens(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]identity.Credential, error) {
 		return identity.Credentials(ctx, tx, c.By.Tenant, identity.TokenID(before), most, c.Query.Get("all") == "true")
@@ -42,7 +42,7 @@ type issueTokenBody struct {
 	TTL envelope.Duration `json:"expires_in"`
 }
 
-// POST /api/v1/tokens issues a token.
+// IssueToken handles POST /api/v1/tokens. It issues a token.
 func IssueToken(c *request.Call, body issueTokenBody) error {
 	if err := request.CheckDuration("/expires_in", body.TTL, time.Second, maxTTL); body.TTL != 0 && err != nil {
 		return err
@@ -90,9 +90,8 @@ func granted(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenI
 	return of.Grant, err
 }
 
-// mayRotate returns nil if the caller may have a new secret of a token: of a
-// token that the caller could have issued, or of its own, whose expiry stays as it
-// is.
+// mayRotate returns nil if the caller may have a new secret of a token: of a token
+// that the caller could have issued, or of its own, whose expiry stays the same.
 func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.TokenID, how identity.Rotation) error {
 	of, err := identity.CredentialByID(ctx, tx, c.By.Tenant, id)
 	if err != nil || id == c.By.Token && how.TTL == 0 {
@@ -101,7 +100,8 @@ func mayRotate(c *request.Call, ctx context.Context, tx pgx.Tx, id identity.Toke
 	return c.By.MayRotate(of)
 }
 
-// POST /api/v1/tokens/{id}/rotate gives a token a new secret.
+// RotateToken handles POST /api/v1/tokens/{id}/rotate. It gives a token a new
+// secret.
 func RotateToken(c *request.Call) error {
 	var body wire.Rotation
 	id, err := token(c)
@@ -141,7 +141,7 @@ func RotateToken(c *request.Call) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// DELETE /api/v1/tokens/{id} revokes a token.
+// RevokeToken handles DELETE /api/v1/tokens/{id}. It revokes a token.
 func RevokeToken(c *request.Call) error {
 	id, err := token(c)
 	if err != nil {

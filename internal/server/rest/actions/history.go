@@ -20,7 +20,8 @@ type numbered struct {
 	place string
 }
 
-// GET /api/v1/actions/{id}/history lists what happened to an action.
+// History handles GET /api/v1/actions/{id}/history. It lists the history of an
+// action.
 func History(c *request.Call, id envelope.ActionID) error {
 	items, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.HistoryItem, error) {
 		v, err := access.View(ctx, tx, c.By, id)

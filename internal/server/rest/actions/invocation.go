@@ -46,7 +46,7 @@ func answerInvocation(c *request.Call, v outbox.View, known bool) error {
 	return &callError{inv, v.Outcome()}
 }
 
-// callError is the error of a call that was not done, or whose outcome is unknown, with
+// callError is the error of a call that was not made, or whose outcome is unknown, with
 // its record.
 type callError struct {
 	wire.Invocation

@@ -41,8 +41,8 @@ type envelopeFields struct {
 	Constraints  json.RawMessage `json:"constraints,omitempty"`
 }
 
-// POST /api/v1/tools/{tool} calls a tool and answers with the outcome of the
-// call.
+// Invoke handles POST /api/v1/tools/{tool}. It calls a tool and answers with
+// the outcome of the call.
 func Invoke(c *request.Call, in invokeBody) error {
 	if in.Wait != nil {
 		if err := request.CheckDuration("/wait", *in.Wait, 0, request.MaxWait); err != nil {
@@ -87,8 +87,8 @@ func Invoke(c *request.Call, in invokeBody) error {
 }
 
 // resolveTool finds the tool that a path names: source:tool, its full name, or
-// a name that only one source has. A source:tool that does not exist any more
-// is returned without its definition, so that an earlier call of it is still
+// a name that only one source has. A source:tool that no longer exists is
+// returned without its definition, so that an earlier call of it is still
 // known.
 func resolveTool(c *request.Call, text string) (envelope.Tool, *catalog.Tool, error) {
 	var snap *settings.Settings
@@ -165,9 +165,8 @@ func withPlan(c *request.Call, token, at string) (intake.Submitter, error) {
 	return by, nil
 }
 
-// awaitOutcome returns an action when it has ended, or when the caller has
-// waited long enough. Unless told how long to wait, the caller does not wait
-// for a person.
+// awaitOutcome returns an action when it has ended, or after the caller's
+// wait. Without an explicit wait, it does not wait for an approval.
 func awaitOutcome(c *request.Call, a intake.Answer, told bool) (outbox.View, error) {
 	if !told && !a.Scheduled() {
 		if v, err := read(c, a.Action); err != nil || v.Envelope.Approval == envelope.ApprovalRequired {

@@ -21,13 +21,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Decider returns the caller as the approval service knows it.
+// Decider returns the caller as an approval.Decider.
 func Decider(c *request.Call) approval.Decider {
 	return approval.Decider{Tenant: c.By.Tenant, Token: uuid.UUID(c.By.Token), Person: c.By.Person(), Operator: c.By.Operator, Name: c.By.Name, Tools: c.By.Tools, PolicyWrite: c.Routes.Admit(c.By, "makeGrant") == nil}
 }
 
-// SimulateTimeout is the time after which a page of a simulation answers with what
-// it has, since expressions may be costly and a request has a deadline.
+// SimulateTimeout is the time after which a page of a simulation returns a partial
+// result, since expressions may be costly and a request has a deadline.
 const SimulateTimeout = 5 * time.Second
 
 // ReadPast reads a page of past actions.
@@ -40,15 +40,15 @@ func ReadPast(c *request.Call, req simulate.Request) (page *simulate.Page, err e
 	return page, err
 }
 
-// The range of past actions that a grant is tried on, and how many of the calls
-// that it would have let through are shown.
+// The range of past actions for trying a grant, and the number of allowed calls
+// shown.
 const (
 	grantRange = 30 * request.Day
 	grantCalls = 20
 )
 
-// ShowGrant answers with a grant that is not made, and with the past calls that it
-// would have let through. The calls are shown to those who may read actions.
+// ShowGrant returns a grant that is not made, and the past calls that it would
+// have allowed. The calls are shown to callers who may read actions.
 func ShowGrant(c *request.Call, g settings.Grant) error {
 	ctx, now := c.R.Context(), time.Now()
 	req := simulate.Request{From: now.Add(-grantRange), To: now, Tool: g.Tool, Limit: simulate.MaxPage}

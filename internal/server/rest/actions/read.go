@@ -29,8 +29,8 @@ func Views(c *request.Call, ids ...envelope.ActionID) (map[envelope.ActionID]out
 	return byID, err
 }
 
-// GET /api/v1/actions/{id} shows an action, after its end if the caller wants
-// to wait.
+// Show handles GET /api/v1/actions/{id}. It shows an action, after its end if
+// the caller wants to wait.
 func Show(c *request.Call, id envelope.ActionID) error {
 	view, err := await(c, id, false)
 	if err != nil {
@@ -54,8 +54,8 @@ func Show(c *request.Call, id envelope.ActionID) error {
 // first has another, so that a cursor does not turn around.
 const cursorActions = "actions"
 
-// GET /api/v1/actions lists actions, newest first unless the caller asks for the
-// oldest.
+// List handles GET /api/v1/actions. It lists actions, newest first unless the
+// caller asks for the oldest.
 func List(c *request.Call) error {
 	f, err := actionFilter(c)
 	if err != nil {
@@ -116,7 +116,8 @@ func actionFilter(c *request.Call) (outbox.Filter, error) {
 	return f, err
 }
 
-// GET /api/v1/actions/{id}/attempts lists the attempts at an action.
+// Attempts handles GET /api/v1/actions/{id}/attempts. It lists the attempts at
+// an action.
 func Attempts(c *request.Call, id envelope.ActionID) error {
 	rows, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.Attempt, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {

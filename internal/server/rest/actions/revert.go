@@ -28,8 +28,8 @@ func revert(c *request.Call, by intake.Submitter, dryRun bool, ids ...envelope.A
 	})
 }
 
-// POST /api/v1/actions/{id}/revert proposes the reversal of a completed action:
-// 201 if it is new, 200 if it is known.
+// Revert handles POST /api/v1/actions/{id}/revert. It proposes the reversal of
+// a completed action: 201 if it is new, 200 if it is known.
 func Revert(c *request.Call, id envelope.ActionID) error {
 	by := c.Submitter()
 	by.Awaited = c.WaitFor > 0
@@ -59,8 +59,8 @@ func Revert(c *request.Call, id envelope.ActionID) error {
 	return c.JSON(status, ViewFor(c.By, view))
 }
 
-// POST /api/v1/actions/revert proposes the reversals of several actions and
-// answers with what became of each.
+// RevertMany handles POST /api/v1/actions/revert. It proposes the reversals of
+// several actions and returns a result for each.
 func RevertMany(c *request.Call, body wire.RevertRequest) error {
 	result := wire.RevertResult{DryRun: body.DryRun, Items: []wire.RevertItem{}}
 	ids := body.ActionIDs
@@ -128,7 +128,7 @@ func revertItemOf(a reversal.Answer, dryRun bool) wire.RevertItem {
 	return it
 }
 
-// toolText names a tool; "" is none.
+// toolText returns the name of a tool; "" for none.
 func toolText(k policy.Key) string {
 	if k == (policy.Key{}) {
 		return ""

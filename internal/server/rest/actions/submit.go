@@ -56,8 +56,8 @@ func accept(c *request.Call, by intake.Submitter, proposals ...*envelope.Proposa
 	return answers, err
 }
 
-// POST /api/v1/actions proposes an action: 201 if it is new, 200 if it is
-// known, and with dry_run what a proposal would come to.
+// Submit handles POST /api/v1/actions. It proposes an action: 201 if it is new,
+// 200 if it is known. With dry_run it returns the expected result instead.
 func Submit(c *request.Call) error {
 	p, err := proposal(c)
 	if err != nil {
@@ -93,8 +93,8 @@ func Submit(c *request.Call) error {
 	return c.JSON(status, ViewOf(view))
 }
 
-// POST /api/v1/actions/batch proposes many actions and answers with what became
-// of each.
+// SubmitMany handles POST /api/v1/actions/batch. It proposes many actions and
+// returns a result for each.
 func SubmitMany(c *request.Call) error {
 	var parsed []envelope.Item
 	err := slot.Reading(c.R.Context(), len(c.Body), func() (err error) {

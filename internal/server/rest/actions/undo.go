@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// POST /api/v1/actions/{id}/undo takes an action off the schedule that has not
-// begun.
+// Undo handles POST /api/v1/actions/{id}/undo. It takes an action off the
+// schedule that has not begun.
 func Undo(c *request.Call, id envelope.ActionID) error {
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {

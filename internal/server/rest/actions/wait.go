@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// await returns an action that the caller may see: at once, or, if the caller
-// wants to wait, when it has ended, the time is over or the server closes. The
-// header of the answer marks an action that has not ended by then. An action that
-// was scheduled just now is read first when something has happened to it.
+// await returns an action that the caller may see: immediately or, if the caller
+// wants to wait, when it has ended, the time is over or the server closes. A
+// header of the response marks an action that has not ended by then. An action
+// that was just scheduled is first read after a change.
 func await(c *request.Call, id envelope.ActionID, scheduled bool) (v outbox.View, err error) {
 	if scheduled = scheduled && c.WaitFor > 0; !scheduled {
 		if v, err = read(c, id); err != nil || c.WaitFor == 0 || envelope.Ended(v.Envelope.Result.Status) {

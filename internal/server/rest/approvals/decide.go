@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// alwaysBody asks for a grant.
+// alwaysBody is the request for a grant.
 type alwaysBody struct {
 	ExpiresIn envelope.Duration `json:"expires_in"`
 	Scope     approval.Scope    `json:"scope"`
@@ -50,8 +50,8 @@ type approveBody struct {
 	Always *alwaysBody
 }
 
-// POST /api/v1/actions/{id}/approve approves an action, with other arguments or
-// with a grant for similar actions if the caller says so.
+// Approve handles POST /api/v1/actions/{id}/approve. It approves an action,
+// optionally with other arguments or with a grant for similar actions.
 func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 	a := approval.Approval{Note: body.Note, IfMatch: c.IfMatch(), Args: body.Args}
 	if w := body.Always; w != nil {
@@ -65,7 +65,7 @@ func Approve(c *request.Call, body approveBody, id envelope.ActionID) error {
 		c.W.Header().Set("Countersign-Grant", done.Grant.String())
 	}
 	if done.Approval != envelope.ApprovalGranted {
-		c.WaitFor = 0 // nothing happens before somebody else agrees
+		c.WaitFor = 0 // nothing happens before another person agrees
 	}
 	return actions.Show(c, id)
 }
@@ -80,7 +80,7 @@ func PreviewAlways(c *request.Call, body alwaysBody, id envelope.ActionID) error
 	return actions.ShowGrant(c, g)
 }
 
-// POST /api/v1/actions/{id}/deny denies an action.
+// Deny handles POST /api/v1/actions/{id}/deny. It denies an action.
 func Deny(c *request.Call, body wire.Note, id envelope.ActionID) error {
 	if err := c.Approval.Deny(c.R.Context(), actions.Decider(c), id, approval.Denial{Note: body.Note, IfMatch: c.IfMatch()}); err != nil {
 		return err
@@ -94,8 +94,8 @@ type editBody struct {
 	Note string
 }
 
-// POST /api/v1/actions/{id}/edit changes the arguments of an action that waits
-// for approval.
+// Edit handles POST /api/v1/actions/{id}/edit. It changes the arguments of an
+// action that waits for approval.
 func Edit(c *request.Call, body editBody, id envelope.ActionID) error {
 	err := c.Approval.Edit(c.R.Context(), actions.Decider(c), id, approval.Edit{Args: body.Args, Note: body.Note, IfMatch: c.IfMatch()})
 	if err != nil {
@@ -125,8 +125,8 @@ func answerMany(c *request.Call, all []approval.Result) error {
 	return request.Items(c, answered)
 }
 
-// POST /api/v1/actions/approve approves several actions and answers with what
-// became of each.
+// ApproveMany handles POST /api/v1/actions/approve. It approves several actions
+// and returns a result for each.
 func ApproveMany(c *request.Call, body wire.BulkDecision) error {
 	all, err := c.Approval.ApproveMany(c.R.Context(), actions.Decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
@@ -135,8 +135,8 @@ func ApproveMany(c *request.Call, body wire.BulkDecision) error {
 	return answerMany(c, all)
 }
 
-// POST /api/v1/actions/deny denies several actions and answers with what became
-// of each.
+// DenyMany handles POST /api/v1/actions/deny. It denies several actions and
+// returns a result for each.
 func DenyMany(c *request.Call, body wire.BulkDecision) error {
 	all, err := c.Approval.DenyMany(c.R.Context(), actions.Decider(c), body.IDs, body.Note, body.ETags)
 	if err != nil {
@@ -145,7 +145,8 @@ func DenyMany(c *request.Call, body wire.BulkDecision) error {
 	return answerMany(c, all)
 }
 
-// GET /api/v1/actions/{id}/votes lists the votes on an action.
+// Votes handles GET /api/v1/actions/{id}/votes. It lists the votes on an
+// action.
 func Votes(c *request.Call, id envelope.ActionID) error {
 	votes, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]wire.Vote, error) {
 		if _, err := access.View(ctx, tx, c.By, id); err != nil {

@@ -22,7 +22,7 @@ import (
 // its own.
 const cursorInbox = "inbox"
 
-// GET /api/v1/inbox lists what waits for a person.
+// Inbox handles GET /api/v1/inbox. It lists the items that wait for a person.
 func Inbox(c *request.Call) error {
 	limit, err := c.Limit()
 	if err != nil {
@@ -54,7 +54,8 @@ func Inbox(c *request.Call) error {
 	return c.JSON(http.StatusOK, page)
 }
 
-// GET /api/v1/inbox/counts counts what waits for a person.
+// InboxCounts handles GET /api/v1/inbox/counts. It counts the items that wait
+// for a person.
 func InboxCounts(c *request.Call) error {
 	filter, err := inboxFilter(c)
 	if err != nil {
@@ -82,7 +83,7 @@ func inboxFilter(c *request.Call) (f approval.InboxFilter, err error) {
 	return f, err
 }
 
-// inboxItemsFor returns what shows an item to the caller.
+// inboxItemsFor returns a function that converts an item for the caller.
 func inboxItemsFor(c *request.Call) func(approval.InboxItem) wire.InboxItem {
 	refused := make(map[approval.InboxKind]wire.ProblemCode)
 	for kind, operation := range map[approval.InboxKind]string{

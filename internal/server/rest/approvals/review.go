@@ -37,10 +37,10 @@ func reviewInPath(c *request.Call) (tool string, risk envelope.Risk, name string
 	return tool, risk, "review of " + tool + " from risk " + string(risk)
 }
 
-// GET /api/v1/reviews lists the review rules.
+// Reviews handles GET /api/v1/reviews. It lists the review rules.
 func Reviews(c *request.Call) error { return reviews.List(c) }
 
-// PUT /api/v1/reviews/{tool} sets a review rule.
+// PutReview handles PUT /api/v1/reviews/{tool}. It sets a review rule.
 func PutReview(c *request.Call, body wire.ReviewRule) error {
 	tool, risk, name := reviewInPath(c)
 	r := settings.ReviewRule{
@@ -53,7 +53,7 @@ func PutReview(c *request.Call, body wire.ReviewRule) error {
 	})
 }
 
-// DELETE /api/v1/reviews/{tool} deletes a review rule.
+// DeleteReview handles DELETE /api/v1/reviews/{tool}. It deletes a review rule.
 func DeleteReview(c *request.Call) error {
 	tool, risk, name := reviewInPath(c)
 	c.Detail = map[string]any{"tool": tool, "risk": risk, "approvals": nil}

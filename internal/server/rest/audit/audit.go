@@ -17,13 +17,15 @@ import (
 )
 
 const (
-	// verifyAtOnce and exportAtOnce are about how many events one request
-	// verifies or exports. The answer has the position at which the next one begins.
+	// verifyAtOnce and exportAtOnce are the approximate numbers of events that one
+	// request verifies or exports. The response has the position at which the next
+	// one begins.
 	verifyAtOnce = 200_000
 	exportAtOnce = 50_000
 )
 
-// GET /api/v1/audit/verify verifies the hash chain of the audit log.
+// Verify handles GET /api/v1/audit/verify. It verifies the hash chain of the
+// audit log.
 func Verify(c *request.Call) error {
 	opt := audit.Options{Limit: verifyAtOnce}
 	var err error
@@ -36,7 +38,7 @@ func Verify(c *request.Call) error {
 		if opt.KnownHead, err = audit.ParseHash(text); err != nil {
 			return request.Invalid("/query/head", envelope.RuleFormat, "must be 64 hexadecimal digits")
 		}
-		// Zeros would ask for no head, and nothing would be found.
+		// A hash of zeros would stand for no head, and nothing would be compared.
 		if opt.KnownHead == (audit.Hash{}) {
 			return request.Invalid("/query/head", envelope.RuleFormat, "must be the hash of a head; no checkpoint has zeros")
 		}
@@ -46,8 +48,8 @@ func Verify(c *request.Call) error {
 	})
 }
 
-// PUT /api/v1/audit/heads/{checkpoint_no} records that a head of the chain was
-// noted elsewhere.
+// NoteHead handles PUT /api/v1/audit/heads/{checkpoint_no}. It records that a
+// head of the chain was noted elsewhere.
 func NoteHead(c *request.Call, body wire.AuditHead) error {
 	head := audit.Head{}
 	var err error
@@ -81,9 +83,9 @@ func exportQuery(c *request.Call) (audit.Span, audit.Position, error) {
 	return span, after, nil
 }
 
-// GET /api/v1/audit/events exports events as they come from the database, a few
-// hundred at a time, so that neither a long range nor a slow reader holds a
-// transaction open.
+// Export handles GET /api/v1/audit/events. It exports events as they come from
+// the database, a few hundred at a time, so that neither a long range nor a
+// slow reader holds a transaction open.
 func Export(c *request.Call) error {
 	span, after, err := exportQuery(c)
 	if err != nil {

@@ -34,10 +34,11 @@ var retentions = request.Collection[wire.Retention]{
 	Version: func(r wire.Retention) any { return []any{r.Kind, r.Period, r.Action} },
 }
 
-// GET /api/v1/retention lists the retention settings.
+// Retention handles GET /api/v1/retention. It lists the retention settings.
 func Retention(c *request.Call) error { return retentions.List(c) }
 
-// PUT /api/v1/retention/{kind} sets the retention of a kind of data.
+// PutRetention handles PUT /api/v1/retention/{kind}. It sets the retention of a
+// kind of data.
 func PutRetention(c *request.Call, body wire.Retention) error {
 	if err := request.CheckDuration("/period", body.Period, request.Day, retention.MaxDays*request.Day); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package browser keeps the sessions and logins of people in the cookies of their
-// browsers, and refuses requests that pages of other sites make. It does not check
-// what a session is worth.
+// browsers, and rejects requests made by pages of other sites. It does not
+// validate sessions.
 package browser
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/countersign-dev/countersign/web"
 )
 
-// The names of the cookie of a session. Browsers keep the first for https alone,
-// and let no other host and no other path set it. The second is for this machine.
+// The names of the session cookie. Browsers accept the first over https only, and
+// let no other host and no other path set it. The second is for this machine.
 const (
 	secureCookie = "__Host-cs"
 	plainCookie  = "cs"
 )
 
-// Browser is how browsers show and keep sessions.
+// Browser sets and reads the session cookies of browsers.
 type Browser struct {
 	base   web.Base
 	guard  *http.CrossOriginProtection
 	cipher connection.Cipher
 }
 
-// New returns a Browser for where people reach the API. Cookies of logins are
-// encrypted with the cipher. Without a key they are good for this process alone.
+// New returns a Browser for the API's public address. Login cookies are
+// encrypted with the cipher; without a key they are valid in this process only.
 func New(base web.Base, vault connection.Cipher) (*Browser, error) {
 	cipher, err := loginCipher(vault)
 	b := &Browser{base: base, guard: http.NewCrossOriginProtection(), cipher: cipher}
@@ -54,11 +54,10 @@ func ErrTwoCredentials() error {
 	return fault.Coded(wire.CodeTwoCredentials, fault.Invalid, "show a token or a session, not both")
 }
 
-// Links returns what makes addresses that people reach, which may not be known.
+// Links returns the builder of public addresses, which may be unconfigured.
 func (b *Browser) Links() web.Base { return b.base }
 
-// KnownLinks is Links. The error says that the service does not know its own
-// address.
+// KnownLinks is Links, with an error if the public address is not configured.
 func (b *Browser) KnownLinks() (web.Base, error) {
 	if !b.base.Known() {
 		return "", errNoPublicURL
@@ -66,8 +65,8 @@ func (b *Browser) KnownLinks() (web.Base, error) {
 	return b.base, nil
 }
 
-// plain reports whether a request came without TLS, from this machine to an
-// address that is for this machine alone. Everywhere else a cookie is for https.
+// plain reports whether a request came without TLS, from this machine to a
+// loopback address. Everywhere else cookies require https.
 func (b *Browser) plain(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !strings.HasPrefix(string(b.base), "http://") || r.TLS != nil {
@@ -84,8 +83,8 @@ func (b *Browser) cookieName(r *http.Request) string {
 	return secureCookie
 }
 
-// Secret returns the secret of the session that a request shows; "" for none. Two
-// cookies of the name are an error: one of them may be somebody else's.
+// Secret returns the session secret of a request; "" for none. Two cookies of
+// that name are an error: one of them may be another person's.
 func (b *Browser) Secret(r *http.Request) (string, error) {
 	found := r.CookiesNamed(b.cookieName(r))
 	if len(found) > 1 {
@@ -97,8 +96,9 @@ func (b *Browser) Secret(r *http.Request) (string, error) {
 	return found[0].Value, nil
 }
 
-// SameSite returns nil for a request that no page of another site made. Reads
-// count too: what a page of another site cannot read it can still measure.
+// SameSite returns nil for a request that was not made by a page of another
+// site. Reads count too: a page of another site can measure responses that it
+// cannot read.
 func (b *Browser) SameSite(r *http.Request) error {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
@@ -110,14 +110,14 @@ func (b *Browser) SameSite(r *http.Request) error {
 	return nil
 }
 
-// SetSession has the browser keep the secret of a session until it is closed. An
-// empty secret has it forget the one that it has.
+// SetSession stores the secret of a session in the browser until it is closed.
+// An empty secret deletes it.
 func (b *Browser) SetSession(w http.ResponseWriter, r *http.Request, secret string) {
 	b.setCookie(w, r, &http.Cookie{Name: b.cookieName(r), Value: secret, SameSite: http.SameSiteStrictMode})
 }
 
-// setCookie sets a cookie for this host alone, which scripts cannot read. One
-// without a value is deleted.
+// setCookie sets a cookie for this host only, which scripts cannot read. A
+// cookie without a value is deleted.
 func (b *Browser) setCookie(w http.ResponseWriter, r *http.Request, cookie *http.Cookie) {
 	cookie.Path, cookie.HttpOnly, cookie.Secure = "/", true, !b.plain(r)
 	if cookie.Value == "" {
@@ -126,8 +126,9 @@ func (b *Browser) setCookie(w http.ResponseWriter, r *http.Request, cookie *http
 	http.SetCookie(w, cookie)
 }
 
-// OwnPath returns a path of this server's pages that a request asked to be sent
-// to. Anything else, which may lead to another server, is the first page.
+// OwnPath returns the path of this server's pages that a request asked to be
+// redirected to. For anything else, which may be on another server, it returns
+// the first page.
 func OwnPath(text string) string {
 	const first, most = "/", 2000
 	u, err := url.Parse(text)

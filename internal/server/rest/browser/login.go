@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// loginFor is how long a person may take at the issuer.
+	// loginFor is the time that a person has at the issuer.
 	loginFor = 10 * time.Minute
-	// loginSuffix follows the name of a session's cookie in that of a login, and
-	// loginContext is what the cookie is encrypted for. The latter is no name that
-	// a source can have.
+	// loginSuffix is appended to the name of the session cookie for the login
+	// cookie. loginContext is the context of its encryption. No source can have
+	// this name.
 	loginSuffix  = "-login"
 	loginContext = "login in a browser"
 )
 
-// PendingLogin is what the cookie of a login that a browser has begun holds.
+// PendingLogin is the content of the cookie of a login in progress.
 type PendingLogin struct {
 	identity.Login
 	// To is the page that the person wanted, Until when the login is too old.
@@ -36,8 +36,8 @@ type PendingLogin struct {
 	Session string
 }
 
-// loginCipher returns what encrypts the cookies of logins: the cipher of sources,
-// or one of this process alone if that has no key.
+// loginCipher returns the cipher for login cookies: the cipher of sources, or one
+// for this process only if that has no key.
 func loginCipher(vault connection.Cipher) (connection.Cipher, error) {
 	if vault.HasKey() {
 		return vault, nil
@@ -65,9 +65,9 @@ func (b *Browser) KeepLogin(w http.ResponseWriter, r *http.Request, in identity.
 	return nil
 }
 
-// errNoLogin says that a browser comes back from a login that it did not begin
-// here, or began too long ago.
-var errNoLogin = fault.Coded(wire.CodeLoginExpired, fault.Denied, "this browser has begun no such login, or too long ago; log in again")
+// errNoLogin is the error for a browser that returns from a login that it did
+// not begin here, or began too long ago.
+var errNoLogin = fault.Coded(wire.CodeLoginExpired, fault.Denied, "unknown or expired login in this browser; log in again")
 
 // TakeLogin returns the login that the browser of a request has begun with a
 // state. The browser forgets it.

@@ -41,7 +41,8 @@ func answerBulk(c *request.Call, bulk deadletter.BulkRequest, done deadletter.Bu
 	return c.JSON(http.StatusOK, shown)
 }
 
-// POST /api/v1/dead-letters/replay puts dead letters back on the schedule.
+// Replay handles POST /api/v1/dead-letters/replay. It puts dead letters back on
+// the schedule.
 func Replay(c *request.Call, body wire.ReplayRequest) error {
 	bulk, err := bulkOf(c, body.BulkRequest, body.Note)
 	if err != nil {
@@ -59,7 +60,7 @@ func Replay(c *request.Call, body wire.ReplayRequest) error {
 	return answerBulk(c, bulk, done)
 }
 
-// POST /api/v1/dead-letters/discard discards dead letters.
+// Discard handles POST /api/v1/dead-letters/discard. It discards dead letters.
 func Discard(c *request.Call, body wire.DiscardRequest) error {
 	bulk, err := bulkOf(c, body.BulkRequest, body.Reason)
 	if err != nil {
@@ -74,15 +75,15 @@ func Discard(c *request.Call, body wire.DiscardRequest) error {
 	return answerBulk(c, bulk, done)
 }
 
-// POST /api/v1/dead-letters/{id}/resolve records whether an action of unknown
-// outcome happened.
+// Resolve handles POST /api/v1/dead-letters/{id}/resolve. It records whether an
+// action of unknown outcome happened.
 func Resolve(c *request.Call, id envelope.ActionID) error {
 	var body wire.Resolution
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
 	if body.Happened && body.GiveUp {
-		return request.Invalid("/give_up", "excluded", "makes no sense of what happened; leave it out")
+		return request.Invalid("/give_up", "excluded", "cannot be combined with happened; leave it out")
 	}
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		found := deadletter.Resolution{Happened: body.Happened, GiveUp: body.GiveUp, Actor: c.By.Actor(), Note: body.Note}

@@ -32,8 +32,8 @@ func entryFrom(l deadletter.Entry) wire.DeadLetter {
 	return shown
 }
 
-// filterOf checks what the contract cannot express; at is the pointer of the
-// fields.
+// filterOf checks the rules that the contract cannot express; at is the
+// pointer of the fields.
 func filterOf(f wire.DeadLetterFilter, at string) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Reason: outbox.Reason(f.Reason), Code: f.Code, Since: f.Since, Until: f.Until}
 	var err error
@@ -54,7 +54,7 @@ func queryFilter(c *request.Call) (deadletter.Filter, error) {
 	return filterOf(asked, "/query")
 }
 
-// GET /api/v1/dead-letters lists dead letters, newest first.
+// List handles GET /api/v1/dead-letters. It lists dead letters, newest first.
 func List(c *request.Call) error {
 	f, err := queryFilter(c)
 	if err != nil {
@@ -67,7 +67,8 @@ func List(c *request.Call) error {
 	return request.AnswerPage(c, cursorDeadLetters, read, entryFrom, func(l deadletter.Entry) envelope.ActionID { return l.Action })
 }
 
-// GET /api/v1/dead-letters/summary counts dead letters by what they have in common.
+// Summary handles GET /api/v1/dead-letters/summary. It counts dead letters by
+// tool, reason and code.
 func Summary(c *request.Call) error {
 	f, err := queryFilter(c)
 	if err != nil {
@@ -82,8 +83,8 @@ func Summary(c *request.Call) error {
 	return request.Items(c, groups)
 }
 
-// GET /api/v1/dead-letters/{id} shows a dead letter with its action and
-// attempts.
+// Get handles GET /api/v1/dead-letters/{id}. It shows a dead letter with its
+// action and attempts.
 func Get(c *request.Call, id envelope.ActionID) error {
 	var answer wire.DeadLetterDetail
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {

@@ -45,7 +45,8 @@ type entryWithAction struct {
 	view  outbox.View
 }
 
-// GET /api/v1/dead-letters/export lists dead letters with their proposals.
+// Export handles GET /api/v1/dead-letters/export. It lists dead letters with
+// their proposals.
 func Export(c *request.Call) error {
 	f, err := queryFilter(c)
 	if err != nil {

@@ -18,11 +18,11 @@ const viewInvocations = "invocations"
 
 // filter selects the events of a stream.
 type filter struct {
-	// actions are those whose events the caller may see and asked for.
+	// actions selects the actions whose events the caller may see and asked for.
 	actions *access.Filter
-	// action is the only action asked for; zero is all.
+	// action selects one action; zero selects all.
 	action envelope.ActionID
-	// kinds are the only kinds of events asked for; nil is all.
+	// kinds selects kinds of events; nil selects all.
 	kinds       []string
 	invocations bool
 }

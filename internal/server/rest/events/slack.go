@@ -24,7 +24,7 @@ import (
 // seconds, and shows that to the person who pressed it.
 const slackTimeout = 2500 * time.Millisecond
 
-// pressedButton is a button that somebody pressed in Slack.
+// pressedButton is a button that a person pressed in Slack.
 type pressedButton struct {
 	subscription.Interaction
 	of subscription.ButtonTarget
@@ -33,9 +33,9 @@ type pressedButton struct {
 	view outbox.View
 }
 
-// POST /api/v1/slack/interactions/{subscription} receives what a person did
-// with a message in Slack. The request is authenticated by its signature; the
-// person is part of the signed text.
+// SlackInteraction handles POST /api/v1/slack/interactions/{subscription}. It
+// receives a person's interaction with a Slack message. The request is
+// authenticated by its signature; the person is part of the signed text.
 func SlackInteraction(c *request.Call) error {
 	ctx, cancel := context.WithTimeout(c.R.Context(), slackTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func SlackInteraction(c *request.Call) error {
 	case fault.KindOf(err) == "":
 		return err
 	}
-	// A refusal is shown to the person who pressed the button alone.
+	// Only the person who pressed the button sees the refusal.
 	c.Log.InfoContext(ctx, "button refused", slog.String("subscription", of.Subscription.Name), slog.String("action_id", in.Action.String()),
 		slog.String("press", string(in.Kind)), slog.Any("reason", err))
 	why := "Countersign: " + refusalText(err)
@@ -202,7 +202,7 @@ func sendEphemeral(ctx context.Context, s *request.Backend, p *pressedButton, wh
 		_, err = propose(ctx, s, p.of.Tenant, "subscription "+p.of.Subscription.Name, message)
 	}
 	if fault.KindOf(err) == fault.Conflict {
-		return nil // it was said this minute
+		return nil // already logged in this minute
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// GET /api/v1/events answers with the tenant's events as server-sent events,
-// until the client or the server closes the stream.
+// Stream handles GET /api/v1/events. It answers with the tenant's events as
+// server-sent events, until the client or the server closes the stream.
 func Stream(c *request.Call) error {
 	last, resuming, err := lastEvent(c)
 	if err != nil {
@@ -29,8 +29,8 @@ func Stream(c *request.Call) error {
 	if !resuming {
 		return s.follow(false)
 	}
-	// Most of what the client missed is sent before the stream subscribes, so
-	// that new events do not fill its backlog meanwhile.
+	// Most of the missed events are sent before the stream subscribes, so that new
+	// events do not fill its backlog meanwhile.
 	if err = s.open(); err == nil {
 		err = s.catchUp(nil)
 	}
@@ -59,8 +59,8 @@ type stream struct {
 	c       *request.Call
 	control *http.ResponseController
 	filter  filter
-	// last is the last event that was looked at, sent the last id that the
-	// client received.
+	// last is the last event that was read, sent the last id that the client
+	// received.
 	last, sent eventID
 }
 
@@ -99,8 +99,8 @@ func (s *stream) follow(resumed bool) error {
 	return s.end(err)
 }
 
-// errOther is the error of a stream whose token or session has other rights by now.
-var errOther = errors.New("who follows may something else than at the start")
+// errOther is the error of a stream whose token or session has other rights now.
+var errOther = errors.New("the rights of the caller changed since the stream began")
 
 // heartbeat shows the client that the stream is alive, and ends the stream when
 // its token or session is no longer valid, or allows something else.
@@ -121,8 +121,8 @@ func (s *stream) heartbeat() error {
 	return s.write(alive)
 }
 
-// end ends a stream whose answer has begun. The client, who cannot be told
-// more, resumes; the error goes to the log.
+// end ends a stream after its response has begun. The client cannot get an
+// error any more and resumes; the error is logged.
 func (s *stream) end(err error) error {
 	ctx := s.c.R.Context()
 	if ctx.Err() == nil && !s.c.Broker.IsClosed() {
@@ -131,8 +131,8 @@ func (s *stream) end(err error) error {
 	return nil
 }
 
-// catchUp sends the events behind the last one that the client received, up to
-// and including the event at until; nil is all there are.
+// catchUp sends the events after the last one that the client received, up to
+// and including the event at until; nil means all.
 func (s *stream) catchUp(until *audit.Position) error {
 	// The last event may have more items than the client received.
 	at := audit.Position{Tx: s.last.place.Tx, Event: s.last.place.Event - 1}

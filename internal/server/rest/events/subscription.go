@@ -22,7 +22,8 @@ import (
 )
 
 func subscriptionFrom(s subscription.Subscription) wire.Subscription {
-	// One without a channel delivers to a webhook, whose source has a secret.
+	// A subscription without a channel delivers to a webhook, whose source has a
+	// secret.
 	signed := s.HasSigningSecret || s.Channel == ""
 	shown := wire.Subscription{
 		ID: s.ID.String(), Name: s.Name, Source: s.Source, Kinds: s.Kinds, Tool: s.Tool, MinRisk: s.MinRisk, Channel: s.Channel, Link: s.Link,
@@ -50,10 +51,11 @@ var subscriptions = request.Collection[wire.Subscription]{
 	},
 }
 
-// GET /api/v1/subscriptions lists the subscriptions.
+// Subscriptions handles GET /api/v1/subscriptions. It lists the subscriptions.
 func Subscriptions(c *request.Call) error { return subscriptions.List(c) }
 
-// PUT /api/v1/subscriptions/{name} sets a subscription.
+// PutSubscription handles PUT /api/v1/subscriptions/{name}. It sets a
+// subscription.
 func PutSubscription(c *request.Call, in wire.SubscriptionInput) error {
 	name := c.R.PathValue("name")
 	return subscriptions.Put(c, name, "subscription "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
@@ -77,8 +79,8 @@ func secretWord(given string) string {
 	return "set"
 }
 
-// makeSubscription returns the subscription that was asked for, and its
-// encrypted secret.
+// makeSubscription returns the requested subscription and its encrypted
+// secret.
 func makeSubscription(ctx context.Context, tx pgx.Tx, c *request.Call, in wire.SubscriptionInput) (subscription.Subscription, []byte, error) {
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
 	if err != nil {
@@ -139,7 +141,8 @@ func hasTools(snap *settings.Settings, source string) bool {
 	return slices.ContainsFunc(snap.Tools(), func(t *catalog.Tool) bool { return t.Key.Source == source })
 }
 
-// DELETE /api/v1/subscriptions/{name} deletes a subscription.
+// DeleteSubscription handles DELETE /api/v1/subscriptions/{name}. It deletes a
+// subscription.
 func DeleteSubscription(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return subscriptions.Delete(c, name, "subscription "+name+" removed", func(ctx context.Context, tx pgx.Tx) error {
@@ -147,8 +150,8 @@ func DeleteSubscription(c *request.Call) error {
 	})
 }
 
-// POST /api/v1/subscriptions/{name}/test sends a test message to a
-// subscription.
+// TestSubscription handles POST /api/v1/subscriptions/{name}/test. It sends a
+// test message to a subscription.
 func TestSubscription(c *request.Call) error {
 	var p *envelope.Proposal
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) error {
@@ -165,7 +168,7 @@ func TestSubscription(c *request.Call) error {
 		}
 		src, _ := snap.Source(sub.Source)
 		if !hasTools(snap, sub.Source) {
-			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, the list of sources says why", sub.Source)
+			return fault.New(fault.Busy, "the source %s has listed no tools yet; if it stays so, see the error in the list of sources", sub.Source)
 		}
 		p, err = sub.TestMessage(src.Kind, c.By.Actor(), time.Now())
 		return err

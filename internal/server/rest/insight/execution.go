@@ -25,7 +25,7 @@ import (
 // cursorExecutions is the name of the list of executions in cursors.
 const cursorExecutions = "executions"
 
-// GET /api/v1/executions lists executions, newest first.
+// Executions handles GET /api/v1/executions. It lists executions, newest first.
 func Executions(c *request.Call) error {
 	f, err := executionFilter(c)
 	if err != nil {
@@ -92,8 +92,8 @@ func executionFilter(c *request.Call) (execution.Filter, error) {
 	return f, err
 }
 
-// GET /api/v1/executions/{id} shows an execution with its attempts, snapshots
-// and related executions.
+// Execution handles GET /api/v1/executions/{id}. It shows an execution with its
+// attempts, snapshots and related executions.
 func Execution(c *request.Call, id envelope.ActionID) error {
 	var d wire.ExecutionDetail
 	err := c.InTx(func(ctx context.Context, tx pgx.Tx) (err error) {

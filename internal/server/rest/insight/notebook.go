@@ -12,7 +12,7 @@ import (
 	notebook "github.com/countersign-dev/countersign/internal/tenant/notebook"
 )
 
-// GET /api/v1/notes lists the notebook, newest note first.
+// Notes handles GET /api/v1/notes. It lists the notebook, newest note first.
 func Notes(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.AgentNote, error) {
 		return notebook.List(ctx, tx, c.By.Tenant, uuid.UUID(before), most)

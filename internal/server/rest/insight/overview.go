@@ -10,7 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// GET /api/v1/overview shows the state of the tenant's actions in numbers.
+// Overview handles GET /api/v1/overview. It shows the state of the tenant's
+// actions in numbers.
 func Overview(c *request.Call) error {
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.Overview, error) { return overview.Get(ctx, tx, c.By.Tenant) })
 }

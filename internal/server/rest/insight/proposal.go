@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// GET /api/v1/proposals lists what was proposed in SQL and became no action of its
-// own, newest first.
+// SQLProposals handles GET /api/v1/proposals. It lists the proposals made in
+// SQL that are not actions of their own, newest first.
 func SQLProposals(c *request.Call) error {
 	f := proposal.Filter{State: proposal.State(c.Query.Get("state")), Login: c.Query.Get("login")}
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.SQLProposal, error) {
@@ -24,7 +24,8 @@ func SQLProposals(c *request.Call) error {
 	return request.AnswerPage(c, "proposals", read, request.Same[wire.SQLProposal], func(p wire.SQLProposal) envelope.ActionID { return p.ID })
 }
 
-// GET /api/v1/proposals/{id} shows one with its envelope.
+// SQLProposal handles GET /api/v1/proposals/{id}. It shows one with its
+// envelope.
 func SQLProposal(c *request.Call, id envelope.ActionID) error {
 	d, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.SQLProposalDetail, error) {
 		return proposal.Get(ctx, tx, c.By.Tenant, id)

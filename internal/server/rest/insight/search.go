@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// searched returns the kinds of what a search finds, and the operation that lists each:
-// who may not call that does not find it.
+// searched returns the kinds of search results, and the operation that lists each: a
+// caller who may not call it does not find them.
 func searched() [][2]string {
 	return [][2]string{
 		{"action", "listActions"}, {"tool", "listTools"}, {"source", "listSources"}, {"bucket", "listBuckets"}, {"session", "listExecutions"},
@@ -20,7 +20,8 @@ func searched() [][2]string {
 	}
 }
 
-// GET /api/v1/search finds things by how their ids and names begin.
+// Search handles GET /api/v1/search. It finds things by how their ids and names
+// begin.
 func Search(c *request.Call) error {
 	var kinds []string
 	for _, s := range searched() {

@@ -19,10 +19,11 @@ var breakers = request.Collection[wire.Breaker]{
 	Key: func(b wire.Breaker) string { return b.Source },
 }
 
-// GET /api/v1/breakers lists the circuit breakers.
+// Breakers handles GET /api/v1/breakers. It lists the circuit breakers.
 func Breakers(c *request.Call) error { return breakers.List(c) }
 
-// POST /api/v1/breakers/{id}/reset closes a circuit breaker.
+// ResetBreaker handles POST /api/v1/breakers/{id}/reset. It closes a circuit
+// breaker.
 func ResetBreaker(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return breakers.Put(c, id, "", func(ctx context.Context, tx pgx.Tx) error {

@@ -30,7 +30,7 @@ var buckets = request.Collection[bucketState]{
 	Version: func(b bucketState) any { return b.Bucket },
 }
 
-// GET /api/v1/bucket-names lists the names of buckets.
+// BucketNames handles GET /api/v1/bucket-names. It lists the names of buckets.
 func BucketNames(c *request.Call) error {
 	names, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) ([]string, error) {
 		set, err := limits.Load(ctx, tx, c.By.Tenant)
@@ -42,13 +42,13 @@ func BucketNames(c *request.Call) error {
 	return request.Sorted(c, "bucket-names", names, func(name string) string { return name })
 }
 
-// GET /api/v1/buckets lists the buckets with their states.
+// Buckets handles GET /api/v1/buckets. It lists the buckets with their states.
 func Buckets(c *request.Call) error { return buckets.List(c) }
 
-// GET /api/v1/buckets/{name} shows a bucket with its state.
+// Bucket handles GET /api/v1/buckets/{name}. It shows a bucket with its state.
 func Bucket(c *request.Call) error { return buckets.Show(c, c.R.PathValue("name")) }
 
-// PUT /api/v1/buckets/{name} sets a bucket.
+// PutBucket handles PUT /api/v1/buckets/{name}. It sets a bucket.
 func PutBucket(c *request.Call, b limits.Bucket) error {
 	if err := c.CheckTools("*"); err != nil {
 		return err
@@ -59,7 +59,7 @@ func PutBucket(c *request.Call, b limits.Bucket) error {
 	})
 }
 
-// DELETE /api/v1/buckets/{name} retires a bucket.
+// RetireBucket handles DELETE /api/v1/buckets/{name}. It retires a bucket.
 func RetireBucket(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return buckets.Delete(c, name, "", func(ctx context.Context, tx pgx.Tx) error {
@@ -67,8 +67,8 @@ func RetireBucket(c *request.Call) error {
 	})
 }
 
-// POST /api/v1/buckets/{name}/reopen reopens a bucket that was closed after
-// rate-limit answers.
+// ReopenBucket handles POST /api/v1/buckets/{name}/reopen. It reopens a bucket
+// that was closed after rate-limit answers.
 func ReopenBucket(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return buckets.Put(c, name, "", func(ctx context.Context, tx pgx.Tx) error {

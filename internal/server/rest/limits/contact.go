@@ -24,7 +24,8 @@ import (
 // cursorContacts is the name of the do-not-contact list in cursors.
 const cursorContacts = "do-not-contact"
 
-// GET /api/v1/do-not-contact lists the do-not-contact list.
+// DoNotContact handles GET /api/v1/do-not-contact. It lists the do-not-contact
+// list.
 func DoNotContact(c *request.Call) error {
 	q := c.Query
 	most, err := c.Limit()
@@ -50,7 +51,7 @@ func DoNotContact(c *request.Call) error {
 }
 
 // writeContactCursor returns the cursor of the place after an entry. It
-// contains the entry, which whoever may read the list may see.
+// contains the entry, which every reader of the list may see.
 func writeContactCursor(last contact.Entry) string {
 	return request.WriteTextCursor(cursorContacts, string(last.Kind)+":"+last.Value)
 }
@@ -74,11 +75,12 @@ func parseContactCursor(text string) (contact.Kind, string, error) {
 // entries is a body with entries of the list.
 type entries struct{ Entries []contact.Entry }
 
-// POST /api/v1/do-not-contact adds entries to the do-not-contact list.
+// AddDoNotContact handles POST /api/v1/do-not-contact. It adds entries to the
+// do-not-contact list.
 func AddDoNotContact(c *request.Call) error { return contacts(c, contact.PutEntries) }
 
-// POST /api/v1/do-not-contact/remove removes entries from the do-not-contact
-// list.
+// RemoveDoNotContact handles POST /api/v1/do-not-contact/remove. It removes
+// entries from the do-not-contact list.
 func RemoveDoNotContact(c *request.Call) error { return contacts(c, contact.DeleteEntries) }
 
 func contacts(c *request.Call, change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error)) error {
@@ -96,7 +98,7 @@ func admitted(
 	ctx context.Context, tx pgx.Tx, c *request.Call, entries []contact.Entry,
 	change func(context.Context, pgx.Tx, envelope.TenantID, []contact.Entry, envelope.Actor) (wire.ContactCount, error),
 ) (wire.ContactCount, error) {
-	// Nobody else changes an entry between the comparison and the write.
+	// No other transaction changes an entry between the comparison and the write.
 	if err := c.LockConfiguration(ctx, tx); err != nil {
 		return wire.ContactCount{}, err
 	}
@@ -121,8 +123,8 @@ func admitted(
 // errDryRun rolls a dry run back.
 var errDryRun = errors.New("dry run")
 
-// POST /api/v1/do-not-contact/import adds the entries of a CSV file to the
-// do-not-contact list, all or none.
+// ImportDoNotContact handles POST /api/v1/do-not-contact/import. It adds the
+// entries of a CSV file to the do-not-contact list, all or none.
 func ImportDoNotContact(c *request.Call) error {
 	dry := c.Query.Get("dry_run") == "true"
 	var counts wire.ContactCount
@@ -207,9 +209,9 @@ func invalidLines(wrong ...error) error {
 // completeTrailer is the trailer of a complete export.
 const completeTrailer = "Countersign-Complete"
 
-// GET /api/v1/do-not-contact/export exports the do-not-contact list as CSV, as
-// it comes from the database, so that neither a long list nor a slow reader
-// holds a transaction open.
+// ExportDoNotContact handles GET /api/v1/do-not-contact/export. It exports the
+// do-not-contact list as CSV, as it comes from the database, so that neither a
+// long list nor a slow reader holds a transaction open.
 func ExportDoNotContact(c *request.Call) error {
 	f := contact.EntryFilter{Expired: true, Most: contact.MaxEntries}
 	rows, err := contactPage(c, f)

@@ -22,21 +22,21 @@ var tenantSettings = request.Collection[limits.Tenant]{
 	Key: func(limits.Tenant) string { return "" },
 }
 
-// GET /api/v1/settings shows the tenant's settings.
+// Settings handles GET /api/v1/settings. It shows the tenant's settings.
 func Settings(c *request.Call) error { return tenantSettings.Show(c, "") }
 
-// PUT /api/v1/settings sets the tenant's settings.
+// PutSettings handles PUT /api/v1/settings. It sets the tenant's settings.
 func PutSettings(c *request.Call, settings limits.Tenant) error {
 	return tenantSettings.Put(c, "", "", func(ctx context.Context, tx pgx.Tx) error {
 		return limits.PutTenant(ctx, tx, c.By.Tenant, settings, c.By.Actor())
 	})
 }
 
-// GET /api/v1/limits shows all limits as one document.
+// Get handles GET /api/v1/limits. It shows all limits as one document.
 func Get(c *request.Call) error { return request.Show(c, limits.Export) }
 
-// PUT /api/v1/limits replaces the limits by a document, or answers what would
-// change with dry_run.
+// Put handles PUT /api/v1/limits. It replaces the limits by a document; with
+// dry_run it returns the changes without making them.
 func Put(c *request.Call, doc limits.Document) error {
 	return request.PutDocument(c, limits.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return limits.Apply(ctx, tx, c.By.Tenant, doc, c.By.Actor(), dry)

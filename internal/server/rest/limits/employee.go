@@ -41,10 +41,10 @@ func employee(c *request.Call) (id envelope.EmployeeID, key string, err error) {
 	return id, limits.EmployeeText(id), nil
 }
 
-// GET /api/v1/employees lists the employees.
+// Employees handles GET /api/v1/employees. It lists the employees.
 func Employees(c *request.Call) error { return employees.List(c) }
 
-// PUT /api/v1/employees/{id} sets an employee.
+// PutEmployee handles PUT /api/v1/employees/{id}. It sets an employee.
 func PutEmployee(c *request.Call, body wire.Employee) error {
 	id, key, err := employee(c)
 	if err == nil {
@@ -59,7 +59,7 @@ func PutEmployee(c *request.Call, body wire.Employee) error {
 	})
 }
 
-// DELETE /api/v1/employees/{id} deletes an employee.
+// DeleteEmployee handles DELETE /api/v1/employees/{id}. It deletes an employee.
 func DeleteEmployee(c *request.Call) error {
 	id, key, err := employee(c)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/pause"
 )
 
-// GET /api/v1/pauses lists pauses, newest first.
+// Pauses handles GET /api/v1/pauses. It lists pauses, newest first.
 func Pauses(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]wire.Pause, error) {
 		return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: c.Query.Get("active") == "true", Before: uuid.UUID(before), Most: most})
@@ -25,7 +25,7 @@ func Pauses(c *request.Call) error {
 	return request.AnswerPage(c, "pauses", read, request.Same[wire.Pause], func(p wire.Pause) envelope.ActionID { return envelope.ActionID(p.ID) })
 }
 
-// POST /api/v1/pauses pauses a part of the tenant's actions.
+// Pause handles POST /api/v1/pauses. It pauses a part of the tenant's actions.
 func Pause(c *request.Call, body wire.PauseInput) error {
 	var active wire.Pause
 	var before []wire.Pause
@@ -53,7 +53,7 @@ func activePauses(ctx context.Context, tx pgx.Tx, c *request.Call) ([]wire.Pause
 	return pause.List(ctx, tx, c.By.Tenant, pause.Filter{Active: true, Most: math.MaxInt32})
 }
 
-// DELETE /api/v1/pauses/{id} ends a pause.
+// Resume handles DELETE /api/v1/pauses/{id}. It ends a pause.
 func Resume(c *request.Call) error {
 	id, err := c.UUID()
 	if err != nil {

@@ -39,10 +39,10 @@ func quietInPath(c *request.Call, h *limits.QuietHours) (string, error) {
 	return quietKey(stored.Scope, stored.Subject), err
 }
 
-// GET /api/v1/quiet-hours lists the quiet hours.
+// QuietHours handles GET /api/v1/quiet-hours. It lists the quiet hours.
 func QuietHours(c *request.Call) error { return allQuietHours.List(c) }
 
-// PUT /api/v1/quiet-hours/{scope} sets quiet hours.
+// PutQuietHours handles PUT /api/v1/quiet-hours/{scope}. It sets quiet hours.
 func PutQuietHours(c *request.Call, h limits.QuietHours) error {
 	key, err := quietInPath(c, &h)
 	if err == nil {
@@ -56,7 +56,8 @@ func PutQuietHours(c *request.Call, h limits.QuietHours) error {
 	})
 }
 
-// DELETE /api/v1/quiet-hours/{scope} deletes quiet hours.
+// DeleteQuietHours handles DELETE /api/v1/quiet-hours/{scope}. It deletes quiet
+// hours.
 func DeleteQuietHours(c *request.Call) error {
 	var h limits.QuietHours
 	key, err := quietInPath(c, &h)

@@ -23,11 +23,11 @@ import (
 // cursorSimulation is the name of simulations in cursors.
 const cursorSimulation = "policy-simulate"
 
-// GET /api/v1/policy shows the policy as one document.
+// Get handles GET /api/v1/policy. It shows the policy as one document.
 func Get(c *request.Call) error { return request.Show(c, settings.Export) }
 
-// PUT /api/v1/policy replaces the policy by a document, or answers what would
-// change with dry_run.
+// Put handles PUT /api/v1/policy. It replaces the policy by a document; with
+// dry_run it returns the changes without making them.
 func Put(c *request.Call, doc settings.Document) error {
 	return request.PutDocument(c, settings.Export, func(ctx context.Context, tx pgx.Tx, dry bool) ([]document.Change, error) {
 		return c.Catalog.Apply(ctx, tx, c.By.Tenant, doc, c.By.Actor(), dry)
@@ -39,8 +39,9 @@ func CheckDocument(text []byte) error {
 	return request.CheckDocument[settings.Document]("putPolicy", text)
 }
 
-// POST /api/v1/policy/simulate tries a policy on past actions, which it reads in
-// a read-only transaction. Deciding about them is long work.
+// Simulate handles POST /api/v1/policy/simulate. It tries a policy on past
+// actions, which it reads in a read-only transaction. Deciding about them is
+// long work.
 func Simulate(c *request.Call) error {
 	doc, req, err := simulateRequest(c, time.Now())
 	if err != nil {

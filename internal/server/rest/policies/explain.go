@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// POST /api/v1/policy/explain says what policy would decide about a call, and
-// why. It stores nothing.
+// Explain handles POST /api/v1/policy/explain. It returns the decision of
+// policy about a call, with the reasons. It stores nothing.
 func Explain(c *request.Call, body wire.Question) error {
 	return c.Suggest(request.NounTool, body.Tool, request.Answer(c, func(ctx context.Context, tx pgx.Tx) (answer wire.Explanation, err error) {
 		snap, state, err := c.Catalog.CurrentAndState(ctx, tx, c.By.Tenant)

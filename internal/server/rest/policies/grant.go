@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// GET /api/v1/policy/grants lists the grants.
+// Grants handles GET /api/v1/policy/grants. It lists the grants.
 func Grants(c *request.Call) error {
 	read := func(ctx context.Context, tx pgx.Tx, before envelope.ActionID, most int) ([]settings.Grant, error) {
 		return settings.Grants(ctx, tx, c.By.Tenant, settings.GrantFilter{Ended: c.Query.Get("ended") == "true", Before: uuid.UUID(before), Most: most})
@@ -30,7 +30,7 @@ func Grants(c *request.Call) error {
 	return request.AnswerPage(c, "grants", read, request.Same[settings.Grant], func(g settings.Grant) envelope.ActionID { return envelope.ActionID(g.ID) })
 }
 
-// POST /api/v1/policy/grants makes a grant.
+// MakeGrant handles POST /api/v1/policy/grants. It makes a grant.
 func MakeGrant(c *request.Call, body wire.GrantInput) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, 90*request.Day); body.ExpiresIn != 0 && err != nil {
 		return err
@@ -97,7 +97,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 		return settings.Grant{}, catalog.ErrNoTool
 	}
 	if len(in.Digest) > 0 && !tool.Lists(in.Digest) {
-		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool is no longer the one that was shown")
+		return settings.Grant{}, fault.New(fault.Conflict, "the definition of the tool changed since it was shown")
 	}
 	g := settings.Grant{
 		Tool: key, Digest: tool.Binding, Employee: in.Employee, Session: in.Session, Automation: in.Automation, Reason: in.Reason,
@@ -109,7 +109,7 @@ func grantFrom(in wire.GrantInput, snap *settings.Settings, by identity.Principa
 	return g, g.Check()
 }
 
-// DELETE /api/v1/policy/grants/{id} revokes a grant.
+// RevokeGrant handles DELETE /api/v1/policy/grants/{id}. It revokes a grant.
 func RevokeGrant(c *request.Call) error {
 	id, err := uuid.Parse(c.R.PathValue("id"))
 	if err != nil {

@@ -36,10 +36,11 @@ func modeInPath(c *request.Call) (automation, tool, name string) {
 	return automation, tool, "policy " + tool + " of automation " + automation
 }
 
-// GET /api/v1/policy/modes lists the modes of tools.
+// Modes handles GET /api/v1/policy/modes. It lists the modes of tools.
 func Modes(c *request.Call) error { return modes.List(c) }
 
-// PUT /api/v1/policy/modes/{tool} sets the mode of a tool or pattern.
+// PutMode handles PUT /api/v1/policy/modes/{tool}. It sets the mode of a tool
+// or pattern.
 func PutMode(c *request.Call, body wire.Mode) error {
 	automation, tool, name := modeInPath(c)
 	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": body.Mode}
@@ -48,7 +49,8 @@ func PutMode(c *request.Call, body wire.Mode) error {
 	})
 }
 
-// DELETE /api/v1/policy/modes/{tool} deletes the mode of a tool or pattern.
+// DeleteMode handles DELETE /api/v1/policy/modes/{tool}. It deletes the mode of
+// a tool or pattern.
 func DeleteMode(c *request.Call) error {
 	automation, tool, name := modeInPath(c)
 	c.Detail = map[string]any{"automation_id": automation, "tool": tool, "mode": nil}

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// preferences is the collection of what is switched off, by employee and
+// preferences is the collection of switched-off tools, by employee and
 // pattern.
 var preferences = request.Collection[wire.Preference]{
 	Name: "preferences", Noun: "preference",
@@ -38,9 +38,9 @@ var preferences = request.Collection[wire.Preference]{
 	ETag: func(p *wire.Preference) *string { return &p.ETag },
 }
 
-// GET /api/v1/preferences lists what is switched off. With an employee the
-// answer is what holds for that employee: its own preferences and everybody's.
-// Agents get those of their own employee.
+// Preferences handles GET /api/v1/preferences. It lists the switched-off
+// tools. With an employee it lists those that apply to the employee: its own
+// preferences and everybody's. Agents get those of their own employee.
 func Preferences(c *request.Call) error {
 	if employee, one, err := c.Employee(); err == nil && one && c.By.Role == identity.RoleAgent && employee != c.By.Employee {
 		return fault.New(fault.Denied, "an agent sees the preferences of its own employee")
@@ -48,8 +48,8 @@ func Preferences(c *request.Call) error {
 	return preferences.List(c)
 }
 
-// PUT /api/v1/preferences/{tool} switches tools off for an employee, or for
-// everybody.
+// PutPreference handles PUT /api/v1/preferences/{tool}. It switches tools off
+// for an employee, or for everybody.
 func PutPreference(c *request.Call) error {
 	employee, _, err := c.Employee()
 	if err != nil {
@@ -62,7 +62,8 @@ func PutPreference(c *request.Call) error {
 	})
 }
 
-// DELETE /api/v1/preferences/{tool} switches tools on again.
+// DeletePreference handles DELETE /api/v1/preferences/{tool}. It switches tools
+// on again.
 func DeletePreference(c *request.Call) error {
 	employee, _, err := c.Employee()
 	if err != nil {

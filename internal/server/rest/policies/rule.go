@@ -27,10 +27,10 @@ var rules = request.Collection[wire.Rule]{
 	ETag: func(r *wire.Rule) *string { return &r.ETag },
 }
 
-// GET /api/v1/policy/rules lists the rules.
+// Rules handles GET /api/v1/policy/rules. It lists the rules.
 func Rules(c *request.Call) error { return rules.List(c) }
 
-// PUT /api/v1/policy/rules/{id} sets a rule.
+// PutRule handles PUT /api/v1/policy/rules/{id}. It sets a rule.
 func PutRule(c *request.Call) error {
 	in := wire.Rule{Enabled: true}
 	if err := c.Decode(&in); err != nil {
@@ -55,7 +55,7 @@ func PutRule(c *request.Call) error {
 	})
 }
 
-// DELETE /api/v1/policy/rules/{id} deletes a rule.
+// DeleteRule handles DELETE /api/v1/policy/rules/{id}. It deletes a rule.
 func DeleteRule(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return rules.Delete(c, id, "policy rule "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {

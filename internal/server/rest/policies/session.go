@@ -28,11 +28,12 @@ var sessionModes = request.Collection[wire.SessionMode]{
 	ETag: func(m *wire.SessionMode) *string { return &m.ETag },
 }
 
-// GET /api/v1/policy/sessions lists the modes that hold for sessions.
+// SessionModes handles GET /api/v1/policy/sessions. It lists the modes that
+// hold for sessions.
 func SessionModes(c *request.Call) error { return sessionModes.List(c) }
 
-// PUT /api/v1/policy/sessions/{session_id}/{tool} sets a mode that holds for a
-// session.
+// PutSessionMode handles PUT /api/v1/policy/sessions/{session_id}/{tool}. It
+// sets a mode that holds for a session.
 func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 	if err := request.CheckDuration("/expires_in", body.ExpiresIn, time.Second, maxSessionMode); err != nil {
 		return err
@@ -45,8 +46,8 @@ func PutSessionMode(c *request.Call, body wire.SessionMode) error {
 	})
 }
 
-// DELETE /api/v1/policy/sessions/{session_id}/{tool} deletes a mode that holds
-// for a session.
+// DeleteSessionMode handles DELETE /api/v1/policy/sessions/{session_id}/{tool}.
+// It deletes a mode that holds for a session.
 func DeleteSessionMode(c *request.Call) error {
 	session, tool := c.R.PathValue("session_id"), c.R.PathValue("tool")
 	c.Detail = map[string]any{"session_id": session, "tool": tool, "mode": nil}

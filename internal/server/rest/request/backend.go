@@ -1,6 +1,6 @@
-// Package request is what all handlers of the REST API share: the request that
-// was admitted and checked, transactions, answers, pages, cursors and problems.
-// It does not know any route (rest) and decides nothing.
+// Package request has the common parts of the REST API's handlers: the admitted
+// and checked request, transactions, responses, pages, cursors and problems. It
+// has no routes (see rest) and decides nothing.
 package request
 
 import (
@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	// WorkTimeout bounds a request, not counting the time that it asked to
-	// wait.
+	// WorkTimeout bounds a request, not counting the wait that it asked for.
 	WorkTimeout = 30 * time.Second
 	// firstRead is as many bytes of a body as memory is taken for before any of
 	// them has arrived.
 	firstRead = 64 << 10
 )
 
-// Backend is what handlers call.
+// Backend holds the services that handlers call.
 type Backend struct {
 	DB       postgres.Begins
 	Catalog  *settings.Cache
@@ -52,15 +51,16 @@ type Backend struct {
 	// not block.
 	Wake func()
 	Log  *slog.Logger
-	// Poll is how often what is waited for is looked at.
+	// Poll is the poll interval of waits.
 	Poll time.Duration
 	// Gzip compresses answers.
 	Gzip *Gzip
 	// Streams limits the answers without an end, Waits the requests that wait for
 	// an action or a workflow.
 	Streams, Waits *OpenLimit
-	// Heartbeat is how often a stream of events that is silent sends something.
+	// Heartbeat is the interval at which a silent stream of events sends
+	// something.
 	Heartbeat time.Duration
-	// Ready says why requests should go to another process.
+	// Ready returns the reason why requests should go to another process, or nil.
 	Ready func(ctx context.Context) error
 }

@@ -35,12 +35,12 @@ type Call struct {
 	By    identity.Principal
 	Query url.Values
 	Body  []byte
-	// WaitFor is how long the caller wants to wait for an action's end.
+	// WaitFor is the time that the caller wants to wait for an action's end.
 	WaitFor time.Duration
-	// Compress says that the answer may be compressed.
+	// Compress reports whether the response may be compressed.
 	Compress bool
-	// Detail and Note say in the event of a change of configuration what was
-	// set, without secrets, and why.
+	// Detail and Note are part of the event of a change of configuration: the new
+	// value, without secrets, and the reason.
 	Detail map[string]any
 	Note   string
 }
@@ -68,8 +68,8 @@ func (c *Call) Authenticate() (identity.Principal, error) {
 	return c.Auth.AuthenticateSession(ctx, session, time.Now())
 }
 
-// AuthenticateToken returns the token of a request and who sent it. Whoever calls
-// it takes no sessions of browsers. The error is ErrNoToken, or that of
+// AuthenticateToken returns the token of a request and its sender. Use it where
+// browser sessions are not accepted. The error is ErrNoToken, or that of
 // identity.Authenticator.
 func (b *Backend) AuthenticateToken(r *http.Request) (token string, by identity.Principal, err error) {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -153,8 +153,8 @@ func (c *Call) UUID() (uuid.UUID, error) {
 	return id, nil
 }
 
-// Named returns the value of a name in the path, alone in a list, for what reads
-// all where no value is given; nil if the path has none.
+// Named returns a list with only the value of a name in the path, for functions
+// that read all items without one; nil if the path has no such name.
 func (c *Call) Named(name string) []string {
 	if value := c.R.PathValue(name); value != "" {
 		return []string{value}
@@ -204,8 +204,8 @@ func (c *Call) QueryTime(name string) (time.Time, error) {
 	return at, nil
 }
 
-// QueryRange returns the times since and until of the query; the zero time for
-// one that was left out. An until that is not later than since is an error.
+// QueryRange returns the times since and until of the query, zero if left out.
+// It is an error if until is not later than since.
 func (c *Call) QueryRange() (since, until time.Time, err error) {
 	if since, err = c.QueryTime("since"); err != nil {
 		return since, until, err
@@ -216,7 +216,7 @@ func (c *Call) QueryRange() (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// Submitter returns the caller as intake knows it.
+// Submitter returns the caller as an intake.Submitter.
 func (c *Call) Submitter() intake.Submitter {
 	by := access.Submitter(c.By)
 	by.Origin = Origin(c.R.Context(), execution.ViaAPI)
@@ -253,7 +253,7 @@ func (c *Call) JSON(status int, v any) error {
 	return nil
 }
 
-// SetLocation sets the header that says where what a request made reads back.
+// SetLocation sets the header with the path of a created resource.
 func (c *Call) SetLocation(path string) { c.W.Header().Set("Location", path) }
 
 // NoContent answers 204.
@@ -267,7 +267,7 @@ func (c *Call) Write(status int, media string, body []byte) {
 	writeBody(c.W, status, media, c.compressed(media, body))
 }
 
-// writeBody ignores the error, which says that the caller has left.
+// writeBody ignores the error of a caller who has left.
 func writeBody(w http.ResponseWriter, status int, media string, body []byte) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)

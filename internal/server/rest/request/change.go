@@ -35,11 +35,11 @@ func (c *Call) Configure(subject string, change func(ctx context.Context, tx pgx
 	return c.NoContent()
 }
 
-// InConfigurationTx is InTx for a change of configuration, of which the tenant
-// has one at a time. A change that the caller may not make is rolled back: the
-// configurations before and after it are compared, so that no handler has to
-// know what loosens what. The error is then fault.Denied. Both times all of it is
-// read: a handler that said which parts it changes would have to be believed.
+// InConfigurationTx is InTx for a change of configuration, of which a tenant has
+// one at a time. It rolls back a change that the caller may not make, with
+// fault.Denied: it compares the configurations before and after the change, so
+// that no handler has rules about loosening. It reads all of both: a handler that
+// declared the changed parts would have to be trusted.
 func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	if pattern := c.R.PathValue("tool"); pattern != "" {
 		if err := c.CheckTools(pattern); err != nil {
@@ -68,9 +68,9 @@ func (c *Call) InConfigurationTx(fn func(ctx context.Context, tx pgx.Tx) error) 
 	})
 }
 
-// CheckTools returns nil if the caller's token is for all tools of a pattern, also
-// where what is sent changes nothing. The error is fault.Denied, or fault.Invalid
-// for a pattern that cannot be read.
+// CheckTools returns nil if the caller's token covers all tools of a pattern, even
+// if the request changes nothing. The error is fault.Denied, or fault.Invalid for
+// an invalid pattern.
 func (c *Call) CheckTools(pattern string) error {
 	if c.By.Tools == nil {
 		return nil

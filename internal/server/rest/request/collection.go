@@ -19,10 +19,10 @@ type Collection[T any] struct {
 	// Name is the name of the list in cursors, and Noun that of an item in
 	// errors.
 	Name, Noun string
-	// Read reads the items that the request may see. Where a tenant can have
+	// Read reads the items that the request may see. If a tenant can have
 	// thousands, it reads only those that the path names.
 	Read func(ctx context.Context, tx pgx.Tx, c *Call) ([]T, error)
-	// Key returns what tells an item from the others. Lists are in its order.
+	// Key returns the unique key of an item. Lists are ordered by it.
 	Key func(T) string
 	// ETag returns where an item has its entity tag; nil if items have none.
 	ETag func(*T) *string
@@ -136,7 +136,7 @@ func (l Collection[T]) change(c *Call, key, subject string, change func(ctx cont
 	return nil
 }
 
-// answerTagged answers with what do returns and its entity tag.
+// answerTagged writes the result of do and its entity tag.
 func (c *Call) answerTagged(status int, do func() (item any, tag string, err error)) error {
 	item, tag, err := do()
 	if err != nil {

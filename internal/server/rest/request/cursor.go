@@ -14,7 +14,7 @@ const (
 	defaultLimit  = 50
 )
 
-// errCursor says that a cursor is not one of the list.
+// errCursor is the error for a cursor that is not one of the list.
 func errCursor(at string) error {
 	return Invalid(at, envelope.RuleFormat, "is not a cursor of this list; send next_cursor as it was, or leave it out to begin again")
 }
@@ -66,7 +66,7 @@ func ParseCursorAt(list, cursor, at string) (envelope.ActionID, error) {
 	return last, nil
 }
 
-// Limit returns how many items a page is to hold.
+// Limit returns the number of items of a page.
 func (c *Call) Limit() (int, error) {
 	text := c.Query.Get("limit")
 	if text == "" {
@@ -79,8 +79,8 @@ func (c *Call) Limit() (int, error) {
 	return limit, nil
 }
 
-// Page returns the item after which a page of a list begins, and how many items
-// the page is to hold.
+// Page returns the item after which a page of a list begins, and the number of
+// items of the page.
 func (c *Call) Page(list string) (after envelope.ActionID, limit int, err error) {
 	if limit, err = c.Limit(); err != nil {
 		return after, 0, err

@@ -65,9 +65,9 @@ func PutDocument[T, C any](c *Call, read func(context.Context, pgx.Tx, envelope.
 	}{dry, append([]C{}, changes...)})
 }
 
-// CheckDocument checks a document, in JSON, against the operation that takes it
-// and by its own Validate, as the API does. The error is an
-// *envelope.InvalidError whose pointers lead into the document.
+// CheckDocument checks a document, in JSON, against the operation that accepts
+// it and with its own Validate, as the API does. The error is an
+// *envelope.InvalidError whose pointers are within the document.
 func CheckDocument[T interface{ Validate() error }](operation string, text []byte) error {
 	contract, err := openapi.Load()
 	if err != nil {

@@ -45,7 +45,7 @@ func (c *Call) CheckMatch(current func() (string, error)) error {
 		return err
 	}
 	if tag != want {
-		return fault.Coded(wire.CodeStale, fault.Stale, "somebody changed this since it was read: the ETag in If-Match is no longer current; read it again, and repeat the change")
+		return fault.Coded(wire.CodeStale, fault.Stale, "this was changed since it was read: the ETag in If-Match is outdated; read it again, and repeat the change")
 	}
 	return nil
 }

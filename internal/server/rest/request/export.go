@@ -14,8 +14,8 @@ func (c *Call) WritePiece(piece []byte) error {
 	return http.NewResponseController(c.W).Flush()
 }
 
-// EndExport ends an export whose answer has begun. The client sees from the
-// missing end of an export that it was cut short; the error goes to the log.
+// EndExport ends an export after its response has begun. The client detects
+// the missing end; the error is logged.
 func (c *Call) EndExport(err error) error {
 	if err != nil && c.R.Context().Err() == nil {
 		c.Log.ErrorContext(c.R.Context(), "export cut", slog.String("request_id", ID(c.R.Context())), slog.Any("error", err))

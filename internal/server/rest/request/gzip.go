@@ -17,14 +17,13 @@ import (
 // fits one packet as it is.
 const minGzipBytes = 1024
 
-// Gzip compresses answers. It is safe for concurrent use.
-//
-// The length of a compressed text tells whoever can count bytes on the network,
-// and has a part of the text written (an agent's proposal), about the rest of it
-// (BREACH). So the table of operations that are compressed has none whose answers
-// have credentials, and every answer is padded by a length that only its whole
-// content and a key of this process determine: the same content has always the
-// same length, so that asking again tells nothing more.
+// Gzip compresses responses. It is safe for concurrent use. The length of a
+// compressed text leaks parts of it to an attacker who can measure the traffic
+// and write a part of the text, such as an agent's proposal (BREACH). So
+// operations whose responses contain credentials are never compressed, and every
+// response is padded by a length derived only from its whole content and a key of
+// this process: the same content always has the same length, so repeated requests
+// leak nothing more.
 type Gzip struct {
 	key     [32]byte
 	writers sync.Pool
@@ -65,9 +64,9 @@ func (g *Gzip) padding(body []byte) string {
 	return strings.Repeat("0", int(h.Sum(nil)[0]))
 }
 
-// compressed returns a body as it is to be sent, and sets the headers that say
-// so. An answer with an ETag stays as it is: a strong ETag is that of one
-// representation, and these go back in If-Match.
+// compressed returns the compressed body and sets its headers. A response with
+// an ETag is not compressed: a strong ETag is that of one representation, and
+// clients send these back in If-Match.
 func (c *Call) compressed(media string, body []byte) []byte {
 	if !c.Compress || media != openapi.JSON {
 		return body

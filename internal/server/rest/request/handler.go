@@ -74,7 +74,7 @@ func WithBodyAndTool[T any](handle func(*Call, T, policy.Key) error) Handler {
 	})
 }
 
-// Read returns what fn reads in a transaction of the caller's tenant.
+// Read returns the result of fn in a transaction of the caller's tenant.
 func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v T, err error) {
 	err = c.InTx(func(ctx context.Context, tx pgx.Tx) error {
 		v, err = fn(ctx, tx)
@@ -83,7 +83,7 @@ func Read[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (v
 	return v, err
 }
 
-// Answer answers with what fn returns in a transaction of the caller's tenant.
+// Answer writes the result of fn in a transaction of the caller's tenant.
 func Answer[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) error {
 	v, err := Read(c, fn)
 	if err != nil {
@@ -92,8 +92,8 @@ func Answer[T any](c *Call, fn func(ctx context.Context, tx pgx.Tx) (T, error)) 
 	return c.JSON(http.StatusOK, v)
 }
 
-// AnswerPage answers with a page of a list whose items have ids that sort by
-// time. Read returns at most limit items from the one of id after on.
+// AnswerPage writes a page of a list whose items have ids that sort by time.
+// read returns at most limit items, beginning after the id after.
 func AnswerPage[R, T any](c *Call, list string, read func(ctx context.Context, tx pgx.Tx, after envelope.ActionID, limit int) ([]R, error), show func(R) T, id func(R) envelope.ActionID) error {
 	after, limit, err := c.Page(list)
 	if err != nil {

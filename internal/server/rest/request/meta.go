@@ -13,7 +13,7 @@ import (
 
 type metaKey struct{}
 
-// Meta is what the log line of a request says of it, and the request itself.
+// Meta is the data of a request's log line, and the request itself.
 type Meta struct {
 	// ID is the id of the request in logs and problems.
 	ID string
@@ -59,7 +59,7 @@ func Origin(ctx context.Context, via execution.Via) json.RawMessage {
 		via = execution.ViaUI
 	}
 	text, err := json.Marshal(execution.OriginOf(m.Request, via, m.ID, m.TrustedProxies))
-	if err != nil { // it is made of strings alone
+	if err != nil { // it contains only strings
 		return nil
 	}
 	return text

@@ -9,11 +9,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// tenantShare is how many times as much a tenant may have open as one token.
+// tenantShare is the limit of a tenant as a multiple of a token's.
 const tenantShare = 5
 
-// OpenLimit bounds what is open at once in this process, such as streams, for
-// one token and for all tokens of a tenant. It is safe for concurrent use.
+// OpenLimit bounds the open requests of one kind in this process, such as
+// streams, for one token and for all tokens of a tenant. It is safe for
+// concurrent use.
 type OpenLimit struct {
 	what     string
 	perToken int
@@ -23,8 +24,8 @@ type OpenLimit struct {
 	tenants map[envelope.TenantID]int
 }
 
-// NewOpenLimit returns a limit of so many for each token, and five times as many
-// for a tenant. What is the plural that messages and the names of quotas have.
+// NewOpenLimit returns a limit of perToken for each token, and five times as
+// many for a tenant. what is used in messages and the names of quotas, a plural.
 func NewOpenLimit(what string, perToken int) *OpenLimit {
 	return &OpenLimit{what: what, perToken: perToken, tokens: make(map[identity.TokenID]int), tenants: make(map[envelope.TenantID]int)}
 }

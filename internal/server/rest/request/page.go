@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PageOf makes a page of up to limit+1 rows: one row more than limit says that
-// there is a next page.
+// PageOf makes a page of up to limit+1 rows: the extra row means that there is
+// a next page.
 func PageOf[R, T any](rows []R, limit int, list string, show func(R) T, id func(R) envelope.ActionID) wire.Page[T] {
 	p := wire.Page[T]{Items: make([]T, 0, min(len(rows), limit))}
 	for i, r := range rows {
@@ -59,7 +59,7 @@ func SelectTools(source, pattern, at string) (wantSource, wantName string, err e
 	return key.Source, strings.TrimSuffix(key.Action, "*"), nil
 }
 
-// Same returns its argument, for lists whose items are shown as they are.
+// Same returns its argument, for lists whose items need no conversion.
 func Same[T any](v T) T { return v }
 
 // Summary reports whether the query asks for summaries of the items of a list.

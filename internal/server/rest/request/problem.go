@@ -22,24 +22,24 @@ type Describer interface {
 	Problem() wire.Problem
 }
 
-// The errors that only HTTP knows. They are their own detail.
+// Errors of HTTP itself. Their text is the detail.
 var (
 	// ErrSignature is the error of a request without a valid signature or with a
 	// wrong time.
-	ErrSignature = errors.New("the request is not signed, or not now")
+	ErrSignature = errors.New("the request has no valid signature, or an old one")
 	ErrNoToken   = errors.New("show a token: Authorization: Bearer cs_…")
-	ErrNoRoute   = errors.New("there is nothing at this path; GET /api/v1/openapi.yaml lists what there is")
+	ErrNoRoute   = errors.New("unknown path; GET /api/v1/openapi.yaml lists the operations")
 )
 
-// mediaError says that the body has to be of another media type.
+// mediaError is the error for a body of the wrong media type.
 type mediaError struct{ want string }
 
 func (e *mediaError) Error() string { return "send the body as Content-Type: " + e.want }
 
-// MethodError says that a path takes other methods.
+// MethodError is the error for a path that does not support the method.
 type MethodError struct{ Allowed []string }
 
-// Error says which methods the path takes.
+// Error lists the methods of the path.
 func (e *MethodError) Error() string {
 	return "this path takes " + strings.Join(e.Allowed, ", ")
 }
@@ -151,7 +151,7 @@ func withFields(p wire.Problem, err error) wire.Problem {
 }
 
 // NewProblem returns a problem of the type urn:countersign:problem:kind. Its code
-// is the kind, unless somebody knows a more exact one.
+// is the kind, unless a more exact one is set.
 func NewProblem(kind string, status int, title, detail string) wire.Problem {
 	return wire.Problem{Type: "urn:countersign:problem:" + kind, Title: title, Status: status, Detail: detail, Code: wire.ProblemCode(kind)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// SetRateLimit sets the headers RateLimit-Policy, which says what limits allow,
-// and RateLimit, which says how much of them is left, as in
+// SetRateLimit sets the headers RateLimit-Policy, with the limits, and
+// RateLimit, with the remaining quota, as in
 // draft-ietf-httpapi-ratelimit-headers. Without quotas it sets none.
 func SetRateLimit(h http.Header, quotas ...fault.Quota) {
 	if len(quotas) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// The nouns of the things whose names Suggest compares.
+// The nouns for the names that Suggest compares.
 const (
 	NounTool   = "tool"
 	NounSource = "source"
@@ -24,9 +24,9 @@ const (
 )
 
 // Suggest returns an error about the unknown name of a tool, source or bucket
-// with the nearest names that the caller may list, and any other error as it
-// is. The answer depends on the name and that list alone: it is the same for
-// things that do not exist and things that are not the caller's.
+// with the nearest names that the caller may list, and any other error
+// unchanged. The result depends only on the name and that list: it is the same
+// for things that do not exist and things that are not the caller's.
 func (c *Call) Suggest(noun, name string, err error) error {
 	field, invalid := unknownField(err)
 	if missing := errors.Is(err, fault.NotFound) && (noun != NounTool || errors.Is(err, catalog.ErrNoTool)); !invalid && !missing {
@@ -101,7 +101,7 @@ func (c *Call) misspelt(noun, name string) error {
 	return unknown
 }
 
-// Viewer returns the caller as policy sees who looks at the catalog.
+// Viewer returns the caller as a settings.Viewer of the catalog.
 func (c *Call) Viewer(state settings.State) settings.Viewer {
 	return settings.Viewer{
 		Employee: c.By.Employee, Session: c.By.Session, Tools: c.By.Tools, Automation: c.Query.Get("automation_id"), Lists: access.Lists(c.By), Now: state.Now,

@@ -14,8 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// DefaultWait is how long a request that waits for an action's end waits unless
-// told otherwise, MaxWait the most.
+// DefaultWait is the default wait for an action's end, MaxWait the longest.
 const (
 	DefaultWait = 30 * time.Second
 	MaxWait     = 5 * time.Minute
@@ -24,8 +23,8 @@ const (
 // Day is 24 hours.
 const Day = 24 * time.Hour
 
-// WaitOf returns how long the caller wants to wait for an action's end, or
-// otherwise if the query does not say.
+// WaitOf returns the time that the caller wants to wait for an action's end,
+// or otherwise if the query has none.
 func WaitOf(query url.Values, otherwise time.Duration) (time.Duration, error) {
 	text := query.Get("wait")
 	if text == "" {
@@ -39,9 +38,9 @@ func WaitOf(query url.Values, otherwise time.Duration) (time.Duration, error) {
 }
 
 // OpenWait counts another wait of the caller until closed is called. If the
-// caller has too many, a request that only reads is refused: the error is
-// fault.Limited. What another request has done is done, so that it is answered
-// at once, as when its wait is over: closed is then nil.
+// caller has too many, a request that only reads is refused with
+// fault.Limited. A request that has already changed something is answered
+// without a wait: closed is then nil.
 func (c *Call) OpenWait() (closed func(), err error) {
 	closed, err = c.Waits.Open(c.By)
 	if err != nil && c.R.Method != http.MethodGet {
@@ -51,9 +50,8 @@ func (c *Call) OpenWait() (closed func(), err error) {
 	return closed, err
 }
 
-// EndWait returns an action to the due order whose proposing request does not
-// wait for it any more, also if the client left. An action for which this fails
-// stays awaited.
+// EndWait returns an action to due order whose proposing request no longer
+// waits for it, also if the client left. If it fails, the action stays awaited.
 func (b *Backend) EndWait(ctx context.Context, tenant envelope.TenantID, id envelope.ActionID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WorkTimeout)
 	defer cancel()
@@ -63,24 +61,23 @@ func (b *Backend) EndWait(ctx context.Context, tenant envelope.TenantID, id enve
 	}
 }
 
-// Wait is how Await waits.
+// Wait configures Await.
 type Wait struct {
 	// Most bounds the wait; zero reads once.
 	Most time.Duration
-	// Watch returns a channel that receives when something has changed, as
-	// Broker.Watch does; nil for nothing that tells.
+	// Watch returns a channel that receives after changes, like Broker.Watch; nil
+	// if there are no notifications.
 	Watch func(context.Context) (changed <-chan struct{}, stop func(), err error)
 	// Scheduled reports that there is nothing to read before a change.
 	Scheduled bool
-	// Every is how often to read without a change; zero is never.
+	// Every is the poll interval; zero means never.
 	Every time.Duration
 	// Closed ends every wait when it is closed, as the server closes.
 	Closed <-chan struct{}
 }
 
-// Await reads something until read says that it is done, the time is over or the
-// server closes, and returns what was read last. The error is that of ctx, of
-// watching, or of reading.
+// Await calls read until it reports done, the time is over or the server closes,
+// and returns the last result. The error is that of ctx, of Watch, or of read.
 func Await[T any](ctx context.Context, w Wait, read func(context.Context) (v T, done bool, err error)) (v T, done bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, w.Most)
 	defer cancel()

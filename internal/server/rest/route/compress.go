@@ -1,9 +1,10 @@
 package route
 
-// IsCompressed reports whether the answers of an operation may be compressed:
-// lists of what can be many, and the contract. None of them has credentials that
-// Countersign makes or keeps (tokens, codes, sessions, people), nor text of mail,
-// which strangers write; a test holds that. What is not here is sent as it is.
+// IsCompressed reports whether the responses of an operation may be compressed:
+// long lists, and the contract. None of them contains credentials that
+// Countersign creates or keeps (tokens, codes, sessions, people), nor text of
+// mail, which strangers write; a test checks that. All other operations are sent
+// uncompressed.
 func IsCompressed(operation string) bool {
 	switch operation {
 	case "listActions", "listAttempts", "listHistory", "listVotes",

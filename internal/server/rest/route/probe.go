@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/schemas"
 )
 
-// probeTimeout bounds how long a probe may take.
+// probeTimeout bounds the duration of a probe.
 const probeTimeout = 2 * time.Second
 
 // health is the answer of a probe.

@@ -36,8 +36,7 @@ type Route struct {
 	ForeignQuery bool
 	// Endless reports whether requests have no deadline.
 	Endless bool
-	// Wait is how long a request waits for an action's end unless told
-	// otherwise.
+	// Wait is the default wait of a request for an action's end.
 	Wait time.Duration
 	// Handle answers a request.
 	Handle request.Handler

@@ -18,8 +18,8 @@ type toolDescription struct {
 	Reversal               *catalog.Reversal `json:"reversal"`
 }
 
-// PUT /api/v1/tools/{tool}/description sets the names, side effects and
-// reversal of a tool.
+// Describe handles PUT /api/v1/tools/{tool}/description. It sets the names,
+// side effects and reversal of a tool.
 func Describe(c *request.Call, in toolDescription, key policy.Key) error {
 	d := catalog.Description{
 		Name: catalog.FullName{Module: in.Module, Entity: in.Entity, Action: in.Action}, SideEffects: in.SideEffects, Reversal: in.Reversal,

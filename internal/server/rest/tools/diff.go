@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// GET /api/v1/tools/{tool}/diff shows what changed in a tool's definition since it was
-// accepted.
+// Diff handles GET /api/v1/tools/{tool}/diff. It shows the changes of a tool's
+// definition since it was accepted.
 func Diff(c *request.Call, key policy.Key) error {
 	l, err := newListing(c)
 	if err != nil {

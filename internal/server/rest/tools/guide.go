@@ -7,7 +7,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/server/rest/request"
 )
 
-// GET /api/v1/guide describes in Markdown what the caller may do and how.
+// Guide handles GET /api/v1/guide. It describes the caller's rights and how to
+// use them, in Markdown.
 func Guide(c *request.Call) error {
 	l, err := newListing(c)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PUT /api/v1/tools/{tool}/rule sets the recipients, scopes, retries and time
-// limit of a tool.
+// PutRule handles PUT /api/v1/tools/{tool}/rule. It sets the recipients,
+// scopes, retries and time limit of a tool.
 func PutRule(c *request.Call, body wire.ToolRule, key policy.Key) error {
 	rule := limits.ToolRule{Source: key.Source, Name: key.Action, Recipients: body.Recipients, Scopes: body.Scopes, Retry: body.Retry, Timeout: body.Timeout}
 	return setTool(c, key, "", func(ctx context.Context, tx pgx.Tx) error {

@@ -39,11 +39,12 @@ func readOf(text string, of policy.Key) (string, error) {
 	return key.Action, nil
 }
 
-// GET /api/v1/reconcile-rules lists the rules by which unknown outcomes are
-// reconciled.
+// ReconcileRules handles GET /api/v1/reconcile-rules. It lists the rules by
+// which unknown outcomes are reconciled.
 func ReconcileRules(c *request.Call) error { return reconcileRules.List(c) }
 
-// PUT /api/v1/tools/{tool}/reconcile-rule sets the reconcile rule of a tool.
+// PutReconcileRule handles PUT /api/v1/tools/{tool}/reconcile-rule. It sets the
+// reconcile rule of a tool.
 func PutReconcileRule(c *request.Call, body wire.ReconcileRule, key policy.Key) error {
 	read, err := readOf(body.Read, key)
 	if err != nil {
@@ -59,8 +60,8 @@ func PutReconcileRule(c *request.Call, body wire.ReconcileRule, key policy.Key) 
 	})
 }
 
-// DELETE /api/v1/tools/{tool}/reconcile-rule deletes the reconcile rule of a
-// tool.
+// DeleteReconcileRule handles DELETE /api/v1/tools/{tool}/reconcile-rule. It
+// deletes the reconcile rule of a tool.
 func DeleteReconcileRule(c *request.Call, key policy.Key) error {
 	return reconcileRules.Delete(c, key.String(), "tool "+key.String()+" without a reconcile rule", func(ctx context.Context, tx pgx.Tx) error {
 		if err := reconcileRules.Require(ctx, tx, c, key.String()); err != nil {

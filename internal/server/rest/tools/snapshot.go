@@ -30,10 +30,12 @@ var snapshotRules = request.Collection[wire.SnapshotRule]{
 	ETag: func(r *wire.SnapshotRule) *string { return &r.ETag },
 }
 
-// GET /api/v1/snapshot-rules lists the rules for snapshots.
+// SnapshotRules handles GET /api/v1/snapshot-rules. It lists the rules for
+// snapshots.
 func SnapshotRules(c *request.Call) error { return snapshotRules.List(c) }
 
-// PUT /api/v1/tools/{tool}/snapshot-rule sets the snapshot rule of a tool.
+// PutSnapshotRule handles PUT /api/v1/tools/{tool}/snapshot-rule. It sets the
+// snapshot rule of a tool.
 func PutSnapshotRule(c *request.Call, body wire.SnapshotRule, key policy.Key) error {
 	read, err := readOf(body.Read, key)
 	if err != nil {
@@ -56,8 +58,8 @@ func PutSnapshotRule(c *request.Call, body wire.SnapshotRule, key policy.Key) er
 	})
 }
 
-// DELETE /api/v1/tools/{tool}/snapshot-rule deletes the snapshot rule of a
-// tool.
+// DeleteSnapshotRule handles DELETE /api/v1/tools/{tool}/snapshot-rule. It
+// deletes the snapshot rule of a tool.
 func DeleteSnapshotRule(c *request.Call, key policy.Key) error {
 	return snapshotRules.Delete(c, key.String(), "no snapshots of tool "+key.String(), func(ctx context.Context, tx pgx.Tx) error {
 		return catalog.PutSnapshotRule(ctx, tx, c.By.Tenant, key, nil)

@@ -55,7 +55,7 @@ var sources = request.Collection[sourceView]{
 	},
 }
 
-// readSources reads the sources, each with what it offers.
+// readSources reads the sources, each with its tools.
 func readSources(ctx context.Context, tx pgx.Tx, c *request.Call) ([]sourceView, error) {
 	all, err := catalog.Sources(ctx, tx, c.By.Tenant)
 	if err != nil {
@@ -108,7 +108,7 @@ func (src *sourceView) offer(snap *settings.Settings, within []string) {
 	}
 }
 
-// GET /api/v1/sources lists the sources.
+// Sources handles GET /api/v1/sources. It lists the sources.
 func Sources(c *request.Call) error { return sources.List(c) }
 
 // sourceBody is the body of a source.
@@ -125,7 +125,7 @@ type sourceBody struct {
 	Quarantine *bool
 }
 
-// PUT /api/v1/sources/{id} sets a source.
+// PutSource handles PUT /api/v1/sources/{id}. It sets a source.
 func PutSource(c *request.Call, in sourceBody) error {
 	if err := connection.CheckConfig(in.Kind, in.Config); err != nil {
 		return err
@@ -150,14 +150,16 @@ func PutSource(c *request.Call, in sourceBody) error {
 		if src.Secret, err = encryptCredentials(c, src, old, in.Credentials); err != nil {
 			return err
 		}
-		// Nobody else may say where calls go: the comparison would refuse it.
+		// Only a caller with policy:write may accept the address of a source; the
+		// comparison would refuse others.
 		src.Unaccepted = !access.ChangesFreely(c.By) && (old.Unaccepted || !src.SamePlace(old))
 		c.Detail = sourceDetail(src, in.Credentials)
 		return catalog.PutSource(ctx, tx, c.By.Tenant, src)
 	})
 }
 
-// POST /api/v1/sources/{id}/accept accepts where a source is by now.
+// AcceptSource handles POST /api/v1/sources/{id}/accept. It accepts where a
+// source is by now.
 func AcceptSource(c *request.Call) error {
 	if c.IfMatch() == "" {
 		return fault.New(fault.Unconditional, "look at the source's configuration, and send its ETag in If-Match")
@@ -173,7 +175,7 @@ func AcceptSource(c *request.Call) error {
 	})
 }
 
-// DELETE /api/v1/sources/{id} deletes a source.
+// DeleteSource handles DELETE /api/v1/sources/{id}. It deletes a source.
 func DeleteSource(c *request.Call) error {
 	id := c.R.PathValue("id")
 	return sources.Delete(c, id, "source "+id+" removed", func(ctx context.Context, tx pgx.Tx) error {
@@ -181,10 +183,10 @@ func DeleteSource(c *request.Call) error {
 	})
 }
 
-// sourceDetail returns what the event of a change says of a source. Credentials
+// sourceDetail returns the part of a change's event about a source. Credentials
 // in the arguments of a command or in an address are redacted; of the
-// credentials themselves the event says only whether there are some and whether
-// they are new.
+// credentials themselves the event has only whether they exist and whether they
+// are new.
 func sourceDetail(src catalog.Source, given *connection.Credentials) map[string]any {
 	credentials := "none"
 	switch {
@@ -199,7 +201,7 @@ func sourceDetail(src catalog.Source, given *connection.Credentials) map[string]
 	}
 }
 
-// currentSource returns the source as it is, or the zero value if there is
+// currentSource returns the current source, or the zero value if there is
 // none.
 func currentSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (catalog.Source, error) {
 	snap, err := c.Catalog.Current(ctx, tx, c.By.Tenant)
@@ -211,8 +213,8 @@ func currentSource(ctx context.Context, tx pgx.Tx, c *request.Call, id string) (
 }
 
 // encryptCredentials returns the encrypted credentials to store. Stored
-// credentials are never sent to another address without being given again:
-// whoever changes the configuration of a source has to.
+// credentials are never sent to another address: a caller who changes the
+// configuration of a source must give them again.
 func encryptCredentials(c *request.Call, src, old catalog.Source, given *connection.Credentials) ([]byte, error) {
 	if given == nil {
 		if len(old.Secret) > 0 && (src.Kind != old.Kind || !catalog.SameAddress(src.Config, old.Config)) {
@@ -230,9 +232,9 @@ func encryptCredentials(c *request.Call, src, old catalog.Source, given *connect
 	return c.Vault.Encrypt(c.By.Tenant, src.ID, raw)
 }
 
-// POST /api/v1/sources/{id}/refresh asks the workers to list the tools of a
-// source now. It does not change configuration; the listing records what
-// changed.
+// RefreshSource handles POST /api/v1/sources/{id}/refresh. It requests that
+// the workers list the tools of a source now. It does not change
+// configuration; the listing records the changes.
 func RefreshSource(c *request.Call) error {
 	id := c.R.PathValue("id")
 	asked, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (time.Time, error) {

@@ -69,7 +69,7 @@ func (l *listing) sources() []wire.ToolSource {
 			one.Error = &src.ListError
 		}
 		if one.Error != nil && l.agent {
-			one.Error = new("it could not be listed") // the rest is for whoever set it up
+			one.Error = new("it could not be listed") // the rest is for the people who configured it
 		}
 		found = append(found, one)
 	}
@@ -78,7 +78,7 @@ func (l *listing) sources() []wire.ToolSource {
 
 // show returns a tool as the caller sees it.
 func (l *listing) show(t *catalog.Tool) (wire.Tool, error) {
-	src, _ := l.snap.Source(t.Key.Source) // a tool without a source is none that is enabled
+	src, _ := l.snap.Source(t.Key.Source) // a tool without a source counts as disabled
 	mode := l.snap.Decide(t, l.by.Proposal(t)).Mode
 	shown := wire.Tool{
 		Tool: t.Key.String(), FullName: t.FullName.String(),
@@ -100,7 +100,7 @@ func (l *listing) show(t *catalog.Tool) (wire.Tool, error) {
 	return shown, err
 }
 
-// GET /api/v1/tools lists the tools that the caller may see.
+// List handles GET /api/v1/tools. It lists the tools that the caller may see.
 func List(c *request.Call) error {
 	l, err := newListing(c)
 	if err != nil {
@@ -138,8 +138,9 @@ type rankedTool struct {
 	tool *catalog.Tool
 }
 
-// GET /api/v1/tools/{tool} shows a tool by any of its names. A tool that an
-// agent may not use, or that a token is not for, does not exist for it.
+// Get handles GET /api/v1/tools/{tool}. It shows a tool by any of its names. A
+// tool that an agent may not use, or that a token is not for, does not exist
+// for it.
 func Get(c *request.Call) error {
 	l, err := newListing(c)
 	if err != nil {
@@ -165,9 +166,9 @@ func showTool(c *request.Call, l *listing, t *catalog.Tool) error {
 	return c.JSON(http.StatusOK, shown)
 }
 
-// setTool changes a setting of the tool in the path, if the tool's settings are
-// those of If-Match, and answers with the tool. With subject "" the change
-// records its own event.
+// setTool changes a setting of the tool in the path, if the tool's settings
+// match If-Match, and returns the tool. With subject "" the change records its
+// own event.
 func setTool(c *request.Call, key policy.Key, subject string, change func(ctx context.Context, tx pgx.Tx) error) error {
 	err := c.InConfigurationTx(func(ctx context.Context, tx pgx.Tx) error {
 		before, err := readTool(ctx, tx, c, key)
@@ -208,8 +209,8 @@ func readTool(ctx context.Context, tx pgx.Tx, c *request.Call, key policy.Key) (
 	return l.show(t)
 }
 
-// resolveError returns the error for a name in a path that stands for no tool,
-// or for several.
+// resolveError returns the error for a name in a path that matches no tool, or
+// several.
 func resolveError(err error) error {
 	if found, ok := fieldOf(err); ok && found.Rule != envelope.RuleRequired {
 		return catalog.ErrNoTool
@@ -227,7 +228,8 @@ func fieldOf(err error) (envelope.FieldError, bool) {
 	return broken.Fields[0], true
 }
 
-// POST /api/v1/tools/{tool}/accept accepts a tool's definition.
+// Accept handles POST /api/v1/tools/{tool}/accept. It accepts a tool's
+// definition.
 func Accept(c *request.Call, body wire.ToolAcceptance, key policy.Key) error {
 	digest, err := base64.StdEncoding.DecodeString(body.Digest)
 	if err != nil {
@@ -239,8 +241,8 @@ func Accept(c *request.Call, body wire.ToolAcceptance, key policy.Key) error {
 	})
 }
 
-// PUT /api/v1/tools/{tool}/overrides sets the risk, effect and attempts of a
-// tool.
+// Override handles PUT /api/v1/tools/{tool}/overrides. It sets the risk, effect
+// and attempts of a tool.
 func Override(c *request.Call, body wire.Overrides, key policy.Key) error {
 	c.Detail = map[string]any{"risk": request.NilIfZero(body.Risk), "effect": request.NilIfZero(body.Effect), "max_attempts": request.NilIfZero(body.MaxAttempts)}
 	return setTool(c, key, "tool "+key.String()+" overridden", func(ctx context.Context, tx pgx.Tx) error {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/account"
 )
 
-// ForAllTools refuses tokens that are for some tools: mail belongs to no tool,
-// and an account says for which triage proposes.
+// ForAllTools rejects tokens that are restricted to some tools: mail belongs
+// to no tool, and an account names the tools that triage proposes.
 func ForAllTools(handle request.Handler) request.Handler {
 	return func(c *request.Call) error {
 		if c.By.Tools != nil {
@@ -75,13 +75,14 @@ func convert(from, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// GET /api/v1/triage/accounts lists the mail accounts.
+// Accounts handles GET /api/v1/triage/accounts. It lists the mail accounts.
 func Accounts(c *request.Call) error { return accounts.List(c) }
 
-// GET /api/v1/triage/accounts/{name} shows a mail account.
+// Account handles GET /api/v1/triage/accounts/{name}. It shows a mail account.
 func Account(c *request.Call) error { return accounts.Show(c, c.R.PathValue("name")) }
 
-// PUT /api/v1/triage/accounts/{name} makes or changes a mail account.
+// PutAccount handles PUT /api/v1/triage/accounts/{name}. It makes or changes a
+// mail account.
 func PutAccount(c *request.Call, in wire.TriageAccountInput) error {
 	name := c.R.PathValue("name")
 	return accounts.Put(c, name, "triage account "+name+" stored", func(ctx context.Context, tx pgx.Tx) error {
@@ -102,7 +103,7 @@ func PutAccount(c *request.Call, in wire.TriageAccountInput) error {
 	})
 }
 
-// accountOf returns the account of a body, with a new id where there is none.
+// accountOf returns the account in a body, with a new id if it has none.
 func accountOf(in wire.TriageAccountInput, name string, id uuid.UUID) (account.Account, error) {
 	if id == uuid.Nil {
 		id = uuid.Must(uuid.NewV7())
@@ -140,7 +141,8 @@ func setSecret(c *request.Call, a *account.Account, old account.Account, given s
 	return "kept", nil
 }
 
-// DELETE /api/v1/triage/accounts/{name} deletes a mail account.
+// DeleteAccount handles DELETE /api/v1/triage/accounts/{name}. It deletes a
+// mail account.
 func DeleteAccount(c *request.Call) error {
 	name := c.R.PathValue("name")
 	return accounts.Delete(c, name, "triage account "+name+" deleted", func(ctx context.Context, tx pgx.Tx) error {

@@ -21,7 +21,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
-// GET /api/v1/triage/status tells whether, when, and why not, accounts are read.
+// Status handles GET /api/v1/triage/status. It shows whether and when accounts
+// are read, or the reason why they are not.
 func Status(c *request.Call) error {
 	all, err := statuses(c, c.Query.Get("account"))
 	if err != nil {
@@ -57,7 +58,7 @@ func SetAside(c *request.Call) error {
 	return request.Items(c, all)
 }
 
-// askRun answers with the status of an account after it was asked to be read.
+// askRun writes the status of an account after a run was requested.
 func askRun(c *request.Call, ask func(context.Context, pgx.Tx, envelope.TenantID, uuid.UUID) error) error {
 	return request.Answer(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageStatus, error) {
 		name := c.R.PathValue("name")
@@ -79,7 +80,8 @@ func askRun(c *request.Call, ask func(context.Context, pgx.Tx, envelope.TenantID
 	})
 }
 
-// GET /api/v1/triage/accounts/{name}/runs lists the runs of an account.
+// Runs handles GET /api/v1/triage/accounts/{name}/runs. It lists the runs of an
+// account.
 func Runs(c *request.Call) error {
 	return page(c, "triage-runs", func(ctx context.Context, tx pgx.Tx, before inspect.Place, most int) ([]wire.TriageRun, error) {
 		a, err := account.Get(ctx, tx, c.By.Tenant, c.R.PathValue("name"))
@@ -90,7 +92,8 @@ func Runs(c *request.Call) error {
 	}, func(r wire.TriageRun) inspect.Place { return inspect.Place{At: r.StartedAt, ID: r.ID} })
 }
 
-// GET /api/v1/triage/messages lists the messages that came in.
+// Messages handles GET /api/v1/triage/messages. It lists the messages that came
+// in.
 func Messages(c *request.Call) error {
 	q := c.Query
 	since, err := c.QueryTime("since")
@@ -181,7 +184,8 @@ func read(ctx context.Context, tx pgx.Tx, c *request.Call) (wire.TriageMessageDe
 	return inspect.Message(ctx, tx, c.By.Tenant, id)
 }
 
-// GET /api/v1/triage/messages/{id} shows a message with what was decided.
+// Message handles GET /api/v1/triage/messages/{id}. It shows a message with
+// its decision.
 func Message(c *request.Call) error {
 	m, err := detail(c)
 	if err != nil {
@@ -190,8 +194,9 @@ func Message(c *request.Call) error {
 	return c.JSON(http.StatusOK, m)
 }
 
-// GET /api/v1/triage/messages/{id}/why tells why a message was treated as it was,
-// with what policy said of the actions that the caller may see.
+// Why handles GET /api/v1/triage/messages/{id}/why. It explains the decision
+// about a message, with the policy decisions about the actions that the caller
+// may see.
 func Why(c *request.Call) error {
 	why, err := request.Read(c, func(ctx context.Context, tx pgx.Tx) (wire.TriageWhy, error) {
 		m, err := read(ctx, tx, c)
@@ -220,8 +225,8 @@ func Why(c *request.Call) error {
 	return c.JSON(http.StatusOK, why)
 }
 
-// GET /api/v1/triage/messages/{id}/corrections lists what people said of a
-// message.
+// Corrections handles GET /api/v1/triage/messages/{id}/corrections. It lists
+// people's corrections of a message.
 func Corrections(c *request.Call) error {
 	m, err := detail(c)
 	if err != nil {
@@ -230,7 +235,8 @@ func Corrections(c *request.Call) error {
 	return request.Items(c, m.Corrections)
 }
 
-// POST /api/v1/triage/messages/{id}/corrections says what a message is.
+// Correct handles POST /api/v1/triage/messages/{id}/corrections. It corrects
+// the classification of a message.
 func Correct(c *request.Call, in wire.TriageCorrectionInput) error {
 	id, err := c.UUID()
 	if err != nil {
@@ -250,8 +256,8 @@ func Correct(c *request.Call, in wire.TriageCorrectionInput) error {
 	return c.JSON(http.StatusCreated, made)
 }
 
-// GET /api/v1/triage/messages/{id}/texts lists the texts that were asked for about
-// a message.
+// Texts handles GET /api/v1/triage/messages/{id}/texts. It lists the texts that
+// were requested for a message.
 func Texts(c *request.Call) error {
 	m, err := detail(c)
 	if err != nil {
@@ -260,7 +266,8 @@ func Texts(c *request.Call) error {
 	return request.Items(c, m.Texts)
 }
 
-// POST /api/v1/triage/messages/{id}/texts asks for a summary or a draft.
+// AskText handles POST /api/v1/triage/messages/{id}/texts. It requests a
+// summary or a draft.
 func AskText(c *request.Call, in wire.TriageTextInput) error {
 	id, err := c.UUID()
 	if err != nil {
@@ -280,7 +287,8 @@ func AskText(c *request.Call, in wire.TriageTextInput) error {
 	return c.JSON(http.StatusCreated, asked)
 }
 
-// DELETE /api/v1/triage/messages/{id}/corrections/{correction_no} takes a
+// Retract handles DELETE
+// /api/v1/triage/messages/{id}/corrections/{correction_no}. It takes a
 // correction back.
 func Retract(c *request.Call) error {
 	id, err := c.UUID()

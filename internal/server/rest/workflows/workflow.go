@@ -82,7 +82,8 @@ func workflowFor(c *request.Call, b *workflow.Workflow) wire.Workflow {
 
 func service(c *request.Call) *workflow.Service { return workflow.NewService(c.DB, c.Catalog, c.Wake) }
 
-// POST /api/v1/workflows starts a workflow, or checks it only with dry_run.
+// Submit handles POST /api/v1/workflows. It starts a workflow, or checks it
+// only with dry_run.
 func Submit(c *request.Call, in workflowRequest) error {
 	if err := request.CheckDuration("/wait", in.Wait, 0, request.MaxWait); err != nil {
 		return err
@@ -186,8 +187,8 @@ func readWorkflow(c *request.Call, id workflow.ID) (shown wire.Workflow, settled
 	return shown, settled, err
 }
 
-// GET /api/v1/workflows/{id} shows a workflow, after its end if the caller wants
-// to wait.
+// Get handles GET /api/v1/workflows/{id}. It shows a workflow, after its end if
+// the caller wants to wait.
 func Get(c *request.Call) error {
 	id, err := workflowID(c)
 	if err != nil {
@@ -196,7 +197,7 @@ func Get(c *request.Call) error {
 	return showWorkflow(c, id, http.StatusOK)
 }
 
-// GET /api/v1/workflows lists workflows, newest first.
+// List handles GET /api/v1/workflows. It lists workflows, newest first.
 func List(c *request.Call) error {
 	q := c.Query
 	f := workflow.Filter{
@@ -215,21 +216,23 @@ func List(c *request.Call) error {
 		func(b *workflow.Workflow) envelope.ActionID { return envelope.ActionID(b.ID) })
 }
 
-// POST /api/v1/workflows/{id}/cancel cancels a workflow.
+// Cancel handles POST /api/v1/workflows/{id}/cancel. It cancels a workflow.
 func Cancel(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, _ wire.WorkflowResolution) error {
 		return service(c).Cancel(c.R.Context(), c.By.Tenant, id, c.By.Actor())
 	})
 }
 
-// POST /api/v1/workflows/{id}/retry retries a workflow that needs a person.
+// Retry handles POST /api/v1/workflows/{id}/retry. It retries a workflow that
+// needs a person.
 func Retry(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
 		return service(c).Retry(c.R.Context(), c.By.Tenant, id, string(c.By.Actor()), d.Note)
 	})
 }
 
-// POST /api/v1/workflows/{id}/resolve resolves a workflow that needs a person.
+// Resolve handles POST /api/v1/workflows/{id}/resolve. It resolves a workflow
+// that needs a person.
 func Resolve(c *request.Call) error {
 	return changeWorkflow(c, func(id workflow.ID, d wire.WorkflowResolution) error {
 		return service(c).Resolve(c.R.Context(), c.By.Tenant, id, string(c.By.Actor()), d.Note, d.Abandon)
