@@ -71,7 +71,7 @@ func (s State) Ended() bool {
 	return false
 }
 
-// StepState is the state of a step.
+// StepState is the progress of a step, up to its reversal.
 type StepState string
 
 // The states of a step.
