@@ -24,7 +24,7 @@ func areas() []area {
 		{"tenants", []string{"internal/tenant"}, 14500},
 		{"sources", []string{"internal/source", "internal/connection"}, 8000},
 		{"mail and triage", []string{"internal/mail", "internal/triage"}, 34400},
-		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 22800},
+		{"the server and its clients", []string{"client", "internal/server", "internal/insight"}, 22950},
 		{"the command line", []string{"internal/cli"}, 11600},
 		{"the page", []string{"web"}, 11700},
 		{"the database", []string{"db", "internal/postgres"}, 11100},

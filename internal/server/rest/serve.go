@@ -69,6 +69,9 @@ func (s *Server) serve(rt route.Route, op *openapi.Operation, w http.ResponseWri
 			return err
 		}
 	}
+	if route.IsShared(rt.Operation) {
+		return s.reads.serve(c, rt.Operation, rt.Handle)
+	}
 	return rt.Handle(c)
 }
 

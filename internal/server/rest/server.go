@@ -134,6 +134,7 @@ type Server struct {
 	backend *request.Backend
 	mux     *http.ServeMux
 	bulk    bulk
+	reads   sharedReads
 	// stop ends the goroutine that records when tokens were used last, and
 	// background waits for it.
 	stop       context.CancelFunc
@@ -154,7 +155,7 @@ func New(core Core, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), bulk: bulk{tenants: make(map[envelope.TenantID]int64)}, reads: newSharedReads()}
 	s.backend = &request.Backend{
 		DB: core.DB, Catalog: core.Catalog, Intake: core.Intake, Actions: outbox.NewReader(core.DB), Approval: core.Approval,
 		Auth: identity.NewAuthenticator(core.DB, cfg.IssuerNetworks...), Broker: broker.New(core.DB, cfg.Events, cfg.Poll, cfg.Log), Browser: cookies, Routes: route.Access(),

@@ -79,8 +79,9 @@ func List(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	decoded := make(traces)
 	for _, v := range found.Items {
-		a := ViewFor(c.By, v)
+		a := viewFor(c.By, v, decoded)
 		if c.Summary() {
 			a = Summary(a)
 		}

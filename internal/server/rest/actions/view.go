@@ -37,7 +37,11 @@ func decisionFrom(v outbox.View) *wire.Decision {
 
 // ViewFor returns an action as the API shows it to a caller.
 func ViewFor(by identity.Principal, v outbox.View) wire.Action {
-	a := ViewOf(v)
+	return viewFor(by, v, traces{})
+}
+
+func viewFor(by identity.Principal, v outbox.View, decoded traces) wire.Action {
+	a := viewOf(v, decoded)
 	a.Envelope.Args = access.Args(by, a.Envelope.Args)
 	if a.Decision != nil && a.Decision.Edited != nil {
 		a.Decision.Edited.ProposedArgs = access.Args(by, a.Decision.Edited.ProposedArgs)
@@ -57,11 +61,26 @@ func Summary(a wire.Action) wire.Action {
 	return a
 }
 
+// traces are decoded traces of policy, by their text: most actions of a page have
+// the same.
+type traces map[string][]policy.Step
+
+func (t traces) steps(trace json.RawMessage) []policy.Step {
+	steps, ok := t[string(trace)]
+	if !ok {
+		steps = policy.Steps(trace)
+		t[string(trace)] = steps
+	}
+	return steps
+}
+
 // ViewOf returns an action as the API shows it to callers who may see all of it.
-func ViewOf(v outbox.View) wire.Action {
+func ViewOf(v outbox.View) wire.Action { return viewOf(v, traces{}) }
+
+func viewOf(v outbox.View, decoded traces) wire.Action {
 	a := wire.Action{
 		Envelope: v.Envelope, Phase: v.Phase, Effect: v.Effect,
-		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: policy.Steps(v.Trace)},
+		Policy:   wire.PolicyDecision{Mode: v.Mode, Source: v.ModeSource, Trace: decoded.steps(v.Trace)},
 		Decision: decisionFrom(v), NextAttemptAt: postgres.UTC(v.NextAttemptAt), Waiting: v.Waiting(),
 		Reverts: reversal.Reverts(v.Envelope.ExternalID), TraceID: telemetry.TraceID(v.Traceparent),
 	}

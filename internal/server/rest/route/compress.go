@@ -18,3 +18,14 @@ func IsCompressed(operation string) bool {
 	}
 	return false
 }
+
+// IsShared reports whether equal requests of a caller that wait at the same time may
+// share an answer: reads that depend on nothing but the caller, the query and the
+// database.
+func IsShared(operation string) bool {
+	switch operation {
+	case "listActions", "getInbox", "getInboxCounts", "listTools", "getOverview":
+		return true
+	}
+	return false
+}
