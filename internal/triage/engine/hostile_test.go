@@ -155,6 +155,12 @@ func hostileMails() (all [][]byte) {
 	return append(all, nil, []byte("\n"), []byte("no header at all"), []byte("\x00"), []byte("X: y"), []byte("Received: from a by b"), []byte(" folded: first"))
 }
 
+// fuzzing reports whether the tests run with -fuzz.
+func fuzzing() bool {
+	pattern := flag.Lookup("test.fuzz")
+	return pattern != nil && pattern.Value.String() != ""
+}
+
 // assassin returns the SpamAssassin corpus, where npm installed it: all of it for
 // fuzzing, and else each tenth message.
 func assassin() [][]byte {
@@ -163,7 +169,7 @@ func assassin() [][]byte {
 		return nil
 	}
 	step := 10
-	if fuzzing := flag.Lookup("test.fuzz"); fuzzing != nil && fuzzing.Value.String() != "" {
+	if fuzzing() {
 		step = 1
 	}
 	var all [][]byte
@@ -192,10 +198,11 @@ func unpacked(raw []byte) (mails [][]byte) {
 // FuzzMailIsCommitted has whatever bytes lie in a mailbox become rows: no value of
 // a message makes a statement fail, and none is set aside.
 func FuzzMailIsCommitted(f *testing.F) {
-	for mails := range slices.Chunk(hostileMails(), 50) {
-		f.Add(packed(mails))
+	size := 50
+	if fuzzing() {
+		size = 10 // smaller inputs have more mutations a second
 	}
-	for mails := range slices.Chunk(assassin(), 50) {
+	for mails := range slices.Chunk(append(hostileMails(), assassin()...), size) {
 		f.Add(packed(mails))
 	}
 	fx := newFixture(f)

@@ -24,7 +24,7 @@ import (
 )
 
 // behindMCP returns a fixture whose account is behind an MCP server.
-func behindMCP(t *testing.T, kind mcpmailtest.Kind) (*fixture, *mcpmailtest.Server) {
+func behindMCP(t testing.TB, kind mcpmailtest.Kind) (*fixture, *mcpmailtest.Server) {
 	t.Helper()
 	f, s := newFixture(t), mcpmailtest.New(t, kind)
 	f.exec("DELETE FROM triage_accounts") // of the Maildir

@@ -29,7 +29,7 @@ const user = "mara"
 
 // server is a mail server with one user, who has INBOX, Sent and Archive.
 type server struct {
-	t                 *testing.T
+	t                 testing.TB
 	address, password string
 	// void gives a folder another UIDVALIDITY, with the same messages.
 	void func(folder string)
@@ -39,7 +39,7 @@ type server struct {
 func servers() map[string]func(*testing.T) *server {
 	return map[string]func(*testing.T) *server{
 		"Dovecot":           func(t *testing.T) *server { s, _ := newDovecot(t); return s },
-		"without CONDSTORE": newMemory,
+		"without CONDSTORE": func(t *testing.T) *server { return newMemory(t) },
 	}
 }
 
@@ -54,7 +54,7 @@ func newDovecot(t *testing.T) (*server, *dovecottest.Server) {
 }
 
 // newMemory starts the library's server, which has IDLE and no CONDSTORE.
-func newMemory(t *testing.T) *server {
+func newMemory(t testing.TB) *server {
 	t.Helper()
 	memory, account := imapmemserver.New(), imapmemserver.NewUser(user, "secret-of-memory")
 	create := func(folder string) {
