@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/decision"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/action/preflight"
+	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/source/breaker"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
@@ -34,6 +36,21 @@ type claimedBatch struct {
 	// that finds out whether the source is back.
 	openBreakers map[breaker.Source]breaker.OpenBreaker
 	probes       map[breaker.Source]bool
+	// checked is what becomes of the items.
+	checked checkedItems
+}
+
+// checkedItems are the items of a batch by the result of their recheck.
+type checkedItems struct {
+	settle   []settlement
+	returned []approvalReturn
+	// deferred counts the items that exceed the shares of spare slots.
+	deferred int
+	// run are the items whose tools are called, and once the leases of those of
+	// class once. probes are the items whose call probes its source.
+	run    []*outbox.Item
+	once   []outbox.Lease
+	probes map[*outbox.Item]bool
 }
 
 // claimIn leases a batch and reads, in the same transaction, the present state of all
@@ -60,6 +77,67 @@ func (p *Pipeline) claimIn(ctx context.Context, tx pgx.Tx, requests []outbox.Cla
 	}
 	return c, p.readBreakers(ctx, tx, &c, broken)
 }
+
+// mark marks the calls of class once as going out. It is the last statement of a
+// transaction: nothing is sent before the commit. A call that is not marked goes back.
+func (p *Pipeline) mark(ctx context.Context, tx pgx.Tx, c *claimedBatch) error {
+	to := &c.checked
+	if len(to.once) == 0 {
+		return nil
+	}
+	started, err := outbox.Start(ctx, postgres.Final(tx), to.once, p.cfg.Lease)
+	to.run = slices.DeleteFunc(to.run, func(it *outbox.Item) bool {
+		unmarked := err == nil && it.Effect == envelope.EffectOnce && !started[it.Lease]
+		if unmarked {
+			to.settle = append(to.settle, settlement{Settlement: outbox.Release(*it), item: it})
+			if to.probes[it] {
+				c.probes[sourceOf(it)] = true
+			}
+		}
+		return unmarked
+	})
+	return err
+}
+
+// check rechecks the items of a batch. Those in spare slots that exceed their shares
+// are deferred.
+func (p *Pipeline) check(c *claimedBatch, spare bool) {
+	var within []bool
+	if spare {
+		within = p.withinShares(c.items)
+	}
+	to := &c.checked
+	to.probes = make(map[*outbox.Item]bool)
+	for i := range c.items {
+		it := &c.items[i]
+		// A call that was started by a worker that was lost is never put back.
+		if spare && !within[i] && !it.Sending {
+			to.deferred++
+			to.settle = append(to.settle, settlement{Settlement: outbox.Defer(*it, outbox.WaitsTurn, p.turns.next(flowOf(it), time.Now())), item: it})
+			continue
+		}
+		v := c.recheck(i)
+		switch {
+		case v.settle != nil:
+			to.settle = append(to.settle, settlement{Settlement: *v.settle, item: it})
+		case v.needsApproval != nil:
+			to.returned = append(to.returned, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(c.actions[i].Tool, it.Risk).Or(p.cfg.ApprovalWait)})
+		default:
+			to.run = append(to.run, it)
+			if v.probe {
+				// One call is enough; the others wait for its result.
+				delete(c.probes, sourceOf(it))
+				to.probes[it] = true
+			}
+			if it.Effect == envelope.EffectOnce {
+				to.once = append(to.once, it.Lease)
+			}
+		}
+	}
+}
+
+// kept returns the number of items that were not deferred for their shares.
+func (c *claimedBatch) kept() int { return len(c.items) - c.checked.deferred }
 
 // granted returns the leases of the actions that people approved.
 func (c *claimedBatch) granted() (leases []outbox.Lease) {

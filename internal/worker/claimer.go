@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign-dev/countersign/envelope"
 	"github.com/countersign-dev/countersign/internal/action/outbox"
+	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
 // claimer claims for a pipeline: it finds due buckets, claims as many rows as there
@@ -46,9 +48,8 @@ func (c *claimer) look(ctx context.Context) {
 		slots = c.semaphore.acquireNow(c.cfg.Batch)
 	}
 	began := time.Now()
-	batch, requests, err := c.claim(ctx, slots, c.findDue)
+	batch, requests, err := c.claim(ctx, slots, false, c.findDue)
 	if err != nil {
-		c.semaphore.release(slots)
 		c.pause(ctx, "look for due work", err, &c.failures)
 		c.looked = time.Time{} // it may have been claimed after all
 		return
@@ -99,29 +100,28 @@ func (c *claimer) claimMore(ctx context.Context) {
 		first = c.findDue
 		c.looked = time.Now()
 	}
-	batch, requests, err := c.claim(ctx, slots, first)
+	batch, requests, err := c.claim(ctx, slots, spare, first)
 	if err != nil {
-		c.semaphore.release(slots)
 		c.pause(ctx, "claim", err, &c.failures)
 		c.looked = time.Time{} // it may have been claimed after all
 		return
 	}
 	c.claimed(requests, batch, slots)
-	run := batch
 	if spare {
-		more := len(batch.items) == slots
-		run = c.keepShares(batch)
-		c.spareLook = nextSpareLook(c.spareLook, more, len(run.items) > 0)
+		c.spareLook = nextSpareLook(c.spareLook, len(batch.items) == slots, batch.kept() > 0)
 	}
-	c.dispatch(ctx, run)
-	c.rest(ctx, run)
+	c.dispatch(ctx, batch)
+	c.rest(ctx, batch)
 }
 
 // claim claims for some slots in one transaction, after first, if that is set. The
-// requests follow from the queues that are then due.
-func (c *claimer) claim(ctx context.Context, slots int, first func(context.Context, pgx.Tx) error) (batch claimedBatch, requests []outbox.ClaimRequest, err error) {
+// requests follow from the queues that are then due. Calls of class once that may be
+// made are marked in the same transaction.
+func (c *claimer) claim(ctx context.Context, slots int, spare bool, first func(context.Context, pgx.Tx) error) (batch claimedBatch, requests []outbox.ClaimRequest, err error) {
+	var sent bool
 	err = c.tx(ctx, func(tx pgx.Tx) (err error) {
-		batch, requests = claimedBatch{}, nil
+		batch, requests, sent = claimedBatch{}, nil, false
+		at := time.Now() // before the leases begin
 		if first != nil {
 			if err = first(ctx, tx); err != nil {
 				return err
@@ -131,16 +131,35 @@ func (c *claimer) claim(ctx context.Context, slots int, first func(context.Conte
 			requests = c.due.requests(slots)
 		}
 		if len(requests) > 0 {
-			batch, err = c.claimIn(ctx, tx, requests)
+			if batch, err = c.claimIn(ctx, tx, requests); err != nil {
+				return err
+			}
 		}
+		batch.at = at
+		c.check(&batch, spare)
+		err = c.mark(ctx, tx, &batch)
+		sent = err == nil || postgres.CommitSent(tx)
 		return err
 	})
 	if err != nil {
+		c.abandon(batch, slots, sent)
 		return claimedBatch{}, nil, err
 	}
-	batch.at = time.Now()
 	c.inFlight.add(batch.items, batch.at)
 	return batch, requests, nil
+}
+
+// abandon frees the slots of a claim that failed. If the commit may have happened
+// nevertheless, the calls that it marked go back: they were not sent.
+func (c *claimer) abandon(batch claimedBatch, slots int, sent bool) {
+	marked := 0
+	for _, it := range batch.checked.run {
+		if sent && it.Effect == envelope.EffectOnce {
+			marked++
+			c.settle <- settlement{Settlement: outbox.Release(*it), item: it}
+		}
+	}
+	c.semaphore.release(slots - marked)
 }
 
 // claimed records a claim, and gives back the slots that it did not need.
@@ -161,7 +180,7 @@ const lookAgain = 5 * time.Millisecond
 func (c *claimer) rest(ctx context.Context, batch claimedBatch) {
 	switch {
 	case len(c.due.queues) > 0:
-	case len(batch.items) == 0:
+	case batch.kept() == 0:
 		// All that is due is locked by another worker, which may take a while.
 		c.sleep(ctx, c.cfg.BacklogPoll)
 	default:

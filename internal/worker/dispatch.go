@@ -14,49 +14,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/action/outbox"
 	"github.com/countersign-dev/countersign/internal/audit"
 	"github.com/countersign-dev/countersign/internal/connection"
-	"github.com/countersign-dev/countersign/internal/postgres"
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 	"github.com/countersign-dev/countersign/internal/tenant/limits"
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// dispatch rechecks a batch and starts the calls that may be made.
+// dispatch starts the calls of a batch that may be made.
 func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 	if len(c.items) == 0 && len(c.probes) == 0 {
 		return
 	}
 	p.cfg.Metrics.ClaimBatch.Record(ctx, float64(len(c.items)))
-	var run []*outbox.Item
-	var once []outbox.Lease
-	var returned []approvalReturn
-	probes := make(map[*outbox.Item]bool)
-	for i := range c.items {
-		it := &c.items[i]
-		v := c.recheck(i)
-		switch {
-		case v.settle != nil:
-			p.settle <- settlement{Settlement: *v.settle, item: it}
-		case v.needsApproval != nil:
-			returned = append(returned, approvalReturn{it, v.needsApproval, c.settings[it.Tenant].Review(c.actions[i].Tool, it.Risk).Or(p.cfg.ApprovalWait)})
-		default:
-			run = append(run, it)
-			if v.probe {
-				// One call is enough; the others wait for its result.
-				delete(c.probes, sourceOf(it))
-				probes[it] = true
-			}
-			if it.Effect == envelope.EffectOnce {
-				once = append(once, it.Lease)
-			}
-		}
+	for _, settled := range c.checked.settle {
+		p.settle <- settled
 	}
-	if len(returned) > 0 {
+	if returned := c.checked.returned; len(returned) > 0 {
 		p.returnToApproval(context.WithoutCancel(ctx), returned)
 	}
-	if len(once) > 0 {
-		run = p.start(ctx, run, once)
-	}
+	run, probes := c.checked.run, c.checked.probes
 	for src := range c.probes {
 		p.breakerEvents <- breakerEvent{Source: src, kind: probeReleased} // nothing was there to probe with
 	}
@@ -77,11 +53,7 @@ func (p *Pipeline) dispatch(ctx context.Context, c claimedBatch) {
 		if rule, ok := snap.SnapshotRule(key(it)); ok {
 			a.snapshot = &snapshotRead{rule: rule, snap: snap}
 		}
-		delete(probes, it)
 		p.running.Go(func() { p.execute(a) })
-	}
-	for it := range probes {
-		p.breakerEvents <- breakerEvent{Source: sourceOf(it), kind: probeReleased} // its start could not be marked
 	}
 }
 
@@ -91,39 +63,6 @@ func (p *Pipeline) retryOf(snap *settings.Settings, it *outbox.Item) outbox.Retr
 		return outbox.Retry(tool.Retry)
 	}
 	return p.cfg.Retry
-}
-
-// mark commits the marks of a batch. Without the commit none is marked, even
-// if the statement succeeded.
-func (p *Pipeline) mark(ctx context.Context, once []outbox.Lease) (started map[outbox.Lease]bool, err error) {
-	err = p.tx(ctx, func(tx pgx.Tx) (err error) {
-		started, err = outbox.Start(ctx, postgres.Final(tx), once, p.cfg.Lease)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return started, nil
-}
-
-// start marks calls of class once as started. It leaves out those whose lease
-// was lost or which were undone meanwhile.
-func (p *Pipeline) start(ctx context.Context, run []*outbox.Item, once []outbox.Lease) []*outbox.Item {
-	started, err := p.mark(ctx, once)
-	if err != nil {
-		p.cfg.Log.ErrorContext(ctx, "start was not marked", slog.Int("envelopes", len(once)), slog.Any("error", err))
-	}
-	kept := run[:0]
-	for _, it := range run {
-		if it.Effect == envelope.EffectOnce && !started[it.Lease] {
-			// Nothing of it was sent, so it goes back, whether the mark came
-			// to be or not. If the lease was lost, that changes nothing.
-			p.settle <- settlement{Settlement: outbox.Release(*it), item: it}
-			continue
-		}
-		kept = append(kept, it)
-	}
-	return kept
 }
 
 // approvalReturn is an item that returns to approval, and its review.

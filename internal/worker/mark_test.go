@@ -46,3 +46,22 @@ func TestNothingIsSentBeforeItsMarkIsCommitted(t *testing.T) {
 		}
 	}
 }
+
+// TestAClaimAndItsMarkAreOneTransaction holds that a call of class once takes no
+// commit more than another before it is sent.
+func TestAClaimAndItsMarkAreOneTransaction(t *testing.T) {
+	t.Parallel()
+	y := newFixture(t)
+	y.exec("CREATE TABLE countersign_data.updates (tx xid8, status text)")
+	y.exec(`CREATE FUNCTION countersign_data.record_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+		'BEGIN INSERT INTO countersign_data.updates VALUES (pg_current_xact_id(), NEW.status); RETURN NULL; END'`)
+	y.exec("CREATE TRIGGER record_update AFTER UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION record_update()")
+	y.submit(toolOnce, 1)
+
+	y.work()
+
+	got := one[string](y, "SELECT string_agg(status, ' then ' ORDER BY status) FROM updates GROUP BY tx")
+	if want := "pending then sending"; got != want {
+		t.Errorf("a transaction updated the row to %s, want %s", got, want)
+	}
+}

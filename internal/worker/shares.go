@@ -168,20 +168,14 @@ func (t turns) next(of flow, now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-// keepShares returns those actions of a batch in spare slots that exceed the shares. It
-// returns the others.
-func (p *Pipeline) keepShares(c claimedBatch) claimedBatch {
-	within := p.inFlight.withinShare(c.items, p.cfg.Concurrency)
-	kept := c
-	kept.items, kept.actions = nil, nil
-	for i := range c.items {
-		// A call that was started by a worker that was lost is never put back.
-		if within[i] || c.items[i].Sending {
-			kept.items, kept.actions = append(kept.items, c.items[i]), append(kept.actions, c.actions[i])
-			continue
-		}
-		it := &c.items[i]
-		p.settle <- settlement{Settlement: outbox.Defer(*it, outbox.WaitsTurn, p.turns.next(flowOf(it), c.at)), item: it}
+// withinShares reports for each item of a batch whether it may run in a spare slot.
+func (p *Pipeline) withinShares(items []outbox.Item) []bool {
+	p.inFlight.add(items, time.Now())
+	within := p.inFlight.withinShare(items, p.cfg.Concurrency)
+	leases := make([]outbox.Lease, len(items))
+	for i := range items {
+		leases[i] = items[i].Lease
 	}
-	return kept
+	p.inFlight.drop(leases)
+	return within
 }
