@@ -16,24 +16,27 @@ const (
 	maxSignatures  = 5
 )
 
-// Config says whom to believe and whom to ask.
+// Config configures a check: the trusted hosts and the DNS resolver.
 type Config struct {
-	// TrustedHost is the authserv-id that the owner's receiving host writes into
-	// Authentication-Results (RFC 8601). Empty: no header is believed.
+	// TrustedHost is the authserv-id that the owner's receiving host writes
+	// into Authentication-Results (RFC 8601). If empty, every such header is
+	// ignored.
 	TrustedHost string
-	// Border lists the hosts of the owner that receive mail from outside, as they
-	// name themselves in Received. Empty: SPF is not checked.
+	// Border lists the owner's hosts that receive mail from outside, by the
+	// names that they write into Received. If empty, SPF is not checked.
 	Border []string
-	// Resolver asks DNS. Nil: nothing is asked, as when there is no network.
+	// Resolver queries DNS. If nil, no query is made, as when there is no
+	// network.
 	Resolver Resolver
-	// Timeout is for all questions about one message; zero is three seconds.
+	// Timeout bounds all DNS queries for one message; zero means three seconds.
 	Timeout time.Duration
-	// Now is when the message is looked at: signatures expire.
+	// Now is the time of the check, for the expiry of signatures.
 	Now time.Time
 }
 
-// Check finds out who sent the message that raw parsed to. It fails for nothing:
-// what cannot be found out is unknown.
+// Check authenticates the sender of a message; raw are the bytes that m was
+// parsed from. It never fails: a check that cannot be made has the result
+// Unknown.
 func Check(ctx context.Context, raw []byte, m *message.Message, config Config) Result {
 	from := fromDomain(m)
 	if r, ok := config.believed(m, from); ok {
@@ -52,9 +55,9 @@ func Check(ctx context.Context, raw []byte, m *message.Message, config Config) R
 	return o.check(ctx, raw)
 }
 
-// fromDomain returns the domain that From names, in lower case, or nothing if
-// there is no From, or more than one: of several, programs show different ones,
-// and a signature covers one.
+// fromDomain returns the domain of the From address in lower case. It returns
+// "" without From, and with more than one address: programs differ in which
+// they show, and a signature covers only one.
 func fromDomain(m *message.Message) string {
 	if len(m.From) != 1 || count(m, "From") > 1 {
 		return ""
@@ -82,8 +85,8 @@ func organisation(host string) string {
 	return host
 }
 
-// aligned reports whether a domain that passed stands for From's domain: the
-// same, or, if strict is not asked for, of the same organisation.
+// aligned reports whether a domain that passed is aligned with From's domain:
+// the same domain or, unless strict, one of the same organisation.
 func aligned(domain, from string, strict bool) bool {
 	domain = strings.ToLower(strings.TrimSuffix(domain, "."))
 	if from == "" || domain == "" {
@@ -92,7 +95,7 @@ func aligned(domain, from string, strict bool) bool {
 	return domain == from || !strict && organisation(domain) == organisation(from)
 }
 
-// listDomain returns the host that List-Id names.
+// listDomain returns the host in List-Id.
 func listDomain(m *message.Message) string {
 	id := strings.TrimSpace(m.Get("List-Id"))
 	if start := strings.LastIndexByte(id, '<'); start >= 0 {
@@ -102,8 +105,8 @@ func listDomain(m *message.Message) string {
 }
 
 // unsubscribeSigned reports whether the header keys of a valid signature cover
-// both fields of RFC 8058. With a second field of that name, what is covered and
-// what is read may differ.
+// both fields of RFC 8058. With a second field of that name, the signed field
+// and the one that a program reads may differ.
 func unsubscribeSigned(m *message.Message, keys []string) bool {
 	covers := func(name string) bool {
 		for _, key := range keys {

@@ -20,11 +20,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// zone is a resolver that answers from a map. It counts what it is asked.
+// zone is a resolver that answers from a map and counts the queries.
 type zone struct {
 	txt map[string][]string
 	ip  map[string][]net.IPAddr
-	// broken are names for which the server does not answer.
+	// broken holds the names for which the server fails.
 	broken map[string]bool
 
 	mu    sync.Mutex
@@ -112,7 +112,7 @@ func (s signer) sign(t *testing.T, mail string, keys ...string) string {
 	return out.String()
 }
 
-// newSigner returns a signer with an ed25519 key that a seed makes.
+// newSigner returns a signer with an ed25519 key derived from a seed.
 func newSigner(domain string, seed byte) signer {
 	return signer{domain, "s1", ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// own is the check of one message by this package.
+// own is this package's own check of one message.
 type own struct {
 	m      *message.Message
 	config Config
@@ -23,7 +23,8 @@ type own struct {
 
 	signers []string // domains whose signature is valid
 	mailer  string   // domain that SPF passed for
-	// open says that a signature of From's organisation could not be checked.
+	// open reports whether a signature of From's organisation could not be
+	// checked.
 	open bool
 }
 
@@ -53,8 +54,8 @@ func (o *own) check(ctx context.Context, raw []byte) Result {
 	return r
 }
 
-// dkim checks the signatures. A key that is gone says nothing: keys are
-// replaced, and mail is kept for longer.
+// dkim checks the signatures. A missing key is no failure: domains rotate keys,
+// and mail is kept for longer.
 func (o *own) dkim(ctx context.Context, raw []byte, r *Result) Status {
 	keys := keyring{resolver: o.dns, missing: make(map[string]bool)}
 	found, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{
@@ -95,7 +96,7 @@ func (o *own) signedByFrom() bool {
 	return false
 }
 
-// keyring looks up keys, and remembers the domains whose keys it did not get.
+// keyring looks up keys and remembers the domains whose lookup failed.
 type keyring struct {
 	resolver Resolver
 	mu       sync.Mutex
@@ -119,7 +120,7 @@ func (k *keyring) lost(domain string) bool {
 	return k.missing[strings.ToLower(domain)]
 }
 
-// revoked reports whether the record of a key holds none.
+// revoked reports whether the key record has an empty key.
 func revoked(record string) bool {
 	for tag := range strings.SplitSeq(record, ";") {
 		if name, value, ok := strings.Cut(tag, "="); ok && strings.TrimSpace(name) == "p" {
@@ -171,10 +172,10 @@ func (o *own) spfOf(ctx context.Context, at received, sender string) Status {
 	return Unknown
 }
 
-// strictness says which alignment From's domain asks for.
+// strictness holds the alignment modes that From's domain requests.
 type strictness struct{ dkim, spf bool }
 
-// dmarc looks up the policy of From's domain, or of its organisation.
+// dmarc looks up the DMARC policy of From's domain or of its organisation.
 func (o *own) dmarc(ctx context.Context, r *Result) strictness {
 	if o.from == "" {
 		return strictness{}

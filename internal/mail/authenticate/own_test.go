@@ -20,7 +20,7 @@ const (
 	unknown = authenticate.Unknown
 )
 
-// result is a shorter way to write what is expected of an own check.
+// result returns the expected result of an own check.
 func result(dkim, spf, dmarc authenticate.Status, policy string, aligned bool) authenticate.Result {
 	return authenticate.Result{
 		SPF: spf, DKIM: dkim, DMARC: dmarc, ARC: unknown, Policy: policy, Aligned: aligned, Source: authenticate.FromOwn,
@@ -204,7 +204,7 @@ func TestSPF(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedWithoutResolver(t *testing.T) {
+func TestNoQueriesWithoutResolver(t *testing.T) {
 	t.Parallel()
 	got := check(nil, rawMail("From: a@shop.example"), authenticate.Config{})
 	want := authenticate.Result{SPF: unknown, DKIM: unknown, DMARC: unknown, ARC: unknown, Source: authenticate.FromNone}
@@ -213,7 +213,7 @@ func TestNothingIsAskedWithoutResolver(t *testing.T) {
 	}
 }
 
-func TestQuestionsAreBounded(t *testing.T) {
+func TestQueriesAreBounded(t *testing.T) {
 	t.Parallel()
 	z := &zone{txt: map[string][]string{}}
 	raw := rawMail("From: a@shop.example", "Subject: x")
@@ -228,7 +228,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestEndOfContextIsUnknown(t *testing.T) {
+func TestCancelledCheckIsUnknown(t *testing.T) {
 	t.Parallel()
 	shop := newSigner("shop.example", 1)
 	name, records := shop.record(t)

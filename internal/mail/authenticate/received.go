@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// received is what a Received field says.
+// received is a parsed Received field.
 type received struct {
 	helo, by string
 	ip       net.IP
 }
 
-// parseReceived reads the clauses of a Received field. What cannot be read is
-// empty.
+// parseReceived reads the clauses of a Received field. A clause that cannot be
+// parsed stays empty.
 func parseReceived(value string) received {
 	var r received
 	value, _, _ = strings.Cut(value, ";")
@@ -38,8 +38,8 @@ func parseReceived(value string) received {
 	return r
 }
 
-// lastIP returns the last IP address in brackets: receiving hosts write the
-// address that they saw behind the name that they were told.
+// lastIP returns the last IP address in brackets. Receiving hosts write the
+// address of the connection after the name from HELO.
 func lastIP(text string) net.IP {
 	end := strings.LastIndexByte(text, ']')
 	if end < 0 {

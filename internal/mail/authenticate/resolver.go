@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Resolver asks DNS, as net.Resolver does.
+// Resolver queries DNS, with the methods of net.Resolver.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
@@ -16,11 +16,11 @@ type Resolver interface {
 	LookupAddr(ctx context.Context, addr string) ([]string, error)
 }
 
-// errTooMany says that one message asked for too much.
+// errTooMany is the error for a message that needs too many queries.
 var errTooMany = errors.New("the message needs more DNS lookups than are allowed")
 
-// bounded is a resolver that answers a number of questions. DKIM asks from
-// several goroutines.
+// bounded is a resolver with a limit on the number of queries. It is safe for
+// concurrent use, since DKIM queries from several goroutines.
 type bounded struct {
 	resolver Resolver
 	mu       sync.Mutex
@@ -65,9 +65,9 @@ func (b *bounded) LookupAddr(ctx context.Context, addr string) ([]string, error)
 	return b.resolver.LookupAddr(ctx, addr)
 }
 
-// Cache is a Resolver that remembers the answers about TXT records of another:
-// those are what one sender's mail has in common. Answers that a name does not
-// exist are remembered too, other errors are not. It is safe for concurrent use.
+// Cache is a Resolver that caches TXT records, which are the records that the
+// mail of one sender shares. It also caches that a name does not exist, but no
+// other errors. It is safe for concurrent use.
 type Cache struct {
 	Resolver
 	lifetime time.Duration
@@ -114,7 +114,7 @@ func (c *Cache) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	return records, err
 }
 
-// absent reports whether DNS answered that there is no such record.
+// absent reports whether DNS answered that the record does not exist.
 func absent(err error) bool {
 	var dns *net.DNSError
 	return errors.As(err, &dns) && dns.IsNotFound

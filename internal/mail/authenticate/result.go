@@ -1,62 +1,61 @@
-// Package authenticate finds out who sent a mail: from the
-// Authentication-Results of a host that the owner trusts, and where there are
-// none, by its own DKIM, SPF and DMARC checks. It asks DNS through a resolver
-// that is passed in, and reads nothing else.
-//
-// An answer is pass, fail or unknown. What could not be asked, and what a mail
-// does not carry, is unknown: absent is not failed.
+// Package authenticate checks who sent a mail. It takes the results from the
+// Authentication-Results of a host that the owner trusts; without one, it
+// checks DKIM, SPF and DMARC itself. It queries DNS through a resolver that is
+// passed in, and reads nothing else.
+// ¶ A result is pass, fail or unknown. A check that could not be made, and a
+// mechanism that the mail does not use, are unknown, not fail.
 package authenticate
 
 // Status is the result of one check.
 type Status string
 
-// The results. Absent and unknown are not failures.
+// The results. A mechanism that the mail does not use is Unknown.
 const (
 	Pass    Status = "pass"
 	Fail    Status = "fail"
 	Unknown Status = "unknown"
 )
 
-// Source says where a result comes from.
+// Source is the origin of a result.
 type Source string
 
 // The sources.
 const (
 	// FromHeader is the Authentication-Results of the trusted host.
 	FromHeader Source = "header"
-	// FromOwn is this package's own check.
+	// FromOwn is the check of this package.
 	FromOwn Source = "own"
-	// FromNone says that nothing is known.
+	// FromNone means that there is no result.
 	FromNone Source = "none"
 )
 
-// Result is what is known of who sent a message. The zero value says that
-// nothing was asked.
+// Result holds the results of authenticating the sender of a message. The zero
+// value means that nothing was checked.
 type Result struct {
 	SPF, DKIM, DMARC Status
-	// ARC is what the trusted host says about the chain of intermediaries; this
-	// package does not check chains.
+	// ARC is the trusted host's result for the chain of intermediaries. This
+	// package does not check chains itself.
 	ARC Status
 	// Policy is the DMARC policy of From's domain: none, quarantine, reject, or
 	// empty.
 	Policy string
-	// Aligned says that a domain which passed is that of From.
+	// Aligned reports whether a domain that passed is aligned with From.
 	Aligned bool
-	// ListAligned says that a domain which passed is that of List-Id: anybody can
-	// write the name of a list.
+	// ListAligned reports whether a domain that passed is that of List-Id,
+	// which anybody can write.
 	ListAligned bool
-	// UnsubscribeSigned says that a valid DKIM signature covers List-Unsubscribe
-	// and List-Unsubscribe-Post.
+	// UnsubscribeSigned reports whether a valid DKIM signature covers
+	// List-Unsubscribe and List-Unsubscribe-Post.
 	UnsubscribeSigned bool
 	Source            Source
 }
 
-// Proven reports whether a domain that passed is that of From, and DMARC did not
-// fail.
+// Proven reports whether the sender is authenticated: a domain that passed is
+// aligned with From, and DMARC did not fail.
 func (r Result) Proven() bool { return r.Aligned && r.DMARC != Fail }
 
-// Asked reports whether anything could be found out about who sent the message.
-// Without that, its header is all that is known.
+// Asked reports whether any check had a result. Otherwise the header is the
+// only information about the sender.
 func (r Result) Asked() bool {
 	known := func(s Status) bool { return s == Pass || s == Fail }
 	return r.Source == FromHeader || r.Source == FromOwn || r.Aligned || r.ListAligned || known(r.SPF) || known(r.DKIM) || known(r.DMARC)

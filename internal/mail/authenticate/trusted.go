@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// believed returns the results of the trusted host, if it wrote any: those of
-// the fields with its name above the first Received of a foreign host, since
-// everything below is the sender's text. The topmost field alone may speak for
-// the sender, who may have written the others; each of them may speak against.
+// believed returns the results of the trusted host, if it wrote any. Only its
+// fields above the first Received of a foreign host count: the sender may have
+// written everything below. Only the topmost field may count in favour of the
+// sender, who may have written the others; each of them may count against.
 func (c Config) believed(m *message.Message, from string) (Result, bool) {
 	if c.TrustedHost == "" {
 		return Result{}, false
@@ -39,8 +39,9 @@ func (c Config) believed(m *message.Message, from string) (Result, bool) {
 	return all[0].result(), true
 }
 
-// foreign reports whether a host that received the message is not the owner's.
-// Names without a public suffix, and addresses, are steps within one site.
+// foreign reports whether the host that received the message is outside the
+// owner's site. Names without a public suffix, and addresses, are hops within a
+// site.
 func (c Config) foreign(host string) bool {
 	if host == "" || !strings.Contains(host, ".") || strings.Trim(topLabel(host), "0123456789") == "" || strings.Contains(host, ":") {
 		return false
@@ -62,22 +63,22 @@ func (c Config) border(host string) bool {
 
 func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }
 
-// method is the result of one method: for whom it passed.
+// method is the result of one method and the domain that passed.
 type method struct {
 	// status is empty if the field has no result of the method.
 	status        Status
 	aligned, list bool
 }
 
-// trustedResults is one field of the trusted host.
+// trustedResults holds the results of one field of the trusted host.
 type trustedResults struct {
 	spf, dkim, dmarc, arc method
 	policy                string
 	unsubscribeSigned     bool
 }
 
-// worse returns the worse of two results: fail, then unknown, then pass. A
-// result that only the second has counts if it is a failure.
+// worse returns the worse of two results: fail, then unknown, then pass. If
+// only the second field has a result, it counts only if it is a failure.
 func worse(a, b method) method {
 	switch {
 	case b.status == Fail:
@@ -88,7 +89,7 @@ func worse(a, b method) method {
 	return b
 }
 
-// lower takes over what a further field says against the sender.
+// lower adds the failures of a further field.
 func (v *trustedResults) lower(further trustedResults) {
 	if further.dmarc.status == Fail && v.dmarc.status != Fail {
 		v.policy = further.policy
@@ -111,7 +112,7 @@ func (v *trustedResults) result() Result {
 // resultsOf reads the results of a field.
 func resultsOf(m *message.Message, results []authres.Result, policy, from string) trustedResults {
 	var v trustedResults
-	// passed returns a result, and whom it stands for if it is a pass of a domain.
+	// passed returns a result, with the domain if it is a pass.
 	passed := func(value authres.ResultValue, domain string) method {
 		status := statusOf(value)
 		return method{status, status == Pass && aligned(domain, from, false), status == Pass && aligned(domain, listDomain(m), false)}
@@ -134,8 +135,8 @@ func resultsOf(m *message.Message, results []authres.Result, policy, from string
 	return v
 }
 
-// firstKnown returns the first of two results of one field that is known, or the
-// failure among them.
+// firstKnown returns the first known result of two in one field, or the failure
+// among them.
 func firstKnown(a, b method) method {
 	if a.status == "" || a.status == Unknown || b.status == Fail {
 		return b
@@ -143,8 +144,8 @@ func firstKnown(a, b method) method {
 	return a
 }
 
-// readDKIM takes the result of one signature: one that passes for From's domain
-// counts before all others, and a failure before nothing.
+// readDKIM adds the result of one signature. A pass for From's domain takes
+// precedence over all others, a failure over none.
 func (v *trustedResults) readDKIM(m *message.Message, one *authres.DKIMResult, passed func(authres.ResultValue, string) method) {
 	domain := one.Domain
 	if domain == "" {
@@ -160,8 +161,7 @@ func (v *trustedResults) readDKIM(m *message.Message, one *authres.DKIMResult, p
 	}
 }
 
-// statusOf reads a result of RFC 8601. What a domain leaves open, and errors,
-// are unknown.
+// statusOf maps a result of RFC 8601. Neutral results and errors are unknown.
 func statusOf(value authres.ResultValue) Status {
 	switch value {
 	case authres.ResultPass:
@@ -175,8 +175,8 @@ func statusOf(value authres.ResultValue) Status {
 
 func mailDomain(addr string) string { return addr[strings.LastIndexByte(addr, '@')+1:] }
 
-// signedKeys returns the header keys that all signatures of a domain cover. The
-// trusted host does not say which of several passed.
+// signedKeys returns the header keys that all signatures of a domain cover,
+// since the trusted host does not report which of several passed.
 func signedKeys(m *message.Message, domain string) []string {
 	var common []string
 	found := false
@@ -221,10 +221,10 @@ func both(a, b []string) []string {
 	return common
 }
 
-// withoutComments returns the value of Authentication-Results without comments,
-// with quoted text as one word, and the DMARC policy that it names. Comments and
-// quoted text hold what the sender wrote, such as its HELO: without this step it
-// could add results of its own.
+// withoutComments returns the value of Authentication-Results without comments
+// and with quoted text as one word, and its DMARC policy. Comments and quoted
+// text hold text of the sender, such as its HELO, which could otherwise add
+// results.
 func withoutComments(value string) (text, policy string) {
 	var b, comment strings.Builder
 	depth, quoted := 0, false
@@ -267,7 +267,7 @@ func lastResult(text string) string {
 	return strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, ';')+1:]))
 }
 
-// policyIn returns the DMARC policy behind a prefix.
+// policyIn returns the DMARC policy after a prefix.
 func policyIn(text, prefix string) string {
 	for word := range strings.FieldsSeq(strings.ToLower(text)) {
 		if value, ok := strings.CutPrefix(word, prefix); ok {

@@ -1,6 +1,6 @@
 package dovecottest
 
-// configuration is for a server that runs as one ordinary user and reads no
+// configuration is for a server that runs as one unprivileged user and reads no
 // other files of the system.
 const configuration = `base_dir = {dir}/run
 state_dir = {dir}/state

@@ -1,6 +1,6 @@
-// Package dovecottest starts a Dovecot of the distribution's package for tests:
-// an IMAP server as people have it, on a free port, as an ordinary user, with
-// its mail in a folder of its own. Every user name exists, with one password.
+// Package dovecottest starts Dovecot for tests, from the distribution's
+// package: on a free port, as an unprivileged user, with its mail in a folder
+// of its own. Every user name is valid, with the same password.
 package dovecottest
 
 import (
@@ -29,14 +29,14 @@ import (
 // Password is the password of every user.
 const Password = "secret-of-the-tests"
 
-// ErrNotInstalled says that there is no Dovecot 2.3; 2.4 reads other
-// configuration files.
+// ErrNotInstalled is the error without Dovecot 2.3. Dovecot 2.4 reads another
+// format of configuration files.
 var ErrNotInstalled = errors.New("no Dovecot 2.3 is installed: scripts/dovecot.sh installs it")
 
-// Server is a Dovecot that runs until it is stopped.
+// Server is a running Dovecot.
 type Server struct {
-	// Address is without TLS, TLSAddress with a certificate for 127.0.0.1 that
-	// Roots trust.
+	// Address is without TLS; TLSAddress has a certificate for 127.0.0.1 that
+	// Roots verify.
 	Address, TLSAddress string
 	Roots               *x509.CertPool
 	// Dir holds configuration, log and mail.
@@ -47,8 +47,8 @@ type Server struct {
 	exited  chan struct{}
 }
 
-// New starts a server that ends with the test, which is skipped where Dovecot
-// is not installed.
+// New starts a server that stops when the test ends. It skips the test if
+// Dovecot is not installed.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start()
@@ -68,7 +68,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// complaints returns the lines of the log that are not about what went well.
+// complaints returns the lines of the log that report problems.
 func (s *Server) complaints() string {
 	text, _ := os.ReadFile(filepath.Join(s.Dir, "dovecot.log"))
 	var found strings.Builder
@@ -82,7 +82,7 @@ func (s *Server) complaints() string {
 
 // Start starts a server with an empty folder of mail.
 func Start() (*Server, error) {
-	// A socket's path is at most 108 bytes, which test folders often exceed.
+	// A socket path has at most 108 bytes; test folders often exceed that.
 	dir, err := os.MkdirTemp("", "dovecot")
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (s *Server) certificate() error {
 	)
 }
 
-// own gives a folder and what is in it to the user that Dovecot runs as.
+// own changes the owner of a folder and its contents to the user of Dovecot.
 func (s *Server) own(root string) error {
 	if os.Getuid() != 0 {
 		return nil
@@ -201,7 +201,7 @@ func (s *Server) own(root string) error {
 	})
 }
 
-// Restart starts the server again, at the same addresses, with the same mail.
+// Restart restarts the server at the same addresses with the same mail.
 func (s *Server) Restart() error {
 	path, err := program()
 	if err != nil {
@@ -250,7 +250,7 @@ func (s *Server) ready() error {
 	}
 }
 
-// Stop ends the server as an operator does.
+// Stop stops the server gracefully.
 func (s *Server) Stop() {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
@@ -260,12 +260,12 @@ func (s *Server) Stop() {
 	s.Kill()
 }
 
-// Kill ends all processes of the server without a word to its clients.
+// Kill kills all processes of the server, without a BYE to its clients.
 func (s *Server) Kill() {
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.exited
-	// The other processes end a little later, and only then may another server
-	// take their sockets.
+	// Wait until the other processes have ended too: only then can another
+	// server bind their sockets.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for tick := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-tick.C {
@@ -283,8 +283,8 @@ func answers(ctx context.Context, network, address string) bool {
 	return err == nil
 }
 
-// Deliver puts a message into a folder as a mail server does, "INBOX" or one
-// below.
+// Deliver delivers a message to a folder as a mail server does: to "INBOX" or
+// one below.
 func (s *Server) Deliver(name, folder string, raw []byte) error {
 	home := s.folder(name, folder)
 	if _, err := os.Stat(filepath.Join(home, "new")); err != nil {
@@ -314,7 +314,7 @@ func (s *Server) folder(name, folder string) string {
 }
 
 // ChangeValidity gives a folder another UIDVALIDITY and its messages other
-// UIDs. No other program may use the folder meanwhile.
+// UIDs. No other program may use the folder during the call.
 func (s *Server) ChangeValidity(name, folder string) error {
 	home := s.folder(name, folder)
 	list := filepath.Join(home, "dovecot-uidlist")

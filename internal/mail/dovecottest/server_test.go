@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRestart checks that a killed server comes back at its address.
+// TestRestart checks that a killed server restarts at the same address.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 

@@ -1,7 +1,7 @@
-// Package eml reads a folder of .eml files, one message each, and the folders
-// below it. A key is name, size and time of a file, so that a file that is
-// written again is another message. It has no flags, is never written to, and
-// symbolic links lead nowhere out of the folder.
+// Package eml reads a folder of .eml files, one message each, and its
+// subfolders. A key consists of the name, size and time of a file: a file that
+// is rewritten is another message. The package has no flags, never writes, and
+// follows no symbolic link out of the folder.
 package eml
 
 import (
@@ -24,20 +24,20 @@ import (
 
 const (
 	defaultMaxSize = 32 << 20
-	maxDepth       = 10 // of folders in folders
+	maxDepth       = 10 // of nested folders
 	inbox          = "INBOX"
 )
 
-// Config is what may be set of a Reader.
+// Config configures a Reader.
 type Config struct {
-	// MaxSize is the most bytes of a message; 32 MiB if it is 0.
+	// MaxSize limits the bytes of a message; 0 means 32 MiB.
 	MaxSize int64
-	// Interval is the longest wait; a minute if it is 0.
+	// Interval is the longest wait; 0 means a minute.
 	Interval time.Duration
 }
 
-// Reader reads folders of .eml files. The folder itself is INBOX, those below
-// have their paths as names.
+// Reader reads folders of .eml files. The folder itself is INBOX; subfolders
+// are named by their paths.
 type Reader struct {
 	root    *os.Root
 	maxSize int64
@@ -62,7 +62,7 @@ func NewReader(dir string, c Config) (*Reader, error) {
 // Close closes the folder and ends the notifications.
 func (r *Reader) Close() error { return errors.Join(r.watcher.Close(), r.root.Close()) }
 
-// Folders returns INBOX and the folders below.
+// Folders returns INBOX and the subfolders.
 func (r *Reader) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 	folders := []mailbox.Folder{{Name: inbox, Use: mailbox.UseInbox}}
 	err := r.walk(ctx, ".", 0, func(dir string) {
@@ -110,7 +110,7 @@ func (r *Reader) dir(folder string) (string, error) {
 	return "", fmt.Errorf("folder %q: %w", folder, mailbox.ErrNoFolder)
 }
 
-// folder prepares a folder for the package listing.
+// folder returns a folder for the package listing.
 func (r *Reader) folder(ctx context.Context, name string) (dir string, folder listing.Folder, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", folder, err
@@ -122,7 +122,7 @@ func (r *Reader) folder(ctx context.Context, name string) (dir string, folder li
 			file, _, _, _ := splitKey(e.Key)
 			info, err := r.root.Lstat(path.Join(dir, file))
 			if err != nil {
-				return 1 << 62, nil // it went just now
+				return 1 << 62, nil // deleted since the listing
 			}
 			return listing.Touched(info), nil
 		},
@@ -161,8 +161,8 @@ func isMessage(entry os.DirEntry) bool {
 	return entry.Type().IsRegular() && !strings.HasPrefix(name, ".") && strings.EqualFold(path.Ext(name), ".eml")
 }
 
-// keyOf puts a key together. What comes last cannot be in doubt, whatever the
-// name holds.
+// keyOf returns the key of a file. Size and time come last, so that any file
+// name can be split off.
 func keyOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%s:%d:%d", info.Name(), info.Size(), info.ModTime().UnixNano())
 }
@@ -186,7 +186,7 @@ func cutLast(s string) (before, after string, found bool) {
 	return s[:i], s[i+1:], true
 }
 
-// End returns the cursor behind all files that are there.
+// End returns the cursor after all present files.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
 	_, listed, err := r.folder(ctx, folder)
 	if err != nil {
@@ -195,8 +195,8 @@ func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error)
 	return listing.End(listed)
 }
 
-// Changes lists the folder and compares it with the cursor. A file that was
-// written again is gone and new.
+// Changes lists the folder and compares it with the cursor. A rewritten file is
+// both gone and new.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, known func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
 	_, listed, err := r.folder(ctx, folder)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	return changes, nil
 }
 
-// Older returns files in the order of their times.
+// Older returns files ordered by time.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
 	_, listed, err := r.folder(ctx, folder)
 	if err != nil {
@@ -239,7 +239,7 @@ func items(folder string, entries []listing.Entry) []mailbox.Item {
 	return items
 }
 
-// Read reads the files of the items, one after the other.
+// Read reads the files of the items in order.
 func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item mailbox.Item, raw []byte, err error) error) error {
 	for _, item := range items {
 		if err := ctx.Err(); err != nil {
@@ -268,7 +268,7 @@ func (r *Reader) read(item mailbox.Item) ([]byte, error) {
 	if size > r.maxSize {
 		return nil, mailbox.ErrTooLarge
 	}
-	// A pipe that took the file's name must not stop the reader.
+	// A named pipe in place of the file must not block the reader.
 	f, err := r.root.OpenFile(path.Join(dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, mailbox.ErrGone

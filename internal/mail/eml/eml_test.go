@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 )
 
-// fixture is a folder of .eml files, and another program that uses it.
+// fixture is a folder of .eml files and another program that writes to it.
 type fixture struct {
 	dir  string
 	next atomic.Int64
@@ -35,7 +35,7 @@ func (f *fixture) path(folder string) string {
 	return filepath.Join(f.dir, folder)
 }
 
-// deliver writes a file as programs do, under another name first.
+// deliver writes a file under a temporary name and renames it, as programs do.
 func (f *fixture) deliver(t *testing.T, folder string, raw []byte) {
 	t.Helper()
 	n := f.next.Add(1)
@@ -95,8 +95,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestWrittenAgain checks that a file with another content is another message,
-// which is not read at the location of the first one.
+// TestWrittenAgain checks that a rewritten file is another message, and is not
+// read at the location of the first one.
 func TestWrittenAgain(t *testing.T) {
 	t.Parallel()
 
@@ -117,8 +117,8 @@ func TestWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that other files, and files outside that a symbolic
-// link names, are not read.
+// TestForeignFiles checks that other files, and files outside behind a symbolic
+// link, are not read.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// xoauth2 is the SASL mechanism of that name, as Google and Microsoft describe
-// it: an initial response, and an empty answer to the error.
+// xoauth2 is the SASL mechanism XOAUTH2 of Google and Microsoft: an initial
+// response, and an empty response to the error.
 type xoauth2 struct{ username, token string }
 
 func (x xoauth2) Start() (mechanism string, initial []byte, err error) {
@@ -24,8 +24,8 @@ func (x xoauth2) Start() (mechanism string, initial []byte, err error) {
 
 func (x xoauth2) Next([]byte) ([]byte, error) { return []byte{}, nil }
 
-// login shows the secret to the server. What the server answers stays out of
-// the error, since servers repeat what they were sent.
+// login authenticates with the secret. The server's answer stays out of the
+// error, since servers repeat the credentials that they received.
 func (c Config) login(ctx context.Context, client *imapclient.Client) error {
 	secret, err := c.Secret(ctx)
 	if err != nil {

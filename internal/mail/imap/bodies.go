@@ -12,19 +12,18 @@ import (
 const (
 	batchMessages = 50
 	batchBytes    = 8 << 20
-	// unknownSize is what a message of unknown size counts for.
+	// unknownSize is the assumed size of a message of unknown size.
 	unknownSize = 256 << 10
 )
 
-// result is what a Read found at an item.
+// result is the result of reading one item.
 type result struct {
 	item mailbox.Item
 	raw  []byte
 	err  error
 }
 
-// nextBatch returns the first items of one folder that may be in memory at the
-// same time.
+// nextBatch returns the first items of one folder that fit in memory together.
 func nextBatch(items []mailbox.Item) []mailbox.Item {
 	var bytes int64
 	for i, item := range items {
@@ -39,15 +38,15 @@ func nextBatch(items []mailbox.Item) []mailbox.Item {
 	return items
 }
 
-// bodies reads batches of one Read.
+// bodies reads the batches of one Read.
 type bodies struct {
-	// tooLarge are the locations that are known to be over the limit, also from
-	// connections that ended over it.
+	// tooLarge holds the locations over the limit, including those found by
+	// connections that closed because of it.
 	tooLarge map[mailbox.Location]bool
 }
 
-// read reads a batch. What a server leaves out at first is asked for once more:
-// a change of flags that the server tells of unasked looks like the answer.
+// read reads a batch. Items missing from the answer are requested once more,
+// since an unsolicited change of flags looks like the answer.
 func (b *bodies) read(ctx context.Context, conn *connection, batch []mailbox.Item) ([]result, error) {
 	data, err := conn.examine(ctx, batch[0].Folder)
 	if err != nil {
@@ -92,8 +91,8 @@ func (b *bodies) read(ctx context.Context, conn *connection, batch []mailbox.Ite
 	return b.results(data.UIDValidity, batch, read), nil
 }
 
-// limits returns the UIDs to read and how many bytes their bodies may have:
-// about as many as the server said, which bounds the memory of a batch.
+// limits returns the UIDs to read and the limits of their bodies: about the
+// size that the server reported, which bounds the memory of a batch.
 func (b *bodies) limits(ctx context.Context, conn *connection, validity uint32, batch []mailbox.Item) (map[imap.UID]int64, error) {
 	limits := map[imap.UID]int64{}
 	var unknown imap.UIDSet

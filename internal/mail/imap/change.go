@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Change stores the flags, where the server has CONDSTORE on the condition that
-// nobody else did since, and then moves. All that can refuse is asked before
-// either.
+// Change stores the flags and then moves the message. With CONDSTORE, the flags
+// are stored only if nobody else changed them since. Everything that can be
+// refused is checked before either.
 func (w *Writer) Change(ctx context.Context, expected mailbox.State, change mailbox.Change) (mailbox.State, error) {
 	if err := change.Check(); err != nil {
 		return mailbox.State{}, err
@@ -29,8 +29,8 @@ func (w *Writer) Change(ctx context.Context, expected mailbox.State, change mail
 	if err != nil {
 		return mailbox.State{}, err
 	}
-	// From here on nothing is tried again: after a connection that failed, nobody
-	// knows what happened.
+	// Nothing is retried from here on: after a failed connection the outcome is
+	// unknown.
 	state, err := step.run(ctx)
 	if errors.Is(err, errConnection) || ctx.Err() != nil {
 		w.work.close()
@@ -38,7 +38,7 @@ func (w *Writer) Change(ctx context.Context, expected mailbox.State, change mail
 	return state, err
 }
 
-// step is a change of one message, in a folder that is open.
+// step is a change of one message in the open folder.
 type step struct {
 	*connection
 	state  mailbox.State
@@ -47,8 +47,8 @@ type step struct {
 	change mailbox.Change
 }
 
-// prepare opens the folder, checks that the message is as expected, and that
-// the server can do all of the change.
+// prepare opens the folder and checks that the message has the expected state
+// and that the server supports the whole change.
 func prepare(ctx context.Context, conn *connection, expected mailbox.State, change mailbox.Change) (*step, error) {
 	validity, uid, err := splitKey(expected.Key)
 	if err != nil {
@@ -76,9 +76,9 @@ func prepare(ctx context.Context, conn *connection, expected mailbox.State, chan
 	return s, conn.checkFlags(data, slices.Concat(change.Add, change.Remove))
 }
 
-// checkTarget checks that a message can be moved to a folder without risk: a
-// message that is copied and deleted needs UID EXPUNGE, since a bare EXPUNGE
-// would take other messages too.
+// checkTarget checks that moving to a folder cannot delete other messages. A
+// message that is copied and deleted needs UID EXPUNGE: a bare EXPUNGE would
+// delete other messages too.
 func (conn *connection) checkTarget(ctx context.Context, folder string) error {
 	if folder == "" {
 		return nil
@@ -107,7 +107,7 @@ func (conn *connection) checkFlags(data *imap.SelectData, flags []string) error 
 	return nil
 }
 
-// current returns the state that the message has now.
+// current returns the current state of the message.
 func (s *step) current(ctx context.Context, modSeq bool) (mailbox.State, error) {
 	state, found := mailbox.State{Location: s.state.Location}, false
 	options := &imap.FetchOptions{UID: true, Flags: true, ModSeq: modSeq}
@@ -129,7 +129,7 @@ func (s *step) run(ctx context.Context) (mailbox.State, error) {
 	}
 	err := s.move(ctx)
 	if err != nil && !errors.Is(err, errConnection) && ctx.Err() == nil {
-		// The server refused the move: take back the flags.
+		// The server refused the move: restore the flags.
 		if undone := s.store(ctx, s.state.ChangeTo(before)); undone != nil {
 			err = s.halfDone("the message has its new flags and was not moved", errors.Join(err, undone))
 		}
@@ -137,8 +137,8 @@ func (s *step) run(ctx context.Context) (mailbox.State, error) {
 	if err != nil {
 		return mailbox.State{}, err
 	}
-	// Another folder may keep fewer flags. If they cannot be read, the message has
-	// moved all the same.
+	// The target folder may keep fewer flags. Even if they cannot be read, the
+	// message has moved.
 	if _, err := s.examine(ctx, s.state.Folder); err == nil {
 		if now, err := s.current(ctx, false); err == nil {
 			s.state = now
@@ -147,8 +147,8 @@ func (s *step) run(ctx context.Context) (mailbox.State, error) {
 	return s.state, nil
 }
 
-// store changes the flags, and reads them back: a server answers OK to a STORE
-// whose condition did not hold.
+// store changes the flags and reads them back: a server answers OK to a STORE
+// whose condition failed.
 func (s *step) store(ctx context.Context, change mailbox.Change) error {
 	want := mailbox.State{Location: s.state.Location, Flags: change.Apply(s.state.Flags)}
 	if want.Equal(s.state) {
@@ -170,7 +170,7 @@ func (s *step) store(ctx context.Context, change mailbox.Change) error {
 	if err != nil {
 		return err
 	}
-	// Others may have changed other flags meanwhile.
+	// Another client may have changed other flags in the meantime.
 	if done := (mailbox.State{Location: now.Location, Flags: change.Apply(now.Flags)}); !done.Equal(now) {
 		return mailbox.ErrChanged
 	}
@@ -178,8 +178,9 @@ func (s *step) store(ctx context.Context, change mailbox.Change) error {
 	return nil
 }
 
-// stores returns the STORE commands of a change. With a condition it is one,
-// which sets all flags; without, flags that others set meanwhile stay.
+// stores returns the STORE commands of a change. With a condition it is one
+// command, which sets all flags; without, flags that others set in the meantime
+// are kept.
 func (s *step) stores(change mailbox.Change, want []string) []*imap.StoreFlags {
 	if s.modSeq > 0 {
 		return []*imap.StoreFlags{storeFlags(imap.StoreFlagsSet, want)}
@@ -224,7 +225,7 @@ func (s *step) move(ctx context.Context) error {
 	}
 	uids, _ := to.(imap.UIDSet)
 	if validity == 0 || count(uids) != 1 {
-		return mailbox.ErrGone // there was nothing to move any more
+		return mailbox.ErrGone // already gone
 	}
 	if !s.caps.Has(imap.CapMove) {
 		if err := s.expunge(ctx, set); err != nil {
@@ -236,13 +237,13 @@ func (s *step) move(ctx context.Context) error {
 	return nil
 }
 
-// halfDone returns an error that is no kind of the package mailbox, since those
-// say that nothing was changed.
+// halfDone returns an error that is none of package mailbox, since those mean
+// that nothing was changed.
 func (s *step) halfDone(what string, err error) error {
 	return fmt.Errorf("IMAP server %s: %s: %v: %w", s.config.Address, what, err, errConnection)
 }
 
-// expunge deletes the copied message, and no other.
+// expunge deletes the copied message only.
 func (s *step) expunge(ctx context.Context, set imap.UIDSet) error {
 	err := s.do(ctx, "STORE", func() error {
 		return s.client.Store(set, storeFlags(imap.StoreFlagsAdd, []string{mailbox.FlagDeleted}), nil).Close()

@@ -1,7 +1,7 @@
 // Package imap reads and changes mailboxes over IMAP. It owns the connections:
-// TLS unless told otherwise, login, reconnecting, waiting, and the share of the
-// server's limits that it uses. A Reader only ever sends commands that leave a
-// mailbox as it is. Errors hold neither secrets nor what the server wrote.
+// TLS by default, login, reconnecting, IDLE, and the quota of the server. A
+// Reader only sends commands that do not change a mailbox. Errors contain
+// neither secrets nor text of the server.
 package imap
 
 import (
@@ -18,37 +18,36 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-// Security is how a connection is protected.
+// Security is the protection of a connection.
 type Security string
 
-// The ways. The zero value is TLS from the first byte.
+// The protections. The zero value is TLS from the first byte.
 const (
 	TLS      Security = ""
 	StartTLS Security = "starttls"
-	// Plain is no protection. It connects to the local machine alone, unless
-	// Config.AllowPlain says otherwise.
+	// Plain is without protection. It only connects to the local machine,
+	// unless Config.AllowPlain is set.
 	Plain Security = "plain"
 )
 
-// Login is how the secret is shown to the server.
+// Login is the method of authentication.
 type Login string
 
-// The ways. The zero value is a password, as AUTHENTICATE PLAIN where the
-// server offers it and LOGIN where not. The other two take an access token:
-// OAUTHBEARER is RFC 7628, XOAUTH2 what Google and Microsoft had before.
+// The methods. The zero value is a password: AUTHENTICATE PLAIN if the server
+// offers it, else LOGIN. The other two take an access token: OAUTHBEARER is RFC
+// 7628, XOAUTH2 its predecessor at Google and Microsoft.
 const (
 	Password    Login = ""
 	OAuthBearer Login = "oauthbearer"
 	XOAuth2     Login = "xoauth2"
 )
 
-// Config is how an account is reached. Address, Username and Secret are
-// required.
+// Config configures an account. Address, Username and Secret are required.
 type Config struct {
 	// Address is host:port.
 	Address  string
 	Username string
-	// Secret returns the password or the access token. It is asked for each
+	// Secret returns the password or the access token. It is called for each
 	// connection, so that a token can be renewed.
 	Secret func(context.Context) (string, error)
 
@@ -57,38 +56,39 @@ type Config struct {
 	Login      Login
 	// TLSConfig, if not nil, holds the roots to trust.
 	TLSConfig *tls.Config
-	// Networks are allowed as addresses of the server besides the public internet.
+	// Networks are allowed addresses of the server in addition to the public
+	// internet.
 	Networks []netip.Prefix
 
-	// MaxSize is the most bytes of a message; 32 MiB if it is 0.
+	// MaxSize limits the bytes of a message; 0 means 32 MiB.
 	MaxSize int64
-	// Interval is how long Wait waits where the server does not tell of changes; a
-	// minute if it is 0.
+	// Interval is the time that Wait waits if the server does not send changes;
+	// 0 means a minute.
 	Interval time.Duration
-	// Idle is for how many folders a connection waits for changes; 2 if it is 0, and
-	// none if it is negative. Providers allow 10 to 15 connections.
+	// Idle is the number of folders with an idling connection; 0 means 2, a
+	// negative number none. Providers allow 10 to 15 connections.
 	Idle int
-	// IdleRenewal is after how long a waiting connection proves that it is alive; 4
-	// minutes if it is 0, and never more than 29 minutes.
+	// IdleRenewal is the interval at which IDLE is renewed, to detect dead
+	// connections; 0 means 4 minutes, and the limit is 29 minutes.
 	IdleRenewal time.Duration
-	// Timeout is how long the server may say nothing while a command runs; 2 minutes
-	// if it is 0.
+	// Timeout is how long the server may be silent during a command; 0 means 2
+	// minutes.
 	Timeout time.Duration
-	// Quota limits the commands and the downloads of all readers and writers that
-	// share it. Without it each has one of its own, for the provider of the host.
+	// Quota limits the commands and the downloads of all readers and writers
+	// that share it. If nil, each has its own, for the provider of the host.
 	Quota *quota.Bucket
-	// Attempts is how often a call is tried on new connections; 5 if it is 0.
+	// Attempts limits the connections that a call is tried on; 0 means 5.
 	Attempts int
-	// Backoff is the mean wait before the second attempt, which then doubles; half
-	// a second if it is 0.
+	// Backoff is the mean wait before the second attempt, and doubles for each
+	// further one; 0 means half a second.
 	Backoff time.Duration
 }
 
-// withDefaults checks a configuration and completes it.
+// withDefaults checks a configuration and sets the defaults.
 func (c Config) withDefaults() (Config, error) {
 	host, _, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" {
-		return c, fmt.Errorf("IMAP address %q is not host:port: %w", c.Address, mailbox.ErrInvalid)
+		return c, fmt.Errorf("invalid IMAP address %q, want host:port: %w", c.Address, mailbox.ErrInvalid)
 	}
 	if c.Username == "" || c.Secret == nil {
 		return c, fmt.Errorf("IMAP account at %s needs a user name and a secret: %w", c.Address, mailbox.ErrInvalid)
@@ -96,12 +96,12 @@ func (c Config) withDefaults() (Config, error) {
 	switch c.Security {
 	case TLS, StartTLS, Plain:
 	default:
-		return c, fmt.Errorf("IMAP security %q is not known: %w", c.Security, mailbox.ErrInvalid)
+		return c, fmt.Errorf("unknown IMAP security %q: %w", c.Security, mailbox.ErrInvalid)
 	}
 	switch c.Login {
 	case Password, OAuthBearer, XOAuth2:
 	default:
-		return c, fmt.Errorf("IMAP login %q is not known: %w", c.Login, mailbox.ErrInvalid)
+		return c, fmt.Errorf("unknown IMAP login %q: %w", c.Login, mailbox.ErrInvalid)
 	}
 	if err := (safehttp.Guard{Networks: c.Networks}).Check(); err != nil {
 		return c, fmt.Errorf("IMAP networks: %w", err)
@@ -119,7 +119,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// guard says which addresses the server may have.
+// guard returns the guard over the addresses of the server.
 func (c Config) guard() safehttp.Guard {
 	return safehttp.Guard{Networks: c.Networks, LoopbackOnly: c.Security == Plain && !c.AllowPlain}
 }

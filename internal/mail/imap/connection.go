@@ -18,15 +18,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
-// loginTimeout bounds all of connecting and logging in.
+// loginTimeout bounds connecting and logging in together.
 const loginTimeout = time.Minute
 
-// socket counts the reads that brought something.
+// socket counts the reads that returned data.
 type socket struct {
 	net.Conn
 	reads atomic.Int64
-	// broken says that the network failed, and silent that nothing came for too
-	// long.
+	// broken reports whether the network failed, and silent whether the server
+	// sent nothing for too long.
 	broken, silent atomic.Bool
 }
 
@@ -51,8 +51,8 @@ func (s *socket) Write(buffer []byte) (int, error) {
 	return n, err
 }
 
-// closeWhenSilent closes the socket when nothing comes for a while, until stop
-// is called. The library waits for an answer without end.
+// closeWhenSilent closes the socket when nothing arrives for a while, until
+// stop is called. The library itself waits forever.
 func (s *socket) closeWhenSilent(patience time.Duration) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
@@ -86,13 +86,14 @@ type connection struct {
 	client *imapclient.Client
 	caps   imap.CapSet
 	opened opened
-	// unusable is that of the Reader.
+	// unusable belongs to the Reader.
 	unusable unusable
-	// begun says that a change has begun, which is brought to its end at any pace.
+	// begun reports whether a change has begun, which is then completed
+	// regardless of the quota.
 	begun bool
 }
 
-// connect makes a connection and logs in.
+// connect opens a connection and logs in.
 func (c Config) connect(ctx context.Context, handler *imapclient.UnilateralDataHandler) (*connection, error) {
 	if err := c.Quota.Take(ctx, quota.Command); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (c Config) connect(ctx context.Context, handler *imapclient.UnilateralDataH
 		return nil, cmp.Or(caller.Err(), err)
 	}
 	socket := &socket{Conn: dialed}
-	// No call of the library takes a context: the end of ctx closes the socket.
+	// The library has no contexts: close the socket when ctx ends.
 	stop := context.AfterFunc(ctx, func() { socket.Close() })
 	defer stop()
 	conn := &connection{config: c, socket: socket}
@@ -172,7 +173,7 @@ func (conn *connection) close() {
 	}
 }
 
-// do sends one command and waits for its end, or the end of ctx.
+// do sends one command and waits until it completes or ctx ends.
 func (conn *connection) do(ctx context.Context, doing string, command func() error) error {
 	if !conn.begun {
 		if err := conn.config.Quota.Take(ctx, quota.Command); err != nil {
@@ -192,12 +193,12 @@ func (conn *connection) do(ctx context.Context, doing string, command func() err
 type dialer struct {
 	config Config
 	conn   *connection
-	// unusable is that of the Reader; a Writer has none.
+	// unusable belongs to the Reader; a Writer has none.
 	unusable unusable
 }
 
-// run calls a function with a connection, again with a new one if that failed.
-// The function must be one that may be called again.
+// run calls a function with a connection, and again with a new one if that
+// failed. The function must be idempotent.
 func (d *dialer) run(ctx context.Context, call func(*connection) error) error {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(d.config.Backoff), backoff.WithMultiplier(2),
@@ -207,11 +208,11 @@ func (d *dialer) run(ctx context.Context, call func(*connection) error) error {
 		kept := d.conn != nil
 		err := d.try(ctx, call)
 		if failed, ok := errors.AsType[*fetchError](err); ok && failed.unparsed {
-			return err // as it would be the next time
+			return err // a retry would fail alike
 		}
 		if kept && attempt == 1 && (errors.Is(err, errConnection) || errors.Is(err, mailbox.ErrNoFolder)) {
-			// A connection that was idle ends, as they do, or does not find a folder that
-			// was made anew: the server is not to blame.
+			// An idle connection was closed, as is usual, or does not find a
+			// folder that was recreated: this is no fault of the server.
 			d.close()
 			continue
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// cursor is how far a folder was read: all UIDs below Next, of which there were
-// Count, as they were when ModSeq was the highest.
+// cursor is the position in a folder: all UIDs below Next, Count of them, with
+// their flags at the highest ModSeq.
 type cursor struct {
 	Validity uint32   `json:"validity"`
 	Next     imap.UID `json:"next"`
 	Count    uint64   `json:"count"`
 	ModSeq   uint64   `json:"modseq,omitempty"`
-	// Digest is over UIDs and flags, where there is no ModSeq.
+	// Digest is over UIDs and flags; it is set if the server has no ModSeq.
 	Digest *listing.Digest `json:"digest,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func (c cursor) text() (mailbox.Cursor, error) {
 	return mailbox.Cursor(raw), err
 }
 
-// olderCursor is how far a folder was read backwards.
+// olderCursor is the position of reading a folder backwards.
 type olderCursor struct {
 	Validity uint32   `json:"validity"`
 	Before   imap.UID `json:"before"`

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 )
 
-// TestReaderSendsOnlyReadingCommands checks on the wire what a Reader sends,
-// since EXAMINE alone does not protect a mailbox.
+// TestReaderSendsOnlyReadingCommands checks the commands of a Reader on the
+// wire, since EXAMINE alone does not protect a mailbox.
 func TestReaderSendsOnlyReadingCommands(t *testing.T) {
 	t.Parallel()
 
@@ -50,8 +50,8 @@ func TestReaderSendsOnlyReadingCommands(t *testing.T) {
 	})
 }
 
-// TestFlagsOfAnotherClient checks that no change of another client is missed
-// and none is told twice, however close it is to the reading.
+// TestFlagsOfAnotherClient checks that every change of another client is
+// reported exactly once, however close it is to a read.
 func TestFlagsOfAnotherClient(t *testing.T) {
 	t.Parallel()
 
@@ -86,14 +86,14 @@ func TestFlagsOfAnotherClient(t *testing.T) {
 	}
 }
 
-// TestRestart kills the server under a connection that idles, and checks that
-// the same Reader goes on.
+// TestRestart kills the server of an idling connection and checks that the same
+// Reader recovers.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 
 	s, dovecot := newDovecot(t)
 	c := s.config("alice")
-	c.Attempts = 1000 // while the server is away
+	c.Attempts = 1000 // while the server is down
 	r := s.reader(t, c)
 	s.other(t, "alice").deliver("INBOX", mailboxtest.Message(0, "hello"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -138,8 +138,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestUnreachable checks that a server that is away ends a call after the
-// configured attempts, as an outage.
+// TestUnreachable checks that a call to an unreachable server fails as an
+// outage after the configured attempts.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 
@@ -169,7 +169,7 @@ func TestBackfill(t *testing.T) {
 	var before mailbox.Cursor
 	last := imap.UID(messages + 1)
 	for page := 0; ; page++ {
-		if page == 7 { // taken up by another process
+		if page == 7 { // continued by another process
 			r = s.reader(t, s.config("alice"))
 		}
 		items, next, err := r.Older(t.Context(), "INBOX", before, 300)
@@ -196,8 +196,8 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// TestTLS checks that nothing is sent without TLS unless it was allowed, and
-// nothing to a server whose certificate does not hold.
+// TestTLS checks that nothing is sent without TLS unless allowed, and nothing
+// to a server with an invalid certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 
@@ -239,8 +239,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestWrongPassword checks that a refused login is told as such, once, and that
-// the error does not hold the secret.
+// TestWrongPassword checks that a refused login is reported as such, once, and
+// that the error does not contain the secret.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 

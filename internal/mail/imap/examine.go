@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// The commands of this file leave a mailbox as it is. A Reader sends no others.
+// The commands of this file do not change a mailbox. A Reader sends no others.
 
 // folders lists the folders that can hold messages.
 func (conn *connection) folders(ctx context.Context) ([]mailbox.Folder, error) {
@@ -44,7 +44,7 @@ func foldersOf(listed []*imap.ListData) []mailbox.Folder {
 		special[use] = true
 		folders = append(folders, mailbox.Folder{Name: data.Mailbox, Use: use})
 	}
-	// Names are a guess, for uses that the server gives to no folder.
+	// Guess from the name the uses that the server assigns to no folder.
 	for i, folder := range folders {
 		if folder.Use != mailbox.UseOther {
 			continue
@@ -60,7 +60,7 @@ func foldersOf(listed []*imap.ListData) []mailbox.Folder {
 	return folders
 }
 
-// useOf returns the use that the server gives to a folder.
+// useOf returns the use that the server assigns to a folder.
 func useOf(data *imap.ListData) mailbox.Use {
 	if strings.EqualFold(data.Mailbox, "INBOX") {
 		return mailbox.UseInbox
@@ -115,11 +115,11 @@ func (conn *connection) open(ctx context.Context, folder, command string, option
 	return data, err
 }
 
-// search returns the UIDs of a range that are there.
+// search returns the UIDs that match.
 func (conn *connection) search(ctx context.Context, criteria *imap.SearchCriteria) (imap.UIDSet, error) {
 	var options *imap.SearchOptions
 	if conn.caps.Has(imap.CapESearch) {
-		options = &imap.SearchOptions{ReturnAll: true} // ranges, in place of every number
+		options = &imap.SearchOptions{ReturnAll: true} // ranges instead of single numbers
 	}
 	var found imap.UIDSet
 	err := conn.do(ctx, "SEARCH", func() error {
@@ -129,14 +129,14 @@ func (conn *connection) search(ctx context.Context, criteria *imap.SearchCriteri
 		}
 		found, _ = data.All.(imap.UIDSet)
 		if found.Dynamic() {
-			return errConnection // no server may answer with "*"
+			return errConnection // no server may answer "*"
 		}
 		return nil
 	})
 	return found, err
 }
 
-// between returns the UIDs from one to another that are there; 0 is the end.
+// between returns the existing UIDs of a range; 0 means the end.
 func (conn *connection) between(ctx context.Context, from, to imap.UID) (imap.UIDSet, error) {
 	if to != 0 && to < from {
 		return nil, nil
@@ -145,11 +145,11 @@ func (conn *connection) between(ctx context.Context, from, to imap.UID) (imap.UI
 	if to == 0 {
 		to = math.MaxUint32
 	}
-	// "n:*" finds the last message even if its UID is less than n.
+	// "n:*" matches the last message even if its UID is less than n.
 	return clip(found, from, to), err
 }
 
-// clip returns the part of a set that lies in a range.
+// clip returns the part of a set within a range.
 func clip(set imap.UIDSet, from, to imap.UID) imap.UIDSet {
 	var part imap.UIDSet
 	for _, r := range set {
@@ -160,7 +160,7 @@ func clip(set imap.UIDSet, from, to imap.UID) imap.UIDSet {
 	return part
 }
 
-// count returns how many UIDs are in a set.
+// count returns the number of UIDs in a set.
 func count(set imap.UIDSet) (n uint64) {
 	for _, r := range set {
 		n += uint64(r.Stop) - uint64(r.Start) + 1
@@ -169,7 +169,7 @@ func count(set imap.UIDSet) (n uint64) {
 }
 
 // lowest and highest return the first and the last UIDs of a set. They never
-// expand a range that a server made up.
+// expand a range, since a server may send any.
 func lowest(set imap.UIDSet, n int) (uids []imap.UID) {
 	for _, r := range set {
 		for uid := uint64(r.Start); uid <= uint64(r.Stop); uid++ {
@@ -197,8 +197,8 @@ func highest(set imap.UIDSet, n int) (uids []imap.UID) {
 // maxRanges bounds the length of a command: servers refuse long lines.
 const maxRanges = 200
 
-// list returns the items of a set, in the order of their UIDs. Those that went
-// meanwhile are missing, and those without readable metadata are Unusable.
+// list returns the items of a set ordered by UID. Items deleted in the meantime
+// are missing; those without readable metadata are Unusable.
 func (conn *connection) list(ctx context.Context, set imap.UIDSet, changedSince uint64) ([]mailbox.Item, error) {
 	items := map[imap.UID]mailbox.Item{}
 	for _, uid := range conn.unusable[conn.opened] {
@@ -212,8 +212,7 @@ func (conn *connection) list(ctx context.Context, set imap.UIDSet, changedSince 
 			var partial imap.UIDSet
 			err := conn.fetch(ctx, part, options, func(m *fetched) {
 				if m.date.IsZero() || !m.flagged {
-					// The server told of a change by itself, and the library takes that for
-					// the answer.
+					// The library takes an unsolicited change for the answer.
 					partial.AddNum(m.uid)
 					return
 				}
@@ -244,8 +243,8 @@ func sortedItems(items map[imap.UID]mailbox.Item) []mailbox.Item {
 	return sorted
 }
 
-// fetch sends UID FETCH for metadata and calls each with every answer that has a
-// UID of the set. Messages without readable metadata are left out.
+// fetch sends UID FETCH for metadata and calls each for every answer with a UID
+// of the set. Messages without readable metadata are omitted.
 func (conn *connection) fetch(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, each func(*fetched)) error {
 	for part := range slices.Chunk(without(set, conn.unusable[conn.opened]), maxRanges) {
 		if err := conn.fetchBodies(ctx, part, options, nil, each); err != nil {
@@ -256,7 +255,7 @@ func (conn *connection) fetch(ctx context.Context, set imap.UIDSet, options *ima
 }
 
 // fetchBodies is fetch with limits on the bytes of bodies. After a body over
-// its limit the connection is closed, or the rest of it would have to be read.
+// its limit the connection is closed, because the rest would have to be read.
 func (conn *connection) fetchBodies(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, limits map[imap.UID]int64, each func(*fetched)) error {
 	return conn.do(ctx, "FETCH", func() error {
 		command := conn.client.Fetch(set, options)

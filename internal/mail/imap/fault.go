@@ -15,13 +15,14 @@ import (
 )
 
 var (
-	// errConnection marks what a new connection may mend.
+	// errConnection marks errors that a new connection may resolve.
 	errConnection = errors.New("the connection failed")
-	// errUnavailable is a server that says that it cannot answer for now.
+	// errUnavailable is the error for a server that reports that it is
+	// unavailable for now.
 	errUnavailable = fmt.Errorf("the server is not available for now: %w", errConnection)
 )
 
-// fault turns an error of the library into one of this package. It keeps the
+// fault converts an error of the library into one of this package. It keeps the
 // server's code and drops its text.
 func (c Config) fault(doing string, err error) error {
 	if err == nil || c.final(err) {
@@ -51,7 +52,7 @@ func (c Config) fault(doing string, err error) error {
 	return fmt.Errorf("IMAP server %s: %s: %s %s: %w", c.Address, doing, answer.Type, knownCode(answer.Code), kind)
 }
 
-// final reports whether an error is already one that callers know.
+// final reports whether an error is already one of those for callers.
 func (c Config) final(err error) bool {
 	for _, known := range []error{
 		mailbox.ErrGone, mailbox.ErrTooLarge, mailbox.ErrChanged, mailbox.ErrExists, mailbox.ErrNoFolder,
@@ -65,8 +66,8 @@ func (c Config) final(err error) bool {
 	return false
 }
 
-// busy returns the error of an answer that says that a limit was reached, and
-// holds further commands back.
+// busy returns the error for an answer about a reached limit, and delays
+// further commands.
 func (c Config) busy(answer *imap.Error) error {
 	reason := ""
 	switch strings.ToUpper(string(answer.Code)) {
@@ -88,7 +89,7 @@ func (c Config) busy(answer *imap.Error) error {
 	return c.Quota.Close(reason, 0)
 }
 
-// knownCode returns a response code that may be shown: an atom that is short.
+// knownCode returns a response code that is safe to show: a short atom.
 func knownCode(code imap.ResponseCode) string {
 	if code == "" || len(code) > 30 || mailbox.CheckFlag(string(code)) != nil {
 		return "without a code"
@@ -96,8 +97,8 @@ func knownCode(code imap.ResponseCode) string {
 	return "[" + strings.ToUpper(string(code)) + "]"
 }
 
-// dialFault is fault for making a connection: an address that is forbidden and
-// a certificate that does not hold will not mend.
+// dialFault is fault for opening a connection: a forbidden address and an
+// invalid certificate are permanent.
 func (c Config) dialFault(err error) error {
 	if errors.Is(err, safehttp.ErrForbidden) {
 		if c.guard().LoopbackOnly {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// fetched is what a server answered about one message.
+// fetched is the server's answer about one message.
 type fetched struct {
 	uid     imap.UID
 	flagged bool
@@ -21,10 +21,10 @@ type fetched struct {
 	date    time.Time
 	size    int64
 	modSeq  uint64
-	// body is nil unless it was asked for and came whole.
+	// body is nil unless it was requested and complete.
 	body []byte
-	// tooLarge says that the body is over its limit, whatever size the server gave
-	// before.
+	// tooLarge reports whether the body is over its limit, regardless of the
+	// size that the server reported before.
 	tooLarge bool
 }
 
@@ -72,7 +72,7 @@ func (m *fetched) item(in opened) mailbox.Item {
 
 func keyOf(validity uint32, uid imap.UID) string { return fmt.Sprintf("%d:%d", validity, uid) }
 
-// splitKey returns what keyOf put together, and ErrGone for every other key.
+// splitKey is the inverse of keyOf. It returns ErrGone for every other key.
 func splitKey(key string) (validity uint32, uid imap.UID, err error) {
 	left, right, _ := strings.Cut(key, ":")
 	v, errV := strconv.ParseUint(left, 10, 32)

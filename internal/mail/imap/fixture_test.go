@@ -88,7 +88,7 @@ func newMemory(t *testing.T, caps ...imap.Cap) *server {
 	return s
 }
 
-// fullMemory is a server with all that the library's offers.
+// fullMemory starts the library's server with all its extensions.
 func fullMemory(t *testing.T) *server {
 	return newMemory(t, imap.CapIdle, imap.CapMove, imap.CapUIDPlus, imap.CapESearch, imap.CapLiteralPlus)
 }
@@ -142,7 +142,7 @@ func (s *server) writer(t *testing.T, c Config) *Writer {
 	return w
 }
 
-// account is an account with a new user for the tests of the contract.
+// account returns an account with a new user for the contract tests.
 func (s *server) account(t *testing.T) mailboxtest.Account { return s.accountOf(s.newUser(t)) }
 
 func (s *server) accountOf(user string) mailboxtest.Account {
@@ -158,7 +158,7 @@ func (s *server) accountOf(user string) mailboxtest.Account {
 	}
 }
 
-// other is another program that uses the account, by the library alone.
+// other is another client of the account, which uses the library directly.
 type other struct {
 	t      *testing.T
 	client *imapclient.Client
@@ -252,7 +252,7 @@ func (o *other) bodies(folder string) (bodies [][]byte) {
 	return bodies
 }
 
-// wire records what a client sends through a proxy.
+// wire records the bytes that a client sends through a proxy.
 type wire struct {
 	address string
 	mu      sync.Mutex
@@ -285,7 +285,7 @@ func (w *wire) text() string {
 	return w.sent.String()
 }
 
-// record starts a proxy before a server.
+// record starts a proxy in front of a server.
 func record(t *testing.T, address string) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -338,7 +338,7 @@ func (w *wire) copy(to, from net.Conn, keep bool) {
 	}
 }
 
-// scripted is a server that answers each connection by a function.
+// scripted starts a server that serves each connection by a function.
 func scripted(t *testing.T, secure *tls.Config, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// answerTimeout is how long a waiting connection has for an answer before it
-	// counts as dead.
+	// answerTimeout is how long a server may take to answer an idling
+	// connection before it counts as dead.
 	answerTimeout = 30 * time.Second
-	// pushedInterval bounds a Wait for folders of whose changes the server tells,
-	// in case it does not.
+	// pushedInterval bounds a Wait for folders whose changes the server pushes,
+	// in case one is lost.
 	pushedInterval = 10 * time.Minute
 )
 
-// Wait waits for the notes of the connections that idle, one for each of the
-// first folders, and for the interval if there are more, if the server has no
-// IDLE, or if a connection failed.
+// Wait waits for a notification of the idling connections, one for each of the
+// first folders. It also returns after the interval if there are more folders,
+// the server has no IDLE, or a connection failed.
 func (r *Reader) Wait(ctx context.Context, folders []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (r *Reader) Wait(ctx context.Context, folders []string) error {
 	return nil
 }
 
-// idle starts to wait for a folder, if it may, and reports whether the server
-// tells of changes of it.
+// idle begins to idle on a folder, if the limit allows, and reports whether the
+// server pushes its changes.
 func (r *Reader) idle(folder string) bool {
 	if waiting := r.idlers[folder]; waiting != nil {
 		return waiting.pushed.Load()
@@ -59,27 +59,26 @@ func (r *Reader) idle(folder string) bool {
 		return false
 	}
 	waiting := &idler{config: r.config, folder: folder, changed: r.changed}
-	waiting.pushed.Store(true) // until the server says otherwise
+	waiting.pushed.Store(true) // until the connection fails
 	r.idlers[folder] = waiting
 	r.running.Go(func() { waiting.run(r.idling) })
 	return true
 }
 
-// idler keeps a connection that waits for changes of one folder. Its Reader
-// ends it.
+// idler keeps a connection that idles on one folder. The Reader closes it.
 type idler struct {
 	config  Config
 	folder  string
 	changed chan<- struct{}
-	// pushed says that the server tells of changes.
+	// pushed reports whether the server pushes changes.
 	pushed atomic.Bool
 }
 
-// note tells the Reader that something may have changed.
+// note notifies the Reader of a possible change.
 func (i *idler) note() {
 	select {
 	case i.changed <- struct{}{}:
-	default: // it knows already
+	default: // already notified
 	}
 }
 
@@ -91,9 +90,9 @@ func (i *idler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := i.hold(ctx, wait.Reset)
 		i.pushed.Store(false)
-		i.note() // of what nobody waited for, and so that Wait goes by the interval
+		i.note() // changes may have been missed, and Wait must use the interval
 		if errors.Is(err, mailbox.ErrUnsupported) || errors.Is(err, mailbox.ErrDenied) || errors.Is(err, mailbox.ErrNoFolder) {
-			return // the calls of the Reader say why
+			return // the calls of the Reader return the reason
 		}
 		timer := time.NewTimer(max(wait.NextBackOff(), mailbox.RetryAfter(err)))
 		select {
@@ -104,8 +103,8 @@ func (i *idler) run(ctx context.Context) {
 	}
 }
 
-// hold makes a connection and idles on it until it fails. It calls connected
-// when the server told of its state.
+// hold opens a connection and idles on it until it fails. It calls connected
+// after the server sent its state.
 func (i *idler) hold(ctx context.Context, connected func()) error {
 	conn, err := i.config.connect(ctx, i.handler())
 	if err != nil {
@@ -120,7 +119,7 @@ func (i *idler) hold(ctx context.Context, connected func()) error {
 	}
 	connected()
 	i.pushed.Store(true)
-	i.note() // of what came before the connection
+	i.note() // of changes before the connection
 	for {
 		if err := conn.idle(ctx, i.config.IdleRenewal); err != nil {
 			return err
@@ -140,9 +139,8 @@ func (i *idler) handler() *imapclient.UnilateralDataHandler {
 	}
 }
 
-// idle sends IDLE and ends it after a while, which renews it and shows that the
-// server is still there: one that went without a word is found by the answer
-// that does not come.
+// idle sends IDLE and ends it after the renewal interval. A missing answer then
+// reveals a dead connection.
 func (conn *connection) idle(ctx context.Context, renewal time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { conn.socket.Close() })
 	defer stop()

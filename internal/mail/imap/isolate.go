@@ -13,36 +13,36 @@ import (
 )
 
 const (
-	// maxUnusable bounds the messages that a Reader leaves out.
+	// maxUnusable limits the messages that a Reader skips.
 	maxUnusable = 1000
-	// maxFailed is how many messages may fail, one after the other, before it is
-	// checked that the server gives any.
+	// maxFailed is the number of consecutive failed messages after which other
+	// messages are probed.
 	maxFailed = 3
-	// maxIsolations bounds how often one call is repeated without messages that
-	// failed.
+	// maxIsolations limits how often one call is repeated without the failed
+	// messages.
 	maxIsolations = 10
 )
 
-// reasonUnusable is shown for messages that are left out.
+// reasonUnusable is shown for skipped messages.
 const reasonUnusable = "the server gives no metadata of the message that can be read"
 
 // unusable holds the UIDs of messages without readable metadata by folder and
 // UIDVALIDITY.
 type unusable map[opened][]imap.UID
 
-// opened is a folder that is open.
+// opened is an open folder.
 type opened struct {
 	folder   string
 	validity uint32
 }
 
-// fetchError is the failure of a FETCH of metadata, which one message may cause.
+// fetchError is a failed FETCH of metadata, which a single message may cause.
 type fetchError struct {
 	err     error
 	in      opened
 	set     imap.UIDSet
 	options *imap.FetchOptions
-	// unparsed says that the server answered, and not in IMAP.
+	// unparsed reports whether the server answered, but not in IMAP.
 	unparsed bool
 }
 
@@ -53,7 +53,7 @@ func (e *fetchError) Error() string { return e.err.Error() }
 func (e *fetchError) Unwrap() error { return e.err }
 
 // fetchFault returns the error of a FETCH of metadata. A limit, a silent server
-// and the end of ctx are no fault of messages.
+// and the end of ctx are not caused by messages.
 func (conn *connection) fetchFault(ctx context.Context, set imap.UIDSet, options *imap.FetchOptions, err error) error {
 	if err == nil || ctx.Err() != nil || conn.socket.silent.Load() || errors.Is(err, mailbox.ErrBusy) {
 		return err
@@ -64,8 +64,8 @@ func (conn *connection) fetchFault(ctx context.Context, set imap.UIDSet, options
 	}
 }
 
-// run calls a function with a connection, again without the messages of which
-// the server gives no metadata.
+// run calls a function with a connection, and again without the messages whose
+// metadata cannot be read.
 func (r *Reader) run(ctx context.Context, call func(*connection) error) error {
 	for attempt := 1; ; attempt++ {
 		err := r.work.run(ctx, call)
@@ -79,13 +79,13 @@ func (r *Reader) run(ctx context.Context, call func(*connection) error) error {
 	}
 }
 
-// isolate finds the messages of a set of which the server gives no metadata, by
-// halving the set, and reports whether there are any. It fails if the server
-// gives that of no message.
+// isolate finds the messages of a set without readable metadata, by halving the
+// set, and reports whether there are any. It fails if no message has readable
+// metadata.
 func (r *Reader) isolate(ctx context.Context, failed *fetchError) (found bool, err error) {
 	answered, bad := 0, []imap.UID(nil)
 	probe := func(set imap.UIDSet) (ok bool, err error) {
-		read := 0 // also half of a message
+		read := 0 // includes partial answers
 		err = r.reopen(ctx, failed.in, func(conn *connection) error {
 			return conn.fetch(ctx, set, failed.options, func(*fetched) { read++ })
 		})
@@ -127,8 +127,8 @@ func (r *Reader) isolate(ctx context.Context, failed *fetchError) (found bool, e
 	return true, nil
 }
 
-// control fails if the folder has other messages and the server gives the
-// metadata of none of them.
+// control fails if the folder has other messages and the metadata of none can
+// be read.
 func (r *Reader) control(ctx context.Context, failed *fetchError, probe func(imap.UIDSet) (bool, error), answered *int) error {
 	var there imap.UIDSet
 	err := r.reopen(ctx, failed.in, func(conn *connection) (err error) {
@@ -152,7 +152,7 @@ func (r *Reader) control(ctx context.Context, failed *fetchError, probe func(ima
 	return nil
 }
 
-// reopen opens a folder and calls a function, once. It fails if the locations of
+// reopen opens a folder and calls a function once. It fails if the locations of
 // the folder are void.
 func (r *Reader) reopen(ctx context.Context, in opened, call func(*connection) error) error {
 	return r.work.try(ctx, func(conn *connection) error {
@@ -166,7 +166,7 @@ func (r *Reader) reopen(ctx context.Context, in opened, call func(*connection) e
 	})
 }
 
-// halves divides a set of several UIDs without expanding a range.
+// halves splits a set of several UIDs without expanding a range.
 func halves(set imap.UIDSet) (low, high imap.UIDSet) {
 	if len(set) > 1 {
 		return set[:len(set)/2], set[len(set)/2:]
@@ -175,7 +175,7 @@ func halves(set imap.UIDSet) (low, high imap.UIDSet) {
 	return imap.UIDSet{{Start: set[0].Start, Stop: middle}}, imap.UIDSet{{Start: middle + 1, Stop: set[0].Stop}}
 }
 
-// after returns the part of a set behind a UID.
+// after returns the part of a set after a UID.
 func after(set imap.UIDSet, uid imap.UID) imap.UIDSet {
 	if uid == math.MaxUint32 {
 		return nil
@@ -183,7 +183,7 @@ func after(set imap.UIDSet, uid imap.UID) imap.UIDSet {
 	return clip(set, uid+1, math.MaxUint32)
 }
 
-// without returns a set without some UIDs.
+// without removes some UIDs from a set.
 func without(set imap.UIDSet, left []imap.UID) imap.UIDSet {
 	for _, uid := range left {
 		set = append(clip(set, 1, uid-1), after(set, uid)...)
@@ -191,7 +191,7 @@ func without(set imap.UIDSet, left []imap.UID) imap.UIDSet {
 	return set
 }
 
-// unusableItem is a message of which the server gives no metadata.
+// unusableItem returns the item of a message without readable metadata.
 func unusableItem(in opened, uid imap.UID) mailbox.Item {
 	return mailbox.Item{
 		Location: mailbox.Location{Folder: in.folder, Key: keyOf(in.validity, uid)},

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// metadata scripts a server with messages of UIDs 1 to n that answers FETCH by a
-// function; "" gives good metadata. "close" ends the connection. The returned
-// counter has the FETCH commands.
+// metadata scripts a server that has messages with the UIDs 1 to n and answers
+// FETCH by a function. "" stands for good metadata; "close" closes the
+// connection. The returned counter counts the FETCH commands.
 func metadata(t *testing.T, caps string, n *atomic.Int64, of func(uid imap.UID) string) (*server, *atomic.Int64) {
 	t.Helper()
 	var fetches atomic.Int64
@@ -88,8 +88,8 @@ func uidSet(t *testing.T, text string, last imap.UID) (set imap.UIDSet) {
 	return set
 }
 
-// badMetadata are answers about one message that cannot be read, and do not end
-// the whole answer by themselves.
+// badMetadata returns unreadable answers about one message that do not spoil
+// the whole answer.
 func badMetadata() map[string]string {
 	return map[string]string{
 		"date without form":   `FLAGS () INTERNALDATE "yesterday" RFC822.SIZE 5)`,
@@ -107,9 +107,9 @@ func badMetadata() map[string]string {
 	}
 }
 
-// TestUnreadableMetadataStopsNoOther has one message whose metadata cannot be
-// read: at the first listing among nine, at the next one alone.
-func TestUnreadableMetadataStopsNoOther(t *testing.T) {
+// TestUnreadableMetadataStopsNoOtherMessage has one message with unreadable metadata:
+// at the first listing among nine, at the next one alone.
+func TestUnreadableMetadataStopsNoOtherMessage(t *testing.T) {
 	t.Parallel()
 
 	for name, bad := range badMetadata() {
@@ -172,8 +172,9 @@ func TestUnreadableMetadataStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestMetadataOfNoMessage checks that a server that gives the metadata of no
-// message is at fault, and that the only message of a folder is not its proof.
+// TestMetadataOfNoMessage checks that the server is at fault if the metadata of
+// no message can be read, and that the only message of a folder does not prove
+// that.
 func TestMetadataOfNoMessage(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +202,7 @@ func TestMetadataOfNoMessage(t *testing.T) {
 	}
 }
 
-// TestManyWithoutMetadata bounds the messages that a Reader leaves out.
+// TestManyWithoutMetadata checks the limit on the messages that a Reader skips.
 func TestManyWithoutMetadata(t *testing.T) {
 	t.Parallel()
 
@@ -223,7 +224,7 @@ func TestManyWithoutMetadata(t *testing.T) {
 	}
 }
 
-// TestSets checks the arithmetic of sets, also at the last UID.
+// TestSets checks the operations on sets, also at the last UID.
 func TestSets(t *testing.T) {
 	t.Parallel()
 

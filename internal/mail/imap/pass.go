@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// pass compares a folder with a cursor. All that is known of the folder comes
-// from the EXAMINE at its start, and so does the next cursor: what happens in
-// between is found by the next pass.
+// pass compares a folder with a cursor. Its view of the folder and the next
+// cursor come from the EXAMINE at its start, so that the next pass finds
+// changes made in the meantime.
 type pass struct {
 	*connection
 	folder string
@@ -41,7 +41,7 @@ func (p *pass) begin(ctx context.Context, since mailbox.Cursor) (err error) {
 	return nil
 }
 
-// end returns the cursor behind everything.
+// end returns the cursor after all messages.
 func (p *pass) end(ctx context.Context) (mailbox.Cursor, error) {
 	there, err := p.between(ctx, 1, 0)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *pass) changes(ctx context.Context) (mailbox.Changes, error) {
 	return changes, err
 }
 
-// fresh returns the UIDs from the cursor on.
+// fresh returns the UIDs after the cursor.
 func (p *pass) fresh(ctx context.Context) (imap.UIDSet, error) {
 	if p.data.NumMessages == 0 || p.data.UIDNext != 0 && p.data.UIDNext <= p.since.Next {
 		return nil, nil
@@ -105,7 +105,7 @@ func (p *pass) fresh(ctx context.Context) (imap.UIDSet, error) {
 	return p.between(ctx, p.since.Next, 0)
 }
 
-// before returns what of the new messages was there at the EXAMINE.
+// before returns the new messages that existed at the EXAMINE.
 func (p *pass) before(fresh imap.UIDSet) imap.UIDSet {
 	if p.data.UIDNext == 0 {
 		return fresh
@@ -113,7 +113,7 @@ func (p *pass) before(fresh imap.UIDSet) imap.UIDSet {
 	return clip(fresh, 1, p.data.UIDNext-1)
 }
 
-// flagged returns the messages below the cursor whose flags may have changed.
+// flagged returns the messages before the cursor whose flags may have changed.
 func (p *pass) flagged(ctx context.Context) ([]mailbox.Item, error) {
 	if p.since.Next <= 1 || p.data.NumMessages == 0 {
 		return nil, nil
@@ -138,7 +138,7 @@ func (p *pass) flagged(ctx context.Context) ([]mailbox.Item, error) {
 }
 
 // scan adds the flags of all messages below a UID to the digest, for servers
-// that do not say which changed.
+// that do not report which changed.
 func (p *pass) scan(ctx context.Context, below imap.UID) (there []imap.UID, err error) {
 	if below <= 1 || p.data.NumMessages == 0 {
 		return nil, nil
@@ -151,8 +151,8 @@ func (p *pass) scan(ctx context.Context, below imap.UID) (there []imap.UID, err 
 	return there, err
 }
 
-// gone returns the known locations below the cursor that are empty, and how
-// many are not.
+// gone returns the known locations before the cursor that are empty, and the
+// number of the others.
 func (p *pass) gone(ctx context.Context) ([]mailbox.Location, uint64, error) {
 	there, err := p.between(ctx, 1, p.since.Next-1)
 	if err != nil || p.known == nil {
@@ -172,8 +172,8 @@ func (p *pass) gone(ctx context.Context) ([]mailbox.Location, uint64, error) {
 	return gone, count(there), nil
 }
 
-// maxRounds is how often messages that were found may all be gone before they
-// are listed.
+// maxRounds limits how often found messages may all be gone before they are
+// listed.
 const maxRounds = 5
 
 // older returns the messages before a cursor, newest first.

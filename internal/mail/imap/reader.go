@@ -8,14 +8,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Reader reads an account. It has no method that changes one, and sends only
-// commands that do not: folders are opened by EXAMINE, bodies fetched by PEEK.
+// Reader reads an account. It has no method that changes one and sends only
+// reading commands: it opens folders by EXAMINE and fetches bodies by PEEK.
 type Reader struct {
 	config   Config
 	work     dialer
 	unusable unusable
 
-	// changed holds one note that a waiting connection was told of a change.
+	// changed holds one pending notification of an idling connection.
 	changed chan struct{}
 	idlers  map[string]*idler
 	stop    context.CancelFunc
@@ -23,7 +23,7 @@ type Reader struct {
 	idling  context.Context
 }
 
-// NewReader returns a reader of an account. It connects when it is first used.
+// NewReader returns a reader of an account. It connects on first use.
 func NewReader(c Config) (*Reader, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Reader) Close() error {
 }
 
 // Folders returns the folders that can hold messages, with the uses that the
-// server gives them, or that their names suggest.
+// server assigns or that their names suggest.
 func (r *Reader) Folders(ctx context.Context) (folders []mailbox.Folder, err error) {
 	err = r.run(ctx, func(conn *connection) error {
 		folders, err = conn.folders(ctx)
@@ -53,7 +53,7 @@ func (r *Reader) Folders(ctx context.Context) (folders []mailbox.Folder, err err
 	return folders, err
 }
 
-// End returns the cursor behind all messages that are there.
+// End returns the cursor after all present messages.
 func (r *Reader) End(ctx context.Context, folder string) (next mailbox.Cursor, err error) {
 	err = r.run(ctx, func(conn *connection) error {
 		p := pass{connection: conn, folder: folder}
@@ -66,8 +66,8 @@ func (r *Reader) End(ctx context.Context, folder string) (next mailbox.Cursor, e
 	return next, err
 }
 
-// Changes returns what happened since the cursor. known is asked when messages
-// went.
+// Changes returns the changes since the cursor. It calls known if messages are
+// gone.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, known func(context.Context) ([]mailbox.Location, error)) (changes mailbox.Changes, err error) {
 	err = r.run(ctx, func(conn *connection) error {
 		p := pass{connection: conn, folder: folder, limit: limit, known: known}
@@ -83,7 +83,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	return changes, nil
 }
 
-// Older returns messages in the order of their UIDs.
+// Older returns messages ordered by UID.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) (items []mailbox.Item, next mailbox.Cursor, err error) {
 	err = r.run(ctx, func(conn *connection) error {
 		items, next, err = conn.older(ctx, folder, before, limit)
@@ -95,8 +95,8 @@ func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor
 	return items, next, nil
 }
 
-// Read fetches bodies in batches that are bounded in number and bytes, and
-// calls each between them.
+// Read fetches bodies in batches of bounded number and size, and calls each
+// between batches.
 func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item mailbox.Item, raw []byte, err error) error) error {
 	left := make([]mailbox.Item, 0, len(items))
 	for _, item := range items {

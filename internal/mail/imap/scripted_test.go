@@ -23,8 +23,8 @@ import (
 
 func tlsRoots(roots *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: roots} }
 
-// script is a server that answers each command by a function of its name and
-// arguments; "" leaves the command without an answer.
+// script starts a server that answers each command by a function of its name
+// and arguments; after "" it does not answer.
 func script(t *testing.T, caps string, answer func(command, arguments string) string) *server {
 	t.Helper()
 	caps = strings.TrimSpace("IMAP4rev1 " + caps)
@@ -57,8 +57,8 @@ func script(t *testing.T, caps string, answer func(command, arguments string) st
 	return &server{address: address, password: "secret", addUser: func(string) {}}
 }
 
-// TestLimits checks that a server's limits are told by kind and hold the
-// following commands back.
+// TestLimits checks that a server's limits are reported by kind and delay the
+// following commands.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestXOAuth2 checks the initial response, whose form Microsoft and Google
+// TestXOAuth2 checks the initial response in the form that Microsoft and Google
 // describe.
 func TestXOAuth2(t *testing.T) {
 	t.Parallel()
@@ -124,8 +124,8 @@ func TestXOAuth2(t *testing.T) {
 	}
 }
 
-// TestLyingServer checks that a server that announces one size and sends
-// another, or makes up ranges, costs no memory and does not stop the rest.
+// TestLyingServer checks that a server that reports a wrong size or sends huge
+// ranges costs no memory and does not stop the other messages.
 func TestLyingServer(t *testing.T) {
 	t.Parallel()
 
@@ -164,7 +164,7 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
-// TestGarbage checks that answers that are no IMAP are an outage.
+// TestGarbage checks that answers in another protocol are an outage.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 
@@ -190,8 +190,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestSilence checks that a call ends with its context when the server says
-// nothing.
+// TestSilence checks that a call to a silent server ends with its context.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 
@@ -212,8 +211,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestDeadIdle checks that a connection that is dead without a word is found by
-// the renewal of IDLE and replaced.
+// TestDeadIdle checks that the renewal of IDLE finds and replaces a dead
+// connection.
 func TestDeadIdle(t *testing.T) {
 	t.Parallel()
 
@@ -233,7 +232,7 @@ func TestDeadIdle(t *testing.T) {
 			case "IDLE":
 				if idles.Add(1) == 1 {
 					fmt.Fprintf(conn, "+ idling\r\n")
-					_ = conn.(*net.TCPConn).CloseWrite() // as if the way back were cut
+					_ = conn.(*net.TCPConn).CloseWrite() // as if the path back were cut
 					continue
 				}
 				fmt.Fprintf(conn, "+ idling\r\n* 1 EXISTS\r\n")
@@ -256,7 +255,8 @@ func TestDeadIdle(t *testing.T) {
 	}
 }
 
-// TestNoIdle checks that without IDLE a Wait ends by the interval.
+// TestNoIdle checks that a Wait ends after the interval if the server has no
+// IDLE.
 func TestNoIdle(t *testing.T) {
 	t.Parallel()
 
@@ -272,7 +272,7 @@ func TestNoIdle(t *testing.T) {
 	}
 }
 
-// TestConfig checks what a configuration must have.
+// TestConfig checks the required fields of a configuration.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 

@@ -13,17 +13,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// maxCandidates bounds how many messages with the same Message-ID are compared.
+// maxCandidates limits how many messages with the same Message-ID are compared.
 const maxCandidates = 20
 
-// Writer changes an account, by one connection.
+// Writer changes an account over one connection.
 type Writer struct {
 	config   Config
 	work     dialer
 	identify mailbox.Identify
 }
 
-// NewWriter returns a writer of an account. It connects when it is first used.
+// NewWriter returns a writer of an account. It connects on first use.
 func NewWriter(c Config, identify mailbox.Identify) (*Writer, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -47,8 +47,8 @@ func (w *Writer) Folders(ctx context.Context) (folders []mailbox.Folder, err err
 	return folders, err
 }
 
-// Find looks at the location, then searches for the Message-ID in all folders,
-// those with copies of everything last.
+// Find reads the location, then searches all folders for the Message-ID, those
+// with copies of all mail last.
 func (w *Writer) Find(ctx context.Context, at mailbox.Location, messageID string, identity []byte) (state mailbox.State, err error) {
 	err = w.work.run(ctx, func(conn *connection) error {
 		state, err = w.find(ctx, conn, at, messageID, identity)
@@ -118,8 +118,8 @@ func (w *Writer) findIn(ctx context.Context, conn *connection, folder, messageID
 	return w.match(ctx, conn, folder, data.UIDValidity, found, identity)
 }
 
-// withMessageID returns messages of the open folder that may have a Message-ID:
-// a server also finds those whose Message-ID contains it.
+// withMessageID returns the messages of the open folder that may have a
+// Message-ID: a server also matches substrings.
 func (conn *connection) withMessageID(ctx context.Context, messageID string) ([]imap.UID, error) {
 	set, err := conn.search(ctx, &imap.SearchCriteria{
 		Header: []imap.SearchCriteriaHeaderField{{Key: "Message-ID", Value: messageID}},
@@ -127,7 +127,7 @@ func (conn *connection) withMessageID(ctx context.Context, messageID string) ([]
 	return highest(set, maxCandidates), err
 }
 
-// match returns the state of the first of the messages that has the identity.
+// match returns the state of the first message that has the identity.
 func (w *Writer) match(ctx context.Context, conn *connection, folder string, validity uint32, uids []imap.UID, identity []byte) (mailbox.State, error) {
 	for _, uid := range uids {
 		found := false
@@ -153,7 +153,7 @@ func (w *Writer) match(ctx context.Context, conn *connection, folder string, val
 	return mailbox.State{}, mailbox.ErrGone
 }
 
-// Append stores a message, and needs UIDPLUS to know where.
+// Append stores a message. It needs UIDPLUS to return the location.
 func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw []byte) (at mailbox.Location, err error) {
 	if err := (mailbox.Change{Add: flags}).Check(); err != nil {
 		return at, err
@@ -167,20 +167,20 @@ func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw 
 	if err != nil {
 		return at, err
 	}
-	// From here on nothing is tried again.
+	// Nothing is retried from here on.
 	var data *imap.AppendData
 	err = conn.do(ctx, "APPEND", func() (err error) {
 		data, err = conn.append(folder, flags, withCRLF(raw))
 		return err
 	})
 	if err != nil {
-		w.work.close() // the rest of the literal may still be owed
+		w.work.close() // the rest of the literal may be unsent
 		return mailbox.Location{}, err
 	}
 	return mailbox.Location{Folder: folder, Key: keyOf(data.UIDValidity, data.UID)}, nil
 }
 
-// prepareAppend checks all that an APPEND depends on.
+// prepareAppend checks all preconditions of an APPEND.
 func (conn *connection) prepareAppend(ctx context.Context, folder string, flags []string, messageID string) (mailbox.Location, error) {
 	if !conn.caps.Has(imap.CapUIDPlus) {
 		return mailbox.Location{}, conn.unsupported("UIDPLUS, so that nobody could tell where the message is")
@@ -238,7 +238,7 @@ func (conn *connection) unsupported(what string) error {
 	return fmt.Errorf("IMAP server %s has no %s: %w", conn.config.Address, what, mailbox.ErrUnsupported)
 }
 
-// withCRLF returns a message with the ends of line that IMAP wants.
+// withCRLF returns a message with CRLF line ends, which IMAP requires.
 func withCRLF(raw []byte) []byte {
 	bare := bytes.Count(raw, []byte("\n")) - bytes.Count(raw, []byte("\r\n"))
 	if bare == 0 {

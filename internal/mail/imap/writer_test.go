@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 )
 
-// TestWithoutMove checks the way by COPY and UID EXPUNGE, and that there is none
+// TestWithoutMove checks moving by COPY and UID EXPUNGE, and that it is refused
 // without UIDPLUS.
 func TestWithoutMove(t *testing.T) {
 	t.Parallel()
@@ -40,8 +40,8 @@ func TestWithoutMove(t *testing.T) {
 	}
 }
 
-// TestNoKeywords checks that a server that keeps no new keywords is told of
-// before anything changes.
+// TestNoKeywords checks that a server without new keywords is reported before
+// anything changes.
 func TestNoKeywords(t *testing.T) {
 	t.Parallel()
 
@@ -65,14 +65,14 @@ func TestNoKeywords(t *testing.T) {
 	}
 }
 
-// TestRefusedMove checks what is told and left when the server takes the flags
-// and not the move.
+// TestRefusedMove checks the error and the flags if the server accepts the
+// flags but not the move.
 func TestRefusedMove(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
 		caps, command, answer string
-		// restores says whether the server takes the old flags back.
+		// restores reports whether the server accepts the old flags again.
 		restores bool
 		want     error
 		flags    string

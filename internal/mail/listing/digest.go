@@ -1,8 +1,8 @@
-// Package listing finds out what changed in a folder whose server or file
-// system can only list what is there now. A cursor holds a digest of a fixed
-// size over the messages and flags that were accounted for, and the reader
-// remembers a hash of each name, so that neither grows with the messages'
-// contents, and a listing of any length is read as a stream.
+// Package listing finds changes in a folder whose server or file system can
+// only list its present contents. A cursor holds a digest of fixed size over
+// the messages and flags that were accounted for, and the reader keeps a hash
+// of each name. Neither grows with the size of messages, and a listing of any
+// length is read as a stream.
 package listing
 
 import (
@@ -18,19 +18,19 @@ import (
 
 const buckets = 256
 
-// Digest is a digest over a set of messages and their flags, which can be added
-// and taken away in any order. It consists of buckets, so that a difference
+// Digest is a digest over a set of messages and their flags; messages can be
+// added and removed in any order. It consists of buckets, so that a difference
 // narrows down to a small part of the messages.
 type Digest [buckets]uint64
 
-// Add adds a message with the flags it has.
+// Add adds a message with its flags.
 func (d *Digest) Add(key, flags string) { d[bucket(key)] += hash(key, flags) }
 
-// Remove takes away a message that was added with the same flags.
+// Remove removes a message that was added with the same flags.
 func (d *Digest) Remove(key, flags string) { d[bucket(key)] -= hash(key, flags) }
 
-// MayDiffer reports whether the message with this key may have other flags in
-// another digest, or be missing there.
+// MayDiffer reports whether the message with this key may be missing in another
+// digest, or have other flags there.
 func (d *Digest) MayDiffer(other *Digest, key string) bool {
 	return d[bucket(key)] != other[bucket(key)]
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// model is a folder in memory, and what its caller believes in.
+// model is a folder in memory and its caller's view of it.
 type model struct {
 	there map[string]Entry
 	clock int64
@@ -41,15 +41,15 @@ func (m *model) put(key, flags string) {
 	m.there[key] = Entry{key, flags, m.clock}
 }
 
-// tester is what follow needs of a test, with or without rapid.
+// tester is the part of a test that follow needs, with or without rapid.
 type tester interface {
 	Context() context.Context
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// follow reads until there is no more, and holds the changes to what a caller
-// relies on.
+// follow reads until there is no more, and checks the changes against the
+// contract.
 func (m *model) follow(t tester, memory *Memory, since mailbox.Cursor, limit int) mailbox.Cursor {
 	for {
 		diff, err := memory.Changes(t.Context(), m.folder(), since, limit, m.keys)
@@ -86,8 +86,8 @@ func (m *model) follow(t tester, memory *Memory, since mailbox.Cursor, limit int
 	}
 }
 
-// TestFollow checks that a caller who follows a folder knows exactly what is
-// there, whatever changes and whether or not the reader was started again.
+// TestFollow checks that a caller that follows a folder knows exactly its
+// contents, whether or not the reader was restarted.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 
@@ -122,8 +122,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestEnd checks that what was there before the end is not reported, and all
-// that comes after it is.
+// TestEnd checks that messages before the end are not reported, and all later
+// ones are.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 
@@ -147,8 +147,8 @@ func TestEnd(t *testing.T) {
 			}
 			m.follow(t, memory, since, 5)
 			for key := range m.known {
-				// The clock of a file system is coarse: what came just at the end is
-				// reported again rather than lost.
+				// The clock of a file system is coarse: a message exactly at
+				// the end is reported again rather than lost.
 				if key != "later" && key != "old19" {
 					t.Errorf("%s was there before the end", key)
 				}
@@ -203,9 +203,9 @@ func TestInvalidCursor(t *testing.T) {
 	}
 }
 
-// TestNothingChanged checks that the caller is not asked where nothing changed,
-// nor where messages only came.
-func TestNothingChanged(t *testing.T) {
+// TestKnownIsCalledOnlyIfNeeded checks that known is not called if nothing changed or
+// messages were only added.
+func TestKnownIsCalledOnlyIfNeeded(t *testing.T) {
 	t.Parallel()
 
 	m := &model{there: map[string]Entry{}}

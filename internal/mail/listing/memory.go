@@ -14,9 +14,9 @@ import (
 // Entry is one message of a listing.
 type Entry struct {
 	Key string
-	// Flags is any text that is another one when the flags are.
+	// Flags is any text that differs when the flags differ.
 	Flags string
-	// Time orders the messages of a folder, older ones first.
+	// Time orders the messages of a folder, oldest first.
 	Time int64
 }
 
@@ -24,24 +24,26 @@ func (e Entry) compare(other Entry) int {
 	return cmp.Or(cmp.Compare(e.Time, other.Time), strings.Compare(e.Key, other.Key))
 }
 
-// Folder is what can be asked of a folder.
+// Folder lists the contents of a folder.
 type Folder struct {
-	// List calls each with every message that is there, in any order. It may be
-	// called more than once.
+	// List calls each for every present message, in any order. It may be called
+	// more than once.
 	List func(each func(Entry)) error
-	// Touched returns when a message came to its name, in any unit that only grows.
+	// Touched returns the time at which a message got its name, in any
+	// increasing unit.
 	Touched func(Entry) (int64, error)
 }
 
-// cursor is how far a folder was read.
+// cursor is the position in a folder.
 type cursor struct {
-	// Digest is over what was accounted for: reported, or there before After.
+	// Digest is over the messages accounted for: reported, or present before
+	// After.
 	Digest Digest `json:"digest"`
-	// After, unless 0, is the end of what the caller did not want to be told.
+	// After, unless 0, is the end before which messages are not reported.
 	After int64 `json:"after,omitempty"`
 }
 
-// Difference is what changed in a folder.
+// Difference holds the changes of a folder.
 type Difference struct {
 	New, Flagged []Entry
 	Gone         []string
@@ -49,15 +51,14 @@ type Difference struct {
 	More         bool
 }
 
-// Memory is what a reader remembers of a folder between two calls: hashes of
-// the names that it accounted for. The zero Memory remembers nothing, and then
-// asks the caller.
+// Memory holds hashes of the names that a reader has accounted for in a folder
+// between two calls. The zero Memory is empty and then calls known.
 type Memory struct {
 	cursor string
 	keys   []uint64
 }
 
-// End returns the cursor behind everything that is in the folder.
+// End returns the cursor after everything in the folder.
 func End(folder Folder) (mailbox.Cursor, error) {
 	var c cursor
 	var failed error
@@ -102,9 +103,9 @@ func Older(folder Folder, before mailbox.Cursor, limit int) ([]Entry, mailbox.Cu
 	return entries, next, err
 }
 
-// Changes returns what changed since a cursor, with at most limit new messages.
-// known are the keys that the caller believes in; it is asked only if something
-// changed that the memory does not know.
+// Changes returns the changes since a cursor, with at most limit new messages.
+// known returns the caller's keys; it is called only if something changed that
+// the memory does not hold.
 func (m *Memory) Changes(ctx context.Context, folder Folder, since mailbox.Cursor, limit int, known func(context.Context) ([]string, error)) (Difference, error) {
 	var c cursor
 	if len(since) > 0 {
@@ -124,7 +125,7 @@ func (m *Memory) Changes(ctx context.Context, folder Folder, since mailbox.Curso
 	return diff, nil
 }
 
-// first keeps the first entries of an order, in memory bounded by the limit.
+// first keeps the first entries of an order in bounded memory.
 type first struct {
 	limit   int
 	compare func(a, b Entry) int
@@ -139,7 +140,7 @@ func (f *first) add(e Entry) {
 	}
 }
 
-// sorted sorts what is kept and cuts it at the limit.
+// sorted sorts the kept entries and cuts them at the limit.
 func (f *first) sorted() []Entry {
 	slices.SortFunc(f.entries, f.compare)
 	f.entries = slices.CompactFunc(f.entries, func(a, b Entry) bool { return a.Key == b.Key })
@@ -150,7 +151,7 @@ func (f *first) sorted() []Entry {
 	return f.entries
 }
 
-// Keys makes the locations that a caller believes in a list of keys.
+// Keys converts the caller's locations into a list of keys.
 func Keys(known func(context.Context) ([]mailbox.Location, error)) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		locations, err := known(ctx)

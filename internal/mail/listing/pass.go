@@ -16,13 +16,15 @@ type pass struct {
 	limit int
 	known func(context.Context) ([]string, error)
 
-	// accounted are the sorted hashes of the names that need no report as new;
-	// remembered says that they are complete, and asked that knownKeys are.
+	// accounted holds the sorted hashes of the names that need no report as
+	// new. remembered reports whether it is complete, and asked whether
+	// knownKeys is.
 	accounted         []uint64
 	remembered, asked bool
 	knownKeys         []string
 
-	// digest is over what is there and accounted for, and present its hashes.
+	// digest is over the present entries that are accounted for; present holds
+	// their hashes.
 	digest  Digest
 	present []uint64
 }
@@ -56,7 +58,7 @@ func (p *pass) run() (Difference, error) {
 	return p.finish(diff)
 }
 
-// unchanged reports whether all that is there was accounted for.
+// unchanged reports whether everything present was accounted for.
 func (p *pass) unchanged() (bool, error) {
 	err := p.List(func(e Entry) {
 		p.digest.Add(e.Key, e.Flags)
@@ -73,7 +75,7 @@ func (p *pass) unchanged() (bool, error) {
 	return false, nil
 }
 
-// ask takes what the caller knows as accounted for, if nothing is remembered.
+// ask adds the caller's keys to the accounted names if nothing is remembered.
 func (p *pass) ask() error {
 	if p.asked {
 		return nil
@@ -94,7 +96,7 @@ func (p *pass) ask() error {
 	return nil
 }
 
-// findNew finds what is there and was not accounted for.
+// findNew finds present entries that were not accounted for.
 func (p *pass) findNew(diff *Difference) error {
 	fresh := first{limit: p.limit, compare: Entry.compare}
 	var failed error
@@ -121,7 +123,8 @@ func (p *pass) account(e Entry) {
 	p.present = append(p.present, keyHash(e.Key))
 }
 
-// late reports whether a message came after the end that the cursor began at.
+// late reports whether a message is newer than the end at which the cursor
+// began.
 func (p *pass) late(e Entry) (bool, error) {
 	if p.since.After == 0 {
 		return true, nil
@@ -130,9 +133,9 @@ func (p *pass) late(e Entry) (bool, error) {
 	return at >= p.since.After, err
 }
 
-// findGone finds what was accounted for and is not there. A rename while a
-// folder is read can hide a name from the listing, so a name is gone only if it
-// is missing in a second listing too.
+// findGone finds accounted entries that are not present. A rename during a
+// listing can hide a name, so a name is gone only if a second listing lacks it
+// too.
 func (p *pass) findGone(diff *Difference) error {
 	if !slices.ContainsFunc(p.accounted, func(key uint64) bool { return !has(p.present, key) }) {
 		return nil
@@ -166,7 +169,7 @@ func (p *pass) findGone(diff *Difference) error {
 	return err
 }
 
-// findFlagged finds what was accounted for and may have other flags.
+// findFlagged finds accounted entries whose flags may have changed.
 func (p *pass) findFlagged(diff *Difference) error {
 	if p.digest == p.since.Digest || len(p.accounted) == 0 {
 		return nil
@@ -176,8 +179,8 @@ func (p *pass) findFlagged(diff *Difference) error {
 		if !p.digest.MayDiffer(&p.since.Digest, e.Key) || !has(p.accounted, keyHash(e.Key)) {
 			return
 		}
-		// A rename while the folder is read can show a name twice; the later one
-		// is the newer one.
+		// A rename during the listing can show a name twice; the later one is
+		// newer.
 		if at, twice := listed[e.Key]; twice {
 			diff.Flagged[at] = e
 			return

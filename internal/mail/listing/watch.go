@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// defaultInterval bounds a wait where notifications work, in case one is lost.
+	// defaultInterval bounds a wait with notifications, in case one is lost.
 	defaultInterval = time.Minute
 	// blindInterval bounds a wait without notifications.
 	blindInterval = 5 * time.Second
-	// settle is how long notifications are gathered after the first.
+	// settle is how long further notifications are collected after the first.
 	settle = 20 * time.Millisecond
 )
 
-// Watcher waits for changes. The zero Watcher is ready; Close ends it.
+// Watcher waits for changes. The zero Watcher is ready to use.
 type Watcher struct {
-	// Interval is the longest wait; a minute if it is 0.
+	// Interval is the longest wait; 0 means a minute.
 	Interval time.Duration
 
 	events *fsnotify.Watcher
@@ -27,8 +27,8 @@ type Watcher struct {
 }
 
 // Wait returns when something may have changed in one of the folders since the
-// last Wait for it, at once for a folder that was not watched until now, and
-// when the interval is over. It returns ctx's error when ctx ends.
+// last Wait for it, or when the interval is over. For a folder that was not
+// watched before, it returns immediately. It returns ctx's error when ctx ends.
 func (w *Watcher) Wait(ctx context.Context, folders []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (w *Watcher) gather(ctx context.Context, timer *time.Timer, events <-chan f
 			return nil
 		case <-events:
 			timer.Reset(settle)
-		case <-errs: // such as an overflow: something changed, and nobody knows what
+		case <-errs: // such as an overflow: any file may have changed
 			timer.Reset(settle)
 		}
 	}

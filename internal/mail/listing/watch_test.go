@@ -21,7 +21,7 @@ func TestWait(t *testing.T) {
 	if w.failed {
 		t.Skip("the system gives no notifications")
 	}
-	// The file is there before the wait begins, and ends it all the same.
+	// A file written before the wait ends it too.
 	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a folder that cannot be watched is waited for by the
-// interval.
+// TestBlind checks that Wait uses the interval for a folder that cannot be
+// watched.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Below reports whether a path is one of the folders or in one of them, with
-// symbolic links followed: a link in a mailbox leads nowhere else. Of a path at
-// which there is nothing, the folders above that exist are followed, so that
-// nothing can be made through a link either.
+// Below reports whether a path is one of the folders or inside one of them,
+// after following symbolic links: a link in a mailbox must not lead outside.
+// For a path that does not exist, the existing parents are followed, so that
+// nothing can be created through a link either.
 func Below(folders []string, path string) bool {
 	actual, ok := followed(path)
 	return ok && slices.ContainsFunc(folders, func(folder string) bool {
@@ -21,8 +21,8 @@ func Below(folders []string, path string) bool {
 	})
 }
 
-// followed returns a path with its symbolic links followed. A link to nothing
-// leads nowhere.
+// followed returns a path with its symbolic links followed. A dangling link
+// fails.
 func followed(path string) (string, bool) {
 	actual, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -6,43 +6,45 @@ import (
 	"time"
 )
 
-// The kinds of error that callers act on; test for them with errors.Is.
+// The kinds of errors that callers act on; test for them with errors.Is.
 var (
-	// ErrGone says that there is no such message any more.
-	ErrGone = errors.New("the message is not there any more")
-	// ErrTooLarge says that a message is over the reader's limit of bytes.
+	// ErrGone is returned for a message that no longer exists.
+	ErrGone = errors.New("the message no longer exists")
+	// ErrTooLarge is returned for a message over the reader's size limit.
 	ErrTooLarge = errors.New("the message is larger than the limit")
-	// ErrUnreadable says that the account does not give a message in any form that
-	// can be read, while it gives others.
-	ErrUnreadable = errors.New("the account does not give this message in a form that can be read")
-	// ErrChanged says that the flags of a message are not those that were expected.
+	// ErrUnreadable is returned for a message that the account does not return
+	// in a readable form, while it returns others.
+	ErrUnreadable = errors.New("the account does not return the message in a readable form")
+	// ErrChanged is returned if the flags of a message differ from those
+	// expected.
 	ErrChanged = errors.New("the message was changed by someone else")
-	// ErrExists says that a message with this Message-ID is in the folder already.
-	ErrExists = errors.New("a message with this Message-ID is there already")
-	// ErrNoFolder says that the account has no such folder.
-	ErrNoFolder = errors.New("there is no such folder")
-	// ErrUnsupported says that the account cannot do what was asked.
-	ErrUnsupported = errors.New("the mailbox does not support this")
-	// ErrDenied says that the credentials were refused, or give no right to this.
-	// Trying again with the same credentials does not help.
-	ErrDenied = errors.New("the mailbox denies this")
-	// ErrBusy says that the account is locked or over a limit for now; RetryAfter
-	// says for how long.
+	// ErrExists is returned if the folder already has a message with this
+	// Message-ID.
+	ErrExists = errors.New("a message with this Message-ID already exists")
+	// ErrNoFolder is returned if the account does not have the folder.
+	ErrNoFolder = errors.New("the folder does not exist")
+	// ErrUnsupported is returned for operations that the account cannot do.
+	ErrUnsupported = errors.New("the mailbox does not support the operation")
+	// ErrDenied is returned if the credentials were refused or lack the right.
+	// A retry with the same credentials fails too.
+	ErrDenied = errors.New("the mailbox denied access")
+	// ErrBusy is returned if the account is locked or over a limit for now;
+	// RetryAfter returns how long.
 	ErrBusy = errors.New("the mailbox is busy")
-	// ErrInvalid says that the input is not valid, such as a cursor of another kind
-	// of reader or a flag that is no atom.
-	ErrInvalid = errors.New("the input is not valid")
+	// ErrInvalid is returned for invalid input, such as a cursor of another
+	// kind of reader or a flag that is not an atom.
+	ErrInvalid = errors.New("invalid input")
 )
 
-// BusyError is an error of kind ErrBusy that says when to try again.
+// BusyError is an error of kind ErrBusy with the time to wait.
 type BusyError struct {
-	// Reason names the limit or the lock, in words of this program.
+	// Reason describes the limit or the lock, without text of the server.
 	Reason string
-	// After is how long to wait; 0 if unknown.
+	// After is the time to wait; 0 if unknown.
 	After time.Duration
 }
 
-// Error says why, and for how long.
+// Error returns the reason and the time to wait.
 func (e *BusyError) Error() string {
 	if e.After <= 0 {
 		return fmt.Sprintf("%v: %s", ErrBusy, e.Reason)
@@ -53,8 +55,7 @@ func (e *BusyError) Error() string {
 // Unwrap returns ErrBusy.
 func (e *BusyError) Unwrap() error { return ErrBusy }
 
-// RetryAfter returns how long an error of kind ErrBusy asks to wait, 0 if it
-// does not say.
+// RetryAfter returns the wait that an error of kind ErrBusy requests, or 0.
 func RetryAfter(err error) time.Duration {
 	if busy, ok := errors.AsType[*BusyError](err); ok {
 		return busy.After

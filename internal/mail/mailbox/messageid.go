@@ -6,8 +6,8 @@ import (
 )
 
 // MessageID returns the Message-ID of a message without its angle brackets, as
-// Find and Append compare it; empty if there is none. Of several it is the
-// first. The bytes may be those of the header alone.
+// Find and Append compare it, or "" without one. Of several it returns the
+// first. The bytes of the header suffice.
 func MessageID(raw []byte) string {
 	for len(raw) > 0 {
 		line, rest := headerLine(raw)

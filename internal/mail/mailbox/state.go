@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The flags that every account can hold.
+// The flags that every account supports.
 const (
 	FlagSeen     = `\Seen`
 	FlagAnswered = `\Answered`
@@ -17,9 +17,9 @@ const (
 	FlagForwarded = "$Forwarded"
 )
 
-// Flags returns flags and keywords in the form in which states hold them:
-// sorted, each once whatever its case, system flags in their usual spelling,
-// without \Recent, which belongs to a session and not to the message.
+// Flags normalises flags and keywords: sorted, without duplicates that differ
+// only in case, system flags in their usual spelling, and without \Recent,
+// which belongs to a session and not to the message.
 func Flags(flags ...string) []string {
 	result := make([]string, 0, len(flags))
 	for _, flag := range flags {
@@ -42,13 +42,13 @@ func Flags(flags ...string) []string {
 	return slices.CompactFunc(result, strings.EqualFold)
 }
 
-// HasFlag reports whether a flag is among flags, whatever its case.
+// HasFlag reports whether flags contain a flag, ignoring case.
 func HasFlag(flags []string, flag string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return strings.EqualFold(f, flag) })
 }
 
-// SetByPrograms reports whether mail programs and servers set a flag by themselves,
-// so that it says nothing of what the owner wants with a message.
+// SetByPrograms reports whether mail programs and servers set a flag
+// automatically, so that it is no sign of the owner's wishes.
 func SetByPrograms(flag string) bool {
 	switch strings.ToLower(flag) {
 	case `\seen`, `\recent`, "$mdnsent", "junk", "nonjunk", "$junk", "$notjunk":
@@ -57,8 +57,8 @@ func SetByPrograms(flag string) bool {
 	return false
 }
 
-// CheckFlag returns ErrInvalid for what is neither a system flag nor a keyword
-// that IMAP can carry (an atom of printable ASCII).
+// CheckFlag returns ErrInvalid unless the flag is a system flag or a valid
+// keyword of IMAP (an atom of printable ASCII).
 func CheckFlag(flag string) error {
 	name, system := strings.CutPrefix(flag, `\`)
 	if system {
@@ -74,8 +74,8 @@ func CheckFlag(flag string) error {
 	return nil
 }
 
-// Check returns ErrInvalid if a flag of the change is not valid, or is both
-// added and removed.
+// Check returns ErrInvalid if a flag of the change is invalid, or both added
+// and removed.
 func (c Change) Check() error {
 	for _, flag := range slices.Concat(c.Add, c.Remove) {
 		if err := CheckFlag(flag); err != nil {
@@ -90,20 +90,20 @@ func (c Change) Check() error {
 	return nil
 }
 
-// Apply returns the flags that a change makes of others.
+// Apply returns flags after the change.
 func (c Change) Apply(flags []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return HasFlag(c.Remove, flag) })
 	return Flags(append(kept, c.Add...)...)
 }
 
-// Equal reports whether folder and flags of two states are the same, whatever
-// the keys.
+// Equal reports whether two states have the same folder and flags, ignoring
+// keys.
 func (s State) Equal(other State) bool {
 	return s.Folder == other.Folder && slices.EqualFunc(Flags(s.Flags...), Flags(other.Flags...), strings.EqualFold)
 }
 
-// ChangeTo returns the change that makes a state equal to another. It restores
-// what a message was before a change.
+// ChangeTo returns the change that makes a state equal to another, such as the
+// one before a change.
 func (s State) ChangeTo(other State) Change {
 	var change Change
 	if s.Folder != other.Folder {
@@ -122,8 +122,8 @@ func (s State) ChangeTo(other State) Change {
 	return change
 }
 
-// UseOf guesses from the last level of a folder's name what the folder is for,
-// where the account does not say: the names that common programs give, in
+// UseOf guesses the use of a folder from the last level of its name, for
+// accounts that do not report it. It matches the names of common programs in
 // English and German.
 func UseOf(name, separator string) Use {
 	if strings.EqualFold(name, "INBOX") {

@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRestore checks that ChangeTo leads back from whatever a change made.
+// TestRestore checks that ChangeTo reverses every change.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 

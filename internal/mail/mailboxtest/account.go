@@ -1,5 +1,5 @@
-// Package mailboxtest holds the tests that every mailbox.Reader and every
-// mailbox.Writer passes, whatever it reads.
+// Package mailboxtest holds the contract tests that every mailbox.Reader and
+// every mailbox.Writer passes.
 package mailboxtest
 
 import (
@@ -16,15 +16,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Account is an account with an empty INBOX and an empty other folder, and what
-// another program does to it. A nil function says that the kind of account does
-// not have this. Messages are named by their Message-ID.
+// Account is an account with an empty INBOX and an empty second folder, and the
+// operations of another program on it. A nil function means that the kind of
+// account does not support the operation. Messages are named by their
+// Message-ID.
 type Account struct {
-	// Inbox and Other are folders. Without Other the account has one folder.
+	// Inbox and Other are folders. If Other is empty, the account has one
+	// folder.
 	Inbox, Other string
-	// Reader opens a new Reader with a limit of MaxSize bytes a message, which ends
-	// with the test. Its interval of looking is a minute or more, so that a Wait
-	// that returns sooner was told.
+	// Reader opens a new Reader with a limit of MaxSize bytes a message, which
+	// closes with the test. Its polling interval is a minute or more, so that a
+	// Wait that returns sooner was notified.
 	Reader func(*testing.T) mailbox.Reader
 	// Writer opens a new Writer that identifies by Identify.
 	Writer func(*testing.T) mailbox.Writer
@@ -35,15 +37,15 @@ type Account struct {
 	Remove  func(t *testing.T, folder, messageID string)
 	// Void makes all locations of a folder void.
 	Void func(t *testing.T, folder string)
-	// Polls says that nothing tells the Reader of a change.
+	// Polls reports whether the Reader gets no notifications.
 	Polls bool
-	// Built says that the account does not give originals.
+	// Built reports whether the account does not return originals.
 	Built bool
-	// Keywords says that the account can hold keywords.
+	// Keywords reports whether the account can store keywords.
 	Keywords bool
 }
 
-// MaxSize is the limit of bytes of a message in these tests.
+// MaxSize is the size limit of a message in these tests.
 const MaxSize = 8 << 10
 
 // ID returns the Message-ID of the message with a number.
@@ -56,7 +58,7 @@ func Message(n int, text string) []byte {
 		"From the top: %s\r\n>From a quote.\r\n", ID(n), n, text)
 }
 
-// Identify returns a digest over a message, whatever its ends of line.
+// Identify returns a digest over a message that ignores the kind of line ends.
 func Identify(raw []byte) []byte {
 	sum := sha256.Sum256(bytes.TrimRight(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n")), "\n"))
 	return sum[:]
@@ -129,7 +131,7 @@ func (f *follower) next() mailbox.Changes {
 		all.New = append(all.New, got.New...)
 		all.Flagged = append(all.Flagged, got.Flagged...)
 		all.Gone = append(all.Gone, got.Gone...)
-		// A cursor is stored as text and comes back as another value.
+		// A cursor is stored as text and read back as another value.
 		f.cursor = mailbox.Cursor(bytes.Clone(got.Next))
 		if !got.More {
 			return all
@@ -137,13 +139,14 @@ func (f *follower) next() mailbox.Changes {
 	}
 }
 
-// newNumbers reads on and returns the numbers of the new messages.
+// newNumbers reads the next changes and returns the numbers of the new
+// messages.
 func (f *follower) newNumbers(a Account) []int {
 	f.t.Helper()
 	return a.numbers(f.t, f.reader, f.next().New)
 }
 
-// item returns what is known of the message with a number.
+// item returns the known item of the message with a number.
 func (f *follower) item(a Account, n int) mailbox.Item {
 	f.t.Helper()
 	for _, item := range f.known {
@@ -170,7 +173,7 @@ func wantNumbers(t *testing.T, what string, got []int, want ...int) {
 	}
 }
 
-// bounded gives a call much more time than it needs.
+// bounded returns a context with ample time for a call.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	t.Cleanup(cancel)

@@ -14,8 +14,8 @@ import (
 // ErrDown is an outage: it is of no kind of package mailbox.
 var ErrDown = errors.New("the connection is down")
 
-// Memory is a mailbox in memory, and what its owner does to it. It is safe for
-// concurrent use.
+// Memory is a mailbox in memory, with the operations of its owner. It is safe
+// for concurrent use.
 type Memory struct {
 	identify mailbox.Identify
 
@@ -109,8 +109,7 @@ func (a *Memory) edit(change func(state *mailbox.State, raw *[]byte), is func(*s
 	}
 }
 
-// Content returns the bytes of the message at a location; mailbox.ErrGone without
-// one.
+// Content returns the bytes of the message at a location, or mailbox.ErrGone.
 func (a *Memory) Content(at mailbox.Location) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,8 +134,8 @@ func (a *Memory) Messages(folder string) []mailbox.State {
 	return states
 }
 
-// Raw returns the bytes of the messages in a folder that have a Message-ID, given
-// without angle brackets.
+// Raw returns the bytes of the messages in a folder that have a Message-ID
+// (without angle brackets).
 func (a *Memory) Raw(folder, messageID string) [][]byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,15 +148,16 @@ func (a *Memory) Raw(folder, messageID string) [][]byte {
 	return all
 }
 
-// Fail sets what goes wrong with the next calls of a method of the writers: Open,
-// Find, Change, Append or Folders.
+// Fail sets the faults of the next calls of a writer method: Open, Find,
+// Change, Append or Folders.
 func (a *Memory) Fail(method string, faults ...Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.faults[method] = append(a.faults[method], faults...)
 }
 
-// Connections returns how many writers were opened, and how many are open.
+// Connections returns the number of writers opened so far and of those still
+// open.
 func (a *Memory) Connections() (opened, open int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +184,7 @@ type writer struct {
 	closed  bool
 }
 
-// call runs a method with its fault.
+// call runs a method, with its fault if one is set.
 func (w *writer) call(ctx context.Context, method string, run func() error) error {
 	a := w.account
 	a.mu.Lock()

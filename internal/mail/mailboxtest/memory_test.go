@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 )
 
-// lister is as much of a Reader as the tests of writers need.
+// lister implements the part of Reader that the tests of writers need.
 type lister struct {
 	mailbox.Reader
 	of *mailboxtest.Memory

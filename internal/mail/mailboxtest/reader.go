@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// TestReader tests a Reader. open makes a new account.
+// TestReader tests a Reader. open returns a new account.
 func TestReader(t *testing.T, open func(*testing.T) Account) {
 	for name, test := range map[string]func(*testing.T, Account){
 		"methods":        func(t *testing.T, a Account) { CheckReaderMethods(t, a.Reader(t)) },
@@ -97,7 +97,7 @@ func testEnd(t *testing.T, a Account) {
 	f := follow(t, r, a.Inbox)
 	f.cursor = end
 	a.deliver(t, a.Inbox, 3)
-	// What came at the same moment as the end may come again.
+	// A message that arrived at the moment of the end may be repeated.
 	got := f.newNumbers(a)
 	if len(got) == 0 || got[len(got)-1] != 3 || slices.Contains(got, 1) && !slices.Contains(got, 2) {
 		t.Errorf("after the end came %v, want 3", got)
@@ -121,7 +121,7 @@ func testOlder(t *testing.T, a Account) {
 		got = append(got, a.numbers(t, r, items)...)
 		before = bytes.Clone(next)
 		if len(got) == 3 {
-			a.deliver(t, a.Inbox, 8) // comes later, and is not older
+			a.deliver(t, a.Inbox, 8) // arrives later and is not older
 			r = a.Reader(t)
 		}
 	}
@@ -198,7 +198,7 @@ func testReadErrors(t *testing.T, a Account) {
 	if !errors.Is(err, stop) || calls != 1 {
 		t.Errorf("after each returned an error: %v, %d calls", err, calls)
 	}
-	// The reader is of use after it was stopped.
+	// The reader still works after a stopped Read.
 	if _, err := r.Folders(t.Context()); err != nil {
 		t.Error(err)
 	}

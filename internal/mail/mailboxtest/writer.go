@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// TestWriter tests a Writer. open makes a new account.
+// TestWriter tests a Writer. open returns a new account.
 func TestWriter(t *testing.T, open func(*testing.T) Account) {
 	for name, test := range map[string]func(*testing.T, Account){
 		"change":       testChange,
@@ -28,7 +28,7 @@ func TestWriter(t *testing.T, open func(*testing.T) Account) {
 	}
 }
 
-// label returns a keyword, or a flag where there are none.
+// label returns a keyword, or a flag if the account has no keywords.
 func (a Account) label() string {
 	if a.Keywords {
 		return "Countersign_receipts"
@@ -80,7 +80,7 @@ func testChange(t *testing.T, a Account) {
 		}
 		state = after
 	}
-	// Another reader sees the same, and the message itself did not change.
+	// Another reader sees the same flags, and the content is unchanged.
 	items := follow(t, a.Reader(t), a.Inbox)
 	items.next()
 	got := items.item(a, 1)
@@ -92,8 +92,8 @@ func testChange(t *testing.T, a Account) {
 	}
 }
 
-// testRestore checks that the state before, as the writer answered it, can be
-// restored.
+// testRestore checks that the previous state can be restored from the writer's
+// answer.
 func testRestore(t *testing.T, a Account) {
 	a.deliver(t, a.Inbox, 1)
 	a.SetFlag(t, a.Inbox, ID(1), mailbox.FlagFlagged)
@@ -120,7 +120,8 @@ func testRestore(t *testing.T, a Account) {
 	}
 }
 
-// testChanged checks that nothing is changed that someone else has changed.
+// testChanged checks that a change fails if someone else has changed the
+// message.
 func testChanged(t *testing.T, a Account) {
 	a.deliver(t, a.Inbox, 1)
 	r, w := a.Reader(t), a.Writer(t)
@@ -174,8 +175,8 @@ func testFind(t *testing.T, a Account) {
 	}
 }
 
-// testForged checks that a message with the Message-ID of another one is never
-// taken for it, wherever they lie.
+// testForged checks that a message with the Message-ID of another is not taken
+// for it, in any folder.
 func testForged(t *testing.T, a Account) {
 	a.deliver(t, a.Inbox, 1)
 	w := a.Writer(t)
@@ -212,7 +213,7 @@ func testAppend(t *testing.T, a Account) {
 	if !errors.Is(err, mailbox.ErrExists) || again != at {
 		t.Errorf("appended again: %+v, %v; want ErrExists and %+v", again, err, at)
 	}
-	// Without a Message-ID there is nothing to compare.
+	// Without a Message-ID there is no duplicate check.
 	bare := []byte("Subject: bare\r\n\r\ntext\r\n")
 	for range 2 {
 		if _, err := w.Append(t.Context(), a.Other, nil, bare); err != nil {
@@ -234,7 +235,7 @@ func testAppend(t *testing.T, a Account) {
 	}
 }
 
-// testImpossible checks that what cannot be done fails and changes nothing.
+// testImpossible checks that unsupported changes fail and change nothing.
 func testImpossible(t *testing.T, a Account) {
 	a.deliver(t, a.Inbox, 1)
 	w := a.Writer(t)
@@ -269,8 +270,8 @@ func testImpossible(t *testing.T, a Account) {
 	}
 }
 
-// testMovedTwice checks that a message can go and come back, each time at a
-// location that holds.
+// testMovedTwice checks that a message can be moved and moved back, each time
+// to a valid location.
 func testMovedTwice(t *testing.T, a Account) {
 	a.deliver(t, a.Inbox, 1, 2)
 	w := a.Writer(t)

@@ -1,10 +1,10 @@
-// Package maildir reads and changes Maildirs: a folder of the file system with
-// new, cur and tmp, and folders below, either as ".Name.Sub" (Maildir++) or as
-// "Name/Sub". A message is a file, its base name is its key, and its flags are
-// the letters behind ":2,". Keywords are the small letters that the file
-// dovecot-keywords explains, the one convention there is; no other file of its
-// own is written. Nothing outside the account's folder is read or written,
-// whatever symbolic links there are.
+// Package maildir reads and changes Maildirs: a folder with new, cur and tmp,
+// and subfolders, either as ".Name.Sub" (Maildir++) or as "Name/Sub". A message
+// is a file: its base name is its key, and its flags are the letters after
+// ":2,". Keywords are the lower-case letters that the file dovecot-keywords
+// maps to names, which is the only convention for them; the package writes no
+// other file of its own. It follows no symbolic link out of the account's
+// folder.
 package maildir
 
 import (
@@ -24,10 +24,10 @@ import (
 const (
 	inbox          = "INBOX"
 	defaultMaxSize = 32 << 20
-	maxDepth       = 10 // of folders in folders
+	maxDepth       = 10 // of nested folders
 )
 
-// account is the folder of the file system.
+// account is the root folder of a Maildir.
 type account struct {
 	root    *os.Root
 	maxSize int64
@@ -67,7 +67,7 @@ func (a account) folders() (map[string]string, []mailbox.Folder, error) {
 	return paths, folders, a.walk(".", 0, func(dir string) { add(dir, dir, "/") })
 }
 
-// walk visits the folders of a folder that are no part of a Maildir.
+// walk visits the subfolders that are not part of a Maildir.
 func (a account) walk(dir string, depth int, visit func(dir string)) error {
 	if depth == maxDepth {
 		return nil
@@ -118,7 +118,7 @@ func (a account) dir(folder string) (string, error) {
 	switch {
 	case folder == inbox:
 		candidates = []string{"."}
-	case folder == "", strings.Contains("/"+folder, "/."): // hidden, or out of the account
+	case folder == "", strings.Contains("/"+folder, "/."): // hidden, or outside the account
 	case strings.Contains(folder, "/"):
 		candidates = []string{folder}
 	default:
@@ -133,12 +133,12 @@ func (a account) dir(folder string) (string, error) {
 }
 
 // list calls each with every message of a folder. Flags of an entry are the
-// part of the folder and what follows the base name, so that they lead to the
-// file. What is no regular file is listed too, and cannot be read: to ask what each
-// name is takes longer than all the rest.
+// subfolder and the rest of the name after the base name, which together lead
+// to the file. Files that are not regular are listed too, and fail to read: a
+// stat of each name would take longer than everything else.
 func (a account) list(dir string, each func(listing.Entry)) error {
-	// new comes first: a message that moves from new to cur meanwhile is seen twice
-	// rather than not at all.
+	// List new first: a message that moves from new to cur in the meantime is
+	// then seen twice rather than not at all.
 	for _, part := range []string{"new", "cur"} {
 		f, err := a.root.Open(path.Join(dir, part))
 		if err != nil {
@@ -184,7 +184,7 @@ func lettersOf(e listing.Entry) string {
 	return letters
 }
 
-// find returns the entry of a base name, trying a likely one first.
+// find returns the entry of a base name. It tries a likely entry first.
 func (a account) find(dir string, likely listing.Entry) (listing.Entry, error) {
 	if validKey(likely.Key) && likely.Flags != "" && a.isRegular(fileOf(dir, likely)) {
 		return likely, nil
@@ -209,7 +209,7 @@ func (a account) isRegular(file string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// validKey reports whether a key can be a base name.
+// validKey reports whether a key is a valid base name.
 func validKey(key string) bool {
 	return key != "" && key[0] != '.' && !strings.ContainsAny(key, "/:\x00")
 }
@@ -231,7 +231,8 @@ func (a account) read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// open opens the regular file of a message. A pipe must not stop the reader.
+// open opens the regular file of a message. A named pipe must not block the
+// reader.
 func (a account) open(file string) (*os.File, error) {
 	f, err := a.root.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -248,7 +249,7 @@ func (a account) open(file string) (*os.File, error) {
 	return f, nil
 }
 
-// header returns the beginning of a message, which holds its header.
+// header returns the beginning of a message with its header.
 func (a account) header(file string) ([]byte, error) {
 	f, err := a.open(file)
 	if err != nil {

@@ -38,12 +38,12 @@ func systemFlag(letter byte) string {
 const (
 	systemLetters  = "DFPRST"
 	keywordsFile   = "dovecot-keywords"
-	keywordsLock   = "dovecot-uidlist.lock" // Dovecot guards both files by it
+	keywordsLock   = "dovecot-uidlist.lock" // Dovecot guards both files with it
 	keywordLetters = 26
-	staleLock      = 2 * time.Minute // as Dovecot takes a lock that was left behind
+	staleLock      = 2 * time.Minute // Dovecot's age for a stale lock
 )
 
-// keywords are the names of the letters from a on; empty names are unused.
+// keywords holds the names of the letters from a on; unused letters are empty.
 type keywords []string
 
 // keywords reads the names of a folder's keyword letters.
@@ -70,8 +70,7 @@ func (a account) keywords(dir string) (keywords, error) {
 	return names, nil
 }
 
-// flags returns the flags of letters. Letters that nobody explains are left
-// out.
+// flags returns the flags of letters. Letters without a name are omitted.
 func (k keywords) flags(letters string) []string {
 	var flags []string
 	for i := range len(letters) {
@@ -84,7 +83,7 @@ func (k keywords) flags(letters string) []string {
 	return mailbox.Flags(flags...)
 }
 
-// letters returns the letters of flags, and the keywords that have none.
+// letters returns the letters of flags, and the keywords without a letter.
 func (k keywords) letters(flags []string) (letters string, missing []string) {
 	var result []byte
 next:
@@ -106,7 +105,7 @@ next:
 	return string(slices.Compact(result)), missing
 }
 
-// unexplained returns the letters of a name that stand for no known flag.
+// unexplained returns the letters of a file name without a known flag.
 func (k keywords) unexplained(letters string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 128 && len(k.flags(string(r))) > 0 {
@@ -116,8 +115,8 @@ func (k keywords) unexplained(letters string) string {
 	}, letters)
 }
 
-// assign returns the letters of flags in a folder, and gives letters to
-// keywords that have none there.
+// assign returns the letters of flags in a folder, and assigns letters to new
+// keywords.
 func (a account) assign(dir string, flags []string) (string, error) {
 	names, err := a.keywords(dir)
 	if err != nil {
@@ -166,11 +165,11 @@ func (a account) writeKeywords(dir string, names keywords) error {
 	return a.syncDir(dir)
 }
 
-// lockKeywords takes the lock of the keywords of a folder.
+// lockKeywords locks the keywords of a folder.
 func (a account) lockKeywords(dir string) (unlock func(), err error) {
 	name := path.Join(dir, keywordsLock)
 	if info, err := a.root.Lstat(name); err == nil && time.Since(info.ModTime()) > staleLock {
-		_ = a.root.Remove(name) // left behind; whoever creates the next one has the lock
+		_ = a.root.Remove(name) // stale; the process that creates the next one has the lock
 	}
 	f, err := a.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {

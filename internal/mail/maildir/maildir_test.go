@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailboxtest"
 )
 
-// fixture is a Maildir, and another program that uses it.
+// fixture is a Maildir and another program that uses it.
 type fixture struct {
 	dir  string
 	next atomic.Int64
@@ -33,7 +33,7 @@ func newFixture(t *testing.T, folders ...string) *fixture {
 	return f
 }
 
-// path returns the path of a folder, in the layout that it has.
+// path returns the path of a folder in the layout of the fixture.
 func (f *fixture) path(folder string) string {
 	if folder == inbox {
 		return f.dir
@@ -180,8 +180,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that files that are no messages are not read, in
-// particular those outside that a symbolic link names.
+// TestForeignFiles checks that files that are not messages are not read, in
+// particular files outside behind a symbolic link.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 
@@ -217,8 +217,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestKeywords checks that labels are those of Dovecot's own file, which is
-// written only under its lock.
+// TestKeywords checks that labels follow Dovecot's own file, which is written
+// only under its lock.
 func TestKeywords(t *testing.T) {
 	t.Parallel()
 
@@ -253,7 +253,7 @@ func TestKeywords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The letter z, which nothing explains, is kept.
+	// The unmapped letter z is kept.
 	if got := filepath.Base(f.file(t, inbox, mailboxtest.ID(1))); got != "1.a.b:2,Sacdz" {
 		t.Errorf("the file is %s", got)
 	}

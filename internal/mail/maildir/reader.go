@@ -12,11 +12,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Config is what may be set of a Reader and a Writer.
+// Config configures a Reader and a Writer.
 type Config struct {
-	// MaxSize is the most bytes of a message; 32 MiB if it is 0.
+	// MaxSize limits the bytes of a message; 0 means 32 MiB.
 	MaxSize int64
-	// Interval is the longest wait of a Reader; a minute if it is 0.
+	// Interval is the longest wait of a Reader; 0 means a minute.
 	Interval time.Duration
 }
 
@@ -41,13 +41,13 @@ func (r *Reader) Close() error {
 	return errors.Join(r.watcher.Close(), r.account.root.Close())
 }
 
-// Folders returns INBOX and the folders below, in both layouts.
+// Folders returns INBOX and the subfolders, in both layouts.
 func (r *Reader) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 	_, folders, err := r.account.folders()
 	return folders, errors.Join(ctx.Err(), err)
 }
 
-// folder prepares a folder for the package listing.
+// folder returns a folder for the package listing.
 func (r *Reader) folder(ctx context.Context, name string) (dir string, folder listing.Folder, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", folder, err
@@ -63,14 +63,14 @@ func (r *Reader) folder(ctx context.Context, name string) (dir string, folder li
 		Touched: func(e listing.Entry) (int64, error) {
 			info, err := r.account.root.Lstat(fileOf(dir, e))
 			if err != nil {
-				return 1 << 62, nil // it was renamed just now
+				return 1 << 62, nil // renamed since the listing
 			}
 			return listing.Touched(info), nil
 		},
 	}, nil
 }
 
-// End returns the cursor behind all messages that are there.
+// End returns the cursor after all present messages.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
 	_, listed, err := r.folder(ctx, folder)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error)
 	return listing.End(listed)
 }
 
-// Changes lists the folder and compares it with the cursor. known is asked when
+// Changes lists the folder and compares it with the cursor. It calls known if
 // something changed that this Reader does not remember.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, known func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
 	dir, listed, err := r.folder(ctx, folder)
@@ -106,7 +106,7 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	return changes, nil
 }
 
-// Older returns messages in the order of the times in their names.
+// Older returns messages ordered by the times in their names.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
 	dir, listed, err := r.folder(ctx, folder)
 	if err != nil {
@@ -121,11 +121,11 @@ func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor
 		if err != nil || len(items) > 0 {
 			return items, next, err
 		}
-		before = next // all of them went meanwhile, which is not yet the end
+		before = next // all of them are gone, which is not yet the end
 	}
 }
 
-// items completes entries to items. Those that went meanwhile are left out.
+// items completes entries to items. It omits messages that are gone.
 func (r *Reader) items(folder, dir string, entries []listing.Entry) ([]mailbox.Item, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -155,7 +155,7 @@ func (r *Reader) items(folder, dir string, entries []listing.Entry) ([]mailbox.I
 	return items, nil
 }
 
-// Read reads the files of the items, one after the other.
+// Read reads the files of the items in order.
 func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item mailbox.Item, raw []byte, err error) error) error {
 	listed := map[string]map[string]listing.Entry{}
 	for _, item := range items {
@@ -173,8 +173,8 @@ func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item 
 	return nil
 }
 
-// read reads one message, first under the name that its flags suggest. A folder
-// is listed at most twice for all items.
+// read reads one message, first under the name that its flags suggest. It lists
+// a folder at most twice for all items.
 func (r *Reader) read(item mailbox.Item, items []mailbox.Item, listed map[string]map[string]listing.Entry) ([]byte, error) {
 	dir, err := r.account.dir(item.Folder)
 	if err != nil || !validKey(item.Key) {
@@ -194,7 +194,7 @@ func (r *Reader) read(item mailbox.Item, items []mailbox.Item, listed map[string
 			return raw, err
 		}
 	}
-	for range 2 { // the second time because of a rename meanwhile
+	for range 2 { // again, after a concurrent rename
 		if listed[dir] == nil {
 			if listed[dir], err = r.wanted(item.Folder, dir, items); err != nil {
 				return nil, err
@@ -213,7 +213,7 @@ func (r *Reader) read(item mailbox.Item, items []mailbox.Item, listed map[string
 	return nil, mailbox.ErrGone
 }
 
-// wanted lists the items of a folder.
+// wanted lists the entries of the items of a folder.
 func (r *Reader) wanted(folder, dir string, items []mailbox.Item) (map[string]listing.Entry, error) {
 	keys := map[string]bool{}
 	for _, item := range items {

@@ -34,13 +34,13 @@ func NewWriter(dir string, identify mailbox.Identify, c Config) (*Writer, error)
 // Close closes the folder.
 func (w *Writer) Close() error { return w.account.root.Close() }
 
-// Folders returns INBOX and the folders below, in both layouts.
+// Folders returns INBOX and the subfolders, in both layouts.
 func (w *Writer) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 	_, folders, err := w.account.folders()
 	return folders, errors.Join(ctx.Err(), err)
 }
 
-// Find looks at the location, then reads the header of every message.
+// Find tries the location, then reads the header of every message.
 func (w *Writer) Find(ctx context.Context, at mailbox.Location, messageID string, identity []byte) (mailbox.State, error) {
 	state, err := w.at(at, identity)
 	if !errors.Is(err, mailbox.ErrGone) || messageID == "" {
@@ -124,7 +124,7 @@ func (w *Writer) search(ctx context.Context, dir, messageID string) ([]listing.E
 		}
 		header, err := w.account.header(fileOf(dir, e))
 		if errors.Is(err, mailbox.ErrGone) {
-			continue // renamed or deleted just now
+			continue // renamed or deleted since the listing
 		}
 		if err != nil {
 			return nil, err
@@ -136,9 +136,8 @@ func (w *Writer) search(ctx context.Context, dir, messageID string) ([]listing.E
 	return found, nil
 }
 
-// Change renames the file of a message, which is one atomic step: another
-// program that changed the flags meanwhile has renamed the file, and then this
-// rename finds nothing.
+// Change renames the file of a message, which is atomic: if another program
+// changed the flags, it has renamed the file, and this rename fails.
 func (w *Writer) Change(ctx context.Context, expected mailbox.State, change mailbox.Change) (mailbox.State, error) {
 	if err := errors.Join(ctx.Err(), change.Check()); err != nil {
 		return mailbox.State{}, err
@@ -168,7 +167,7 @@ func (w *Writer) Change(ctx context.Context, expected mailbox.State, change mail
 }
 
 // rename gives a message its new flags and, in another folder, a new base name:
-// under the old one, programs that number messages would meet it twice.
+// programs that number messages would see the old one twice.
 func (w *Writer) rename(dir string, e listing.Entry, target, folder string, flags []string) (mailbox.State, error) {
 	letters, err := w.account.assign(target, flags)
 	if err != nil {
@@ -209,7 +208,7 @@ func sortLetters(letters string) string {
 	return string(slices.Compact(sorted))
 }
 
-// Append writes the message to tmp and renames it to its place.
+// Append writes the message to tmp and renames it into place.
 func (w *Writer) Append(ctx context.Context, folder string, flags []string, raw []byte) (mailbox.Location, error) {
 	if err := (mailbox.Change{Add: flags}).Check(); err != nil {
 		return mailbox.Location{}, err
@@ -255,7 +254,7 @@ func (w *Writer) deliver(dir string, e listing.Entry, raw []byte) error {
 	return w.account.syncDir(path.Join(dir, e.Flags[:3]))
 }
 
-// uniqueName returns a base name that no program has given before.
+// uniqueName returns a base name that no program has used before.
 func uniqueName() string {
 	host, err := os.Hostname()
 	if err != nil {

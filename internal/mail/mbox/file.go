@@ -1,8 +1,8 @@
-// Package mbox reads files in which messages stand one behind the other, each
-// after a line that begins with "From " (mboxrd and mboxo: body lines that
-// begin so are quoted by ">"). A key is the offset of that line. There are no
-// flags: the headers in which programs keep them are text that a sender can
-// write too. A file is never written to.
+// Package mbox reads mbox files: messages one after another, each after a line
+// that begins with "From " (mboxrd and mboxo, which quote such body lines with
+// ">"). A key is the offset of that line. There are no flags, because the
+// headers in which programs keep them can be forged by a sender. The package
+// never writes to a file.
 package mbox
 
 import (
@@ -22,21 +22,21 @@ import (
 
 const (
 	separator = "From "
-	// firstWindow and window are how much of a file is searched at a time, growing
-	// from the one to the other: most messages are small.
+	// firstWindow and window are the first and the largest number of bytes
+	// searched at a time: most messages are small.
 	firstWindow = 4 << 10
 	window      = 64 << 10
-	// checked is how many bytes before an offset the cursor's digest is over.
+	// checked is the number of bytes before an offset in the cursor's digest.
 	checked = 256
 	// maxLine is the longest separator line.
 	maxLine = 512
 )
 
-// postmark is what follows "From " in every separator: a time and a year. A
-// sentence that begins with this word has no such thing.
+// postmark matches a separator: after "From " it has a time and a year, unlike
+// a sentence that begins with this word.
 var postmark = regexp.MustCompile(`^From .*\d:\d\d(:\d\d)? (.* )?(19|20)\d\d`)
 
-// file is an mbox that is open.
+// file is an open mbox.
 type file struct {
 	*os.File
 	size  int64
@@ -45,7 +45,7 @@ type file struct {
 }
 
 func openFile(root *os.Root, name string) (*file, error) {
-	// A symbolic link out of the folder is refused by root; a pipe would block.
+	// root refuses a symbolic link out of the folder; a named pipe would block.
 	info, err := root.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, mailbox.ErrNoFolder
@@ -61,7 +61,7 @@ func openFile(root *os.Root, name string) (*file, error) {
 	return &file{f, info.Size(), inodeOf(info), info.ModTime()}, nil
 }
 
-// part returns up to n bytes from an offset on.
+// part returns up to n bytes from an offset.
 func (f *file) part(from, n int64) ([]byte, error) {
 	if n = min(n, f.size-from); n <= 0 {
 		return nil, nil
@@ -69,7 +69,7 @@ func (f *file) part(from, n int64) ([]byte, error) {
 	buffer := make([]byte, n)
 	read, err := f.ReadAt(buffer, from)
 	if errors.Is(err, io.EOF) {
-		err = nil // it was cut meanwhile
+		err = nil // truncated in the meantime
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read mbox: %w", err)
@@ -77,7 +77,7 @@ func (f *file) part(from, n int64) ([]byte, error) {
 	return buffer[:read], nil
 }
 
-// digest is over the bytes before an offset.
+// digest returns the digest over the bytes before an offset.
 func (f *file) digest(offset int64) (string, error) {
 	from := max(offset-checked, 0)
 	before, err := f.part(from, offset-from)
@@ -85,8 +85,8 @@ func (f *file) digest(offset int64) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// isStart reports whether a separator stands at an offset: at the beginning of
-// the file or after an empty line.
+// isStart reports whether there is a separator at an offset: at the beginning
+// of the file or after an empty line.
 func (f *file) isStart(offset int64) (bool, error) {
 	line, err := f.part(offset, maxLine)
 	if err != nil {
@@ -103,11 +103,10 @@ func (f *file) isStart(offset int64) (bool, error) {
 	return bytes.HasSuffix(before, []byte("\n\n")) || bytes.Equal(before, []byte("\n\r\n")) || string(before) == "\n", err
 }
 
-// next returns the first start at or after an offset; the size of the file if
-// there is none.
+// next returns the first start at or after an offset, or the size of the file.
 func (f *file) next(offset int64) (int64, error) {
 	for at, size := offset, int64(firstWindow); at < f.size; at, size = at+size, min(2*size, window) {
-		// The overlap finds separators on the border of two windows.
+		// The overlap finds separators across the border of two windows.
 		text, err := f.part(at, size+int64(len(separator)))
 		if err != nil {
 			return 0, err
@@ -126,7 +125,7 @@ func (f *file) next(offset int64) (int64, error) {
 	return f.size, nil
 }
 
-// previous returns the last start before an offset; -1 if there is none.
+// previous returns the last start before an offset, or -1.
 func (f *file) previous(offset int64) (int64, error) {
 	for end, size := offset, int64(firstWindow); end > 0; end, size = end-size, min(2*size, window) {
 		from := max(end-size, 0)
@@ -148,7 +147,7 @@ func (f *file) previous(offset int64) (int64, error) {
 	return -1, nil
 }
 
-// item returns the message that stands between two offsets.
+// item returns the message between two offsets.
 func (f *file) item(folder string, from, to int64) (mailbox.Item, error) {
 	line, err := f.part(from, maxLine)
 	if err != nil {
@@ -183,8 +182,7 @@ func received(line string) time.Time {
 	return time.Time{}
 }
 
-// content returns the bytes of the message at an offset, as it was before it
-// was put into the file.
+// content returns the original bytes of the message at an offset, unquoted.
 func (f *file) content(from, maxSize int64) ([]byte, error) {
 	if from >= f.size {
 		return nil, mailbox.ErrGone
@@ -204,7 +202,7 @@ func (f *file) content(from, maxSize int64) ([]byte, error) {
 		return nil, err
 	}
 	_, raw, _ = bytes.Cut(raw, []byte("\n"))
-	// The empty line before the next separator belongs to the file.
+	// The empty line before the next separator is not part of the message.
 	if body, ok := bytes.CutSuffix(raw, []byte("\n")); ok && (bytes.HasSuffix(body, []byte("\n")) || bytes.HasSuffix(body, []byte("\n\r"))) {
 		raw = bytes.TrimSuffix(body, []byte("\r"))
 	}
@@ -221,7 +219,7 @@ func orGone(err error) error {
 	return err
 }
 
-// unquote takes one ">" from each line that is a quoted separator.
+// unquote removes one ">" from each quoted separator.
 func unquote(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for line := range bytes.Lines(raw) {

@@ -4,6 +4,6 @@ package mbox
 
 import "io/fs"
 
-// inodeOf returns 0 where the system has no such number: then the digest alone
-// tells whether a file is still the one that was read.
+// inodeOf returns 0 on systems without inodes. The digest alone then identifies
+// the file.
 func inodeOf(fs.FileInfo) uint64 { return 0 }

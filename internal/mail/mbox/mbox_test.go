@@ -18,7 +18,7 @@ import (
 
 const line = "From sender@mailbox.test Mon Jan  2 15:04:05 2006\n"
 
-// fixture is an mbox, and another program that uses it.
+// fixture is an mbox and another program that uses it.
 type fixture struct{ path string }
 
 func newFixture(t *testing.T) *fixture {
@@ -35,10 +35,10 @@ func (f *fixture) write(t *testing.T, text string) {
 	}
 }
 
-// replace writes the file anew, as a mail reader does.
+// replace rewrites the file, as a mail reader does.
 func (f *fixture) replace(t *testing.T, text string) {
 	t.Helper()
-	// The old file stays open, so that its number is not given again.
+	// Keep the old file open so that its inode is not reused.
 	old, err := os.Open(f.path)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestContract(t *testing.T) {
 				for _, message := range strings.SplitAfter(f.text(t), "\n\n"+line) {
 					if !strings.Contains(message, messageID) {
 						kept.WriteString(message)
-					} else if strings.HasPrefix(message, line) { // the first one
+					} else if strings.HasPrefix(message, line) { // the first message
 						kept.WriteString(line)
 					}
 				}
@@ -105,7 +105,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// contents reads all messages of a text, forwards and backwards, and fails if
+// contents reads all messages of a text forwards and backwards, and fails if
 // the two differ.
 func contents(t *testing.T, text string) []string {
 	t.Helper()
@@ -177,7 +177,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestWindows puts separators at every offset around the border of two windows.
+// TestWindows has separators at every offset around the border of two windows.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 
@@ -236,7 +236,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestFolder reads a folder of files, and none outside of it.
+// TestFolder reads a folder of files, and no file outside it.
 func TestFolder(t *testing.T) {
 	t.Parallel()
 
@@ -269,8 +269,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that whatever a file holds is read without a panic, each byte
-// at most once.
+// FuzzRead checks that any file is read without a panic, each byte at most
+// once.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(line + "A: 1\n\nx\n\n" + line + "B: 1\n\ny\n"))
 	f.Add([]byte(">From \nFrom \r\n\r\nFrom 1:11 1999"))

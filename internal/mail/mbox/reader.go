@@ -21,25 +21,25 @@ const (
 	defaultMaxSize = 32 << 20
 )
 
-// Config is what may be set of a Reader.
+// Config configures a Reader.
 type Config struct {
-	// MaxSize is the most bytes of a message; 32 MiB if it is 0.
+	// MaxSize limits the bytes of a message; 0 means 32 MiB.
 	MaxSize int64
-	// Interval is the longest wait; a minute if it is 0.
+	// Interval is the longest wait; 0 means a minute.
 	Interval time.Duration
 }
 
-// Reader reads one mbox, or a folder of them.
+// Reader reads one mbox or a folder of them.
 type Reader struct {
 	root *os.Root
-	// single is the name of the file that is INBOX; empty for a folder of files.
+	// single is the name of the file for INBOX; empty for a folder of files.
 	single  string
 	maxSize int64
 	watcher listing.Watcher
 }
 
-// NewReader returns a reader of a file, which is INBOX, or of the files in a
-// folder, whose names are those of the folders.
+// NewReader returns a reader of a single file, which is INBOX, or of the files
+// in a directory, which are folders of the same names.
 func NewReader(path string, c Config) (*Reader, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewReader(path string, c Config) (*Reader, error) {
 // Close closes the folder and ends the notifications.
 func (r *Reader) Close() error { return errors.Join(r.watcher.Close(), r.root.Close()) }
 
-// Folders returns the files that begin as an mbox does, or are empty.
+// Folders returns the files that are empty or begin like an mbox.
 func (r *Reader) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 	if err := ctx.Err(); err != nil || r.single != "" {
 		return []mailbox.Folder{{Name: inbox, Use: mailbox.UseInbox}}, err
@@ -77,7 +77,7 @@ func (r *Reader) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 		}
 		f, err := r.open(ctx, entry.Name())
 		if err != nil {
-			continue // hidden, or gone
+			continue // hidden, or deleted
 		}
 		start, err := f.isStart(0)
 		if start && err == nil || f.size == 0 {
@@ -114,8 +114,8 @@ func (r *Reader) name(folder string) (string, error) {
 	return folder, nil
 }
 
-// cursor is the file and the offset behind what was read, with a digest over
-// the bytes before it.
+// cursor is the position in a file: the offset up to which it was read, with a
+// digest over the bytes before it.
 type cursor struct {
 	Inode  uint64 `json:"inode"`
 	Offset int64  `json:"offset"`
@@ -140,7 +140,7 @@ func (f *file) cursor(offset int64) (mailbox.Cursor, error) {
 	return json.Marshal(cursor{f.inode, offset, digest})
 }
 
-// holds reports whether the file is still what it was up to the cursor.
+// holds reports whether the file is unchanged up to the cursor.
 func (f *file) holds(c cursor) (bool, error) {
 	if c.Inode != f.inode || c.Offset > f.size {
 		return false, nil
@@ -149,7 +149,7 @@ func (f *file) holds(c cursor) (bool, error) {
 	return digest == c.Digest, err
 }
 
-// End returns the cursor behind the last message.
+// End returns the cursor after the last message.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
 	f, err := r.open(ctx, folder)
 	if err != nil {
@@ -159,8 +159,8 @@ func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error)
 	return f.cursor(f.size)
 }
 
-// Changes reads on from the cursor. All locations are void if the file was
-// written anew: by a program that changed or deleted a message, or while the
+// Changes reads the file from the cursor. All locations are void if the file
+// was rewritten: by a program that changed or deleted a message, or while the
 // last message was still being written.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, _ func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
 	at, err := parse(since)
@@ -209,8 +209,8 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	return changes, err
 }
 
-// onlyBlank reports whether nothing but empty lines stands between two offsets,
-// of which the first is the end of a message. Otherwise that message went on.
+// onlyBlank reports whether there are only empty lines between two offsets, the
+// first of which is the end of a message. Otherwise that message was continued.
 func (f *file) onlyBlank(from, to int64) bool {
 	if to-from > maxLine {
 		return false
@@ -219,7 +219,7 @@ func (f *file) onlyBlank(from, to int64) bool {
 	return err == nil && strings.Trim(string(text), "\r\n") == ""
 }
 
-// Older reads backwards.
+// Older reads the file backwards.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
 	at, err := parse(before)
 	if err != nil {
@@ -291,8 +291,8 @@ func (r *Reader) read(ctx context.Context, item mailbox.Item) ([]byte, error) {
 	return f.content(offset, r.maxSize)
 }
 
-// Wait waits for the notifications of the file system about the folder of the
-// files: a program may write a file anew and rename it.
+// Wait waits for the notifications of the file system about the directory of
+// the files, since a program may write a new file and rename it.
 func (r *Reader) Wait(ctx context.Context, folders []string) error {
 	for _, folder := range folders {
 		if _, err := r.name(folder); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// attachments lists the parts that are no text of the message.
+// attachments lists the parts that are not text of the message.
 func (m *Message) attachments(leaves []leaf, shown []int) {
 	next := 0
 	for i := range leaves {
@@ -20,7 +20,7 @@ func (m *Message) attachments(leaves []leaf, shown []int) {
 			m.Calendar = l.method
 		}
 		if l.text() && !l.attached() {
-			continue // The alternative that is not shown.
+			continue // the alternative that is not shown
 		}
 		if l.text() {
 			l.inspect()
@@ -35,7 +35,7 @@ func (m *Message) attachments(leaves []leaf, shown []int) {
 	}
 }
 
-// fileName returns the name of a file as it shows, without folders.
+// fileName returns the base name of a file, without invisible characters.
 func (m *Message) fileName(name string) string {
 	name = m.oneLine(decodeWords(strings.ToValidUTF8(name, "\uFFFD")))
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -43,7 +43,7 @@ func (m *Message) fileName(name string) string {
 	return cutTo(name, longest)
 }
 
-// inspect looks at the content of a part and lets go of it, unless it is text.
+// inspect examines the content of a part and releases it, unless it is text.
 func (l *leaf) inspect() {
 	l.detected = detect(l.content)
 	whole := l.size == int64(len(l.content))
@@ -58,8 +58,8 @@ func (l *leaf) inspect() {
 	}
 }
 
-// magic is what files of a kind begin with, where the standard library does not
-// know the kind.
+// magic holds the first bytes of file types that the standard library does not
+// detect.
 var magic = []struct{ prefix, kind string }{
 	{"MZ", "application/x-msdownload"},
 	{"\x7fELF", "application/x-executable"},
@@ -76,7 +76,7 @@ var magic = []struct{ prefix, kind string }{
 	{"BEGIN:VCARD", "text/vcard"},
 }
 
-// detect returns the media type of a content.
+// detect returns the media type of some content.
 func detect(content []byte) string {
 	for _, m := range magic {
 		if bytes.HasPrefix(content, []byte(m.prefix)) {
@@ -90,7 +90,8 @@ func detect(content []byte) string {
 	return kind
 }
 
-// zipKind returns what a zip archive is, by the names of its first entries.
+// zipKind returns the media type of a zip archive by the names of its first
+// entries.
 func zipKind(content []byte) string {
 	const head = 8 << 10
 	content = content[:min(len(content), head)]
@@ -110,8 +111,8 @@ func zipKind(content []byte) string {
 	return "application/zip"
 }
 
-// encryptedZip reports whether an entry of a zip archive is encrypted. It reads
-// the headers of the entries alone; nothing is unpacked.
+// encryptedZip reports whether an entry of a zip archive is encrypted. It only
+// reads the headers of the entries and unpacks nothing.
 func encryptedZip(content []byte) bool {
 	const (
 		localHeader, directoryHeader = "PK\x03\x04", "PK\x01\x02"
@@ -154,7 +155,7 @@ func calendarMethod(content []byte) string {
 	return ""
 }
 
-// methodName returns a method in upper case, or nothing if it is no word.
+// methodName returns a method in upper case, or "" if it is invalid.
 func methodName(value string) string {
 	const longest = 20
 	value = strings.ToUpper(strings.TrimSpace(value))

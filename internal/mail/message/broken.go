@@ -6,15 +6,15 @@ import (
 	"github.com/jhillyerd/enmime/v2"
 )
 
-// maxBroken limits what of a broken message is read a second time, and
-// maxBrokenContainers how deep it may be, since each level costs another pass.
+// maxBroken limits the bytes of a broken message that are read a second time,
+// and maxBrokenContainers its depth, since each level costs another pass.
 const (
 	maxBroken           = 2 << 20
 	maxBrokenContainers = 30
 )
 
-// readBroken reads with enmime what go-message refuses. enmime is some ten
-// times slower, and knows the mistakes of mail programs.
+// readBroken reads a message that go-message rejects with enmime, which is some
+// ten times slower and tolerates the mistakes of mail programs.
 func (m *Message) readBroken(raw []byte) (leaves []leaf) {
 	if len(raw) > maxBroken {
 		m.note("limit", "broken", 1, len(raw)-maxBroken)

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Guessing a character set costs more than all the rest: detectBytes are how
-// much of a text it is guessed from. Where fewer than one byte in fewHigh is no
-// ASCII, the text is one of Western Europe or nearly none.
+// Guessing a charset is the most expensive step, so it reads only detectBytes
+// of a text. If fewer than one byte in fewHigh is not ASCII, the text is
+// Western European or almost ASCII.
 const (
 	detectBytes = 1 << 10
 	fewHigh     = 25
 )
 
-// decodeText returns the text of a part as UTF-8. The declared character set
-// holds unless the bytes contradict it; where none is declared, or that one is
-// contradicted, UTF-8 is tried first and the character set is guessed last.
+// decodeText returns the text of a part as UTF-8. The declared charset is used
+// unless the bytes contradict it. Without one, or with a contradicted one,
+// UTF-8 is tried first and a guess last.
 func (m *Message) decodeText(l *leaf) string {
 	content := l.content
 	charset := strings.ToLower(strings.TrimSpace(l.charset))
@@ -59,8 +59,8 @@ func (m *Message) decodeText(l *leaf) string {
 	return text
 }
 
-// guess returns the character set that a sample is most probably in. Of equally
-// probable ones it is the first by name: chardet returns them in any order.
+// guess returns the most probable charset of a sample, and of equally probable
+// ones the first by name, since chardet returns them in any order.
 func guess(sample []byte) string {
 	all, err := chardet.NewTextDetector().DetectAll(sample)
 	if err != nil {
@@ -75,22 +75,20 @@ func guess(sample []byte) string {
 	}).Charset
 }
 
-// sevenBit reports whether a character set writes other letters with ASCII
-// bytes.
+// sevenBit reports whether a charset encodes other letters as ASCII bytes.
 func sevenBit(charset string) bool {
 	return strings.HasPrefix(charset, "iso-2022") || strings.HasPrefix(charset, "utf-16") || charset == "hz-gb-2312" ||
 		charset == "csiso2022jp"
 }
 
-// multiByte reports whether bytes of the character set that are valid UTF-8 may
-// well be something else.
+// multiByte reports whether bytes in the charset may be valid UTF-8 by chance.
 func multiByte(charset string) bool {
 	return sevenBit(charset) || strings.HasPrefix(charset, "gb") || strings.HasPrefix(charset, "big5") ||
 		strings.HasPrefix(charset, "euc-") || strings.HasPrefix(charset, "shift") || strings.HasPrefix(charset, "ks_")
 }
 
-// convert decodes a text. It fails for unknown character sets and where more
-// than one character in fifty is none of the set.
+// convert decodes a text. It fails for an unknown charset and if more than one
+// character in fifty is invalid.
 func convert(charset string, content []byte) (string, bool) {
 	encoding, err := htmlindex.Get(charset)
 	if err != nil {
@@ -105,7 +103,7 @@ func convert(charset string, content []byte) (string, bool) {
 
 func ascii(content []byte) bool { return firstHigh(content) == len(content) }
 
-// firstHigh returns where the first byte is that is no ASCII.
+// firstHigh returns the index of the first byte that is not ASCII.
 func firstHigh(content []byte) int {
 	for i, c := range content {
 		if c >= 0x80 {
@@ -123,12 +121,14 @@ func highBytes(content []byte) int {
 	return n
 }
 
-// valid returns a text without a byte order mark, what is no UTF-8 replaced.
+// valid returns a text without a byte order mark and with invalid UTF-8
+// replaced.
 func valid(content []byte) string {
 	return strings.ToValidUTF8(string(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))), "\uFFFD")
 }
 
-// incomplete returns how many bytes at the end begin a character that was cut.
+// incomplete returns the number of bytes at the end that begin a truncated
+// character.
 func incomplete(content []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(content); n++ {
 		if utf8.RuneStart(content[len(content)-n]) {

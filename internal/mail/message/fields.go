@@ -8,16 +8,16 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// Limits of the header: what is beyond them is left out of Fields, and noted.
+// Limits of the header. Fields beyond them are omitted and noted.
 const (
 	maxFields      = 2000
 	maxHeaderBytes = 512 << 10
 )
 
 // splitHeader calls visit with the name and the folded value of every header
-// field, and returns the body. A line that cannot be in a header ends it, as
-// mail servers do it. Blank lines and the separator of an mbox before the header
-// are passed over.
+// field, and returns the body. A line that cannot be in a header ends it, as in
+// mail servers. Blank lines and the separator of an mbox before the header are
+// skipped.
 func splitHeader(raw []byte, visit func(name, value []byte)) (body []byte) {
 	rest := bytes.TrimLeft(raw, "\r\n")
 	if bytes.HasPrefix(rest, []byte("From ")) {
@@ -49,7 +49,7 @@ func splitHeader(raw []byte, visit func(name, value []byte)) (body []byte) {
 	return nil
 }
 
-// cutLine returns the first line without its end, and what follows it.
+// cutLine returns the first line without its line end, and the rest.
 func cutLine(text []byte) (line, rest []byte) {
 	i := bytes.IndexByte(text, '\n')
 	if i < 0 {
@@ -73,8 +73,8 @@ func fieldName(line []byte) ([]byte, bool) {
 	return name, len(name) > 0
 }
 
-// unfold returns a value on one line, as valid UTF-8: bytes that are none are
-// read as Windows-1252, which is what senders of such fields mean most often.
+// unfold returns a value on one line as valid UTF-8. Invalid bytes are decoded
+// as Windows-1252, the usual charset of such fields.
 func unfold(value []byte) string {
 	value = decode8Bit(bytes.TrimSpace(value))
 	if !bytes.ContainsAny(value, "\r\n\x00") {
@@ -119,8 +119,8 @@ func (m *Message) readFields(raw []byte) (body []byte) {
 	return body
 }
 
-// Get returns the value of the first field with the name, as it was sent; the
-// name's case does not matter.
+// Get returns the value of the first field with the name, as sent. Case does
+// not matter.
 func (m *Message) Get(name string) string {
 	for _, field := range m.Fields {
 		if strings.EqualFold(field.Name, name) {
@@ -130,7 +130,7 @@ func (m *Message) Get(name string) string {
 	return ""
 }
 
-// Values returns the values of all fields with the name, in their order.
+// Values returns the values of all fields with the name, in order.
 func (m *Message) Values(name string) []string {
 	var values []string
 	for _, field := range m.Fields {

@@ -6,28 +6,29 @@ import (
 )
 
 const (
-	// foreignWords of one language make a text foreign in part, and so do
-	// accentedWords, foreignLetters of other scripts, and a word and an accented one.
+	// foreignWords of one language make a text partly foreign, and so do
+	// accentedWords, foreignLetters of other scripts, and a word with an
+	// accented one.
 	foreignWords   = 2
 	foreignLetters = 8
 	accentedWords  = 4
-	// familiarWords is how many words a text has to have for its language to be
-	// told, of which one in familiarShare is frequent in a language.
+	// familiarWords is the number of words that a text needs for its language
+	// to be detected; one in familiarShare must be frequent in a language.
 	familiarWords = 16
 	familiarShare = 16
-	// foreignLine is how many words a line has that is foreign if none of them is
-	// frequent in a familiar language.
+	// foreignLine is the number of words of a line that is foreign if none of
+	// them is frequent in a familiar language.
 	foreignLine = 8
 )
 
-// alsoEnglish are frequent words of other languages that are English words too,
-// or what is left of one behind an apostrophe.
+// alsoEnglish are frequent words of other languages that are also English
+// words, or the rest of one after an apostrophe.
 const alsoEnglish = " a an as at be by care come da de del den die do dos du e el est et i if il im in la le les los mais mas men met mi mint no non o on or out par per plus pro re s si so su sur te the till to u un v van var via we "
 
-// Foreign reports whether a part of a text is in another language than English.
-// It counts different words and letters, and looks for lines without any frequent
-// word; it takes no shares, so that more text in English never takes the answer
-// back.
+// Foreign reports whether part of a text is in a language other than English.
+// It counts distinct words and letters, and finds lines without any frequent
+// word. It computes no shares, so that adding English text never changes the
+// result to false.
 func Foreign(text string) bool {
 	for line := range strings.Lines(text) {
 		words, known := 0, false
@@ -70,7 +71,7 @@ func Foreign(text string) bool {
 }
 
 // foreignCodes returns the languages other than English in which a word is
-// frequent, if it is no English word.
+// frequent, unless it is an English word.
 func foreignCodes(word string) []uint8 {
 	codes := commonWords[word]
 	if len(codes) == 0 || codes[0] == 0 || len(word) < 2 || strings.Contains(alsoEnglish, " "+word+" ") {
@@ -79,15 +80,15 @@ func foreignCodes(word string) []uint8 {
 	return codes
 }
 
-// familiar are the languages of the mail from which triage learns.
+// familiar holds the languages of the training mail.
 const familiar = "en de fr es"
 
-// ownLetters are the letters of these languages beside those of English.
+// ownLetters are the letters of these languages that English lacks.
 const ownLetters = "äöüßàâæçèéêëîïôœùûÿáíñóúªº"
 
-// Familiar reports whether a text is in a language of the mail from which triage
-// learns, as its letters and most frequent words tell. A text of few words is,
-// unless its letters are others.
+// Familiar reports whether a text is in a language of the training mail, by its
+// letters and most frequent words. A short text is familiar unless it has other
+// letters.
 func Familiar(text string) bool {
 	total, known, others, latin, letters := 0, 0, 0, 0, 0
 	for word := range wordsOf(text) {
@@ -114,8 +115,8 @@ func Familiar(text string) bool {
 	return total < familiarWords || known*familiarShare >= total
 }
 
-// ofFamiliar reports whether a word is frequent in a familiar language, and no
-// short word that many languages have.
+// ofFamiliar reports whether a word is frequent in a familiar language, and not
+// a short word of many languages.
 func ofFamiliar(word string) bool {
 	if len(word) < 2 || strings.Contains(" do la na no se si so to ya za ", " "+word+" ") {
 		return false

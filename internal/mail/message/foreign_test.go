@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-func TestLanguagesOfATextAreTold(t *testing.T) {
+func TestForeignLanguagesAreDetected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct{ foreign, familiar bool }{
 		"Your order has been dispatched and will arrive on Friday with the other parcel.": {false, true},
@@ -33,9 +33,9 @@ func TestLanguagesOfATextAreTold(t *testing.T) {
 	}
 }
 
-// TestMoreTextTakesNoLanguageBack puts lines of English between those of another
-// language.
-func TestMoreTextTakesNoLanguageBack(t *testing.T) {
+// TestMoreTextRemovesNoLanguage adds lines of English between those of
+// another language.
+func TestMoreTextRemovesNoLanguage(t *testing.T) {
 	t.Parallel()
 	foreign := []string{
 		"Proszę o potwierdzenie zamówienia do jutra.", "Die Lieferung wird heute gesperrt, wenn du nicht antwortest.",

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// same fails the test if reading a message twice gives two results.
+// same fails the test if parsing a message twice gives two results.
 func same(t *testing.T, raw []byte) {
 	t.Helper()
 	m := check(t, "the input", raw)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Limits of what is understood of a single field.
+// Limits of a single field.
 const (
 	maxFieldBytes = 64 << 10
 	maxAddresses  = 1000
@@ -28,7 +28,7 @@ func wordDecoder() *mime.WordDecoder {
 	}}
 }
 
-// decodeWords returns a value with its encoded words (RFC 2047) decoded.
+// decodeWords decodes the encoded words (RFC 2047) of a value.
 func decodeWords(value string) string {
 	value = cutTo(value, maxFieldBytes)
 	if !strings.Contains(value, "=?") {
@@ -41,7 +41,7 @@ func decodeWords(value string) string {
 	return strings.ToValidUTF8(decoded, "\uFFFD")
 }
 
-// cutTo returns at most n bytes of a text, whole characters.
+// cutTo returns at most n bytes of a text, in whole characters.
 func cutTo(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -52,7 +52,7 @@ func cutTo(text string, n int) string {
 	return text[:n]
 }
 
-// readHeader fills what the header fields mean.
+// readHeader parses the known header fields.
 func (m *Message) readHeader() {
 	for _, field := range m.Fields {
 		switch strings.ToLower(field.Name) {
@@ -85,7 +85,7 @@ func (m *Message) readHeader() {
 		}
 	}
 	if len(m.From) == 0 {
-		m.warn("there is no address in From")
+		m.warn("no address in From")
 	}
 }
 
@@ -101,11 +101,11 @@ func (m *Message) date(value string) time.Time {
 			return date
 		}
 	}
-	m.warn("Date is no date")
+	m.warn("invalid Date")
 	return time.Time{}
 }
 
-// messageIDs returns the message ids of a field, without angle brackets.
+// messageIDs returns the Message-IDs of a field, without angle brackets.
 func messageIDs(value string) []string {
 	var ids []string
 	value = cutTo(value, maxFieldBytes)
@@ -129,7 +129,7 @@ func messageIDs(value string) []string {
 	return ids
 }
 
-// addresses appends the addresses of a field to those that are known.
+// addresses appends the addresses of a field to the known ones.
 func (m *Message) addresses(known []Address, field Field) []Address {
 	value := cutTo(field.Value, maxFieldBytes)
 	parser := mail.AddressParser{WordDecoder: wordDecoder()}
@@ -147,8 +147,8 @@ func (m *Message) addresses(known []Address, field Field) []Address {
 	return known
 }
 
-// looseAddresses reads what is no correct list: each piece between commas that
-// holds an @.
+// looseAddresses parses an invalid list: every piece between commas that
+// contains an @.
 func looseAddresses(value string) []*mail.Address {
 	var found []*mail.Address
 	for _, piece := range splitList(value) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// identityFields returns the fields that are part of a message's identity.
-// Beside those that people see, they are the ones that say how the body is to be
-// read: the same bytes in another transfer encoding are another text.
+// identityFields returns the fields that are part of a message's identity:
+// those that people see, and those that control how the body is decoded, since
+// the same bytes in another transfer encoding are another text.
 func identityFields() [13]string {
 	return [...]string{
 		"from", "sender", "reply-to", "to", "cc", "subject", "date", "message-id", "in-reply-to", "references",
@@ -20,22 +20,21 @@ func identityFields() [13]string {
 //
 //   - every From, Sender, Reply-To, To, Cc, Subject, Date, Message-ID,
 //     In-Reply-To, References, Content-Type, Content-Transfer-Encoding and
-//     Content-Disposition field of its header, as sent, with runs of white space
-//     (so also folds) as one space and none at the ends: by name in this order,
-//     those of one name in their own;
+//     Content-Disposition field of its header, as sent, with each run of white
+//     space, and so each fold, as one space and none at the ends: sorted by name
+//     in this order, and fields of one name in their own order;
 //   - an empty line;
 //   - the body as sent, with lines ended by LF, and without line ends at its end.
 //
-// Copies of a message by IMAP APPEND, delivery to a Maildir, an mbox whose reader
-// takes the quoting of From lines back, and moves to other folders and servers
-// have the same identity: the fields that servers add or change (Received,
-// Return-Path, Delivered-To, Status, X-…, Authentication-Results, signatures) do
-// not count. Messages that differ in anything that is shown of them, or in how
-// it is to be read, have different ones, whatever Message-ID their senders give
-// them.
+// Copies by IMAP APPEND, by delivery to a Maildir or an mbox whose reader unquotes
+// From lines, and by moves to other folders and servers have the same identity:
+// the fields that servers add or change (Received, Return-Path, Delivered-To,
+// Status, X-…, Authentication-Results, signatures) do not count. Messages that
+// differ in anything shown, or in how it is decoded, have different identities,
+// even with the same Message-ID.
 //
-// A message without Message-ID and Date is not told from another one by those
-// fields: of it all fields count, but for those that programs rewrite in place.
+// Without Message-ID and Date those fields do not distinguish messages. Then all
+// fields count, except those that programs rewrite in place.
 func Identify(raw []byte) [32]byte {
 	names := identityFields()
 	var values [len(names)][][]byte
@@ -87,7 +86,7 @@ func Identify(raw []byte) [32]byte {
 	return [32]byte(digest.Sum(nil))
 }
 
-// rewritten reports whether programs rewrite a field of a message where it is.
+// rewritten reports whether programs rewrite a field in place.
 func rewritten(name string) bool {
 	switch name {
 	case "status", "x-status", "x-keywords", "x-uid", "x-imap", "x-imapbase", "x-mozilla-status", "x-mozilla-status2", "x-mozilla-keys",
@@ -97,7 +96,7 @@ func rewritten(name string) bool {
 	return false
 }
 
-// appendSpaced appends a value with runs of white space as one space.
+// appendSpaced appends a value with each run of white space as one space.
 func appendSpaced(to, value []byte) []byte {
 	space := false
 	value = bytes.Trim(value, " \t\r\n")

@@ -66,8 +66,8 @@ func TestIdentifyDiffers(t *testing.T) {
 	}
 }
 
-// TestIdentifyOfMessagesWithoutHeaders tells messages apart that have neither
-// Message-ID nor Date, and no copy from another.
+// TestIdentifyOfMessagesWithoutHeaders checks that messages without Message-ID
+// and Date have distinct identities, and copies of one the same.
 func TestIdentifyOfMessagesWithoutHeaders(t *testing.T) {
 	t.Parallel()
 

@@ -5,17 +5,17 @@ import (
 	"unicode"
 )
 
-// Of texts with fewer letters than languageLetters the language cannot be told.
-// Of longer ones the beginning is enough.
+// The language of a text with fewer letters than languageLetters cannot be
+// detected. Of a longer text the beginning suffices.
 const (
 	languageLetters = 40
 	languageBytes   = 1000
 )
 
-// language returns the ISO 639-1 code of a text's language, or nothing: by its
-// script, where one language alone uses that, else by its most frequent words.
-// A comparison of trigrams knows more languages, but takes a thousand times as
-// long, and that of whatlanggo answers differently from one time to the next.
+// language returns the ISO 639-1 code of a text's language, or "": by its
+// script if only one language uses it, else by its most frequent words.
+// Trigrams detect more languages but take a thousand times as long, and
+// whatlanggo's results vary between runs.
 func language(text string) string {
 	text = cutTo(text, languageBytes)
 	letters, latin := 0, 0
@@ -50,9 +50,9 @@ func language(text string) string {
 	return byCommonWords(text)
 }
 
-// scriptLanguages are scripts that one language uses, or one far more than
-// others. A text is in the language if one letter of share is of the script:
-// Japanese is told from Chinese by its few syllables.
+// scriptLanguages are scripts that one language uses alone or mostly. A text is
+// in the language if one letter in share is of the script: a few syllables
+// distinguish Japanese from Chinese.
 var scriptLanguages = [...]struct {
 	first, last rune
 	share       int
@@ -64,12 +64,12 @@ var scriptLanguages = [...]struct {
 	{0x10a0, 0x10ff, 2, "ka"},
 }
 
-// byCommonWords returns the language that more of a text's words are among the
-// most frequent ones of than of any other, or nothing if that is not clear.
+// byCommonWords returns the language whose most frequent words are most common
+// in a text, or "" without a clear winner.
 func byCommonWords(text string) string {
 	const (
 		least   = 3
-		share   = 14 // one word in so many
+		share   = 14 // one word in share
 		longest = 14
 	)
 	var counts [len(languageCodes) / 2]int

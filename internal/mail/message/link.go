@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// newLink returns a link with the host of its URL. The URL stays as it was
-// sent, with what is in front of the host and with numeric hosts.
+// newLink returns a link with the host of its URL. The URL stays as sent,
+// including user information and numeric hosts.
 func newLink(text, url string) Link {
 	l := Link{Text: text, URL: url}
 	l.Host = hostOf(url)
@@ -19,8 +19,8 @@ func newLink(text, url string) Link {
 }
 
 // hostOf returns the host of a web address in lower case and ASCII, as browsers
-// find it: behind the last @ of what is between the slashes, which may be
-// backslashes. Other addresses have none.
+// parse it: after the last @ between the slashes, which may be backslashes.
+// Other addresses have no host.
 func hostOf(url string) string {
 	rest := url
 	if !strings.HasPrefix(url, "//") && !strings.HasPrefix(url, `\\`) {
@@ -62,8 +62,8 @@ func hostOf(url string) string {
 	return ascii
 }
 
-// registrable returns the registrable domain of a host: the host itself if it
-// is a number or has none.
+// registrable returns the registrable domain of a host, or the host itself if
+// it is a number or has none.
 func registrable(host string) string {
 	if host == "" {
 		return ""
@@ -78,7 +78,7 @@ func registrable(host string) string {
 	return domain
 }
 
-// plainLinks appends the web addresses that stand in a text.
+// plainLinks appends the web addresses in a text.
 func plainLinks(links []Link, text string) []Link {
 	const most = 2000
 	for rest := text; len(links) < most; {
@@ -107,7 +107,7 @@ func plainLinks(links []Link, text string) []Link {
 	return links
 }
 
-// indexURL returns where a web address begins, -1 if there is none.
+// indexURL returns the index of the first web address, or -1.
 func indexURL(text string) int {
 	for from := 0; from < len(text); {
 		i := strings.IndexAny(text[from:], ":wW")

@@ -1,7 +1,6 @@
-// Package message turns the bytes of a mail into what can be read and judged:
-// headers, parts, the text that its reader sees, and a note of everything that
-// was taken away. It never fails: whatever the bytes are, there is a Message,
-// at worst with an empty text and warnings.
+// Package message parses a mail into headers, parts, the text that its reader
+// sees, and notes of everything removed. It never fails: any bytes give a
+// Message, at worst one with an empty text and warnings.
 package message
 
 import "time"
@@ -13,36 +12,36 @@ type Address struct {
 	Addr string `json:"addr"`
 }
 
-// Field is a header field as it was sent, unfolded and not decoded.
+// Field is a header field as sent, unfolded and not decoded.
 type Field struct{ Name, Value string }
 
-// Message is a mail as it was understood.
+// Message is a parsed mail.
 type Message struct {
-	// Identity is a SHA-256 digest over a canonical set of headers and the body.
-	// Copies of one message on another server or in another folder have the same
-	// identity; a message with a Message-ID of another message does not.
+	// Identity is a SHA-256 digest over a canonical set of headers and the
+	// body. Copies of a message on another server or in another folder have the
+	// same identity; another message with the same Message-ID does not.
 	Identity [32]byte
 
-	// Fields are all header fields in the order in which they stand.
+	// Fields holds all header fields in order.
 	Fields                        []Field
 	From, Sender, ReplyTo, To, Cc []Address
 	// Subject is decoded; invisible characters are removed and noted.
 	Subject    string
-	Date       time.Time // zero if it is missing or no date
-	MessageID  string    // without the angle brackets, as InReplyTo and References
+	Date       time.Time // zero if missing or invalid
+	MessageID  string    // without angle brackets, as InReplyTo and References
 	InReplyTo  []string
 	References []string
 
-	// Text is all that is shown to a reader, as plain text: hidden content and
-	// invisible characters are gone, quotes and signature are there. A link is
-	// followed by the registrable domain of its target in brackets.
+	// Text is the visible text as plain text, with quotes and signature,
+	// without hidden content and invisible characters. A link is followed by
+	// the registrable domain of its target in brackets.
 	Text string
 	// Body is Text without quotes, signature, banners and forged markers of a
-	// conversation with a model. It is what is judged, and empty only if Text is: a
-	// text that is nothing but a quote is not shortened.
+	// conversation with a model. Tiers classify it. It is empty only if Text
+	// is: a text that consists of quotes is kept whole.
 	Body string
-	// Raw is the text of all parts with hidden content and invisible characters,
-	// for detectors alone.
+	// Raw is the text of all parts with hidden content and invisible
+	// characters, for detectors only.
 	Raw string
 	// Language is an ISO 639-1 code; empty for short texts.
 	Language string
@@ -52,12 +51,13 @@ type Message struct {
 	Pixels      int // tracking pixels
 	Forms       int // HTML forms
 	Attachments []Attachment
-	// Calendar is the METHOD of an iCalendar part, such as REQUEST; empty without.
+	// Calendar is the METHOD of an iCalendar part, such as REQUEST, or "".
 	Calendar string
-	// Invisible counts invisible characters that were removed, by kind.
+	// Invisible counts the removed invisible characters by kind.
 	Invisible Invisible
 
-	// Notes say what each step removed, and Warnings what was broken.
+	// Notes lists the removals of each step, and Warnings the defects of the
+	// mail.
 	Notes    []Note
 	Warnings []string
 }
@@ -69,33 +69,33 @@ type Link struct {
 	Host, Domain string
 }
 
-// Hidden is content that a reader does not see.
+// Hidden is content that the reader does not see.
 type Hidden struct {
 	// Reason is the rule: "display:none", "visibility", "hidden", "opacity",
-	// "font-size", "size", "position", "indent", "clip", "mso-hide", "transform" or
-	// "color" for styles that hide, and "comment", "title" or the name of an element
-	// such as "noscript" for what no program shows.
+	// "font-size", "size", "position", "indent", "clip", "mso-hide",
+	// "transform" or "color" for hiding styles, and "comment", "title" or the
+	// name of an element such as "noscript" for content that no program shows.
 	Reason string
 	Text   string
 }
 
-// Attachment is a part that is no text of the message.
+// Attachment is a part that is not text of the message.
 type Attachment struct {
 	Name     string `json:"name"`
 	Declared string `json:"declared"` // media type as sent
 	Detected string `json:"detected"` // media type by content
 	Size     int64  `json:"size"`
-	// Encrypted says that it is an archive whose entries are encrypted.
+	// Encrypted reports whether it is an archive with encrypted entries.
 	Encrypted bool `json:"encrypted,omitempty"`
 	Inline    bool `json:"inline,omitempty"`
 }
 
-// Invisible counts characters that do not show.
+// Invisible counts invisible characters.
 type Invisible struct {
 	ZeroWidth, Bidi, Tags, Selectors, SoftHyphens, Other int
 }
 
-// Note says what a step removed.
+// Note is a removal of a step.
 type Note struct {
 	// Step is html, unicode, quote, signature, banner or limit; Kind is the rule.
 	Step       string `json:"step"`

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
 )
 
-// Parse reads a message. It never fails, and needs memory and time in
-// proportion to the size of raw.
+// Parse parses a message. It never fails, and its memory and time are
+// proportional to the size of raw.
 func Parse(raw []byte) *Message {
 	m := &Message{Identity: Identify(raw)}
 	body := m.readFields(raw)
@@ -17,12 +17,13 @@ func Parse(raw []byte) *Message {
 	return m
 }
 
-// oneLine returns a text as it shows, on one line, and counts what was removed.
+// oneLine returns the visible text on one line and counts the removed
+// characters.
 func (m *Message) oneLine(text string) string {
 	return strings.Join(strings.Fields(m.clean(text)), " ")
 }
 
-// clean returns a text without invisible characters, and counts them.
+// clean removes invisible characters and counts them.
 func (m *Message) clean(text string) string {
 	text, counts := invisible.Clean(text)
 	if counts == (invisible.Counts{}) {
@@ -48,6 +49,6 @@ func (m *Message) clean(text string) string {
 	return text
 }
 
-// Fold returns a text for matching: without invisible characters, in Unicode's
-// form NFKC, in lower case, runs of white space as one space.
+// Fold normalises a text for matching: without invisible characters, in
+// Unicode's form NFKC, lower case, runs of white space as one space.
 func Fold(text string) string { return invisible.Fold(text) }

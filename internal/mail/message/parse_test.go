@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// lines joins lines as mail on the wire has them.
+// lines joins lines with CRLF.
 func lines(text ...string) []byte { return []byte(strings.Join(text, "\r\n")) }
 
 func TestParseHeader(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/emersion/go-message/textproto"
 )
 
-// Limits of the MIME tree. What is beyond them is not opened, and noted.
+// Limits of the MIME tree. Parts beyond them are not opened, and noted.
 const (
 	maxDepth     = 12
 	maxParts     = 300
@@ -21,29 +21,29 @@ const (
 	maxOpened    = 5 << 20 // of an attachment
 )
 
-// A leaf is a part that has no parts.
+// leaf is a part without subparts.
 type leaf struct {
 	mediaType   string
 	charset     string
 	disposition string
 	name        string
-	// alternatives are the numbers of the multipart/alternative containers that
-	// the leaf is in, outermost first.
+	// alternatives holds the numbers of the multipart/alternative containers
+	// around the leaf, outermost first.
 	alternatives []int
-	// content is the decoded content, at most the limit of its kind; size is that
-	// of all of it.
+	// content is the decoded content up to the limit of its kind; size is the
+	// full size.
 	content []byte
 	size    int64
-	// unicode says that the content is UTF-8 already.
+	// unicode reports whether the content is UTF-8 already.
 	unicode bool
-	// related says that a text refers to the part by its Content-ID.
+	// related reports whether a text refers to the part by its Content-ID.
 	related bool
-	// detected, encrypted and method are what was found in an attachment.
+	// detected, encrypted and method describe an attachment.
 	detected, method string
 	encrypted        bool
 }
 
-// text reports whether a part is of a kind that mail programs show as text.
+// text reports whether mail programs show the part as text.
 func (l *leaf) text() bool {
 	kind, ok := strings.CutPrefix(l.mediaType, "text/")
 	if !ok {
@@ -58,13 +58,12 @@ func (l *leaf) text() bool {
 
 func (l *leaf) html() bool { return l.mediaType == "text/html" }
 
-// attached reports whether a text is one that a reader opens, not one that is
-// shown.
+// attached reports whether a text is an attachment rather than shown.
 func (l *leaf) attached() bool {
 	return l.disposition == "attachment" || l.name != ""
 }
 
-// errLimit stops the walk over parts.
+// errLimit stops the walk.
 var errLimit = errors.New("limit of parts")
 
 // tree reads the MIME tree of one message.
@@ -74,11 +73,11 @@ type tree struct {
 	// alternatives counts the multipart/alternative containers.
 	alternatives int
 	texts        int64
-	// cut says that the message ends inside a part.
+	// cut reports whether the message ends inside a part.
 	cut bool
 }
 
-// partHeader is what a header says of the part that it begins.
+// partHeader is the parsed header of a part.
 type partHeader struct {
 	mediaType, encoding, disposition, name, charset, boundary, method string
 	related                                                           bool
@@ -102,8 +101,8 @@ func readPartHeader(get func(name string) string) partHeader {
 	return h
 }
 
-// mediaType parses a value with parameters. Of a broken one it returns what is
-// before the first semicolon, and the parameters that can be read.
+// mediaType parses a value with parameters. For an invalid one it returns the
+// text before the first semicolon and the parameters that can be parsed.
 func mediaType(value string) (string, map[string]string) {
 	value = cutTo(value, maxFieldBytes)
 	kind, params, err := mime.ParseMediaType(value)
@@ -123,8 +122,8 @@ func mediaType(value string) (string, map[string]string) {
 	return kind, params
 }
 
-// read walks the tree below a header. It returns an error if the body is not
-// as the header says.
+// read walks the tree below a header. It returns an error if the body does not
+// match the header.
 func (t *tree) read(header partHeader, body io.Reader, depth int, alternatives []int) error {
 	if !strings.HasPrefix(header.mediaType, "multipart/") {
 		return t.readLeaf(header, body, alternatives)
@@ -207,14 +206,14 @@ func (t *tree) fill(l *leaf, content io.Reader) error {
 		l.inspect()
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		// What is there of a message that was cut off can be read.
+		// Keep the present part of a truncated message.
 		t.cut = true
 		return nil
 	}
 	return err
 }
 
-// plainLeaf returns the one part of a message whose body is text as it stands.
+// plainLeaf returns the only part of a message whose body is plain text.
 func plainLeaf(header partHeader, body []byte) (leaf, bool) {
 	l := leaf{
 		mediaType: header.mediaType, charset: header.charset, disposition: header.disposition, name: header.name,
@@ -227,7 +226,7 @@ func plainLeaf(header partHeader, body []byte) (leaf, bool) {
 	return l, false
 }
 
-// hollow reports whether no part has any content.
+// hollow reports whether all parts are empty.
 func hollow(leaves []leaf) bool {
 	return !slices.ContainsFunc(leaves, func(l leaf) bool { return l.size > 0 })
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message/quote"
 )
 
-// between stands between the texts of two parts.
+// between separates the texts of two parts.
 const between = "\n\n"
 
-// texts collects the texts that are shown.
+// texts collects the visible texts.
 type texts struct {
 	shown   []string
 	lines   int
@@ -69,8 +69,8 @@ func (m *Message) readTexts(leaves []leaf) {
 	}
 }
 
-// otherAlternatives adds the plain texts beside HTML that has no text, such as
-// one picture: they say what it shows.
+// otherAlternatives adds the plain-text alternatives of HTML without text, such
+// as a single picture, since they describe it.
 func (m *Message) otherAlternatives(leaves []leaf, shown []int, all *texts) {
 	for i := range leaves {
 		if l := &leaves[i]; l.text() && !l.html() && !l.attached() && !slices.Contains(shown, i) {
@@ -103,7 +103,7 @@ func (m *Message) readHTML(source string, shown bool, all *texts) {
 	all.add(trimEnds(m.clean(read.Text)), read.Marks)
 }
 
-// addRaw adds a text to Raw. Zero bytes, which databases refuse, are replaced.
+// addRaw adds a text to Raw. It replaces zero bytes, which PostgreSQL rejects.
 func (m *Message) addRaw(text string) {
 	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
 	if m.Raw != "" {
@@ -112,9 +112,9 @@ func (m *Message) addRaw(text string) {
 	m.Raw += text
 }
 
-// shownLeaves returns the texts that a reader's program shows: of alternatives
-// the HTML, since nearly all programs show that. Where no text is meant to be
-// shown, the first that is attached is.
+// shownLeaves returns the texts that a mail program shows: of alternatives the
+// HTML, as nearly all programs do. If no text is meant to be shown, it returns
+// the first attached one.
 func shownLeaves(leaves []leaf) []int {
 	var shown []int
 	html := map[int]bool{}
@@ -144,8 +144,8 @@ func shownLeaves(leaves []leaf) []int {
 	return shown
 }
 
-// trimLines ends lines by LF, removes white space at their ends, and leaves one
-// empty line of several.
+// trimLines ends lines with LF, removes trailing white space, and collapses
+// empty lines into one.
 func trimLines(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -168,7 +168,7 @@ func trimLines(text string) string {
 	return b.String()
 }
 
-// trimEnds removes white space at the ends of lines, and keeps their number but
+// trimEnds removes trailing white space and keeps the number of lines, except
 // for empty ones at the end.
 func trimEnds(text string) string {
 	if !strings.Contains(text, " \n") {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// answerPrefixes are what mail programs write before the subject of answers and
-// of forwarded mail.
+// answerPrefixes are the prefixes that mail programs add to the subject of
+// replies and forwarded mail.
 var answerPrefixes = map[string]bool{
 	"re": true, "fw": true, "fwd": true, "aw": true, "wg": true, "tr": true, "sv": true, "vs": true, "rv": true,
 	"antw": true, "antwort": true, "odp": true, "ref": true, "rif": true, "res": true, "enc": true, "vb": true, "i": true,
@@ -15,9 +15,9 @@ var answerPrefixes = map[string]bool{
 	"轉寄": true, "返信": true, "転送": true, "отв": true, "на": true, "atb": true,
 }
 
-// ThreadSubject returns a subject for comparing messages of one thread: without
-// the prefixes of answers and forwarded mail, without the tag of a mailing list
-// in front, folded.
+// ThreadSubject normalises a subject for comparing messages of one thread:
+// without the prefixes of replies and forwarded mail, without the leading tag
+// of a mailing list, folded.
 func ThreadSubject(subject string) string {
 	subject = Fold(subject)
 	for {

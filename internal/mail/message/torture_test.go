@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message/invisible"
 )
 
-// check fails the test if a message does not have what every message has.
+// check fails the test if a message violates an invariant of every message.
 func check(t *testing.T, name string, raw []byte) *message.Message {
 	t.Helper()
 	m := message.Parse(raw)
@@ -43,7 +43,7 @@ func check(t *testing.T, name string, raw []byte) *message.Message {
 	return m
 }
 
-// texts returns every text of a message that is stored.
+// texts returns every stored text of a message.
 func texts(m *message.Message) map[string]string {
 	all := map[string]string{
 		"Text": m.Text, "Body": m.Body, "Raw": m.Raw, "Subject": m.Subject, "MessageID": m.MessageID,
@@ -144,7 +144,7 @@ func TestParseBroken(t *testing.T) {
 	}
 }
 
-// nested returns a message whose parts are inside each other.
+// nested returns a message of nested parts.
 func nested(depth int) []byte {
 	var b bytes.Buffer
 	b.WriteString("From: a@example.org\n")

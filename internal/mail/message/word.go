@@ -4,8 +4,8 @@ package message
 // numbers.
 const languageCodes = "endefrnlesptitsvdanoplcsfitrrohuruukbg"
 
-// commonWords are the most frequent words of some languages, with the numbers of
-// the languages that they are from.
+// commonWords holds the most frequent words of some languages, with the numbers
+// of their languages.
 var commonWords = map[string][]uint8{
 	"the": {0}, "and": {0}, "of": {0}, "you": {0}, "is": {0, 3, 15}, "that": {0}, "for": {0, 8, 9}, "it": {0},
 	"with": {0}, "this": {0}, "your": {0}, "have": {0}, "are": {0}, "be": {0}, "we": {0, 3}, "will": {0}, "from": {0},

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Operation is what a reader asks a server for.
+// Operation is a kind of request to a server.
 type Operation string
 
 // The operations.
 const (
-	// Command is one command of IMAP, or a connection.
+	// Command is an IMAP command or a connection.
 	Command Operation = "command"
-	// List is a page of a listing, and Changes one of what changed.
+	// List is a page of a listing, and Changes a page of changes.
 	List    Operation = "list"
 	Changes Operation = "changes"
 	// Read is one message.
@@ -23,7 +23,7 @@ const (
 	Folders Operation = "folders"
 )
 
-// Resource is what a limit counts.
+// Resource is the unit of a limit.
 type Resource string
 
 // The resources.
@@ -32,21 +32,21 @@ const (
 	Bytes Resource = "bytes"
 )
 
-// Limit is what a provider allows in a period.
+// Limit is a provider's limit for a period.
 type Limit struct {
 	Of   Resource
 	Most int64
 	Per  time.Duration
-	// Shared says that all mailboxes of the provider that a process reads share the
-	// limit.
+	// Shared reports whether all mailboxes of the provider in a process share
+	// the limit.
 	Shared bool
 }
 
-// Provider is somebody who keeps mailboxes and limits their use.
+// Provider hosts mailboxes and limits their use.
 type Provider struct {
 	Name   string
 	Limits []Limit
-	// Costs are the units of operations; those that are left out cost one.
+	// Costs holds the units of operations; others cost one.
 	Costs map[Operation]int
 }
 
@@ -57,13 +57,12 @@ func (p Provider) cost(op Operation) int {
 	return 1
 }
 
-// Other is the provider of whom nothing is known, and who is taken to allow a
-// thousand operations a minute: the share is ten a second.
+// Other is an unknown provider. It is assumed to allow a thousand operations a
+// minute, of which the share is ten a second.
 const Other = "other"
 
-// providers are those whose limits are published. The limits of Gmail's API are
-// for each user and for all users of a program, and those of Gmail over IMAP for
-// each mailbox.
+// providers have published limits. Gmail's API limits each user and all users
+// of a program; Gmail over IMAP limits each mailbox.
 func providers() map[string]Provider {
 	return map[string]Provider{
 		Other: {Limits: []Limit{{Of: Units, Most: 1000, Per: time.Minute}}},
@@ -75,17 +74,17 @@ func providers() map[string]Provider {
 	}
 }
 
-// Named returns a provider of the table.
+// Named returns the provider with a name.
 func Named(name string) (Provider, bool) {
 	p, ok := providers()[name]
 	p.Name = name
 	return p, ok
 }
 
-// Names returns the names of the table, in order.
+// Names returns the names of the known providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(providers())) }
 
-// OfIMAP returns the provider behind the host of an IMAP server.
+// OfIMAP returns the provider of an IMAP server by its host.
 func OfIMAP(host string) Provider {
 	name := Other
 	switch strings.ToLower(strings.TrimSuffix(host, ".")) {
@@ -96,17 +95,17 @@ func OfIMAP(host string) Provider {
 	return p
 }
 
-// Registry holds the buckets of a process, so that accounts which are the same
-// mailbox share one, and mailboxes of one provider what the provider allows to all
-// of them together. The zero value is ready for use, and safe for concurrent use.
+// Registry holds the buckets of a process. Accounts of the same mailbox share a
+// bucket, and mailboxes of one provider share its common limits. The zero value
+// is ready to use, and safe for concurrent use.
 type Registry struct {
 	mu      sync.Mutex
 	buckets map[[2]string]*Bucket
 	shared  map[string][]*limiter
 }
 
-// Bucket returns the bucket of a mailbox, which any text names that is the same
-// for the same mailbox.
+// Bucket returns the bucket of a mailbox. mailbox may be any text that is the
+// same for the same mailbox.
 func (r *Registry) Bucket(p Provider, mailbox string) *Bucket {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package quota owns how much of what a provider allows the readers of mail take:
-// a share of each limit, whatever the protocol, and nothing at all while the
-// provider says that it was too much. It stores nothing and knows no protocol.
+// Package quota limits the requests of mail readers to a share of each
+// provider's limits, for any protocol, and to none while the provider rejects
+// requests because of a limit. It stores nothing.
 package quota
 
 import (
@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// Share is how much of a limit is taken at most.
+	// Share is the largest part of a limit that is used.
 	Share = 0.6
-	// patience is how long Take waits for its turn. A longer wait is an error that
-	// says how long it is, so that the caller can do something else meanwhile.
+	// patience is how long Take waits. For a longer wait it returns an error
+	// with the time, so that the caller can do something else in the meantime.
 	patience = 20 * time.Second
-	// pause is how long a bucket is closed by an answer that names no time, and
-	// longest how long by any answer: no server stops an account for good.
+	// pause is how long a bucket is closed after an answer without a time, and
+	// longest the maximum after any answer: no server stops an account for
+	// good.
 	pause   = time.Minute
 	longest = 24 * time.Hour
-	// lasting is from which period on a limit has to outlive the process.
+	// lasting is the shortest period of limits whose state survives the
+	// process.
 	lasting = time.Hour
 )
 
-// Bucket holds what the readers of one mailbox may still take. It is safe for
-// concurrent use.
+// Bucket holds the available quota of the readers of one mailbox. It is safe
+// for concurrent use.
 type Bucket struct {
 	provider Provider
 	limits   []*limiter
@@ -41,27 +43,26 @@ type Bucket struct {
 	restored bool
 }
 
-// limiter is a limit with what is left of it.
+// limiter is a limit with its available quota.
 type limiter struct {
 	Limit
 	left *rate.Limiter
 }
 
-// newLimiter splits the share of a limit between what may be taken at once and
-// what comes back in its period, so that no period, wherever it begins, sees more
-// than the share.
+// newLimiter splits the share of a limit into a burst and a refill over its
+// period, so that no period, wherever it begins, exceeds the share.
 func newLimiter(l Limit) *limiter {
-	atOnce := 1.0 / 6
+	burstShare := 1.0 / 6
 	if l.Per >= lasting {
-		atOnce = 1.0 / 2 // of a day, so that a first reading does not take all day
+		burstShare = 1.0 / 2 // of a day, so that a first sync does not use up the day
 	}
 	most := Share * float64(l.Most)
-	burst := max(int(most*atOnce), 1)
+	burst := max(int(most*burstShare), 1)
 	return &limiter{l, rate.NewLimiter(rate.Limit((most-float64(burst))/l.Per.Seconds()), burst)}
 }
 
-// New returns a bucket of its own for a mailbox at a provider. A provider without
-// limits only closes it.
+// New returns a separate bucket for a mailbox at a provider. A provider without
+// limits can only close it.
 func New(p Provider) *Bucket {
 	b := &Bucket{provider: p}
 	for _, l := range p.Limits {
@@ -70,14 +71,14 @@ func New(p Provider) *Bucket {
 	return b
 }
 
-// Take takes the units of an operation, and waits a little for them. If they come
-// later, or the bucket is closed, it takes nothing and returns a
-// *mailbox.BusyError that says when to try again.
+// Take takes the units of an operation, and waits briefly for them. If the wait
+// is too long or the bucket is closed, it takes nothing and returns a
+// *mailbox.BusyError with the time to retry.
 func (b *Bucket) Take(ctx context.Context, op Operation) error {
 	return b.take(ctx, Units, b.provider.cost(op))
 }
 
-// TakeBytes is Take for what a server is about to send.
+// TakeBytes is Take for a download of n bytes.
 func (b *Bucket) TakeBytes(ctx context.Context, n int64) error {
 	if n <= 0 {
 		return ctx.Err()
@@ -95,7 +96,7 @@ func (b *Bucket) take(ctx context.Context, of Resource, n int) error {
 	}
 	var delay time.Duration
 	var taken []*rate.Reservation
-	back := func() {
+	cancel := func() {
 		for _, r := range taken {
 			r.CancelAt(now)
 		}
@@ -107,7 +108,7 @@ func (b *Bucket) take(ctx context.Context, of Resource, n int) error {
 		r := l.left.ReserveN(now, min(n, l.left.Burst()))
 		taken = append(taken, r)
 		if wait := r.DelayFrom(now); wait > patience {
-			back()
+			cancel()
 			return b.hold(now.Add(wait), l.used(b.provider.Name))
 		}
 		delay = max(delay, r.DelayFrom(now))
@@ -119,14 +120,14 @@ func (b *Bucket) take(ctx context.Context, of Resource, n int) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		back()
+		cancel()
 		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}
 }
 
-// closed returns the error of a bucket that is closed at a time.
+// closed returns the error of a closed bucket.
 func (b *Bucket) closed(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,10 +147,10 @@ func (b *Bucket) hold(until time.Time, reason string) *mailbox.BusyError {
 	return &mailbox.BusyError{Reason: reason, After: time.Until(until)}
 }
 
-// Close holds everything back after the provider said that it was too much: for
-// as long as it asks, and up to a quarter longer, so that readers do not come back
-// all at once; for about a minute where it names no time (0), and for a day at
-// most. The reason is in words of the caller, never of the provider.
+// Close closes the bucket after the provider reported a limit: for the
+// requested time and up to a quarter longer, so that readers do not all resume
+// together; for about a minute if after is 0, and for a day at most. The reason
+// is text of the caller, never of the provider.
 func (b *Bucket) Close(reason string, after time.Duration) *mailbox.BusyError {
 	if after <= 0 {
 		after = time.Duration((0.75 + rand.Float64()/2) * float64(pause))
@@ -159,33 +160,32 @@ func (b *Bucket) Close(reason string, after time.Duration) *mailbox.BusyError {
 	return b.hold(time.Now().Add(after), reason)
 }
 
-// used says that the share of a limit is taken.
+// used describes a limit whose share is used up.
 func (l *limiter) used(provider string) string {
 	return fmt.Sprintf("%.0f %% of the %d %s that %s allows in %s are taken", Share*100, l.Most, l.Of, provider, l.Per)
 }
 
-// State is what is known of a bucket, for people and for the next process.
+// State is the state of a bucket, for people and for the next process.
 type State struct {
 	Provider string `json:"provider"`
 	// Until is when a closed bucket opens, and Reason why it is closed.
 	Until  *time.Time `json:"until,omitempty"`
 	Reason string     `json:"reason,omitempty"`
-	// Levels are those of the limits whose period is an hour or longer.
+	// Levels holds the limits with a period of an hour or longer.
 	Levels []Level `json:"levels,omitempty"`
 }
 
-// Level is what is left of the share of a limit. What was taken comes back
-// evenly.
+// Level is the rest of the share of a limit. It refills evenly.
 type Level struct {
 	Of  Resource `json:"of"`
 	Per int64    `json:"per_seconds"`
-	// Most is the share of the limit, and Left what could be taken at once.
+	// Most is the share of the limit, and Left the part available now.
 	Most int64     `json:"most"`
 	Left int64     `json:"left"`
 	At   time.Time `json:"at"`
 }
 
-// State returns the state of a bucket now. That of a nil bucket is empty.
+// State returns the current state of a bucket; of a nil bucket it is empty.
 func (b *Bucket) State() State {
 	if b == nil {
 		return State{}
@@ -209,8 +209,8 @@ func (b *Bucket) State() State {
 	return s
 }
 
-// Restore continues a stored state, the first time that it is called. Of another
-// provider only the closing counts.
+// Restore continues a stored state; only the first call has an effect. From
+// another provider it only restores the closing.
 func (b *Bucket) Restore(s State) {
 	if b == nil {
 		return

@@ -27,9 +27,9 @@ func named(t *testing.T, name string) quota.Provider {
 	return p
 }
 
-// TestNoPeriodSeesMoreThanTheShare has a greedy reader take all that it gets, and
-// counts the units of every period that begins with one of them.
-func TestNoPeriodSeesMoreThanTheShare(t *testing.T) {
+// TestNoPeriodExceedsTheShare has a greedy reader take all that it gets,
+// and counts the units of every period that begins with one of them.
+func TestNoPeriodExceedsTheShare(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range quota.Names() {
@@ -75,10 +75,10 @@ func take(ctx context.Context, b *quota.Bucket, l quota.Limit) error {
 	return b.Take(ctx, quota.Read)
 }
 
-func TestTakingWaitsALittleAndElseSaysHowLong(t *testing.T) {
+func TestTakeWaitsBrieflyOrReturnsTheTimeToRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := quota.New(provider(quota.Units, 100, time.Minute)) // 10 at once, then 50 a minute
+		b := quota.New(provider(quota.Units, 100, time.Minute)) // a burst of 10, then 50 a minute
 		for range 2 {
 			if err := b.Take(t.Context(), quota.Read); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestTakingWaitsALittleAndElseSaysHowLong(t *testing.T) {
 		if err := b.Take(t.Context(), quota.Read); err != nil || time.Since(began) != 6*time.Second {
 			t.Errorf("the third reading came after %s, %v; want 6s", time.Since(began), err)
 		}
-		slow := quota.New(provider(quota.Units, 100, time.Hour)) // 30 at once, then 30 an hour
+		slow := quota.New(provider(quota.Units, 100, time.Hour)) // a burst of 30, then 30 an hour
 		for range 6 {
 			if err := slow.Take(t.Context(), quota.Read); err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestTakingWaitsALittleAndElseSaysHowLong(t *testing.T) {
 	})
 }
 
-func TestAWaitThatIsCancelledTakesNothing(t *testing.T) {
+func TestCancelledWaitTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := quota.New(provider(quota.Units, 100, time.Minute))
@@ -125,7 +125,7 @@ func TestAWaitThatIsCancelledTakesNothing(t *testing.T) {
 	})
 }
 
-func TestClosingHoldsEverythingBack(t *testing.T) {
+func TestClosedBucketRejectsEveryOperation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ asked, least, most time.Duration }{
 		"no time":       {0, 45 * time.Second, 75 * time.Second},
@@ -159,12 +159,12 @@ func TestClosingHoldsEverythingBack(t *testing.T) {
 	}
 }
 
-// TestAStateSurvivesTheProcess takes half of what may be taken at once of a day,
-// and asks a second process for more than is left.
+// TestAStateSurvivesTheProcess takes half of the burst of a day, and checks
+// that a second process cannot take more than the rest.
 func TestAStateSurvivesTheProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := provider(quota.Bytes, 1000, 24*time.Hour) // 300 at once, then 300 a day
+		p := provider(quota.Bytes, 1000, 24*time.Hour) // a burst of 300, then 300 a day
 		first := quota.New(p)
 		if err := first.TakeBytes(t.Context(), 200); err != nil {
 			t.Fatal(err)
@@ -173,14 +173,14 @@ func TestAStateSurvivesTheProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(8 * time.Hour) // 100 come back
+		time.Sleep(8 * time.Hour) // refills 100
 		var s quota.State
 		if err := json.Unmarshal(stored, &s); err != nil {
 			t.Fatal(err)
 		}
 		second := quota.New(p)
 		second.Restore(s)
-		second.Restore(s) // of another account that is the same mailbox
+		second.Restore(s) // another account of the same mailbox
 		if left := second.State().Levels[0].Left; left != 200 {
 			t.Errorf("%d bytes are left, want 200", left)
 		}
@@ -196,7 +196,7 @@ func TestAStateSurvivesTheProcess(t *testing.T) {
 	})
 }
 
-func TestMailboxesShareWhatAProviderAllowsToAll(t *testing.T) {
+func TestMailboxesShareTheLimitsOfAProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r quota.Registry

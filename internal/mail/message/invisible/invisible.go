@@ -1,7 +1,7 @@
-// Package invisible takes characters that do not show out of a text: of no
-// width, turning the direction of reading, tags, selectors of variants, soft
-// hyphens. It keeps the joiners and selectors that scripts and emoji need, and
-// knows nothing of mail.
+// Package invisible removes invisible characters from a text: zero-width
+// characters, bidirectional controls, tags, variation selectors, soft hyphens.
+// It keeps the joiners and selectors that scripts and emoji need. It is
+// independent of mail.
 package invisible
 
 import (
@@ -12,13 +12,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Counts are the characters that were removed, by kind.
+// Counts holds the number of removed characters by kind.
 type Counts struct {
 	ZeroWidth, Bidi, Tags, Selectors, SoftHyphens, Other int
 }
 
-// A base has at most maxMarks combining marks; more of them cover other lines,
-// and take long to compose. The first mark of Unicode is firstMark.
+// A base has at most maxMarks combining marks; more would cover other lines and
+// compose slowly. firstMark is the first combining mark of Unicode.
 const (
 	maxMarks  = 10
 	firstMark = 0x300
@@ -29,12 +29,13 @@ func (c Counts) Total() int {
 	return c.ZeroWidth + c.Bidi + c.Tags + c.Selectors + c.SoftHyphens + c.Other
 }
 
-// Clean returns a text as it shows, in Unicode's form NFC, and what was removed.
-// Spaces of every kind become spaces. The number of lines stays the same.
+// Clean returns the visible text in Unicode's form NFC, and the counts of
+// removed characters. Every kind of space becomes a space. The number of lines
+// stays the same.
 func Clean(text string) (string, Counts) {
 	var counts Counts
 	clean := counts.remove(text)
-	// Composing changes what stands before a selector, once more at most.
+	// Composing changes the character before a selector, at most once more.
 	for range 2 {
 		if norm.NFC.IsNormalString(clean) {
 			break
@@ -44,7 +45,7 @@ func Clean(text string) (string, Counts) {
 	return clean, counts
 }
 
-// remove returns a text without what does not show, and counts that.
+// remove removes invisible characters and counts them.
 func (c *Counts) remove(text string) string {
 	i := firstSpecial(text)
 	if i == len(text) {
@@ -91,7 +92,7 @@ func (c *Counts) remove(text string) string {
 	return b.String()
 }
 
-// firstSpecial returns where the first byte is that is no printable ASCII.
+// firstSpecial returns the index of the first byte that is not printable ASCII.
 func firstSpecial(text string) int {
 	for i := range len(text) {
 		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -106,8 +107,8 @@ func space(r rune) bool {
 		r == 0x205f || r == 0x3000
 }
 
-// of returns the counter of a character that does not show between two others,
-// nil for one that shows or is needed.
+// of returns the counter of an invisible character between two others, or nil
+// if it is visible or needed.
 func (c *Counts) of(r, before, after rune) *int {
 	if r >= 0x100 && r < 0x2000 {
 		switch r {
@@ -149,8 +150,8 @@ func (c *Counts) of(r, before, after rune) *int {
 	return nil
 }
 
-// joins reports whether a joiner changes how its neighbours look: between
-// letters of the scripts that have such forms, and between emoji.
+// joins reports whether a joiner changes the look of its neighbours: between
+// letters of scripts with such forms, and between emoji.
 func joins(r, before, after rune) bool {
 	if before < 0x80 {
 		return false
@@ -167,8 +168,7 @@ func emoji(r rune) bool {
 	return r >= 0x1f000 && r <= 0x1faff || r >= 0x2190 && r <= 0x2bff
 }
 
-// selects reports whether a selector chooses between forms of the character
-// before it.
+// selects reports whether a selector chooses a form of the character before it.
 func selects(r, before rune) bool {
 	switch {
 	case r == 0xfe0f || r == 0xfe0e:
@@ -181,8 +181,8 @@ func selects(r, before rune) bool {
 	return unicode.In(before, unicode.Han, unicode.Sm)
 }
 
-// Fold returns a text for matching: as it shows, in Unicode's form NFKC, in
-// lower case, runs of white space as one space.
+// Fold normalises a text for matching: only visible characters, in Unicode's
+// form NFKC, lower case, runs of white space as one space.
 func Fold(text string) string {
 	text, _ = Clean(text)
 	if !norm.NFKC.IsNormalString(text) {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// color is an RGB colour with its opacity.
+// color is an RGB colour with opacity.
 type color struct {
 	r, g, b, a uint8
 	set        bool
 }
 
-// Text nearer to its background than nearColors is not seen, nor is text with
-// less than invisibleAlpha of 255.
+// Text whose colour is nearer to its background than nearColors is invisible,
+// and so is text with an alpha below invisibleAlpha of 255.
 const (
 	nearColors     = 0.1
 	invisibleAlpha = 10
 )
 
-// near reports whether two colours can hardly be told from each other: the eye
-// sees differences of green best and of red least.
+// near reports whether two colours are hardly distinguishable. The eye is most
+// sensitive to green and least to red.
 func near(x, y color) bool {
 	dr, dg, db := float64(x.r)-float64(y.r), float64(x.g)-float64(y.g), float64(x.b)-float64(y.b)
 	return math.Sqrt(2*dr*dr+4*dg*dg+3*db*db)/256 < nearColors
 }
 
-// over returns a colour as it looks on a background.
+// over returns the colour blended with a background.
 func (c color) over(background color) color {
 	if c.a == 255 || !background.set {
 		return c
@@ -37,8 +37,8 @@ func (c color) over(background color) color {
 	return color{mix(c.r, background.r), mix(c.g, background.g), mix(c.b, background.b), 255, true}
 }
 
-// parseColor reads a colour of CSS or of an attribute. What cannot be read is
-// not set.
+// parseColor parses a colour of CSS or of an attribute. An invalid one is not
+// set.
 func parseColor(text string) color {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if text == "" {
@@ -78,7 +78,7 @@ func hexColor(text string) color {
 	return color{}
 }
 
-// functionColor reads rgb(), rgba(), hsl() and hsla().
+// functionColor parses rgb(), rgba(), hsl() and hsla().
 func functionColor(name, arguments string) color {
 	parts := strings.FieldsFunc(arguments, func(r rune) bool { return r == ',' || r == '/' || r == ' ' })
 	if len(parts) < 3 {
@@ -106,7 +106,7 @@ func functionColor(name, arguments string) color {
 	return c
 }
 
-// number reads a number, or a percentage of whole.
+// number parses a number, or a percentage of whole.
 func number(text string, whole float64) float64 {
 	text, percent := strings.CutSuffix(text, "%")
 	value, err := strconv.ParseFloat(text, 64)

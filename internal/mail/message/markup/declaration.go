@@ -7,8 +7,8 @@ import (
 )
 
 // eachDeclaration calls visit with every property and value of a list, in lower
-// case and without what escapes hide. A semicolon in parentheses or quotes is
-// part of the value.
+// case and with escapes decoded. A semicolon in parentheses or quotes is part
+// of the value.
 func eachDeclaration(text string, visit func(property, value string, important bool)) {
 	text = unescape(withoutComments(text))
 	for text != "" {
@@ -42,7 +42,7 @@ func valueEnd(text string) int {
 		}
 	}
 	if quote != 0 || parentheses > 0 {
-		// An open quote must not hide what follows.
+		// An unclosed quote must not hide the rest.
 		if i := strings.IndexByte(text, ';'); i >= 0 {
 			return i
 		}
@@ -65,7 +65,7 @@ func withoutComments(text string) string {
 	}
 }
 
-// unescape decodes the escapes of CSS, by which a property's name can be written
+// unescape decodes the escapes of CSS, which can spell the name of a property
 // in many ways.
 func unescape(text string) string {
 	if !strings.Contains(text, `\`) {
@@ -135,7 +135,7 @@ func (d *declarations) set(property, value string) {
 	}
 }
 
-// setBox applies a declaration of where an element is and how much of it shows.
+// setBox applies a declaration about position, size or overflow.
 func (d *declarations) setBox(property, value string) {
 	switch property {
 	case "width", "max-width":
@@ -167,7 +167,8 @@ func (d *declarations) setBox(property, value string) {
 	}
 }
 
-// hidden sets the rule that hides an element; display can take back its own.
+// hidden sets or clears the rule that hides an element; display can clear only
+// its own.
 func (d *declarations) hidden(reason string, holds bool) {
 	if holds {
 		d.reason = reason
@@ -176,7 +177,7 @@ func (d *declarations) hidden(reason string, holds bool) {
 	}
 }
 
-// setBackground applies a background. What is on an image is taken to be seen.
+// setBackground applies a background. Text on an image counts as visible.
 func (d *declarations) setBackground(property, value string) {
 	if strings.Contains(value, "url(") || strings.Contains(value, "gradient(") {
 		d.unknownBackground = true
@@ -205,7 +206,7 @@ func farAway(value string) bool {
 	return l.set && l.px <= faraway
 }
 
-// parseSize reads the size of a font.
+// parseSize parses a font size.
 func parseSize(value string) length {
 	switch value {
 	case "xx-small", "x-small", "small", "medium", "large", "x-large", "xx-large":
@@ -220,7 +221,7 @@ func parseSize(value string) length {
 	return l
 }
 
-// parseLength reads a length. Shares of what is around become relative.
+// parseLength parses a length. Percentages become relative.
 func parseLength(value string) length {
 	end := 0
 	for end < len(value) && (value[end] >= '0' && value[end] <= '9' || value[end] == '.' || value[end] == '-' || value[end] == '+') {

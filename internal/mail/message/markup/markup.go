@@ -1,7 +1,7 @@
-// Package markup turns the HTML of a mail into the text that its reader sees. It
-// follows the rules of browsers for what is inside what, and enough of CSS to
-// know what does not show: that is left out, and reported with the rule that
-// hides it. It fetches nothing and runs nothing.
+// Package markup converts the HTML of a mail into its visible text. It follows
+// the rules of browsers for nesting, and enough of CSS to detect hidden text,
+// which is omitted and reported with the rule that hides it. It fetches nothing
+// and runs no script.
 package markup
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of what is reported; what is beyond them is counted alone.
+// Limits of the reported items; those beyond are only counted.
 const (
 	maxLinks       = 2000
 	maxHidden      = 200
@@ -20,52 +20,52 @@ const (
 	maxURL         = 4 << 10
 )
 
-// Result is what was read.
+// Result is the result of reading HTML.
 type Result struct {
-	// Text is what shows. A link is followed by the domain of its target in
-	// brackets, and each line of a quotation begins with "> ".
+	// Text is the visible text. A link is followed by the domain of its target
+	// in brackets, and each line of a quotation begins with "> ".
 	Text string
 	// Raw is all text, hidden or not.
 	Raw    string
 	Links  []Link
 	Hidden []Hidden
-	// Removed counts what was left out, by rule, in the order of its appearance.
+	// Removed counts the omitted texts by rule, in order of appearance.
 	Removed []Removed
 	Pixels  int
 	Forms   int
 	Marks   []Mark
 }
 
-// Link is a link or the target of a form, which has no text.
+// Link is a link or the target of a form; a form has no text.
 type Link struct{ Text, URL string }
 
-// Hidden is text that does not show.
+// Hidden is hidden text.
 type Hidden struct{ Reason, Text string }
 
-// Removed counts texts that were left out by one rule.
+// Removed counts the texts that one rule omitted.
 type Removed struct {
 	Reason            string
 	Count, Characters int
 }
 
-// Mark names lines of Text, From to before To, that a mail program has marked as
-// what they are.
+// Mark is a range of lines of Text, From to before To, that a mail program has
+// marked.
 type Mark struct {
 	Kind     MarkKind
 	From, To int
 }
 
-// MarkKind says what marked lines are.
+// MarkKind is the kind of marked lines.
 type MarkKind string
 
 // The kinds of marks.
 const (
-	// MarkQuote begins an earlier message.
+	// MarkQuote is the beginning of an earlier message.
 	MarkQuote     MarkKind = "quote"
 	MarkSignature MarkKind = "signature"
 )
 
-// walk is the state of one reading.
+// walk is the state of one Read.
 type walk struct {
 	result Result
 	out    writer
@@ -74,15 +74,15 @@ type walk struct {
 	sheet  sheet
 	inline map[string]*declarations
 	base   string
-	// domain returns what stands in brackets behind a link.
+	// domain returns the domain in brackets after a link.
 	domain      func(url string) string
 	hiddenBytes int
-	// lastHidden says that the last text was hidden, so that the next text hidden
-	// by the same rule continues it.
+	// lastHidden reports whether the last text was hidden, so that the next
+	// text hidden by the same rule continues it.
 	lastHidden bool
 }
 
-// Read reads HTML. domain returns the registrable domain of a URL, or nothing.
+// Read reads HTML. domain returns the registrable domain of a URL, or "".
 func Read(source string, domain func(url string) string) Result {
 	w := walk{domain: domain, inline: map[string]*declarations{}}
 	w.out.text = make([]byte, 0, len(source)/4+64)
@@ -113,7 +113,7 @@ func Read(source string, domain func(url string) string) Result {
 	return w.result
 }
 
-// removed counts a text that was left out.
+// removed counts an omitted text.
 func (w *walk) removed(reason string, text []byte) {
 	for i := range w.result.Removed {
 		if r := &w.result.Removed[i]; r.Reason == reason {
@@ -125,7 +125,7 @@ func (w *walk) removed(reason string, text []byte) {
 	w.result.Removed = append(w.result.Removed, Removed{Reason: reason, Count: 1, Characters: len(text)})
 }
 
-// hide reports a text that does not show.
+// hide reports a hidden text.
 func (w *walk) hide(reason string, text []byte) {
 	w.removed(reason, text)
 	text = text[:min(len(text), maxHiddenBytes-w.hiddenBytes)]
@@ -160,7 +160,7 @@ func (w *walk) appendRaw(text []byte) {
 	}
 }
 
-// text takes the text of one token.
+// text handles a text token.
 func (w *walk) text(text []byte) {
 	top := &w.stack[len(w.stack)-1]
 	if top.kind == atom.Style || top.kind == atom.Script {
@@ -185,7 +185,7 @@ func (w *walk) text(text []byte) {
 	w.out.write(text, style.preformatted)
 }
 
-// start takes a start tag.
+// start handles a start tag.
 func (w *walk) start(tokens *html.Tokenizer) {
 	name, more := tokens.TagName()
 	kind := identify(name)
@@ -223,7 +223,8 @@ func (w *walk) start(tokens *html.Tokenizer) {
 		e.link = w.link("", a.href)
 		e.linkFrom = w.out.length()
 	}
-	// Without a sign that it is one, a quotation is an indented paragraph.
+	// A blockquote may be a mere indented paragraph; it needs a sign of a
+	// quotation.
 	if kind == atom.Blockquote && (a.cite || w.out.introduced()) {
 		e.quoted = true
 		w.out.quotes++
@@ -234,7 +235,7 @@ func (w *walk) start(tokens *html.Tokenizer) {
 	w.push(e)
 }
 
-// link adds a link and returns its number, -1 if there are too many.
+// link adds a link and returns its number, or -1 beyond the limit.
 func (w *walk) link(text, url string) int {
 	url = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -258,7 +259,7 @@ func (w *walk) link(text, url string) int {
 	return len(w.result.Links) - 1
 }
 
-// resolve returns a relative URL behind the base of the document.
+// resolve resolves a relative URL against the base of the document.
 func resolve(base, url string) string {
 	if base == "" || strings.Contains(url, "://") || strings.HasPrefix(url, "mailto:") || len(base)+len(url) > maxURL {
 		return url
@@ -266,7 +267,7 @@ func resolve(base, url string) string {
 	return strings.TrimRight(base, "/") + "/" + strings.TrimLeft(url, "/")
 }
 
-// image counts tracking pixels. No other text of an image ever shows.
+// image counts tracking pixels. No other text of an image is ever visible.
 func (w *walk) image(a *attributes) {
 	if a.src == "" {
 		return
@@ -281,8 +282,8 @@ func (w *walk) image(a *attributes) {
 	}
 }
 
-// longToken reports whether a URL ends in a long word without an extension, as
-// only a program writes it.
+// longToken reports whether a URL ends in a long word without an extension,
+// which only a program writes.
 func longToken(url string) bool {
 	const long = 32
 	word, digits := 0, 0

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Limits of style sheets; rules beyond them are left out, and counted.
+// Limits of style sheets; rules beyond them are omitted and counted.
 const (
 	maxRules      = 2000
 	maxSheetBytes = 256 << 10
@@ -20,15 +20,15 @@ type property struct {
 	important   bool
 }
 
-// sheet holds the rules of all <style> elements whose selector is an element, a
-// class, an id, or an element with one of the latter.
+// sheet holds the rules of all <style> elements with simple selectors: an
+// element, a class, an id, or an element with a class or an id.
 type sheet struct {
 	rules map[string][]property
 	count int
 }
 
-// read collects the rules of a document before it is walked, since rules hold
-// for elements before them too.
+// read collects the rules of a document before the walk, since a rule also
+// applies to elements before it.
 func (s *sheet) read(source string, w *walk) {
 	size := 0
 	for i := 0; i < len(source); {
@@ -88,7 +88,7 @@ func (s *sheet) parse(text string, w *walk) {
 	}
 }
 
-// nestedEnd returns where a block ends that has blocks inside.
+// nestedEnd returns the end of a block with nested blocks.
 func nestedEnd(text string) int {
 	depth := 1
 	for i := range len(text) {
@@ -140,17 +140,17 @@ func matters(name string) bool {
 	return false
 }
 
-// attributes are what the attributes of a start tag say.
+// attributes holds the parsed attributes of a start tag.
 type attributes struct {
 	declarations      *declarations
 	href, src, action string
-	width, height     float32 // -1 if there is none
+	width, height     float32 // -1 without one
 	alt, cite         bool
 	mark              MarkKind
 }
 
-// attributes reads the attributes of a start tag with the rules that hold for
-// its element.
+// attributes parses the attributes of a start tag and applies the rules for its
+// element.
 func (w *walk) attributes(tokens *html.Tokenizer, more bool, kind atom.Atom) attributes {
 	a := attributes{width: -1, height: -1}
 	if !more && w.sheet.rules == nil {
@@ -195,8 +195,8 @@ func (w *walk) attributes(tokens *html.Tokenizer, more bool, kind atom.Atom) att
 	return a
 }
 
-// inlineDeclarations returns the declarations of a style attribute. Newsletters
-// repeat the same ones hundreds of times.
+// inlineDeclarations returns the declarations of a style attribute. It caches
+// them, since newsletters repeat the same ones hundreds of times.
 func (w *walk) inlineDeclarations(text string) *declarations {
 	if text == "" {
 		return nil
@@ -245,7 +245,7 @@ func (s *sheet) apply(own *declarations, kind atom.Atom, class, id string, impor
 	return found
 }
 
-// set takes an attribute and reports whether it is one of looks.
+// set handles an attribute and reports whether it is presentational.
 func (a *attributes) set(own *declarations, kind atom.Atom, key, value []byte) bool {
 	switch string(key) {
 	case "href":
@@ -282,7 +282,7 @@ func (a *attributes) set(own *declarations, kind atom.Atom, key, value []byte) b
 		own.color = parseColor(string(value))
 		return true
 	case "size":
-		// The sizes of <font> are never too small to be read.
+		// The sizes of <font> are never too small to read.
 		if kind == atom.Font {
 			own.size = length{px: rootSize, set: true}
 			return true
@@ -291,7 +291,7 @@ func (a *attributes) set(own *declarations, kind atom.Atom, key, value []byte) b
 	return false
 }
 
-// markOf returns what mail programs mean by a class or an id.
+// markOf returns the mark of a class or an id that mail programs use.
 func markOf(class, id string) MarkKind {
 	switch id {
 	case "divrplyfwdmsg", "olk_src_body_section", "appendonsend", "ymail_quoted", "replyforwardmessage":

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxStack is how deep elements may be inside each other. Deeper ones are not
-// tracked; if one of them hides its content, the deepest one that is tracked does.
+// maxStack limits the tracked nesting of elements. A deeper element that hides
+// its content hides that of the deepest tracked one.
 const maxStack = 256
 
 // element is an open element.
@@ -13,15 +13,15 @@ type element struct {
 	kind  atom.Atom
 	own   *declarations
 	style style
-	// mark is the number of its mark, link that of its link, or -1.
+	// mark and link are the numbers of its mark and its link, or -1.
 	mark, link int
 	linkFrom   int
-	// quoted says that the lines inside begin with "> ".
+	// quoted reports whether the lines inside begin with "> ".
 	quoted bool
 }
 
-// identify returns the atom of a name. Names that HTML does not know have a
-// number of their own that is no atom's.
+// identify returns the atom of a name. Unknown names get numbers that no atom
+// has.
 func identify(name []byte) atom.Atom {
 	if a := atom.Lookup(name); a != 0 {
 		return a
@@ -42,8 +42,8 @@ func void(kind atom.Atom) bool {
 	return false
 }
 
-// formatting reports whether an element goes on after the end of a block that it
-// was opened in.
+// formatting reports whether an element continues after the end of the block in
+// which it was opened.
 func formatting(kind atom.Atom) bool {
 	switch kind {
 	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
@@ -53,8 +53,8 @@ func formatting(kind atom.Atom) bool {
 	return false
 }
 
-// scope reports whether an element keeps the end tags inside from closing what
-// is around it.
+// scope reports whether end tags inside an element cannot close elements around
+// it.
 func scope(kind atom.Atom) bool {
 	switch kind {
 	case atom.Applet, atom.Caption, atom.Html, atom.Marquee, atom.Object, atom.Svg, atom.Table, atom.Td, atom.Template, atom.Th:
@@ -63,7 +63,7 @@ func scope(kind atom.Atom) bool {
 	return false
 }
 
-// structural reports whether an element of a table holds no text itself.
+// structural reports whether a table element contains no text directly.
 func structural(kind atom.Atom) bool {
 	switch kind {
 	case atom.Table, atom.Tbody, atom.Tfoot, atom.Thead, atom.Tr:
@@ -72,8 +72,8 @@ func structural(kind atom.Atom) bool {
 	return false
 }
 
-// special reports whether an element is one that the end tags of unknown and
-// inline elements do not close.
+// special reports whether the end tags of unknown and inline elements do not
+// close an element.
 func special(kind atom.Atom) bool {
 	switch kind {
 	case atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Body, atom.Button, atom.Center, atom.Dd,
@@ -96,7 +96,7 @@ func (w *walk) push(e element) {
 	w.stack = append(w.stack, e)
 }
 
-// imply closes what a start tag closes without an end tag.
+// imply closes the elements that a start tag closes implicitly.
 func (w *walk) imply(kind atom.Atom) {
 	switch kind {
 	case atom.Li:
@@ -140,10 +140,10 @@ func (w *walk) closeUpTo(kind atom.Atom, borders ...atom.Atom) {
 	}
 }
 
-// end takes an end tag.
+// end handles an end tag.
 func (w *walk) end(kind atom.Atom) {
 	if kind == atom.Body || kind == atom.Html {
-		return // What follows is still shown as part of the body.
+		return // the rest is still shown as part of the body
 	}
 	table := structural(kind) || kind == atom.Td || kind == atom.Th || kind == atom.Caption
 	for i := len(w.stack) - 1; i > 0; i-- {
@@ -164,8 +164,8 @@ func (w *walk) end(kind atom.Atom) {
 	}
 }
 
-// remove closes the element at i. Elements inside it are closed too, but those
-// that format go on; so do blocks inside an element that formats.
+// remove closes the element at i and the elements inside it, except formatting
+// ones; if formats is set, it keeps blocks inside open too.
 func (w *walk) remove(i int, formats bool) {
 	w.close(&w.stack[i])
 	blocks, closes := false, scope(w.stack[i].kind)
@@ -190,7 +190,7 @@ func (w *walk) pop(i int) {
 	w.stack = w.stack[:i]
 }
 
-// close ends what began with an element.
+// close ends the layout, the mark and the link of an element.
 func (w *walk) close(e *element) {
 	w.out.close(e.kind)
 	if e.quoted {

@@ -4,8 +4,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// What is not seen: text of at most tinySize pixels, of at most tinyShare of the
-// size around it, or with at most faint of the opacity.
+// Limits of visibility. Text is hidden at tinySize pixels or less, at tinyShare
+// of the surrounding size or less, or at an opacity of faint or less.
 const (
 	tinySize  = 3
 	tinyShare = 0.2
@@ -14,14 +14,14 @@ const (
 	rootSize  = 16
 )
 
-// style is what holds for the text of an element, after inheritance.
+// style is the computed style of the text of an element.
 type style struct {
 	color, background color
 	size              float32
 	opacity           float32
-	// reason is the rule that hides the element with all that is inside.
+	// reason is the rule that hides the element with its content.
 	reason string
-	// invisible is set by visibility, which elements inside can set back.
+	// invisible is set by visibility, which inner elements can reset.
 	invisible, preformatted bool
 }
 
@@ -29,24 +29,24 @@ func initialStyle() style {
 	return style{color: color{a: 255, set: true}, background: color{255, 255, 255, 255, true}, size: rootSize, opacity: 1}
 }
 
-// length is a length in pixels or in the size of the font around it.
+// length is a length in pixels or relative to the surrounding font size.
 type length struct {
 	px       float32
 	relative bool
 	set      bool
 }
 
-// declarations are what attributes and rules say of one element.
+// declarations holds the effect of the attributes and rules on one element.
 type declarations struct {
 	color, background    color
 	size                 length
 	width, height        length
-	opacity              float32 // 0 is unset; 1 is added
+	opacity              float32 // 0 is unset; otherwise the opacity plus 1
 	visibility           int8    // 1 visible, -1 not
 	preformatted         int8
 	overflow, positioned bool
-	outside              bool // moved out of view, where it is positioned
-	shown                bool // display is set to something that shows
+	outside              bool // moved out of view, if it is positioned
+	shown                bool // display has a visible value
 	reason               string
 	unknownBackground    bool
 }
@@ -105,8 +105,8 @@ func (l length) in(around float32) float32 {
 	return l.px
 }
 
-// hides returns the rule by which declarations hide an element whatever is
-// inside.
+// hides returns the rule by which declarations hide an element with its
+// content, or "".
 func (d *declarations) hides() string {
 	switch {
 	case d.reason != "":
@@ -121,7 +121,7 @@ func (d *declarations) hides() string {
 
 func (l length) small() bool { return l.set && !l.relative && l.px <= 1 }
 
-// hides returns the rule by which text of this style does not show, or nothing.
+// hides returns the rule that hides text of this style, or "".
 func (s *style) hides() string {
 	switch {
 	case s.reason != "":

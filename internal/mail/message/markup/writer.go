@@ -10,29 +10,29 @@ import (
 
 const maxQuotes = 10
 
-// writer lays text out in lines. Breaks and spaces are written with the next
+// writer lays out text in lines. It writes breaks and spaces before the next
 // text, so that there are none at the ends.
 type writer struct {
 	text []byte
-	// lines counts the line ends in text; breaks and gap are what is due before
-	// the next text.
+	// lines counts the line ends in text. breaks and gap are pending until the
+	// next text.
 	lines, breaks int
 	gap           bool
 	item          string
 	quotes        int
 	lists         []int
 	marks         []Mark
-	// pending are marks that begin with the next text.
+	// pending holds marks that begin at the next text.
 	pending []int
 }
 
-// block has the next text begin after so many line ends.
+// block requests line breaks before the next text.
 func (o *writer) block(breaks int) {
 	o.breaks = max(o.breaks, breaks)
 	o.gap = false
 }
 
-// breakLine ends the line; a second one leaves a line empty.
+// breakLine ends the line; a second call leaves an empty line.
 func (o *writer) breakLine() {
 	o.breaks = min(o.breaks+1, 2)
 	o.gap = false
@@ -88,7 +88,7 @@ func (o *writer) close(kind atom.Atom) {
 	}
 }
 
-// breaksAround returns how many line ends are around an element.
+// breaksAround returns the number of line ends around an element.
 func breaksAround(kind atom.Atom) int {
 	switch kind {
 	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre, atom.Dl, atom.Fieldset, atom.Listing:
@@ -101,7 +101,7 @@ func breaksAround(kind atom.Atom) int {
 	return 0
 }
 
-// space takes white space between elements.
+// space handles white space between elements.
 func (o *writer) space(text []byte, preformatted bool) {
 	if preformatted {
 		for _, c := range text {
@@ -113,7 +113,7 @@ func (o *writer) space(text []byte, preformatted bool) {
 	o.gap = true
 }
 
-// begin writes what is due before text.
+// begin writes the pending breaks, prefixes and spaces before text.
 func (o *writer) begin() {
 	if len(o.text) == 0 || o.breaks > 0 {
 		if len(o.text) > 0 {
@@ -156,7 +156,7 @@ func (o *writer) trim() {
 	}
 }
 
-// write writes a text that is more than white space.
+// write writes a text that is not only white space.
 func (o *writer) write(text []byte, preformatted bool) {
 	begun := false
 	for i := 0; i < len(text); {
@@ -185,8 +185,8 @@ func (o *writer) write(text []byte, preformatted bool) {
 	}
 }
 
-// spaceAt returns the length of the space at the beginning of a text, 0 if there
-// is none. Spaces that do not break are spaces.
+// spaceAt returns the length of the space at the beginning of a text, or 0. A
+// no-break space counts as a space.
 func spaceAt(text []byte) int {
 	switch c := text[0]; {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
@@ -197,8 +197,8 @@ func spaceAt(text []byte) int {
 	return 0
 }
 
-// bracket writes a domain in brackets behind a link. What is due after the
-// link's text is still due.
+// bracket writes a domain in brackets after a link. Pending breaks stay
+// pending.
 func (o *writer) bracket(domain string) {
 	o.text = append(append(append(o.text, " ["...), domain...), ']')
 }
@@ -210,7 +210,7 @@ func (o *writer) introduced() bool {
 
 func (o *writer) length() int { return len(o.text) }
 
-// since returns the text from a place on, on one line.
+// since returns the text from an offset, on one line.
 func (o *writer) since(from int) string {
 	const most = 1000
 	text := o.text[min(from, len(o.text)):]
@@ -240,7 +240,7 @@ func (o *writer) endMark(i int) {
 // finish returns the text.
 func (o *writer) finish() string { return strings.ToValidUTF8(string(o.text), "\uFFFD") }
 
-// finishedMarks returns the marks that hold text.
+// finishedMarks returns the marks that contain text.
 func (o *writer) finishedMarks() []Mark {
 	var marks []Mark
 	for _, mark := range o.marks {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// certainty says how sure it is that a line introduces an earlier message.
+// certainty is the confidence that a line introduces an earlier message.
 type certainty int
 
 const (
@@ -19,8 +19,8 @@ const (
 	maxAttributionLines = 3
 )
 
-// attribution returns where lines end that begin at i and say who wrote what
-// follows, such as "On … wrote:", or i.
+// attribution returns the end of an attribution that begins at line i, such as
+// "On … wrote:", or i.
 func (r *reading) attribution(i int) (end int, kind certainty) {
 	text := ""
 	for end = i; end < len(r.lines) && end < i+maxAttributionLines; {
@@ -48,8 +48,8 @@ func (r *reading) attribution(i int) (end int, kind certainty) {
 	return i, possible
 }
 
-// opens reports whether a line may be the first of an attribution: it starts as
-// those of mail programs do.
+// opens reports whether a line may be the first of an attribution, by its first
+// words.
 func opens(text string) bool {
 	first, rest, _ := strings.Cut(text, " ")
 	if rest == "" {
@@ -62,7 +62,8 @@ func opens(text string) bool {
 	return contains(openers, first)
 }
 
-// introduces reports whether a text that ends in a colon says who wrote what.
+// introduces returns the certainty that a text ending in a colon is an
+// attribution.
 func introduces(text string, lines int) (certainty, bool) {
 	lower := strings.ToLower(strings.TrimRight(text, ":： *"))
 	digits := strings.ContainsAny(lower, "0123456789")
@@ -78,7 +79,7 @@ func introduces(text string, lines int) (certainty, bool) {
 			return possible, true
 		}
 	}
-	// Some programs write the date and the address alone.
+	// Some programs write only the date and the address.
 	if digits && opens(text) && strings.Contains(lower, "@") && (strings.Contains(lower, "<") || strings.Contains(lower, "(")) {
 		return certain, true
 	}
@@ -94,8 +95,8 @@ func contains(list []string, text string) bool {
 	return false
 }
 
-// separator reports whether a line is one that mail programs draw above an
-// earlier message, as "-----Original Message-----".
+// separator reports whether mail programs write the line above an earlier
+// message, such as "-----Original Message-----".
 func separator(line string) bool {
 	if len(line) < 8 || len(line) > 120 || strings.IndexByte("-_=*bBaAdD", line[0]) < 0 {
 		return false
@@ -114,10 +115,9 @@ func separator(line string) bool {
 	return false
 }
 
-// headerBlock reports whether the fields of an earlier message's header stand
-// from a line on. Below a drawn line that they stand there is enough; elsewhere
-// there has to be an address or a subject, since people write "From: London"
-// too.
+// headerBlock reports whether the header fields of an earlier message begin at
+// a line. Below a separator, any fields suffice; elsewhere there must be an
+// address or a subject, since people write "From: London" too.
 func (r *reading) headerBlock(i int, below bool) bool {
 	const most, others = 12, 2
 	var seen [fields]bool
@@ -144,7 +144,7 @@ func (r *reading) headerBlock(i int, below bool) bool {
 	return seen[fieldSubject] || below || address && dated || seen[fieldSent] && seen[fieldTo]
 }
 
-// fieldOf returns the field that a line shows.
+// fieldOf returns the header field in a line.
 func fieldOf(line string) (field, bool) {
 	const longest = 40
 	i := strings.IndexByte(line[:min(len(line), longest)], ':')

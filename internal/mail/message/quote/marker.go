@@ -2,24 +2,24 @@ package quote
 
 import "strings"
 
-// withoutMarkers returns a text without the tokens by which conversations with
-// language models are divided, and how many there were. A mail has no use for
-// them but to pass for the other side of such a conversation.
+// withoutMarkers removes the tokens that separate the turns of conversations
+// with language models, and returns their number. In a mail they only serve to
+// forge such a conversation.
 func withoutMarkers(text string) (string, int) {
 	text, tokens := withoutTokens(text)
 	text, roles := withoutRoles(text)
 	return text, tokens + roles
 }
 
-// tokens are those of the common chat templates.
+// tokens are the tokens of the common chat templates.
 var tokens = []string{
 	"[inst]", "[/inst]", "<<sys>>", "<</sys>>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<system>", "</system>",
 	"<assistant>", "</assistant>", "<user>", "</user>", "<tool_call>", "</tool_call>", "<function_calls>", "</function_calls>",
 	"<untrusted>", "</untrusted>", "<email>", "</email>", "<message>", "</message>", "[system]", "[/system]", "[assistant]",
 }
 
-// withoutTokens removes tokens where they end, so that what is left of two is no
-// third one.
+// withoutTokens removes tokens at their ends, so that the removal of two cannot
+// leave a third.
 func withoutTokens(text string) (string, int) {
 	first := firstToken(text)
 	if first < 0 {
@@ -40,7 +40,7 @@ func withoutTokens(text string) (string, int) {
 	return string(out), count
 }
 
-// firstToken returns where the first token ends, less one, or -1.
+// firstToken returns the index of the last byte of the first token, or -1.
 func firstToken(text string) int {
 	for i := range len(text) {
 		if (text[i] == '>' || text[i] == ']') && tokenBefore(text[:i+1]) > 0 {
@@ -67,7 +67,7 @@ func tokenBefore[T string | []byte](text T) int {
 	return 0
 }
 
-// withoutRoles takes the names of roles from the beginnings of lines.
+// withoutRoles removes the names of roles at the beginning of lines.
 func withoutRoles(text string) (string, int) {
 	if !strings.Contains(text, ":") {
 		return text, 0
@@ -90,7 +90,7 @@ func withoutRoles(text string) (string, int) {
 }
 
 // roleAt returns the length of the name of a role at the beginning of a line,
-// with what is around it.
+// with its punctuation.
 func roleAt(line string) int {
 	const longest = 24
 	colon := strings.IndexByte(line[:min(len(line), longest)], ':')

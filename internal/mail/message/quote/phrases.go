@@ -5,7 +5,7 @@ type field int
 const (
 	fieldFrom field = iota
 	fieldDate
-	// fieldSent is a date under a name that only mail has.
+	// fieldSent is a date under a name that only mail uses.
 	fieldSent
 	fieldTo
 	fieldSubject
@@ -13,7 +13,7 @@ const (
 	fields
 )
 
-// fieldNames are the names that mail programs give the fields of a header.
+// fieldNames are the names of header fields in mail programs.
 var fieldNames = map[string]field{
 	"from": fieldFrom, "von": fieldFrom, "de": fieldFrom, "da": fieldFrom, "van": fieldFrom, "fra": fieldFrom,
 	"från": fieldFrom, "od": fieldFrom, "от": fieldFrom, "от кого": fieldFrom, "kimden": fieldFrom, "发件人": fieldFrom,
@@ -36,7 +36,7 @@ var fieldNames = map[string]field{
 	"reply-to": fieldCopy, "attachments": fieldCopy,
 }
 
-// verbs are what attributions say that an author did.
+// verbs are the verbs of attributions.
 var verbs = []string{
 	"wrote", "writes", "schrieb", "a écrit", "escribió", "escribio", "ha scritto", "escreveu", "schreef", "skrev", "skreiv",
 	"napisał", "napisał(a)", "napisała", "пишет", "писал", "написал", "написал(а)", "написала", "kirjoitti", "írta",
@@ -54,8 +54,8 @@ var openers = []string{
 	"ma", "za", "zo", "2.", "selon",
 }
 
-// separators are what mail programs write into the line above an earlier
-// message.
+// separators are the texts that mail programs write into the line above an
+// earlier message.
 var separators = []string{
 	"original message", "original appointment", "forwarded message", "forwarded by", "begin forwarded message",
 	"ursprüngliche nachricht", "originalnachricht", "original-nachricht", "weitergeleitete nachricht",
@@ -68,7 +68,7 @@ var separators = []string{
 	"転送メッセージ", "元のメッセージ", "원본 메일",
 }
 
-// banners are what mail servers write above mail from outside.
+// banners are the texts that mail servers write above mail from outside.
 var banners = []string{
 	"originated from outside", "originates from outside", "came from outside", "sent from outside", "from an external sender",
 	"external email:", "external sender", "this is an external email", "this email is from an external",
@@ -80,10 +80,10 @@ var banners = []string{
 	"remitente externo", "[external]", "[extern]",
 }
 
-// bannerWords are such that each banner has one of them.
+// bannerWords holds at least one word of each banner.
 var bannerWords = []string{"extern", "extér", "outside", "often get", "click", "recogni", "learn why", "außerhalb"}
 
-// devices are what mail programs write below what was written on a phone.
+// devices are the lines that mail programs of phones append.
 var devices = []string{
 	"sent from my", "sent from mail for", "sent from outlook", "sent from yahoo", "sent from samsung", "sent from a mobile",
 	"sent from proton", "sent with proton", "sent via", "sent with sparrow", "get outlook for", "get bluemail",
@@ -110,7 +110,7 @@ var closings = []string{
 	"ystävällisin terveisin", "terveisin", "üdvözlettel", "s pozdravem", "saygılarımla",
 }
 
-// legal are phrases of footers that lawyers wrote.
+// legal are phrases of legal footers.
 var legal = []string{
 	"intended recipient", "intended solely for", "intended only for the", "for the sole use of the", "may contain confidential",
 	"contains confidential", "confidential and may be", "privileged and confidential", "is confidential and",

@@ -1,8 +1,8 @@
-// Package quote finds what in the text of a mail its author did not write for
-// this mail: earlier messages, signatures, legal footers, and banners of mail
-// servers. It works on lines, in the forms and languages of the common mail
-// programs, and only leaves out: it never changes a line but for markers of
-// conversations with language models.
+// Package quote finds the text in a mail that its author did not write for it:
+// earlier messages, signatures, legal footers, and banners of mail servers. It
+// works on lines, in the forms and languages of the common mail programs. It
+// only removes lines and never changes one, except for markers of conversations
+// with language models.
 package quote
 
 import (
@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Region names lines of a text, From to before To, that a mail program marked as
+// Region is a range of lines, From to before To, that a mail program marked as
 // an earlier message or as a signature.
 type Region struct {
 	Signature bool
 	From, To  int
 }
 
-// Removed counts what one rule left out.
+// Removed counts the removals of one rule.
 type Removed struct {
 	// Step is quote, signature or banner.
 	Step, Kind        string
@@ -31,9 +31,8 @@ type reading struct {
 	removed []Removed
 }
 
-// Strip returns the text that the author of a mail wrote for it. A text that is
-// nothing but quotes is not shortened: it is what the mail says, as in one that
-// was forwarded.
+// Strip returns the text that the author of a mail wrote for it. A text that
+// consists of quotes is kept, as in a forwarded mail.
 func Strip(text string, regions []Region) (string, []Removed) {
 	r := &reading{lines: strings.Split(text, "\n")}
 	r.gone = make([]bool, len(r.lines))
@@ -78,7 +77,7 @@ func (r *reading) note(step, kind string, count, characters int) {
 	r.removed = append(r.removed, Removed{step, kind, count, characters})
 }
 
-// remove leaves lines out.
+// remove removes lines.
 func (r *reading) remove(step, kind string, from, to int) {
 	characters := 0
 	for i := from; i < to; i++ {
@@ -92,7 +91,7 @@ func (r *reading) remove(step, kind string, from, to int) {
 	}
 }
 
-// left reports whether there is text in lines that was not left out.
+// left reports whether any text in a range of lines is left.
 func (r *reading) left(from, to int) bool {
 	for i := from; i < to; i++ {
 		if !r.gone[i] && strings.TrimSpace(r.lines[i]) != "" {
@@ -102,7 +101,7 @@ func (r *reading) left(from, to int) bool {
 	return false
 }
 
-// join returns what is left, with one empty line between paragraphs.
+// join returns the remaining lines, with one empty line between paragraphs.
 func (r *reading) join() string {
 	var b strings.Builder
 	empty := false
@@ -136,7 +135,7 @@ func quoted(line string) bool {
 	return strings.HasPrefix(line, ">") || strings.HasPrefix(line, "|>")
 }
 
-// quotes leaves earlier messages out.
+// quotes removes earlier messages.
 func (r *reading) quotes(regions []Region) {
 	for i := 0; i < len(r.lines); i++ {
 		line := r.lines[i]
@@ -163,7 +162,7 @@ func (r *reading) quotes(regions []Region) {
 			}
 		}
 		if kind := r.earlier(i); kind != "" {
-			// With nothing above it, it was forwarded, and is what the mail says.
+			// With no text above, the message was forwarded and is the content.
 			if r.left(0, i) {
 				r.remove("quote", kind, i, len(r.lines))
 			}
@@ -173,7 +172,7 @@ func (r *reading) quotes(regions []Region) {
 	r.markup(regions)
 }
 
-// markup leaves out what a mail program marked as an earlier message.
+// markup removes the regions that a mail program marked as earlier messages.
 func (r *reading) markup(regions []Region) {
 	for _, region := range regions {
 		if !region.Signature && r.left(0, region.From) && !r.quotedWithin(region) {
@@ -189,8 +188,8 @@ func (r *reading) line(i int) string {
 	return r.lines[i]
 }
 
-// quotedWithin reports whether a region has lines with the prefix of quotes:
-// then what else is in there are answers.
+// quotedWithin reports whether a region has lines with the prefix of quotes.
+// Its other lines are then answers.
 func (r *reading) quotedWithin(region Region) bool {
 	for i := region.From; i < region.To && i < len(r.lines); i++ {
 		if quoted(r.lines[i]) {
@@ -201,7 +200,7 @@ func (r *reading) quotedWithin(region Region) bool {
 }
 
 // earlier returns the rule by which an earlier message begins at a line and
-// goes on to the end, or nothing.
+// extends to the end, or "".
 func (r *reading) earlier(i int) string {
 	line := strings.TrimSpace(r.lines[i])
 	if separator(line) {
@@ -219,7 +218,7 @@ func (r *reading) earlier(i int) string {
 	return ""
 }
 
-// rule reports whether a line is a drawn one.
+// rule reports whether a line is a horizontal rule.
 func rule(line string) bool {
 	return len(line) >= 5 && strings.Trim(line, "_-=—–") == ""
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is taken for a signature. What is longer stays, so that
-// nothing is kept from those who judge by a line above it.
+// Limits of a signature. Longer text is kept, so that a line above cannot hide
+// content from the tiers.
 const (
 	maxSignatureLines      = 14
 	maxSignatureCharacters = 1000
@@ -17,7 +17,7 @@ const (
 	maxLegalCharacters     = 2500
 )
 
-// signatures leaves out what stands below what was written.
+// signatures removes signatures and footers at the end.
 func (r *reading) signatures(regions []Region) {
 	for _, region := range regions {
 		to := min(region.To, len(r.lines))
@@ -31,7 +31,8 @@ func (r *reading) signatures(regions []Region) {
 	r.closing()
 }
 
-// small reports whether what is left of lines is short enough for a signature.
+// small reports whether the remaining lines of a range are short enough for a
+// signature.
 func (r *reading) small(from, to int) bool {
 	lines, characters := 0, 0
 	for i := from; i < to; i++ {
@@ -46,8 +47,8 @@ func (r *reading) small(from, to int) bool {
 	return true
 }
 
-// delimiters leaves out what is below a line of two hyphens, and the footer of a
-// mailing list below a drawn line.
+// delimiters removes the text below a line of two hyphens, and the footer of a
+// mailing list below a horizontal rule.
 func (r *reading) delimiters() {
 	for i, line := range r.lines {
 		line = strings.TrimSpace(line)
@@ -65,7 +66,7 @@ func (r *reading) delimiters() {
 	}
 }
 
-// listFooter reports whether lines are those below mail of a list.
+// listFooter reports whether lines are the footer of a mailing list.
 func (r *reading) listFooter(from int) bool {
 	for i := from; i < len(r.lines); i++ {
 		line := strings.ToLower(r.lines[i])
@@ -77,7 +78,7 @@ func (r *reading) listFooter(from int) bool {
 	return false
 }
 
-// devices leaves out lines that mail programs of phones add, near the end.
+// devices removes lines near the end that mail programs of phones add.
 func (r *reading) devices() {
 	const near, longest = 25, 90
 	below := 0
@@ -100,7 +101,7 @@ func (r *reading) devices() {
 	}
 }
 
-// closing leaves out a closing word with the short lines below it, at the end.
+// closing removes a closing word and the short lines below it at the end.
 func (r *reading) closing() {
 	short := 0
 	for i := len(r.lines) - 1; i >= 0; i-- {
@@ -124,8 +125,8 @@ func (r *reading) closing() {
 	}
 }
 
-// contact reports whether a line is a number or an address, of which signatures
-// have any number.
+// contact reports whether a line is a phone number or an address; a signature
+// may have any number of them.
 func contact(line string) bool {
 	digits := 0
 	for _, c := range line {
@@ -151,7 +152,7 @@ func closes(line string) bool {
 	return false
 }
 
-// legal leaves out paragraphs of lawyers among the last ones.
+// legal removes legal footers among the last paragraphs.
 func (r *reading) legal() {
 	const last = 4
 	to := len(r.lines)
@@ -184,7 +185,7 @@ func hasPhrase(phrases []string, line string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(line, phrase) })
 }
 
-// banners leaves out lines of mail servers above mail from outside.
+// banners removes the lines of mail servers above mail from outside.
 func (r *reading) banners() {
 	const top, longest = 8, 300
 	seen := 0
