@@ -1,7 +1,6 @@
-// Package asker asks language models about the messages of an account that rules
-// and the embedded models leave open, and has them decided again with the answers.
-// It also has models write summaries and drafts. A stop keeps questions from
-// delaying new mail.
+// Package asker asks language models about messages that the rules and the
+// embedded models leave open, and has them decided again with the answers. It
+// also has models write summaries and drafts. Questions stop for new mail.
 package asker
 
 import (
@@ -24,34 +23,34 @@ import (
 )
 
 const (
-	// askedItems is about how many messages models are asked at once, lateItems how
-	// many are decided without their answers at once, and stepTime after how long no
-	// more questions are begun: then comes what is new.
+	// askedItems is the number of messages asked about together, lateItems the
+	// number decided together without answers, and stepTime the time after
+	// which no new question begins, so that new mail is read.
 	askedItems = 32
 	lateItems  = 50
 	stepTime   = 5 * time.Second
-	// firstLook is how long a cycle waits at most until it is known which models can
-	// be asked.
+	// firstLook is the longest wait of a cycle for the first probe of the
+	// models.
 	firstLook = 10 * time.Second
-	// onceLook is how long a reading that is done once waits at most for models that
-	// may be loading.
+	// onceLook is the longest wait of a single reading for models that may be
+	// loading.
 	onceLook = 5 * time.Minute
-	// stopGrace is how long questions go on while new mail waits: twice as long after
-	// each time that all were given up, up to maxGivenUp times, so that a slow server
-	// has its turn too.
+	// stopGrace is how long questions may continue while new mail waits. It
+	// doubles each time that all of them are cancelled, up to maxGivenUp times,
+	// so that a slow server can answer too.
 	stopGrace  = 3 * time.Second
 	maxGivenUp = 5
-	// maxAsked bounds the characters of a message that questions are made of.
+	// maxAsked limits the characters of a message in a question.
 	maxAsked = 8000
 )
 
 // Config configures an Asker. Metrics and Tracer are required.
 type Config struct {
-	// Models are asked; nil asks nothing.
+	// Models are the models to ask; if nil, none are asked.
 	Models *Models
-	// Writer writes summaries and drafts; nil writes none.
+	// Writer writes summaries and drafts; if nil, none are written.
 	Writer Writer
-	// Withhold is how long proposals wait for answers at most.
+	// Withhold is the longest time that proposals wait for answers.
 	Withhold time.Duration
 	Metrics  *measure.Metrics
 	Tracer   trace.Tracer
@@ -62,23 +61,22 @@ type Asker struct {
 	cfg    Config
 	lease  *lease.Lease
 	reader *reader.Reader
-	// interrupt calls stop when there is something else to do, until ctx ends; nil
-	// if nothing comes before questions.
+	// interrupt calls stop when other work is waiting, until ctx ends. If nil,
+	// questions are not interrupted.
 	interrupt func(ctx context.Context, stop func())
-	// down are tiers that could not be asked in this cycle, and why.
+	// down holds the tiers that failed in this cycle, and why.
 	down map[cascade.Tier]sight
-	// givenUp counts the steps in a row in which no model answered.
+	// givenUp counts the consecutive steps without any answer.
 	givenUp int
 }
 
-// New returns an Asker about what a reader reads. interrupt calls stop when there
-// is something else to do, until ctx ends; without it models are asked to the end.
+// New returns an Asker for the messages of a reader. interrupt calls stop when
+// other work is waiting, until ctx ends; if nil, questions are not interrupted.
 func New(cfg Config, l *lease.Lease, r *reader.Reader, interrupt func(ctx context.Context, stop func())) *Asker {
 	return &Asker{cfg: cfg, lease: l, reader: r, interrupt: interrupt}
 }
 
-// Begin begins a cycle of reading. It waits a little until it is known which models
-// can be asked.
+// Begin begins a cycle. It waits briefly for the first probe of the models.
 func (a *Asker) Begin(ctx context.Context) {
 	a.cfg.Models.await(ctx, firstLook)
 	a.down = map[cascade.Tier]sight{}
@@ -95,8 +93,8 @@ func (a *Asker) Unavailable(tier cascade.Tier) model.Kind {
 	return a.cfg.Models.unavailable(tier)
 }
 
-// Recovered reports whether a tier can be asked again that could not be in this
-// cycle.
+// Recovered reports whether a tier that failed in this cycle is available
+// again.
 func (a *Asker) Recovered() bool {
 	for tier, down := range a.down {
 		if a.cfg.Models.recoveredSince(tier, down.at) {
@@ -106,7 +104,7 @@ func (a *Asker) Recovered() bool {
 	return false
 }
 
-// askable returns the tiers that can be asked now, and notes the others.
+// askable returns the available tiers, and records the others.
 func (a *Asker) askable() (tiers []cascade.Tier) {
 	for _, tier := range a.cfg.Models.configured() {
 		if kind := a.Unavailable(tier); kind != "" {
@@ -118,8 +116,8 @@ func (a *Asker) askable() (tiers []cascade.Tier) {
 	return tiers
 }
 
-// failed notes that a tier cannot be asked in this cycle any more, and reports
-// whether that is new.
+// failed records that a tier failed in this cycle, and reports whether that is
+// new.
 func (a *Asker) failed(tier cascade.Tier, kind model.Kind) bool {
 	if _, ok := a.down[tier]; ok {
 		return false
@@ -128,10 +126,10 @@ func (a *Asker) failed(tier cascade.Tier, kind model.Kind) bool {
 	return true
 }
 
-// Ask asks models about messages, newest first, and has those decided again that
-// are answered. It stops between two questions when it is interrupted, and after a
-// while. Then those are decided that have waited for too long, or for models that
-// cannot be asked. It reports whether there is more to do now.
+// Ask asks models about messages, newest first, and has the answered ones
+// decided again. It stops between two questions when it is interrupted, and
+// after a while. Then it has the messages decided that have waited too long, or
+// wait for unavailable models. It reports whether there is more to do now.
 func (a *Asker) Ask(ctx context.Context, run *reader.Run) (more bool, err error) {
 	if a.interrupt == nil {
 		a.cfg.Models.await(ctx, onceLook)
@@ -146,17 +144,16 @@ func (a *Asker) Ask(ctx context.Context, run *reader.Run) (more bool, err error)
 	return more || released, err
 }
 
-// pending is a message about which models are to be asked.
+// pending is a message with open questions.
 type pending struct {
 	mail cascade.Mail
 	open []cascade.Tier
-	// withheld reports whether nothing was proposed until then, and obsolete whether
-	// the owner has touched the message, or it is in no folder any more.
+	// withheld reports whether its proposals wait for answers, and obsolete
+	// whether the owner has touched the message or it is gone.
 	withheld, obsolete bool
 }
 
-// askSome asks about some messages. It reports whether there may be more that can
-// be asked.
+// askSome asks about some messages. It reports whether there may be more.
 func (a *Asker) askSome(ctx context.Context, run *reader.Run, stop *stop) (more bool, err error) {
 	tiers := a.askable()
 	if len(tiers) == 0 {
@@ -184,8 +181,8 @@ func (a *Asker) askSome(ctx context.Context, run *reader.Run, stop *stop) (more 
 	return a.answered(ctx, run, due, results)
 }
 
-// question asks with no transaction open. An interruption stops it: no further
-// question is begun, and those that take long are given up.
+// question asks models; no transaction may be open. After an interruption it
+// begins no further question and cancels slow ones.
 func (a *Asker) question(ctx context.Context, stop *stop, mails []cascade.Mail) []cascade.Result {
 	ctx, cancel := context.WithCancel(ctx)
 	var interrupting sync.WaitGroup
@@ -203,9 +200,9 @@ func (a *Asker) question(ctx context.Context, stop *stop, mails []cascade.Mail) 
 	return a.cfg.Models.cascade(stop).Ask(ctx, mails)
 }
 
-// answered stores what models answered, and decides again about the messages of
-// which nothing is left to ask, or can be asked now. It reports whether anything
-// is otherwise than before.
+// answered stores the answers of models, and decides the messages again that
+// have no open question for an available model. It reports whether anything
+// changed.
 func (a *Asker) answered(ctx context.Context, run *reader.Run, due []pending, results []cascade.Result) (progress bool, err error) {
 	was := map[uuid.UUID]pending{}
 	var again []pending
@@ -246,9 +243,8 @@ func (a *Asker) answered(ctx context.Context, run *reader.Run, due []pending, re
 	return progress || len(again) > 0, a.decide(ctx, run, again)
 }
 
-// release decides about some of the messages of which nothing was proposed until
-// models were asked, and that have waited for long enough, or for a model that
-// cannot be asked. It reports whether there may be more.
+// release decides withheld messages that have waited long enough, or wait for
+// an unavailable model. It reports whether there may be more.
 func (a *Asker) release(ctx context.Context, run *reader.Run) (more bool, err error) {
 	var late []pending
 	err = a.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
@@ -261,8 +257,8 @@ func (a *Asker) release(ctx context.Context, run *reader.Run) (more bool, err er
 	return len(late) == lateItems, a.decide(ctx, run, late)
 }
 
-// decide has messages decided again with what models answered. About those that
-// are obsolete nothing is asked any more.
+// decide has messages decided again with the answers of models. The questions
+// of obsolete ones are dropped.
 func (a *Asker) decide(ctx context.Context, run *reader.Run, those []pending) error {
 	if len(those) == 0 {
 		return nil

@@ -19,53 +19,53 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Models are the language models of a process: what is asked where, and what is
-// known of the servers. All runs share them, and the slots of their servers.
+// Models are the language models of a process: their tiers and the state of
+// their servers. All runs share them and the slots of their servers.
 type Models struct {
 	set          *model.Set
 	tiers        map[cascade.Tier]model.Tier
 	calibrations cascade.Calibrations
 	metrics      *measure.Models
 
-	// known is closed when each server was looked at once.
+	// known is closed after the first probe of every server.
 	known   chan struct{}
 	isKnown func()
 	mu      sync.Mutex
 	refused refusal
-	// seen is what was found when it was last looked whether a tier can be asked.
+	// seen holds the last probe of each tier.
 	seen map[string]sight
 }
 
-// sight is whether a tier could be asked at a time; the kind is empty if it could.
+// sight is the result of a probe at a time; the kind is empty if the tier was
+// available.
 type sight struct {
 	kind model.Kind
 	at   time.Time
 }
 
-// refusal is an attempt to have a question answered by a server or a model that
-// is not local, none of which is let through. It is empty if there was none.
+// refusal is an attempt to answer from a server or a model that is not local;
+// such an answer is rejected. It is empty if there was none.
 type refusal struct {
 	at time.Time
-	// what names the server, the model and what was wrong with them.
+	// what names the server, the model and the problem.
 	what string
 }
 
-// modelState is what is known of the model of some tiers, as it is stored for
+// modelState is the state of the model of some tiers, as it is stored for
 // people.
 type modelState struct {
 	Server string   `json:"server"`
 	Model  string   `json:"model"`
 	Tiers  []string `json:"tiers"`
 	Usable bool     `json:"usable"`
-	// Kind and Why say why it is not usable.
+	// Kind and Why describe why it is not usable.
 	Kind  model.Kind `json:"kind,omitempty"`
 	Why   string     `json:"why,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// OpenModels makes the models of a configuration, and reads its calibrations. It
-// connects to none. The meter
-// may be nil.
+// OpenModels returns the models of a configuration and reads its calibrations.
+// It does not connect. The meter may be nil.
 func OpenModels(c model.Config, meter metric.Meter) (*Models, error) {
 	m := &Models{tiers: map[cascade.Tier]model.Tier{}, known: make(chan struct{}), seen: map[string]sight{}}
 	m.isKnown = sync.OnceFunc(func() { close(m.known) })
@@ -101,7 +101,8 @@ func OpenModels(c model.Config, meter metric.Meter) (*Models, error) {
 	return m, m.metrics.Observe(meter, m.usable)
 }
 
-// Close ends idle connections, and the reading of gauges. That of nil is nothing.
+// Close closes idle connections and stops the gauges. A nil Models may be
+// closed.
 func (m *Models) Close() error {
 	if m == nil {
 		return nil
@@ -110,8 +111,8 @@ func (m *Models) Close() error {
 	return m.metrics.Close()
 }
 
-// Watch finds out which models can be asked, each at once and then every so often,
-// until end is called. That of nil does nothing.
+// Watch probes all models now and then at every interval, until end is called.
+// On nil Models it does nothing.
 func (m *Models) Watch(ctx context.Context, every time.Duration) (end func()) {
 	if m == nil {
 		return func() {}
@@ -150,7 +151,7 @@ func (m *Models) Watch(ctx context.Context, every time.Duration) (end func()) {
 	}
 }
 
-// look finds out whether a tier can be asked.
+// look probes a tier.
 func (m *Models) look(ctx context.Context, name string, t model.Tier) {
 	begun := time.Now()
 	err := t.Ready(ctx)
@@ -166,8 +167,7 @@ func (m *Models) look(ctx context.Context, name string, t model.Tier) {
 	m.seen[name] = found
 }
 
-// await waits until it is known which models can be asked, and for so long at
-// most.
+// await waits for the first probe of all models, for the given time at most.
 func (m *Models) await(ctx context.Context, longest time.Duration) {
 	if m == nil {
 		return
@@ -179,7 +179,7 @@ func (m *Models) await(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// Writer returns the model of the tier t3, which writes texts; nil without one.
+// Writer returns the model of tier t3, which writes texts, or nil.
 func (m *Models) Writer() Writer {
 	if m != nil {
 		if t, ok := m.set.Tier("t3"); ok {
@@ -196,7 +196,7 @@ func (m *Models) lastRefusal() refusal {
 	return m.refused
 }
 
-// states returns what is known of the models, without asking any.
+// states returns the states of the models without a probe.
 func (m *Models) states() []modelState {
 	of := map[[2]string]*modelState{}
 	for _, name := range model.Tiers() {
@@ -217,7 +217,7 @@ func (m *Models) states() []modelState {
 	return states
 }
 
-// state returns what is known of a tier's model.
+// state returns the state of a tier's model.
 func (m *Models) state(name string, t model.Tier) *modelState {
 	is, kind := t.State(), m.kind(name, t)
 	s := &modelState{Server: t.Name(), Model: t.Model(), Usable: kind == "", Kind: kind}
@@ -230,7 +230,7 @@ func (m *Models) state(name string, t model.Tier) *modelState {
 	return s
 }
 
-// kind returns why a tier's model cannot be asked, as far as is known, or "".
+// kind returns the last known reason why a tier's model cannot be asked, or "".
 func (m *Models) kind(name string, t model.Tier) model.Kind {
 	if is := t.State(); !is.Usable {
 		return cmp.Or(is.Kind, model.Unavailable)
@@ -240,7 +240,7 @@ func (m *Models) kind(name string, t model.Tier) model.Kind {
 	return m.seen[name].kind
 }
 
-// usable returns of each server whether all its models can be asked.
+// usable reports for each server whether all its models can be asked.
 func (m *Models) usable() map[string]bool {
 	servers := map[string]bool{}
 	for _, s := range m.states() {
@@ -250,8 +250,7 @@ func (m *Models) usable() map[string]bool {
 	return servers
 }
 
-// configured returns the tiers that have a model, in the order in which they are
-// asked.
+// configured returns the tiers with a model, in the order of asking.
 func (m *Models) configured() []cascade.Tier {
 	var all []cascade.Tier
 	if m == nil {
@@ -265,12 +264,12 @@ func (m *Models) configured() []cascade.Tier {
 	return all
 }
 
-// unavailable returns why a tier cannot be asked, as far as is known, or "".
+// unavailable returns the last known reason why a tier cannot be asked, or "".
 func (m *Models) unavailable(tier cascade.Tier) model.Kind {
 	return m.kind(string(tier), m.tiers[tier])
 }
 
-// recoveredSince reports whether it was seen since a time that a tier can be asked.
+// recoveredSince reports whether a probe after a time found a tier available.
 func (m *Models) recoveredSince(tier cascade.Tier, at time.Time) bool {
 	m.mu.Lock()
 	seen := m.seen[string(tier)]
@@ -278,12 +277,12 @@ func (m *Models) recoveredSince(tier cascade.Tier, at time.Time) bool {
 	return seen.at.After(at) && m.unavailable(tier) == ""
 }
 
-// wanted returns the tiers that are to be asked about a message.
+// wanted returns the tiers to ask about a message.
 func (m *Models) wanted(mail cascade.Mail) []cascade.Tier {
 	return slices.DeleteFunc(cascade.Wanted(mail), func(tier cascade.Tier) bool { return !slices.Contains(m.configured(), tier) })
 }
 
-// cascade returns a cascade whose questions a stop keeps from being asked.
+// cascade returns a cascade whose questions fail after a stop.
 func (m *Models) cascade(stop *stop) *cascade.Cascade {
 	endpoints := map[cascade.Tier]cascade.Endpoint{}
 	for tier, t := range m.tiers {
@@ -292,23 +291,22 @@ func (m *Models) cascade(stop *stop) *cascade.Cascade {
 	return cascade.New(cascade.Config{Endpoints: endpoints, Calibrations: m.calibrations})
 }
 
-// errStopped says that a question was not asked, since there is something else to
-// do first.
+// errStopped is the error for a question that was not asked because other work
+// was waiting.
 var errStopped = errors.New("the question was not asked")
 
-// stop says when no more questions are to be asked: after a time, or when there
-// is new mail. One question is always asked, so that there is progress whatever
-// comes.
+// stop ends a series of questions: after a time, or for new mail. It always
+// allows one question, so that there is progress.
 type stop struct {
 	until  time.Time
 	begun  atomic.Bool
 	called atomic.Bool
 }
 
-// over reports whether there is something else to do first.
+// over reports whether no further question may begin.
 func (s *stop) over() bool { return s.called.Load() || time.Now().After(s.until) }
 
-// stopping asks while a stop lets it.
+// stopping is an asker that fails after a stop.
 type stopping struct {
 	asker cascade.Asker
 	stop  *stop

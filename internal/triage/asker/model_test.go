@@ -10,7 +10,8 @@ import (
 	llm "github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// A process does not start with calibrations that it cannot use.
+// TestOpenModelsReadsTheCalibrations checks that a process does not start with
+// invalid calibrations.
 func TestOpenModelsReadsTheCalibrations(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calibrations.json")

@@ -19,8 +19,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/reader"
 )
 
-// pending returns messages about which one of the tiers is to be asked, or
-// else those that are withheld for long enough or for other tiers.
+// pending returns messages with a question for one of the tiers or, with
+// withheld, messages that have been withheld long enough or wait for other
+// tiers.
 func (a *Asker) pending(ctx context.Context, tx pgx.Tx, tiers []cascade.Tier, withheld bool, most int) ([]pending, error) {
 	rows, err := dbsqlc.New().TriageQuestionsDue(ctx, tx, &dbsqlc.TriageQuestionsDueParams{
 		TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, Tiers: cascade.Names(tiers), Withheld: withheld, LongestSeconds: a.cfg.Withhold.Seconds(),
@@ -43,7 +44,7 @@ func (a *Asker) pending(ctx context.Context, tx pgx.Tx, tiers []cascade.Tier, wi
 	})
 }
 
-// putAnswers stores answers about messages of which more is to be asked.
+// putAnswers stores answers about messages with further open questions.
 func (a *Asker) putAnswers(ctx context.Context, tx pgx.Tx, those []pending) error {
 	type row struct {
 		Message uuid.UUID       `json:"message_id"`
@@ -61,14 +62,14 @@ func (a *Asker) putAnswers(ctx context.Context, tx pgx.Tx, those []pending) erro
 	return dbsqlc.New().TriageAnswersPut(ctx, tx, &dbsqlc.TriageAnswersPutParams{TenantID: a.lease.Tenant, Rows: raw})
 }
 
-// Configured withdraws the questions to tiers that have no model.
+// Configured drops the questions for tiers without a model.
 func (a *Asker) Configured(ctx context.Context, tx pgx.Tx) error {
 	return dbsqlc.New().TriageQuestionsConfigured(ctx, tx, &dbsqlc.TriageQuestionsConfiguredParams{
 		TenantID: a.lease.Tenant, AccountID: a.lease.Account.ID, Tiers: cascade.Names(a.cfg.Models.configured()),
 	})
 }
 
-// PutStates records what is known of the models.
+// PutStates stores the states of the models.
 func (a *Asker) PutStates(ctx context.Context, tx pgx.Tx) error {
 	states, refused := []modelState{}, refusal{}
 	if a.cfg.Models != nil {
@@ -83,7 +84,7 @@ func (a *Asker) PutStates(ctx context.Context, tx pgx.Tx) error {
 	})
 }
 
-// Pending returns about how many messages of a tenant models are to be asked.
+// Pending returns how many messages of a tenant have open questions.
 func Pending(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (measure.Pending, error) {
 	row, err := dbsqlc.New().TriageQuestionStates(ctx, tx, tenant)
 	return measure.Pending{Withheld: row.Withheld, Degraded: row.Degraded}, err
@@ -117,7 +118,7 @@ func (a *Asker) textsDue(ctx context.Context) (due []*dueText, err error) {
 	return due, err
 }
 
-// examples returns the mail whose manner drafts take, where a draft is due.
+// examples returns mail of the owner as examples of style, if a draft is due.
 func (a *Asker) examples(ctx context.Context, due []*dueText) (bodies []string, err error) {
 	ids := a.lease.Account.Texts.Examples
 	if len(ids) == 0 || !slices.ContainsFunc(due, func(d *dueText) bool { return d.kind == draft.Reply }) {
@@ -132,12 +133,13 @@ func (a *Asker) examples(ctx context.Context, due []*dueText) (bodies []string, 
 	return bodies, err
 }
 
-// putTried records an attempt that led to nothing.
+// putTried records a failed attempt.
 func (a *Asker) putTried(ctx context.Context, tx pgx.Tx, d *dueText) error {
 	return dbsqlc.New().TriageTextTried(ctx, tx, &dbsqlc.TriageTextTriedParams{TenantID: a.lease.Tenant, TextNo: d.number})
 }
 
-// putText stores how a text ended. It reports whether it still waited.
+// putText stores the result of a text. It reports whether the text was still
+// pending.
 func (a *Asker) putText(ctx context.Context, tx pgx.Tx, d *dueText, w written, external string) (bool, error) {
 	n, err := dbsqlc.New().TriageTextEnd(ctx, tx, &dbsqlc.TriageTextEndParams{
 		TenantID: a.lease.Tenant, TextNo: d.number, Text: postgres.Text(w.text), Problem: postgres.Text(w.problem), Model: postgres.Text(w.model), Prompt: d.kind.Prompt(), ExternalID: external,

@@ -24,34 +24,35 @@ type Writer interface {
 }
 
 const (
-	// maxTexts is how many texts are written before new mail is looked for again,
-	// and maxTries how often a model is asked for one.
+	// maxTexts limits the texts written before new mail is read, and maxTries
+	// the attempts for a text.
 	maxTexts = 4
 	maxTries = 2
-	// shortBody is what is shown of a message that does not fit the model's context.
+	// shortBody is the length to which a message is cut if it does not fit the
+	// model's context.
 	shortBody = 1500
 )
 
-// dueText is a text that is to be written.
+// dueText is a requested text.
 type dueText struct {
 	number int64
 	about  reader.Stored
 	tried  int
 	kind   draft.Kind
 	source draft.Source
-	// target is the whole message, which an answer needs.
+	// target is the whole message, which a reply needs.
 	target plan.Target
 }
 
-// written is how a text ended: with a text, or with a problem for people.
+// written is the result of a text: the text, or a problem for people.
 type written struct {
 	text, problem, model string
-	// waits says that there is no server that answers now.
+	// waits reports whether no server is available now.
 	waits bool
 }
 
-// Write has some of the texts written that are waited for. It reports whether there
-// may be more that can be written now. No transaction is open while a model writes.
+// Write writes some of the requested texts. It reports whether more can be
+// written now. No transaction is open while a model writes.
 func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err error) {
 	due, err := a.textsDue(ctx)
 	if err != nil || len(due) == 0 {
@@ -64,7 +65,7 @@ func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err erro
 	ends := make([]written, len(due))
 	var all sync.WaitGroup
 	for i, d := range due {
-		// The reader takes one call at a time, models take several.
+		// The reader takes one call at a time; models take several.
 		if ends[i].problem, err = a.prepare(ctx, d); err != nil {
 			break
 		}
@@ -89,8 +90,8 @@ func (a *Asker) Write(ctx context.Context, run *reader.Run) (more bool, err erro
 	return more, nil
 }
 
-// prepare reads the message of an answer, whose header says whom it goes to. It
-// returns why a text is not written; empty if it is.
+// prepare reads the message of a reply for its recipients. It returns the
+// problem if the text cannot be written, or "".
 func (a *Asker) prepare(ctx context.Context, d *dueText) (problem string, err error) {
 	decision, found := d.about.Decision, d.about.Found
 	switch {
@@ -113,7 +114,7 @@ func (a *Asker) prepare(ctx context.Context, d *dueText) (problem string, err er
 	return problem, err
 }
 
-// write has a text written.
+// write writes a text.
 func (a *Asker) write(ctx context.Context, d *dueText, examples []string) written {
 	source := d.source
 	if d.kind == draft.Reply {
@@ -149,7 +150,7 @@ func (a *Asker) writeOnce(ctx context.Context, kind draft.Kind, source draft.Sou
 	return a.cfg.Writer.Ask(ctx, q)
 }
 
-// endText stores how a text ended, and proposes a draft, in one transaction.
+// endText stores the result of a text and proposes a draft in one transaction.
 func (a *Asker) endText(ctx context.Context, run *reader.Run, d *dueText, w written) error {
 	err := a.lease.Write(ctx, func(tx pgx.Tx) error {
 		if w.text == "" && w.problem == "" {
@@ -175,14 +176,14 @@ func (a *Asker) endText(ctx context.Context, run *reader.Run, d *dueText, w writ
 	return err
 }
 
-// answer returns the proposal of a draft. A person approves it unless the decision
-// wanted it without.
+// answer returns the proposal of a draft. A person must approve it, unless the
+// decision allowed it without approval.
 func (a *Asker) answer(d *dueText, w written) (plan.Proposal, error) {
 	want := d.about.Decision.Want(decide.Draft)
 	return plan.Answer(w.text, d.number, want == nil || want.Confirm, d.target, a.lease.Account.Proposals)
 }
 
-// outcome is the label of a metric.
+// outcome returns the label of a metric.
 func (w written) outcome() string {
 	switch {
 	case w.text != "":

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// settled fails the test unless each message was decided and nothing is left to
-// ask, and each proposal was made once.
+// settled fails the test unless each message was decided, no question is open,
+// and each proposal was made once.
 func (f *fixture) settled(messages int) {
 	f.t.Helper()
 	for _, c := range []struct {
@@ -40,24 +40,24 @@ func (f *fixture) settled(messages int) {
 
 func TestEachFaultOfAServerLeavesMailDecidedAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	// What is wrong with a question alone is not asked again; what is wrong with the
-	// server is, when it is back.
+	// An error about one question is permanent; an error of the server is
+	// retried when it recovers.
 	forGood := []llm.Kind{llm.TooLong, llm.Cut, llm.Invalid}
 	for _, fault := range modeltest.Faults() {
 		if fault == modeltest.Silent || fault == modeltest.Thinking {
-			continue // TestNewMailComesBeforeQuestions has the one, and the other answers
+			continue // covered by TestNewMailComesBeforeQuestions and by other answers
 		}
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			c := modeltest.Config{}
 			identified := fault == modeltest.RemoteModel || fault == modeltest.RemoteShown
 			if identified {
-				c.Dialect = llm.Ollama // which says so when it is identified
+				c.Dialect = llm.Ollama // the dialect that reports this when it is identified
 			}
 			fake := modeltest.New(t, c)
 			f, models := asking(t, fake.Models())
 			f.known()
-			f.onceWith(models) // the server is known, and can be asked
+			f.onceWith(models) // the server is probed and available
 			fake.Fail(fault)
 			if identified {
 				models = restarted(t, fake.Models())
@@ -122,7 +122,7 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 }
 
 // TestMailIsDecidedOnceWhateverServersDo has servers fail at random while mail
-// comes, and processes begin anew.
+// arrives and processes restart.
 func TestMailIsDecidedOnceWhateverServersDo(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 11))
@@ -156,8 +156,8 @@ func TestMailIsDecidedOnceWhateverServersDo(t *testing.T) {
 	}
 }
 
-// TestNewMailComesBeforeQuestions has a server that does not answer, until new
-// mail was decided and the time to wait was over.
+// TestNewMailComesBeforeQuestions has a server that does not answer until new
+// mail was decided and the wait was over.
 func TestNewMailComesBeforeQuestions(t *testing.T) {
 	t.Parallel()
 	answers := make(chan struct{})
@@ -199,7 +199,8 @@ func TestNewMailComesBeforeQuestions(t *testing.T) {
 	f.settled(backlog + 1)
 }
 
-// TestAServerThatComesBackIsAskedWithoutNewMail has nothing happen in the mailbox.
+// TestAServerThatComesBackIsAskedWithoutNewMail checks recovery while nothing
+// happens in the mailbox.
 func TestAServerThatComesBackIsAskedWithoutNewMail(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{})

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// asking returns a fixture whose account leaves nearly everything open, and what
-// has an engine ask the models of a configuration.
+// asking returns a fixture whose account leaves nearly everything open, and an
+// option that makes an engine ask the models of a configuration.
 func asking(t *testing.T, c llm.Config) (*fixture, func(*engine.Config)) {
 	t.Helper()
 	f := newFixture(t)
@@ -22,7 +22,8 @@ func asking(t *testing.T, c llm.Config) (*fixture, func(*engine.Config)) {
 	return f, restarted(t, c)
 }
 
-// restarted has an engine ask models as a process that has just begun.
+// restarted returns an option that makes an engine ask models like a new
+// process.
 func restarted(t *testing.T, c llm.Config) func(*engine.Config) {
 	t.Helper()
 	models, err := asker.OpenModels(c, nil)
@@ -37,7 +38,8 @@ func restarted(t *testing.T, c llm.Config) func(*engine.Config) {
 	return func(c *engine.Config) { c.Models = models }
 }
 
-// personal is mail of a person, whose need of attention nothing proves.
+// personal returns mail of a person, for which the rules prove no need of
+// attention.
 func personal(id string) testMail {
 	return testMail{id: id, from: "Eve <eve@elsewhere.example>", to: owner, subject: "About the fence " + id, body: "Somebody should look at the fence " + id + " some day."}
 }

@@ -27,7 +27,7 @@ func copyOf(id, headers string) string {
 	}.raw()
 }
 
-// decided returns what was decided about a message.
+// decided returns the last decision about a message.
 func (f *fixture) decided(headerID string) (d decide.Decision) {
 	f.t.Helper()
 	raw := one[[]byte](f, "SELECT d.decision FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1", headerID)
@@ -37,9 +37,9 @@ func (f *fixture) decided(headerID string) (d decide.Decision) {
 	return d
 }
 
-// TestCopiesThatDifferAreJudged delivers a mail, a forged copy that looks like one of
-// a list, and one whose authentication failed, in every order: in passes of their
-// own, and in one.
+// TestCopiesThatDifferAreJudged delivers a mail, a forged copy that looks like
+// one of a list, and one whose authentication failed, in every order: in
+// separate passes and in one.
 func TestCopiesThatDifferAreJudged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -87,7 +87,7 @@ func TestCopiesThatDifferAreJudged(t *testing.T) {
 		check(fmt.Sprintf("pass%d@x", i))
 	}
 
-	// The same copies once more, and a decision for another reason about one of them.
+	// Deliver the same copies again, and decide one of them for another reason.
 	f.exec("UPDATE triage_decisions SET decided_at = '2026-01-01'")
 	f.deliver("", copyOf("passes0@x", "X-Spam-Status: No\n"+copies[1]))
 	f.once()
@@ -105,8 +105,9 @@ func TestCopiesThatDifferAreJudged(t *testing.T) {
 	}
 }
 
-// TestACopyNarrowsProposals proposes about a forged copy that arrives first: what
-// waits is withdrawn when the genuine mail is read, and nothing is proposed about that.
+// TestACopyNarrowsProposals proposes about a forged copy that arrives first.
+// The pending proposals are withdrawn when the genuine mail is read, and
+// nothing is proposed about that.
 func TestACopyNarrowsProposals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -1,7 +1,7 @@
-// Package engine reads the mail accounts of a tenant as they become due: it takes
-// leases of accounts, and repeats a cycle of reading, asking models and writing
-// texts for each. Any number of processes may run it; each account is read by the
-// process that has its lease.
+// Package engine reads the mail accounts of a tenant as they become due. It
+// leases accounts and, for each, repeats a cycle of reading, asking models and
+// writing texts. Any number of processes may run it; each account is read by
+// the process that holds its lease.
 package engine
 
 import (
@@ -31,32 +31,35 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
-// Config configures an Engine. Its zero fields have the defaults below, save Open
+// Config configures an Engine. Zero fields have the defaults below, except Open
 // and Model, which are required.
 type Config struct {
 	// Open opens an account for reading.
 	Open func(ctx context.Context, a account.Account) (mailbox.Reader, error)
-	// Quota returns what the readers of an account may take of its provider's
-	// limits, which is stored with its schedule; nil stores nothing.
+	// Quota returns the bucket of an account's provider, whose state is stored
+	// with the account's schedule; if nil, nothing is stored.
 	Quota func(a account.Account) *quota.Bucket
 	// Model is the embedded tier.
 	Model *classify.Model
-	// Writer writes summaries and drafts; nil is the model of the tier t3 of Models.
-	// Without that none are written.
+	// Writer writes summaries and drafts; if nil, it is the model of tier t3 of
+	// Models. Without either, none are written.
 	Writer asker.Writer
-	// Models are asked what the embedded tier leaves open; nil asks nothing.
+	// Models are asked about messages that the embedded tier leaves open; if
+	// nil, none are asked.
 	Models *asker.Models
-	// Withhold is how long proposals wait for answers of models at most: 10 minutes.
+	// Withhold is the longest time that proposals wait for answers of models:
+	// 10 minutes.
 	Withhold time.Duration
-	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
+	// Resolver queries DNS for the keys and policies of senders; if nil, no
+	// query is made.
 	Resolver authenticate.Resolver
 	// Retry is the interval at which unavailable models are probed: 15 seconds.
 	Retry time.Duration
-	// Accounts is how many accounts are read at once: 20.
+	// Accounts is the number of accounts read concurrently: 20.
 	Accounts int
-	// Lease is how long a process holds an account without renewing that: 1 minute.
+	// Lease is how long a process holds an account without a renewal: 1 minute.
 	Lease time.Duration
-	// Look is how often due accounts are looked for: 2 seconds.
+	// Look is the interval at which due accounts are claimed: 2 seconds.
 	Look time.Duration
 	// Meter and Tracer may be nil.
 	Meter  metric.Meter
@@ -83,20 +86,19 @@ func (c *Config) fill() {
 	}
 }
 
-// Engine reads the accounts of one tenant, the one that the database login is
-// bound to.
+// Engine reads the accounts of the tenant that the database login is bound to.
 type Engine struct {
 	accounts *lease.Accounts
 	cfg      Config
 	metrics  *measure.Metrics
-	// yields is received from while an account waits, which is then released to make
-	// room for accounts that are due.
+	// yields receives while an account waits for mail; that account is then
+	// released in favour of due ones.
 	yields    chan struct{}
 	unobserve func() error
 }
 
-// New returns an Engine for the tenant of the pool's login. An unbound login is
-// fault.Denied.
+// New returns an Engine for the tenant of the pool's login. For an unbound
+// login the error is fault.Denied.
 func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	cfg.fill()
 	e := &Engine{cfg: cfg, yields: make(chan struct{})}
@@ -111,7 +113,7 @@ func New(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Engine, error) {
 	return e, err
 }
 
-// Close ends the reading of gauges. The pool is the caller's.
+// Close stops the gauges. It does not close the pool.
 func (e *Engine) Close() error { return e.unobserve() }
 
 // Run reads accounts as they become due, until ctx ends. It returns when every
@@ -149,21 +151,21 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-// makeRoom releases as many accounts as are due, of those that only wait for mail.
-// They are due again like all others.
+// makeRoom releases accounts that only wait for mail, as many as others are
+// due. The released ones become due again as usual.
 func (e *Engine) makeRoom(ctx context.Context) error {
 	due, err := e.accounts.Due(ctx)
 	for range due {
 		select {
 		case e.yields <- struct{}{}:
-		default: // nobody waits
+		default: // no account waits
 			return err
 		}
 	}
 	return err
 }
 
-// states returns how the accounts stand.
+// states returns the states of the accounts.
 func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 	err = e.accounts.Tx(ctx, func(tx pgx.Tx) (err error) {
 		if s, err = e.accounts.States(ctx, tx); err != nil {
@@ -175,18 +177,19 @@ func (e *Engine) states(ctx context.Context) (s measure.States, err error) {
 	return s, err
 }
 
-// Once reads every account to its end, once: what is new, and what backfill has
-// left. Accounts that another process holds are left to it. The error names the
-// accounts that could not be read.
+// Once reads every account to its end, once: new mail and the rest of backfill.
+// It skips accounts that another process holds. The error names the accounts
+// that failed.
 func (e *Engine) Once(ctx context.Context) error {
 	defer e.cfg.Models.Watch(ctx, e.cfg.Retry)()
 	var done []uuid.UUID
 	var failed []error
-	var mu sync.Mutex // of failed
+	var mu sync.Mutex // guards failed
 	var holding sync.WaitGroup
 	free := make(chan struct{}, e.cfg.Accounts)
 	for {
-		// Each is claimed when it is its turn: a claim that waits would expire.
+		// Claim each account when a slot is free: a claim that waits would
+		// expire.
 		free <- struct{}{}
 		claimed, err := e.accounts.Claim(ctx, 1, true, done)
 		if err != nil || len(claimed) == 0 {
@@ -204,13 +207,14 @@ func (e *Engine) Once(ctx context.Context) error {
 	}
 }
 
-// hold reads a claimed account and releases it. One that is changed meanwhile is
-// due at once, or with once read again as it is now.
+// hold reads a claimed account and releases it. If the account is changed
+// during the reading, it becomes due immediately or, with once, is read again
+// as changed.
 func (e *Engine) hold(ctx context.Context, l *lease.Lease, once bool) error {
 	if err := l.Load(ctx); errors.Is(err, fault.NotFound) {
-		return nil // it was deleted, and its schedule with it
+		return nil // deleted, together with its schedule
 	} else if err != nil {
-		return err // its claim ends with the lease
+		return err // the claim ends with the lease
 	}
 	for {
 		pause, err := e.newHeld(l, once && l.Account.Enabled).read(ctx)
@@ -227,7 +231,7 @@ func (e *Engine) hold(ctx context.Context, l *lease.Lease, once bool) error {
 	}
 }
 
-// readError is an error that kept an account from being read.
+// readError is the error of an account that could not be read.
 type readError struct {
 	account string
 	err     error

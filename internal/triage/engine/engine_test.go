@@ -134,7 +134,7 @@ func TestWhatTheOwnerTouchesIsRecorded(t *testing.T) {
 	f.once()
 	path := f.deliver("", newsletter("n@x").raw())
 	f.once()
-	// Whether an archive is proposed is for others to decide; here one was.
+	// The test is not about whether an archive is proposed; here it was.
 	f.proposed("n@x", "archive", `[{"action":"archive"}]`)
 	archived := filepath.Join(f.dir, ".Archive", "cur", "1900000000.done.host:2,")
 	if err := os.Rename(path, archived); err != nil { // as the worker does
@@ -246,7 +246,7 @@ func TestRunReadsWhatArrivesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatIsSetUpLaterIsRead by a process all of whose places are taken.
+// TestAnAccountThatIsSetUpLaterIsRead uses a process without a free slot.
 func TestAnAccountThatIsSetUpLaterIsRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -265,7 +265,7 @@ func TestAnAccountThatIsSetUpLaterIsRead(t *testing.T) {
 	}
 }
 
-// dying is a reader that fails at some call, as a process that is killed does.
+// dying is a reader that fails at some call, like a killed process.
 type dying struct {
 	mailbox.Reader
 	left *atomic.Int64

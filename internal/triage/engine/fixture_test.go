@@ -28,7 +28,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// model returns weights of eight messages: enough to decide, not to be right.
+// model returns weights trained on eight messages, which are enough for
+// decisions but not for correct ones.
 var model = sync.OnceValues(func() (*classify.Model, error) {
 	source, err := corpus.Own(os.DirFS("../classify/testdata/small"), "small")
 	if err != nil {
@@ -40,7 +41,7 @@ var model = sync.OnceValues(func() (*classify.Model, error) {
 
 const owner = "mara@tallis.example"
 
-// fixture is a tenant with a Maildir account, and a database login of triage.
+// fixture is a tenant with a Maildir account and a database login for triage.
 type fixture struct {
 	t      testing.TB
 	db     *pgxpool.Pool // as an administrator
@@ -130,7 +131,7 @@ func (f *fixture) once() {
 	}
 }
 
-// testMail is a mail of a test. Its zero fields are filled.
+// testMail is a mail of a test. Zero fields get defaults.
 type testMail struct{ id, from, to, subject, body, headers string }
 
 func (l testMail) raw() string {
@@ -167,7 +168,7 @@ func (f *fixture) deliver(folder, raw string) string {
 	return path
 }
 
-// proposed makes a proposal about a message, as an earlier run did.
+// proposed stores a proposal about a message, as an earlier run would.
 func (f *fixture) proposed(headerID, action, parts string) {
 	f.t.Helper()
 	f.exec(`INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
@@ -191,7 +192,7 @@ func one[T any](f *fixture, sql string, args ...any) (v T) {
 	return v
 }
 
-// until waits for a query to be true.
+// until waits until a query returns true.
 func (f *fixture) until(sql string, args ...any) {
 	f.t.Helper()
 	for !one[bool](f, sql, args...) {

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/reader"
 )
 
-// held is an account while this process holds its lease.
+// held is an account whose lease this process holds.
 type held struct {
 	engine *Engine
 	lease  *lease.Lease
@@ -25,9 +25,10 @@ type held struct {
 	asker  *asker.Asker
 	// once reports whether the account is read to its end, once.
 	once bool
-	// visited is when it was recorded that all folders were looked at.
+	// visited is when the last visit of all folders was recorded.
 	visited time.Time
-	// yielded reports whether the account is to be released, to make room for others.
+	// yielded reports whether the account is to be released in favour of
+	// others.
 	yielded bool
 }
 
@@ -47,9 +48,9 @@ func (e *Engine) newHeld(l *lease.Lease, once bool) *held {
 	return h
 }
 
-// read reads the account until ctx ends, the lease ends, or an error comes; with
-// once, until there is nothing left to read. It returns after how long the account
-// is due again.
+// read reads the account until ctx ends, the lease ends, or an error occurs;
+// with once, until nothing is left to read. It returns the pause until the
+// account is due again.
 func (h *held) read(ctx context.Context) (pause time.Duration, err error) {
 	ctx, end := h.lease.Keep(ctx)
 	defer func() {
@@ -81,7 +82,7 @@ func (h *held) read(ctx context.Context) (pause time.Duration, err error) {
 	}
 }
 
-// stopped returns the error of an ended lease, and nil if the process stops.
+// stopped returns the error of an ended lease, or nil if the process stops.
 func (h *held) stopped(ctx context.Context, cause error) error {
 	switch {
 	case errors.Is(cause, lease.ErrLost):
@@ -93,8 +94,9 @@ func (h *held) stopped(ctx context.Context, cause error) error {
 	return nil
 }
 
-// cycle reads what is new, asks models about some messages, and then reads a page
-// of what is older, until nothing older is left and nothing can be asked.
+// cycle reads new mail, asks models about some messages, and reads a page of
+// older mail, repeatedly, until no older mail is left and no question can be
+// asked.
 func (h *held) cycle(ctx context.Context) (err error) {
 	ctx, span := h.engine.cfg.Tracer.Start(ctx, "read account", trace.WithAttributes(attribute.String("account_id", h.lease.Account.ID.String())))
 	defer func() { measure.EndSpan(span, err) }()
@@ -128,7 +130,7 @@ func (h *held) cycle(ctx context.Context) (err error) {
 	}
 }
 
-// start opens the account unless it is open, and loads what decisions depend on.
+// start opens the account unless it is open, and loads the input of decisions.
 func (h *held) start(ctx context.Context) error {
 	err := h.lease.Tx(ctx, func(tx pgx.Tx) error {
 		if err := h.lease.Begin(ctx, tx); err != nil {
@@ -142,7 +144,7 @@ func (h *held) start(ctx context.Context) error {
 	return h.reader.Open(ctx)
 }
 
-// visit records that all folders were looked at, at most every few seconds.
+// visit records that all folders were checked, at most every few seconds.
 func (h *held) visit(ctx context.Context) error {
 	const often = 10 * time.Second
 	if time.Since(h.visited) < often {
@@ -154,7 +156,8 @@ func (h *held) visit(ctx context.Context) error {
 	})
 }
 
-// ended records how a cycle ended. After an error the account is opened again.
+// ended records the result of a cycle. After an error it closes the account, so
+// that the next cycle opens it again.
 func (h *held) ended(ctx context.Context, err error, pause time.Duration) error {
 	if err != nil {
 		h.reader.Close()
@@ -165,9 +168,9 @@ func (h *held) ended(ctx context.Context, err error, pause time.Duration) error 
 	})
 }
 
-// wait returns when a folder may have changed, when somebody asks for a reading,
-// when a model can be asked again, when the account is to be released, or after a
-// while. An error from the reader's Wait is returned by the next cycle.
+// wait returns when a folder may have changed, a person asks for a reading, a
+// model has recovered, the account is to be released, or the given time is
+// over. An error from the reader's Wait is returned by the next cycle.
 func (h *held) wait(ctx context.Context, longest time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -199,8 +202,8 @@ func (h *held) wait(ctx context.Context, longest time.Duration) {
 	signals.Wait()
 }
 
-// interrupt stops questions to models when there is new mail, and when the account
-// is to be released.
+// interrupt stops questions to models for new mail, and when the account is to
+// be released.
 func (h *held) interrupt(ctx context.Context, stop func()) {
 	var signals sync.WaitGroup
 	defer signals.Wait()

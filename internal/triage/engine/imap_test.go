@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 )
 
-// known makes the newsletter's sender one that mail came from before.
+// known makes the newsletter's sender a known one.
 func (f *fixture) known() {
 	f.t.Helper()
 	f.exec(`INSERT INTO triage_senders (tenant_id, account_id, address, first_seen, last_seen, received)
@@ -54,8 +54,8 @@ func TestMailOfAServerIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableMetadataSetsAMessageAside has a server that answers with a date
-// that is none for one message of three.
+// TestUnreadableMetadataSetsAMessageAside has a server that answers with an
+// invalid date for one message of three.
 func TestUnreadableMetadataSetsAMessageAside(t *testing.T) {
 	t.Parallel()
 	for name, start := range servers() {
@@ -139,8 +139,8 @@ func TestAnotherUIDVALIDITYMatchesMessagesByIdentity(t *testing.T) {
 	}
 }
 
-// TestAnEndWhileAFolderIsReadAgain stops a run between the two chunks of a folder
-// whose locations are void.
+// TestAnEndWhileAFolderIsReadAgain stops a run between the two chunks of a
+// folder whose locations are void.
 func TestAnEndWhileAFolderIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s, dovecot := newDovecot(t)
@@ -179,7 +179,7 @@ func TestMailThatTheServerTellsOfIsDecided(t *testing.T) {
 			stop := f.started(nil)
 			f.until("SELECT EXISTS (SELECT FROM triage_schedules WHERE last_ended_at IS NOT NULL)")
 
-			s.deliver("INBOX", newsletter("pushed@x").raw()) // it is read once an hour otherwise
+			s.deliver("INBOX", newsletter("pushed@x").raw()) // otherwise it is read once an hour
 			f.until("SELECT EXISTS (SELECT FROM triage_decisions)")
 			s.deliver("Sent", testMail{id: "mine@x", from: owner, to: "ada@brightwater.example", subject: "Quote", body: "Here it is."}.raw())
 			f.until("SELECT EXISTS (SELECT FROM triage_messages WHERE outgoing)")
@@ -199,7 +199,8 @@ func TestWhatAnotherProgramDoesIsRecorded(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			f := s.fixture()
-			// Nothing is proposed for a stranger's mail, however long the deliveries take.
+			// Nothing is proposed for mail of a stranger, however long the
+			// deliveries take.
 			s.deliver("INBOX", testMail{id: "moved@x", from: "Ivo Hart <ivo@hart.example>", to: owner, subject: "The gate", body: "It is mended."}.raw())
 			for _, id := range []string{"seen@x", "flagged@x"} {
 				s.deliver("INBOX", newsletter(id).raw())
@@ -241,7 +242,7 @@ func TestAnArchivedMessageIsNotBroughtBack(t *testing.T) {
 	s.deliver("INBOX", newsletter("n@x").raw())
 	f.once()
 	f.proposed("n@x", "archive", `[{"action":"archive"}]`)
-	s.move("INBOX", "Archive", "n@x") // as the worker does what was proposed
+	s.move("INBOX", "Archive", "n@x") // as the worker carries out the proposal
 	f.once()
 	if n := one[int](f, "SELECT count(1) FROM triage_locations"); n != 0 {
 		t.Fatalf("%d locations, want none: the archive is not read", n)
@@ -305,7 +306,7 @@ func TestAWrongPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// dying opens accounts with readers that fail after so many messages.
+// dying opens accounts with readers that fail after a number of messages.
 func (f *fixture) dying(left *atomic.Int64) func(context.Context, account.Account) (mailbox.Reader, error) {
 	return func(ctx context.Context, a account.Account) (mailbox.Reader, error) {
 		r, err := f.open(ctx, a)
@@ -398,7 +399,8 @@ func TestAnAccountThatIsChangedWhileItIsReadIsReadAsItIsNow(t *testing.T) {
 	}
 }
 
-// TestOnceReadsMoreAccountsThanItHasSlots also has one that cannot be read.
+// TestOnceReadsMoreAccountsThanItHasSlots includes an account that cannot be
+// read.
 func TestOnceReadsMoreAccountsThanItHasSlots(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -421,8 +423,8 @@ func TestOnceReadsMoreAccountsThanItHasSlots(t *testing.T) {
 	}
 }
 
-// TestOldMailThatWasBroughtInHidesNoNewerMail has more old mail than a page before a
-// young one, as a folder has into which another account was copied.
+// TestOldMailThatWasBroughtInHidesNoNewerMail has more than a page of old mail
+// before a newer one, as in a folder into which another account was copied.
 func TestOldMailThatWasBroughtInHidesNoNewerMail(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// killedEnv makes the test binary a triage process on the database that it names,
-// and killedModels has it ask the model server at an address.
+// killedEnv makes the test binary run a triage process on the named database,
+// and killedModels makes it ask the model server at an address.
 const (
 	killedEnv    = "COUNTERSIGN_TEST_TRIAGE"
 	killedModels = "COUNTERSIGN_TEST_MODELS"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 func readUntilKilled(database string) int {
-	go func() { // ends the process, when the test has ended
+	go func() { // ends the process when the test has ended
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
@@ -70,8 +70,8 @@ func readUntilKilled(database string) int {
 	return 1
 }
 
-// process starts a process of triage, which must be killed. ended is closed when it
-// has ended.
+// process starts a triage process, which the test must kill. ended is closed
+// when it has ended.
 func (f *fixture) process(environ ...string) (cmd *exec.Cmd, ended chan struct{}) {
 	f.t.Helper()
 	cmd = exec.CommandContext(f.t.Context(), os.Args[0])
@@ -101,7 +101,7 @@ func (f *fixture) process(environ ...string) (cmd *exec.Cmd, ended chan struct{}
 	return cmd, ended
 }
 
-// while waits until a query about what a process does is false.
+// while waits until a query about the process returns false.
 func (f *fixture) while(ended chan struct{}, sql string, args ...any) {
 	f.t.Helper()
 	for one[bool](f, sql, args...) {
@@ -113,8 +113,8 @@ func (f *fixture) while(ended chan struct{}, sql string, args ...any) {
 	}
 }
 
-// TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce kills the process four
-// times while it reads, and has another one go on.
+// TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce kills the process
+// four times while it reads, and lets another one continue.
 func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -161,8 +161,8 @@ func TestABackfillWhoseProcessIsKilledDecidesEachMessageOnce(t *testing.T) {
 	}
 }
 
-// modelsAt returns a configuration in which a server answers every tier, about two
-// messages at once.
+// modelsAt returns a configuration in which one server answers every tier,
+// about two messages at a time.
 func modelsAt(address string) llm.Config {
 	c := llm.Config{Servers: map[string]llm.ServerConfig{"test": {URL: address}}, Tiers: map[string]llm.TierConfig{}}
 	for _, tier := range llm.Tiers() {

@@ -41,9 +41,9 @@ func behindMCP(t testing.TB, kind mcpmailtest.Kind) (*fixture, *mcpmailtest.Serv
 	return f, s
 }
 
-// TestMailBehindAnMCPServer reads mail of before and of after the first run,
-// decides, proposes, and has a source of kind mail do what was proposed in the same
-// mailbox, which it finds by the digest of the original.
+// TestMailBehindAnMCPServer reads mail from before and after the first run,
+// decides, proposes, and has a source of kind mail carry out the proposals in
+// the same mailbox, where it finds messages by the digest of the original.
 func TestMailBehindAnMCPServer(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]mcpmailtest.Kind{"with cursors": {}, "by time": {NoChanges: true}, "by time, without times": {NoChanges: true, NoTimes: true}} {
@@ -79,14 +79,15 @@ func TestMailBehindAnMCPServer(t *testing.T) {
 	}
 }
 
-// askingNewsletter returns a newsletter with a question, which is labelled and not moved.
+// askingNewsletter returns a newsletter with a question, which is labelled and
+// not moved.
 func askingNewsletter(id string) testMail {
 	m := newsletter(id)
 	m.body += " Which of them do you grow?"
 	return m
 }
 
-// acted has a source of kind mail do the labels that were proposed.
+// acted has a source of kind mail apply the proposed labels.
 func acted(t *testing.T, f *fixture, memory *mailboxtest.Memory) {
 	t.Helper()
 	actor, err := mail.New(mail.Config{Name: "mail", Accounts: map[string]mail.Account{"work": {Open: memory.Open, LabelPrefix: "Countersign_"}}})
@@ -118,8 +119,8 @@ func acted(t *testing.T, f *fixture, memory *mailboxtest.Memory) {
 	}
 }
 
-// TestMailWithoutOriginals is understood, at no level above L2, and nothing is
-// proposed for it.
+// TestMailWithoutOriginals checks that such mail is classified at no level
+// above L2, and nothing is proposed for it.
 func TestMailWithoutOriginals(t *testing.T) {
 	t.Parallel()
 	f, s := behindMCP(t, mcpmailtest.Kind{NoChanges: true, Built: true})
@@ -136,8 +137,8 @@ func TestMailWithoutOriginals(t *testing.T) {
 	}
 }
 
-// TestWhatAnMCPServerSaysIsNowhere has the server fail with a canary word in every
-// answer, and looks for it in the schedule, the runs and the log.
+// TestWhatAnMCPServerSaysIsNowhere has the server fail with a canary word in
+// every answer, and searches the schedule, the runs and the log for it.
 func TestWhatAnMCPServerSaysIsNowhere(t *testing.T) {
 	t.Parallel()
 	f, s := behindMCP(t, mcpmailtest.Kind{})

@@ -18,7 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
-// why returns why a message was last decided, and whether the trace has a text.
+// why returns the reason of a message's last decision, and whether its trace
+// contains a text.
 func (f *fixture) why(headerID, text string) (reason string, says bool) {
 	f.t.Helper()
 	of := " FROM triage_decisions d JOIN triage_messages m USING (tenant_id, message_id) WHERE m.header_id = $1"
@@ -39,7 +40,7 @@ func (f *fixture) move(path, folder string) string {
 }
 
 // TestWhatIsBroughtBackBetweenFoldersIsSeen moves a message between two folders
-// that are both read, with the one before and after the other.
+// that are both read, in either order.
 func TestWhatIsBroughtBackBetweenFoldersIsSeen(t *testing.T) {
 	t.Parallel()
 	for _, folders := range [][]string{{"INBOX", "Archive"}, {"Archive", "INBOX"}} {
@@ -65,7 +66,7 @@ func TestWhatIsBroughtBackBetweenFoldersIsSeen(t *testing.T) {
 	}
 }
 
-// TestAnOwnersMoveIsNoBringingBack files a message into another folder that is
+// TestAnOwnersMoveIsNoBringingBack moves a message into another folder that is
 // read.
 func TestAnOwnersMoveIsNoBringingBack(t *testing.T) {
 	t.Parallel()
@@ -89,7 +90,8 @@ func TestAnOwnersMoveIsNoBringingBack(t *testing.T) {
 	}
 }
 
-// act makes actions of what waits, as a worker does.
+// act runs a function that turns pending proposals into actions, as a worker
+// does.
 func (f *fixture) act(fn func(tx pgx.Tx) error) {
 	f.t.Helper()
 	if err := postgres.InTx(f.t.Context(), f.db, postgres.API(f.tenant), fn); err != nil {
@@ -97,7 +99,7 @@ func (f *fixture) act(fn func(tx pgx.Tx) error) {
 	}
 }
 
-// acts inserts the action that a proposal became.
+// acts inserts the action of a proposal.
 func (f *fixture) acts(headerID string) (action uuid.UUID) {
 	f.t.Helper()
 	action = uuid.Must(uuid.NewV7())
@@ -116,8 +118,8 @@ func (f *fixture) action(id uuid.UUID, external string) {
 	})
 }
 
-// TestWhatAPersonDoesToAProposalIsKnown has a person approve, deny, undo and revert
-// actions, as the API does, and then has every message decided again.
+// TestWhatAPersonDoesToAProposalIsKnown has a person approve, deny, undo and
+// revert actions, as the API does, and then has every message decided again.
 func TestWhatAPersonDoesToAProposalIsKnown(t *testing.T) {
 	t.Parallel()
 	for outcome, test := range map[string]struct {
@@ -178,8 +180,8 @@ func TestWhatAPersonDoesToAProposalIsKnown(t *testing.T) {
 	}
 }
 
-// TestAQuestionOfTheOwnerIsWaitedFor has a machine answer the owner's question, and
-// then a person.
+// TestAQuestionOfTheOwnerIsWaitedFor has a machine answer the owner's question,
+// and then a person.
 func TestAQuestionOfTheOwnerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -216,8 +218,8 @@ func TestAQuestionOfTheOwnerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestACorrectionHasTheSendersMailDecidedAgain corrects one of two messages, takes
-// it back, and looks at what is proposed.
+// TestACorrectionHasTheSendersMailDecidedAgain corrects one of two messages,
+// removes the correction, and checks the proposals.
 func TestACorrectionHasTheSendersMailDecidedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -250,7 +252,7 @@ func TestACorrectionHasTheSendersMailDecidedAgain(t *testing.T) {
 	}
 }
 
-// countedReader notes how many messages are read at once.
+// countedReader records how many messages are read together.
 type countedReader struct {
 	mailbox.Reader
 	most *int
@@ -261,8 +263,8 @@ func (r countedReader) Read(ctx context.Context, items []mailbox.Item, each func
 	return r.Reader.Read(ctx, items, each)
 }
 
-// TestLargeMailIsDecidedAgainInChunks has messages decided again of which two are
-// more than a chunk holds.
+// TestLargeMailIsDecidedAgainInChunks has messages decided again of which two
+// exceed a chunk.
 func TestLargeMailIsDecidedAgainInChunks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -286,7 +288,8 @@ func TestLargeMailIsDecidedAgainInChunks(t *testing.T) {
 	}
 }
 
-// missingFolder is a reader that has one folder no more, and says so as IMAP does.
+// missingFolder is a reader without one of its folders, which it reports as
+// IMAP does.
 type missingFolder struct {
 	mailbox.Reader
 	name string
@@ -299,8 +302,8 @@ func (r missingFolder) Read(ctx context.Context, items []mailbox.Item, each func
 	return r.Reader.Read(ctx, items, each)
 }
 
-// TestAMessageOfARemovedFolderStaysAsItWasDecided removes the folder of a message
-// that is to be decided again.
+// TestAMessageOfARemovedFolderStaysAsItWasDecided removes the folder of a
+// message that is to be decided again.
 func TestAMessageOfARemovedFolderStaysAsItWasDecided(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -383,8 +386,8 @@ func TestWhatExpiredUnseenIsProposedOnceMore(t *testing.T) {
 	}
 }
 
-// TestWhatTheOwnerTouchedIsWithdrawn has the owner flag or move a message about
-// which a proposal waits, or about which one expired.
+// TestWhatTheOwnerTouchedIsWithdrawn has the owner flag or move a message with
+// a pending proposal, or with an expired one.
 func TestWhatTheOwnerTouchedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, touch := range map[string]func(f *fixture, path string){

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/engine"
 )
 
-// TestWhatIsLeftOfALimitOutlivesTheProcess has two engines, one after the other,
-// read an account of which the first took bytes of the day.
+// TestWhatIsLeftOfALimitOutlivesTheProcess has two engines, one after the
+// other, read an account, of which the first took bytes of the day.
 func TestWhatIsLeftOfALimitOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -39,7 +39,7 @@ func TestWhatIsLeftOfALimitOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestAClosedBucketIsSeenFromOutside has a reader that the server held back.
+// TestAClosedBucketIsSeenFromOutside has a reader that the server has limited.
 func TestAClosedBucketIsSeenFromOutside(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -31,11 +31,11 @@ const user = "mara"
 type server struct {
 	t                 testing.TB
 	address, password string
-	// void gives a folder another UIDVALIDITY, with the same messages.
+	// void gives a folder another UIDVALIDITY and keeps its messages.
 	void func(folder string)
 }
 
-// servers are those that the tests of the engine are run against.
+// servers are the servers that the tests of the engine run against.
 func servers() map[string]func(*testing.T) *server {
 	return map[string]func(*testing.T) *server{
 		"Dovecot":           func(t *testing.T) *server { s, _ := newDovecot(t); return s },
@@ -103,7 +103,8 @@ func newMemory(t testing.TB) *server {
 	return s
 }
 
-// through puts a proxy before a server, which changes the lines that it sends.
+// through puts a proxy in front of a server, which changes the lines that it
+// sends.
 func (s *server) through(change func(line string) string) {
 	s.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -146,8 +147,8 @@ func (s *server) through(change func(line string) string) {
 	s.address = listener.Addr().String()
 }
 
-// fixture returns a fixture whose account is on the server. Where nothing tells of
-// changes it is read once an hour.
+// fixture returns a fixture whose account is on the server. Without
+// notifications, it is read once an hour.
 func (s *server) fixture() *fixture {
 	s.t.Helper()
 	f := newFixture(s.t)
@@ -165,7 +166,7 @@ func (s *server) fixture() *fixture {
 	return f
 }
 
-// opener opens accounts with a password, and gives up soon.
+// opener opens accounts with a password, and fails quickly.
 func (s *server) opener(password string) func(context.Context, account.Account) (mailbox.Reader, error) {
 	return func(_ context.Context, a account.Account) (mailbox.Reader, error) {
 		return imap.NewReader(imap.Config{
@@ -176,7 +177,7 @@ func (s *server) opener(password string) func(context.Context, account.Account) 
 	}
 }
 
-// other is another program that uses the account, for one task.
+// other runs a task as another program that uses the account.
 func (s *server) other(folder string, task func(*imapclient.Client)) {
 	s.t.Helper()
 	client, err := imapclient.DialInsecure(s.address, nil)
@@ -253,7 +254,7 @@ func (s *server) bodies(folder string) (bodies [][]byte) {
 	return bodies
 }
 
-// started runs an engine until the test stops it, which it does at its end.
+// started runs an engine until stop is called or the test ends.
 func (f *fixture) started(change func(*engine.Config)) (stop func()) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.t.Context())

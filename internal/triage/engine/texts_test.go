@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// writer writes texts as it is told, and keeps what it was asked.
+// writer returns given texts and records its questions.
 type writer struct {
 	mu    sync.Mutex
 	asked []models.Question
@@ -62,7 +62,7 @@ func (f *fixture) withWriter(w asker.Writer) {
 	}
 }
 
-// askText asks for a text about a message, as a person does.
+// askText requests a text about a message, as a person does.
 func (f *fixture) askText(headerID string, in wire.TriageTextInput) wire.TriageText {
 	f.t.Helper()
 	id := one[uuid.UUID](f, "SELECT message_id FROM triage_messages WHERE header_id = $1", headerID)
@@ -90,7 +90,7 @@ func (f *fixture) texts(headerID string) (all []wire.TriageText) {
 	return all
 }
 
-// request returns mail of a person who asks something.
+// request returns mail of a person with a request.
 func request(id string) testMail {
 	return testMail{
 		id: id, from: "Ann Lee <ann@tallis.example>", to: owner, subject: "Could you send me the report?",
@@ -143,8 +143,8 @@ func TestADraftIsWrittenAndProposed(t *testing.T) {
 	}
 }
 
-// TestTextsThatTheAccountWants checks that texts are written without being asked
-// for, once, of messages that wait for their owner alone.
+// TestTextsThatTheAccountWants checks that texts are written automatically,
+// once, and only for messages that wait for their owner.
 func TestTextsThatTheAccountWants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -157,8 +157,8 @@ func TestTextsThatTheAccountWants(t *testing.T) {
 	f.withWriter(w)
 	f.withWriter(w)
 
-	// The small model of the tests may take either for something else: what counts
-	// is that texts follow the decision.
+	// The small model of the tests may classify either differently; the texts
+	// must follow the decision.
 	want := one[int](f, `SELECT coalesce(sum((d.bucket IN ('urgent', 'actionable'))::int + coalesce(d.decision -> 'wants' @> '[{"action":"draft"}]', false)::int), 0) FROM triage_decisions d`)
 	if n := one[int](f, "SELECT count(1) FROM triage_texts WHERE ended_at IS NOT NULL AND text <> '' AND asked_by = 'triage'"); n != want || len(w.asked) != want {
 		t.Errorf("%d texts are written by %d questions, want %d", n, len(w.asked), want)
@@ -221,8 +221,7 @@ func TestTextsThatAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestADraftOfAMessageThatMoved checks that a message that is not where it was is
-// not answered.
+// TestADraftOfAMessageThatMoved checks that a moved message is not answered.
 func TestADraftOfAMessageThatMoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -237,7 +236,7 @@ func TestADraftOfAMessageThatMoved(t *testing.T) {
 	}
 }
 
-// TestTheModelOfTierT3WritesTexts has a server in place of the model.
+// TestTheModelOfTierT3WritesTexts uses a server in place of the model.
 func TestTheModelOfTierT3WritesTexts(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Answer: func(r modeltest.Request) modeltest.Reply {

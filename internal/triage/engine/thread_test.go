@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// passed returns the fields of mail that passed for a domain.
+// passed returns the header fields of mail that passed for a domain.
 func passed(domain string) string {
 	return "Authentication-Results: mx.example.net; spf=pass smtp.mailfrom=" + domain + "; dkim=pass header.d=" + domain + "; dmarc=pass header.from=" + domain +
 		"\nReceived: from out." + domain + " ([192.0.2.1]) by mx.example.net; Thu, 05 Mar 2026 16:23:04 +0000\n"
 }
 
 // TestAStrangerBorrowsNoListAndNoThread has a stranger write under the id of a
-// known list, answer what the owner asked somebody else, and use the name of a
-// message that the owner has answered.
+// known list, answer a question that the owner asked somebody else, and use the
+// Message-ID of a message that the owner has answered.
 func TestAStrangerBorrowsNoListAndNoThread(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

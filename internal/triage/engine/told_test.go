@@ -12,7 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/inspect"
 )
 
-// TestWhatIsStoredIsToldToPeople reads what the engine wrote as people do.
+// TestWhatIsStoredIsToldToPeople reads the data that the engine wrote through
+// the functions for people.
 func TestWhatIsStoredIsToldToPeople(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -1,6 +1,6 @@
-// Package lease holds mail accounts: one process at a time has the lease of an
-// account. It claims accounts that are due, renews leases, and has every
-// transaction that writes require that the lease still holds. It reads no mail.
+// Package lease leases mail accounts: one process at a time holds the lease of
+// an account. It claims due accounts, renews leases, and makes every writing
+// transaction fail unless the lease is still held. It reads no mail.
 package lease
 
 import (
@@ -25,33 +25,34 @@ import (
 )
 
 var (
-	// ErrLost reports that another process holds the account, or that the account
-	// was deleted.
+	// ErrLost is the error when another process holds the account, or the
+	// account was deleted.
 	ErrLost = errors.New("another run holds the account")
-	// ErrChanged reports that the account was changed and has to be opened again.
+	// ErrChanged is the error when the account was changed and has to be opened
+	// again.
 	ErrChanged = errors.New("the account was changed")
 )
 
 // Config configures Accounts.
 type Config struct {
-	// Length is how long a lease lasts unless it is renewed.
+	// Length is the duration of a lease unless it is renewed.
 	Length time.Duration
-	// Quota returns what the readers of an account may take of its provider's
-	// limits, which is stored with its schedule; nil stores nothing.
+	// Quota returns the bucket of an account's provider, whose state is stored
+	// with the account's schedule; if nil, nothing is stored.
 	Quota func(a account.Account) *quota.Bucket
 	Log   *slog.Logger
 }
 
-// Accounts are the mail accounts of one tenant, the one that the database login is
-// bound to.
+// Accounts are the mail accounts of the tenant that the database login is bound
+// to.
 type Accounts struct {
 	Tenant envelope.TenantID
 	db     *pgxpool.Pool
 	cfg    Config
 }
 
-// Of returns the accounts of the tenant of the pool's login. An unbound login is
-// fault.Denied.
+// Of returns the accounts of the tenant of the pool's login. For an unbound
+// login the error is fault.Denied.
 func Of(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Accounts, error) {
 	a := &Accounts{db: db, cfg: cfg}
 	err := a.Tx(ctx, func(tx pgx.Tx) (err error) {
@@ -64,8 +65,8 @@ func Of(ctx context.Context, db *pgxpool.Pool, cfg Config) (*Accounts, error) {
 	return a, err
 }
 
-// Tx runs fn in a transaction whose statements are planned for the tables as they
-// are now: a first backfill begins with empty ones.
+// Tx runs fn in a transaction with custom plans: a first backfill begins with
+// empty tables, whose plans soon become slow.
 func (a *Accounts) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return postgres.InTx(ctx, a.db, postgres.Triage(), func(tx pgx.Tx) error {
 		if err := postgres.PlanAnew(ctx, tx); err != nil {
@@ -75,8 +76,8 @@ func (a *Accounts) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	})
 }
 
-// Claim returns leases of accounts that are due or, with all, of all accounts that
-// nobody holds, except some.
+// Claim leases accounts that are due or, with all, every unheld account, except
+// those in except.
 func (a *Accounts) Claim(ctx context.Context, most int, all bool, except []uuid.UUID) (leases []*Lease, err error) {
 	if most <= 0 {
 		return nil, nil
@@ -101,7 +102,7 @@ func (a *Accounts) Claim(ctx context.Context, most int, all bool, except []uuid.
 	return leases, nil
 }
 
-// Due returns how many accounts are due that nobody holds.
+// Due returns the number of due accounts without a holder.
 func (a *Accounts) Due(ctx context.Context) (n int64, err error) {
 	err = a.Tx(ctx, func(tx pgx.Tx) (err error) {
 		n, err = a.due(ctx, tx)
@@ -125,7 +126,7 @@ type Lease struct {
 	asked    chan struct{}
 }
 
-// Load reads the account. One that was deleted is fault.NotFound.
+// Load loads the account. If it was deleted, the error is fault.NotFound.
 func (l *Lease) Load(ctx context.Context) error {
 	return l.Tx(ctx, func(tx pgx.Tx) error {
 		all, err := account.List(ctx, tx, l.accounts.Tenant)
@@ -149,8 +150,8 @@ func (l *Lease) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return l.accounts.Tx(ctx, fn)
 }
 
-// Write runs fn in a transaction that requires that the lease still holds. If it
-// does not, the error is ErrLost.
+// Write runs fn in a transaction that requires the lease. If the lease is lost,
+// the error is ErrLost.
 func (l *Lease) Write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return l.Tx(ctx, func(tx pgx.Tx) error {
 		if err := l.require(ctx, tx); err != nil {
@@ -160,8 +161,9 @@ func (l *Lease) Write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	})
 }
 
-// Keep renews the lease until end is called. The returned context ends then, and
-// with the cause ErrLost or ErrChanged if the lease is lost or the account changed.
+// Keep renews the lease until end is called. The returned context ends then, or
+// with the cause ErrLost or ErrChanged if the lease is lost or the account
+// changed.
 func (l *Lease) Keep(ctx context.Context) (kept context.Context, end func()) {
 	kept, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
@@ -208,11 +210,12 @@ func (l *Lease) renewUntil(ctx context.Context, cancel context.CancelCauseFunc) 
 	}
 }
 
-// Asked is received from after a person asked for a reading of the account.
+// Asked returns the channel that receives when a person has asked to read the
+// account.
 func (l *Lease) Asked() <-chan struct{} { return l.asked }
 
-// Retry returns how long to wait after an error: what the server asks for, else
-// from some seconds to a quarter of an hour, longer with each failure.
+// Retry returns the wait after an error: the time that the server requests,
+// else from some seconds to a quarter of an hour, growing with each failure.
 func (l *Lease) Retry(err error) time.Duration {
 	if asked := mailbox.RetryAfter(err); asked > 0 {
 		return asked
@@ -222,8 +225,8 @@ func (l *Lease) Retry(err error) time.Duration {
 	return time.Duration((0.75 + rand.Float64()/2) * float64(pause))
 }
 
-// Release ends the lease, also after ctx ended. The account is due again after a
-// pause.
+// Release ends the lease, even after ctx ended. The account is due again after
+// a pause.
 func (l *Lease) Release(ctx context.Context, pause time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -21,8 +21,8 @@ func tenantOf(ctx context.Context, tx pgx.Tx) (envelope.TenantID, error) {
 	return envelope.TenantID(id), err
 }
 
-// claim returns the ids of accounts that holder now holds. Accounts without a
-// schedule get one first.
+// claim returns the ids of accounts that holder now holds. It first creates
+// missing schedules.
 func (a *Accounts) claim(ctx context.Context, tx pgx.Tx, holder uuid.UUID, most int, all bool, except []uuid.UUID) ([]uuid.UUID, error) {
 	if err := dbsqlc.New().TriageScheduleFill(ctx, tx, a.Tenant); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func (a *Accounts) States(ctx context.Context, tx pgx.Tx) (measure.States, error
 	return measure.States{OK: row.Ok, Failing: row.Failing, Late: row.Late}, nil
 }
 
-// require fails with ErrLost unless the lease still holds, and keeps others from
-// claiming the account until the transaction ends.
+// require fails with ErrLost unless the lease is held. It prevents another
+// claim until the transaction ends.
 func (l *Lease) require(ctx context.Context, tx pgx.Tx) error {
 	n, err := dbsqlc.New().TriageHold(ctx, tx, &dbsqlc.TriageHoldParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, LeaseSeconds: l.accounts.cfg.Length.Seconds(), Quota: l.quotaState(),
@@ -57,7 +57,7 @@ func (l *Lease) require(ctx context.Context, tx pgx.Tx) error {
 	return postgres.Affected(n, err, ErrLost)
 }
 
-// renewal is the state of an account when its lease is renewed.
+// renewal is the state of an account at a renewal.
 type renewal = dbsqlc.TriageRenewRow
 
 func (l *Lease) renew(ctx context.Context, tx pgx.Tx) (renewal, error) {
@@ -72,8 +72,7 @@ func (l *Lease) release(ctx context.Context, tx pgx.Tx, pause time.Duration) err
 	})
 }
 
-// Begin records that a cycle of reading begins. It restores what the cycles before
-// it left of the provider's limits.
+// Begin records that a cycle begins. It restores the stored quota state.
 func (l *Lease) Begin(ctx context.Context, tx pgx.Tx) error {
 	row, err := dbsqlc.New().TriageScheduleStart(ctx, tx, &dbsqlc.TriageScheduleStartParams{TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder})
 	if err := postgres.Found(err, ErrLost); err != nil {
@@ -88,20 +87,20 @@ func (l *Lease) Begin(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Visited records that all folders were looked at.
+// Visited records that all folders were checked.
 func (l *Lease) Visited(ctx context.Context, tx pgx.Tx) error {
 	return dbsqlc.New().TriageScheduleRead(ctx, tx, &dbsqlc.TriageScheduleReadParams{TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder})
 }
 
-// End records how a cycle of reading ended, and after how long the next is due.
+// End records the result of a cycle and when the next is due.
 func (l *Lease) End(ctx context.Context, tx pgx.Tx, err error, pause time.Duration) error {
 	return dbsqlc.New().TriageScheduleEnd(ctx, tx, &dbsqlc.TriageScheduleEndParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Holder: &l.Holder, Error: measure.Problem(err), PauseSeconds: pause.Seconds(), Quota: l.quotaState(),
 	})
 }
 
-// quotaState returns what is left of the provider's limits, as it is stored. A
-// time and a number have JSON.
+// quotaState returns the state of the quota as JSON. Marshal cannot fail for
+// times and numbers.
 func (l *Lease) quotaState() []byte {
 	raw, _ := json.Marshal(l.quota.State())
 	return raw

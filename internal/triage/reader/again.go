@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// maxOutcomes is how many outcomes of proposals are taken at once, and
-	// maxCorrected among how many of the newest messages those of a corrected sender
-	// are looked for.
+	// maxOutcomes limits the outcomes of proposals taken in one transaction,
+	// and maxCorrected the newest messages among which those of a corrected
+	// sender are searched.
 	maxOutcomes  = 1000
 	maxCorrected = 2000
 )
 
-// Stored is a message that was decided before, with what deciding again depends on.
+// Stored is a message that was decided before, with the input for deciding
+// again.
 type Stored struct {
 	ID uuid.UUID
-	// Decision is the last decision, and Found what the rules had found for it.
+	// Decision is the last decision, and Found the result of the rules for it.
 	Decision *decide.Decision
 	Found    signal.Result
 
@@ -39,24 +40,25 @@ type Stored struct {
 	earlier  decide.Earlier
 	proposed []plan.Part
 	answers  Answers
-	// judged are the copies that the decision joins, and list is the list of the copy
-	// that came first.
+	// judged are the copies that the decision joins, and list is the list of
+	// the first copy.
 	judged []string
 	list   string
-	// folder and item are the message's place; the key is empty without one.
+	// folder and item are the message's place; the key is empty if it has none.
 	folder mailbox.Folder
 	item   mailbox.Item
 }
 
-// Answers are the answers of models about a message, and the tiers still to ask.
+// Answers are the answers of models about a message, and the tiers that are
+// still to be asked.
 type Answers struct {
 	Replies []cascade.Reply
 	Open    []cascade.Tier
 }
 
-// owner takes into account what the owner did: outcomes of proposals, and messages
-// for which there is a reason to decide about them again. Those are read again,
-// since only the mailbox has the whole of them.
+// owner applies the owner's actions: the outcomes of proposals, and the
+// messages that are to be decided again for a reason. It reads those again,
+// since only the mailbox has the full message.
 func (r *Reader) owner(ctx context.Context, run *Run) error {
 	for {
 		var due []Stored
@@ -80,7 +82,7 @@ func (r *Reader) owner(ctx context.Context, run *Run) error {
 	}
 }
 
-// againAll decides again about messages, folder by folder.
+// againAll decides messages again, folder by folder.
 func (r *Reader) againAll(ctx context.Context, run *Run, due []Stored) error {
 	byFolder := map[mailbox.Folder][]Stored{}
 	for _, d := range due {
@@ -94,8 +96,8 @@ func (r *Reader) againAll(ctx context.Context, run *Run, due []Stored) error {
 	return nil
 }
 
-// again decides again about messages of a folder. Those that lie nowhere any more,
-// or cannot be read, stay as they were decided, and nothing is asked about them.
+// again decides the messages of a folder again. Messages that are gone or
+// unreadable keep their decision, and their questions are dropped.
 func (r *Reader) again(ctx context.Context, run *Run, f mailbox.Folder, due []Stored) error {
 	again := make(map[string]Stored, len(due))
 	var items []mailbox.Item
@@ -121,7 +123,7 @@ func (r *Reader) again(ctx context.Context, run *Run, f mailbox.Folder, due []St
 		}
 		err := r.commit(ctx, run, b)
 		if errors.Is(err, mailbox.ErrNoFolder) {
-			break // its owner removed it, with the messages
+			break // the owner removed the folder with its messages
 		}
 		if err != nil {
 			return err
@@ -130,8 +132,8 @@ func (r *Reader) again(ctx context.Context, run *Run, f mailbox.Folder, due []St
 	return r.lease.Write(ctx, func(tx pgx.Tx) error { return decidedAgain(ctx, tx, r.lease, ids, decided) })
 }
 
-// Answered decides again about messages with the answers of models, and asks
-// nothing more about obsolete ones.
+// Answered decides messages again with the answers of models, and drops the
+// questions of obsolete ones.
 func (r *Reader) Answered(ctx context.Context, run *Run, answers map[uuid.UUID]Answers, obsolete []uuid.UUID) error {
 	var due []Stored
 	if err := r.lease.Write(ctx, func(tx pgx.Tx) (err error) {
@@ -149,8 +151,8 @@ func (r *Reader) Answered(ctx context.Context, run *Run, answers map[uuid.UUID]A
 	return r.againAll(ctx, run, due)
 }
 
-// Target reads the whole of a message, for proposals about it. It returns a problem
-// if the message is not there.
+// Target reads a whole message for proposals about it. It returns a problem if
+// the message is gone.
 func (r *Reader) Target(ctx context.Context, s Stored) (t plan.Target, problem string, err error) {
 	if s.item.Key == "" {
 		return t, "the message lies in no folder that is read", nil

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
-// step is what failed about a message that is set aside.
+// step is the step at which a message that is set aside failed.
 type step string
 
 const (
@@ -26,18 +26,18 @@ const (
 )
 
 const (
-	// maxAside bounds the messages set aside that a run skips and reads again, and
-	// maxUnread those that cannot be read, one after the other, before it is checked
-	// that the account gives any.
+	// maxAside limits the messages set aside that a run skips or reads again.
+	// After maxUnread consecutive unreadable messages, it is checked that the
+	// account returns any.
 	maxAside  = 10_000
 	maxUnread = 3
-	// controls is how many messages that were read before are tried for that.
+	// controls is the number of messages, read before, that this check tries.
 	controls = 3
 )
 
-// messageError is an error that a message causes by its content: judging or
-// encoding it failed. If unread, it is an error of the account while it gave
-// messages: of one of them, or of the account.
+// messageError is an error caused by the content of a message, in judging or
+// encoding it. If unread is set, it is an error of the account when reading
+// messages, which one of them or the account may have caused.
 type messageError struct {
 	err    error
 	unread bool
@@ -49,20 +49,21 @@ func (e *messageError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *messageError) Unwrap() error { return e.err }
 
-// ofMessages reports whether an error may be that of single messages.
+// ofMessages reports whether single messages may have caused an error.
 func ofMessages(err error) bool {
 	if _, ok := errors.AsType[*messageError](err); ok {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && len(pg.Code) == 5 {
-		// Cardinality violations, data exceptions, violated constraints, exceeded limits.
+		// Cardinality violations, data exceptions, violated constraints,
+		// exceeded limits.
 		return slices.Contains([]string{"21", "22", "23", "54"}, pg.Code[:2])
 	}
 	return false
 }
 
-// unread returns the error of a Read. What is no answer about messages is that of
-// the account.
+// unread converts the error of a Read: unless it is about the account, it
+// becomes a messageError.
 func unread(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -78,14 +79,14 @@ func unread(ctx context.Context, err error) error {
 	return &messageError{err, true}
 }
 
-// contained calls a function about one message. Its error is a messageError, and
-// so is a panic: a bug that one message meets must not end the process for all.
+// contained calls a function about one message. It returns an error or a panic
+// as a messageError: a bug that one message triggers must not end the process.
 func (r *Reader) contained(about func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			text := "the program failed on the message"
 			if bug, ok := cause.(runtime.Error); ok {
-				text += ": " + bug.Error() // of the runtime, without text of the mail
+				text += ": " + bug.Error() // a runtime error, without text of the mail
 			}
 			r.lease.Log.Error("message not judged", slog.String("error", text), slog.String("stack", string(debug.Stack())))
 			err = &messageError{err: errors.New(text)}
@@ -97,8 +98,8 @@ func (r *Reader) contained(about func() error) (err error) {
 	return nil
 }
 
-// gives reports whether the account gives a message of a folder that it gave
-// before.
+// gives reports whether the account still returns a message of a folder that
+// was read before.
 func (r *Reader) gives(ctx context.Context, f mailbox.Folder) bool {
 	var known []mailbox.Item
 	err := r.lease.Tx(ctx, func(tx pgx.Tx) (err error) {
@@ -117,7 +118,7 @@ func (r *Reader) gives(ctx context.Context, f mailbox.Folder) bool {
 	return false
 }
 
-// setAside records messages of a folder that are not tried again until a person
+// setAside records messages of a folder that are not retried until a person
 // asks for it.
 func (r *Reader) setAside(ctx context.Context, run *Run, f mailbox.Folder, rows []asideRow) error {
 	err := r.lease.Write(ctx, func(tx pgx.Tx) error {
@@ -143,8 +144,8 @@ func (r *Reader) noteAside(f mailbox.Folder, rows []asideRow) {
 	}
 }
 
-// readAside reads the messages again that a person asked for. Those that are read,
-// or are gone, are set aside no more.
+// readAside reads the messages again that a person asked for. Messages that
+// succeed or are gone are no longer set aside.
 func (r *Reader) readAside(ctx context.Context, run *Run) error {
 	for _, f := range r.folders {
 		items := r.readAgain[f.Name]
@@ -161,7 +162,7 @@ func (r *Reader) readAside(ctx context.Context, run *Run) error {
 				return err
 			}
 		}
-		// A message that was set aside anew is not asked for any more.
+		// A message that failed again is no longer requested.
 		if err := r.lease.Write(ctx, func(tx pgx.Tx) error { return clearAsked(ctx, tx, r.lease, f.Name) }); err != nil {
 			return err
 		}

@@ -27,15 +27,15 @@ type chunk struct {
 	lease  *lease.Lease
 	folder mailbox.Folder
 	mails  []mail
-	// skipped are the messages that the account does not give.
+	// skipped holds the messages that the account does not return.
 	skipped []asideRow
 
-	// again has the messages that are decided again, by identity; nil in a chunk of
-	// messages that were read for another reason.
+	// again holds the messages to decide again, by identity; nil in a chunk
+	// that was read for another reason.
 	again map[string]Stored
 	known map[string]knownMessage
-	// joins has the decisions that those about further copies are joined with, by
-	// identity.
+	// joins holds the stored decisions to join with those about further copies,
+	// by identity.
 	joins   map[string]Stored
 	threads *thread.Threads
 	senders *thread.Senders
@@ -45,28 +45,28 @@ type chunk struct {
 	locations []locationRow
 	proposals []proposalRow
 	touched   []touchedRow
-	// restored are messages found again in a folder that they were moved out of, and
-	// brought are those of them that their owner moved back.
+	// restored are messages found again in a folder that they were moved out
+	// of, and brought are those of them that the owner moved back.
 	restored, brought []uuid.UUID
 	// narrowed are messages of which a copy allows less than was proposed.
 	narrowed []uuid.UUID
 	proposed int
 }
 
-// knownMessage is a message that was met before.
+// knownMessage is a message that was read before.
 type knownMessage struct {
 	id uuid.UUID
-	// left reports whether the message is only in folders that triage moves messages
-	// to, and moved are the actions that were proposed to do that.
+	// left reports whether the message is only in folders that triage moves
+	// messages to, and moved holds the actions that proposed such moves.
 	left  bool
 	moved []string
-	// judged are the copies that its decision joins; empty without one.
+	// judged are the copies that its decision joins; empty if there are none.
 	judged []string
 }
 
-// store decides about the messages that were never met, and writes all of it.
+// store decides the new messages of the chunk and writes everything.
 func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
-	// A transaction that is run again begins anew.
+	// A retried transaction starts over.
 	c.messages, c.decisions, c.locations, c.proposals, c.touched, c.restored, c.brought, c.narrowed = nil, nil, nil, nil, nil, nil, nil, nil
 	slices.SortStableFunc(c.mails, func(a, b mail) int { return a.item.Received.Compare(b.item.Received) })
 	for i := range c.mails {
@@ -85,8 +85,8 @@ func (c *chunk) store(ctx context.Context, tx pgx.Tx) error {
 	return c.write(ctx, tx)
 }
 
-// take adds a message: its location, and if it was never met, the message and
-// what is decided about it.
+// take adds a message: its location and, if it is new, the message and its
+// decision.
 func (c *chunk) take(m *mail) error {
 	identity := string(m.message.Identity[:])
 	if c.again != nil {
@@ -119,8 +119,8 @@ func (c *chunk) take(m *mail) error {
 	return nil
 }
 
-// takeAgain decides again about a message that is due for that. Another one that
-// lies in its place by now is none of this chunk's.
+// takeAgain decides a message again. Another message that has taken its place
+// is not part of this chunk.
 func (c *chunk) takeAgain(m *mail, identity string) error {
 	due, ok := c.again[identity]
 	if !ok || slices.ContainsFunc(c.decisions, func(d decisionRow) bool { return d.Message == due.ID }) {
@@ -130,7 +130,7 @@ func (c *chunk) takeAgain(m *mail, identity string) error {
 	return c.redecide(m, &due)
 }
 
-// redecide decides about a message that was decided before.
+// redecide decides a message that was decided before.
 func (c *chunk) redecide(m *mail, before *Stored) error {
 	in := c.threads.Find(&m.values, c.lease.Account.Settings.Addresses)
 	in.ID = before.thread
@@ -138,9 +138,9 @@ func (c *chunk) redecide(m *mail, before *Stored) error {
 	return err
 }
 
-// met adds the location of a message that is known. One that had left was brought
-// back if it lies again in a folder to which triage has none moved, whichever
-// folder is read first, and triage proposed to move it.
+// met adds the location of a known message. A message that had left was brought
+// back if triage proposed to move it and it is in a folder that triage does not
+// move messages to, in any order of reading the folders.
 func (c *chunk) met(m *mail, known knownMessage) {
 	m.id = known.id
 	if known.left && !slices.Contains(movedTo(), c.folder.Use) {
@@ -154,12 +154,12 @@ func (c *chunk) met(m *mail, known knownMessage) {
 	c.locate(m)
 }
 
-// movedTo returns the uses of the folders to which a proposal may move messages.
+// movedTo returns the uses of the folders that proposals may move messages to.
 func movedTo() []mailbox.Use {
 	return []mailbox.Use{mailbox.UseArchive, mailbox.UseAll, mailbox.UseJunk, mailbox.UseTrash}
 }
 
-// counts returns what became of the messages.
+// counts returns the numbers of decisions and proposals.
 func (c *chunk) counts() measure.Counts {
 	if c.again != nil {
 		return measure.Counts{Decided: len(c.decisions), Proposed: c.proposed}
@@ -180,9 +180,9 @@ func (c *chunk) locate(m *mail) {
 	c.locations = append(c.locations, locationRow{Key: m.item.Key, Message: m.id, Flags: append([]string{}, m.item.Flags...)})
 }
 
-// decide judges a message that came in, and adds the decision and its proposals.
-// again is what is known of one that was decided before. It reports whether a
-// machine sent it.
+// decide judges a received message and adds its decision and proposals. again
+// is the stored state if it was decided before. It reports whether the message
+// is automated.
 func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool, err error) {
 	about := c.about()
 	about.Authentication, about.ReplyToMine, about.OwnerReplied = m.authentication, in.ReplyToMine, in.OwnerReplied
@@ -190,8 +190,8 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	target := plan.Target{At: mailbox.State{Location: m.item.Location, Flags: m.item.Flags}, Message: m.message, Built: m.item.Built}
 	why, earlier := reasonNew, decide.Earlier{}
 	if again != nil {
-		// The message itself counts among those that came before it, under the list of
-		// the copy that came first.
+		// The message itself counts among the earlier ones, under the list of
+		// its first copy.
 		about.Sender.Received = max(0, about.Sender.Received-1)
 		if again.list == m.values.List {
 			about.List.Received = max(0, about.List.Received-1)
@@ -206,7 +206,8 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 		Signals: found, Prediction: prediction, Sender: about.Sender, List: about.List, OwnerReplied: in.OwnerReplied,
 		Amends: in.Amends, Earlier: earlier, Built: m.item.Built, Settings: c.lease.Account.Settings,
 	}
-	// A message that nothing proves answers nobody, as one of a machine does not.
+	// A message without proof of its sender counts as no answer, like an
+	// automated one.
 	a := m.authentication
 	automated = decide.ByMachine(facts) || a.Asked() && !a.Proven() && !a.ListAligned
 	facts.FollowUp = c.threads.FollowUps.Waits(in.ID, m.item.Received, !automated && in.Answers)
@@ -228,8 +229,8 @@ func (c *chunk) decide(m *mail, in thread.Thread, again *Stored) (automated bool
 	return automated, c.add(m, in, decision, proposals, again)
 }
 
-// add adds a decision and its proposals, in place of an earlier one of the chunk
-// about another copy of the message.
+// add adds a decision and its proposals. It replaces an earlier decision of the
+// chunk about another copy of the message.
 func (c *chunk) add(m *mail, in thread.Thread, decision decisionRow, proposals []plan.Proposal, again *Stored) error {
 	c.decisions = slices.DeleteFunc(c.decisions, func(d decisionRow) bool { return d.Message == m.id })
 	c.proposals = slices.DeleteFunc(c.proposals, func(p proposalRow) bool { return p.Message == m.id })
@@ -258,8 +259,8 @@ func (c *chunk) add(m *mail, in thread.Thread, decision decisionRow, proposals [
 	return nil
 }
 
-// asks reports whether a message of the owner asks something, so that its owner
-// waits for an answer: it has a question, or the models take it for a request.
+// asks reports whether a message of the owner asks for an answer: it has a
+// question, or the models classify it as a request.
 func (c *chunk) asks(m *mail) bool {
 	if thread.Asks(m.message.Body) {
 		return true
@@ -274,7 +275,7 @@ func (c *chunk) asks(m *mail) bool {
 	return false
 }
 
-// about returns what signals know of the owner.
+// about returns the owner's data for signals.
 func (c *chunk) about() signal.Context {
 	s := c.lease.Account.Settings
 	return signal.Context{Addresses: s.Addresses, Domains: s.Domains, Contacts: c.reader.contacts, Now: time.Now()}

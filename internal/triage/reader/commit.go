@@ -17,21 +17,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/measure"
 )
 
-// batch is what is committed together: messages of a folder to read, and such as
-// were read before.
+// batch is a set of messages that are committed together: messages of a folder
+// to read, and messages kept from before.
 type batch struct {
 	folder mailbox.Folder
 	items  []mailbox.Item
 	kept   []mail
-	// again has the messages that are decided again, by identity; nil for others.
+	// again holds the messages to decide again, by identity; nil for others.
 	again map[string]Stored
-	// with adds to the transaction; nil adds nothing.
+	// with adds statements to the transaction, unless it is nil.
 	with func(pgx.Tx) error
-	// decided collects those that were decided again.
+	// decided collects the messages that were decided again.
 	decided map[uuid.UUID]bool
 }
 
-// singly returns a batch of each message.
+// singly returns one batch for each message.
 func (b batch) singly() (all []batch) {
 	for i := range b.items {
 		all = append(all, batch{folder: b.folder, items: b.items[i : i+1], again: b.again, decided: b.decided})
@@ -50,9 +50,9 @@ func (b batch) item() mailbox.Item {
 	return b.kept[0].item
 }
 
-// commit reads messages, decides about those that are new, and commits all of it in
-// one transaction. If that fails because of messages, each is tried alone, and
-// those that fail again are set aside. Those set aside before are left out.
+// commit reads messages, decides the new ones, and commits everything in one
+// transaction. If messages make that fail, each is tried alone, and those that
+// fail again are set aside. Messages set aside before are skipped.
 func (r *Reader) commit(ctx context.Context, run *Run, b batch) error {
 	unusable, aside := []asideRow(nil), b.again == nil && len(r.aside) > 0
 	b.items = slices.DeleteFunc(slices.Clone(b.items), func(it mailbox.Item) bool {
@@ -83,12 +83,12 @@ func (r *Reader) commit(ctx context.Context, run *Run, b batch) error {
 	return r.commitEach(ctx, run, b)
 }
 
-// commitEach commits messages one by one. Messages that cannot be read are set
-// aside if the account gives others: else the account fails.
+// commitEach commits messages one by one. If the account returns other
+// messages, it sets unreadable ones aside; otherwise it fails.
 func (r *Reader) commitEach(ctx context.Context, run *Run, b batch) error {
 	gives := false
 	var failed []asideRow
-	var first error // of those in failed
+	var first error // of the messages in failed
 	for _, one := range b.singly() {
 		err := r.commitOnce(ctx, run, one)
 		switch failure, ok := errors.AsType[*messageError](err); {
@@ -162,7 +162,7 @@ func (r *Reader) commitOnce(ctx context.Context, run *Run, b batch) (err error) 
 	return nil
 }
 
-// chunks divides items into what is read and committed together.
+// chunks splits items into sets that are read and committed together.
 func chunks(items []mailbox.Item) (all [][]mailbox.Item) {
 	var size int64
 	from := 0

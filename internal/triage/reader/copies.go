@@ -11,32 +11,33 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// maxJudged is how many copies a decision names. Each further one that differs
-// from them is judged when it is read.
+// maxJudged limits the copies that a decision names. Each further copy that
+// differs is judged when it is read.
 const maxJudged = 16
 
-// countedOf returns the digest of the header fields and the authentication of a
-// message that deciding uses. Its identity covers the other fields and the text.
+// countedOf returns a digest of the header fields and the authentication that
+// decisions use. The identity of a message covers its other fields and its
+// text.
 func countedOf(m *mail) string {
 	facts := fmt.Sprintf("%s %q %#v %#v %v", signal.Header(m.message), m.values.List, decide.HeadersOf(m.message), m.authentication, m.item.Built)
 	digest := sha256.Sum256([]byte(facts))
 	return hex.EncodeToString(digest[:16])
 }
 
-// takeCopy judges a copy of a known message that differs from the copies which were
-// judged. Otherwise a forged copy that arrives first is judged in place of the
-// genuine message.
+// takeCopy judges a copy of a known message that differs from the judged
+// copies. Otherwise a forged copy that arrives first would be judged instead of
+// the genuine message.
 func (c *chunk) takeCopy(m *mail, identity string) error {
 	due, ok := c.joins[identity]
 	if !ok || c.folder.Use == mailbox.UseSent || slices.Contains(due.judged, m.counted) {
 		return nil
 	}
-	due.earlier.Touched = due.earlier.Touched || slices.Contains(c.brought, due.ID) // its owner brought another copy back
+	due.earlier.Touched = due.earlier.Touched || slices.Contains(c.brought, due.ID) // the owner moved another copy back
 	return c.redecide(m, &due)
 }
 
-// join joins a decision with the stored one if copies of the message differ: what
-// is decided again is decided about one of them.
+// join joins a decision with the stored one if copies of the message differ,
+// because it is about one of them only.
 func (d *Stored) join(with decide.Decision) decide.Decision {
 	if !d.joins() {
 		return with
@@ -48,8 +49,8 @@ func (d *Stored) joins() bool {
 	return d != nil && d.Decision != nil && (d.reason == reasonCopied || len(d.judged) > 1)
 }
 
-// narrowed reports whether a decision about a further copy wants less than was
-// decided before, so that proposals may wait that not all copies allow.
+// narrowed reports whether a decision about a further copy wants less than the
+// decision before, so that pending proposals may not be allowed by all copies.
 func (d *Stored) narrowed(now decide.Decision) bool {
 	return d.reason == reasonCopied && d.Decision != nil && slices.ContainsFunc(d.Decision.Wants, func(w decide.Want) bool {
 		n := now.Want(w.Action)
@@ -57,8 +58,8 @@ func (d *Stored) narrowed(now decide.Decision) bool {
 	})
 }
 
-// judgedWith returns the copies that a decision joins. A copy that is read again
-// for another reason was judged before.
+// judgedWith returns the copies that a decision joins. A copy that is read
+// again for another reason was judged before.
 func judgedWith(judged []string, counted string, why reason) []string {
 	if len(judged) > 0 && why != reasonCopied || len(judged) >= maxJudged || slices.Contains(judged, counted) {
 		return judged

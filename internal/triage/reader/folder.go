@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// pageItems is how many messages are listed at once, and chunkItems and
-	// chunkBytes how many are read, decided and committed together: what a process
-	// that dies has to read again.
+	// pageItems limits the messages listed together, and chunkItems and
+	// chunkBytes those read, decided and committed together, which a killed
+	// process has to read again.
 	pageItems  = 200
 	chunkItems = 50
 	chunkBytes = 8 << 20
-	// unknownBytes is what a message counts as whose size the account does not say.
+	// unknownBytes is the assumed size of a message of unknown size.
 	unknownBytes = 1 << 20
 )
 
-// newer reads what happened in a folder since the last time. The first time it
-// notes where the folder ends: what was before is backfill's.
+// newer reads the changes of a folder. The first call stores the end of the
+// folder: earlier messages are left to backfill.
 func (r *Reader) newer(ctx context.Context, run *Run, f mailbox.Folder) error {
 	at, err := r.position(ctx, f)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Reader) newer(ctx context.Context, run *Run, f mailbox.Folder) error {
 			}
 		}
 		if at.voided = at.voided || changes.Reset; at.voided {
-			// With a day for clocks that differ.
+			// One more day allows for clock differences.
 			changes.New = since(r.lease.Account.CreatedAt.AddDate(0, 0, -r.lease.Account.BackfillDays-1), changes.New)
 		}
 		for _, chunk := range chunks(changes.New) {
@@ -62,13 +62,13 @@ func (r *Reader) newer(ctx context.Context, run *Run, f mailbox.Folder) error {
 	return r.lease.Write(ctx, func(tx pgx.Tx) error { return deleteVoided(ctx, tx, r.lease, f.Name) })
 }
 
-// since returns the messages that were received after a time.
+// since returns the messages received after a time.
 func since(oldest time.Time, items []mailbox.Item) []mailbox.Item {
 	return slices.DeleteFunc(items, func(it mailbox.Item) bool { return !it.Received.After(oldest) })
 }
 
-// Older reads a page of what is older in the first folder that is not done, newest
-// first. It reports whether there may be more.
+// Older reads a page of older messages, newest first, of the first folder that
+// is not done. It reports whether there may be more.
 func (r *Reader) Older(ctx context.Context, run *Run) (more bool, err error) {
 	oldest := time.Now().AddDate(0, 0, -r.lease.Account.BackfillDays)
 	for _, f := range r.folders {
@@ -83,8 +83,9 @@ func (r *Reader) Older(ctx context.Context, run *Run) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		// The order is the server's: old mail that was brought in lately lies before
-		// newer mail. A list costs little, so that all of them are looked at.
+		// The order is the server's: old mail that was imported recently comes
+		// before newer mail. So every page is listed to the end, which is
+		// cheap.
 		at.older, at.olderDone = next, len(items) == 0
 		all := chunks(since(oldest, items))
 		for ; len(all) > 1; all = all[1:] {
@@ -98,12 +99,12 @@ func (r *Reader) Older(ctx context.Context, run *Run) (more bool, err error) {
 	return false, nil
 }
 
-// position is how far a folder was read.
+// position is the position of reading a folder.
 type position struct {
 	cursor, older mailbox.Cursor
 	olderDone     bool
-	// voided says that all locations became void, and that the messages that are
-	// there now have not all been read again.
+	// voided reports whether all locations became void and the present messages
+	// have not all been read again.
 	voided bool
 }
 

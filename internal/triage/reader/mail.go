@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/thread"
 )
 
-// mail is a message that was read.
+// mail is a message after reading.
 type mail struct {
 	item           mailbox.Item
 	message        *message.Message
@@ -22,13 +22,13 @@ type mail struct {
 	authentication authenticate.Result
 	id             uuid.UUID
 	values         thread.Message
-	// counted is the digest of the header fields and the authentication that deciding
-	// uses: copies of a message may differ in them.
+	// counted is a digest of the header fields and the authentication that
+	// decisions use, in which copies of a message may differ.
 	counted string
 }
 
-// newMail returns a message as it was read. One that the reader built says so,
-// for people.
+// newMail returns a message after reading. If the reader built its bytes, a
+// warning reports that to people.
 func newMail(it mailbox.Item, raw []byte) mail {
 	m := mail{item: it, message: message.Parse(raw), raw: raw}
 	if it.Built {
@@ -40,14 +40,14 @@ func newMail(it mailbox.Item, raw []byte) mail {
 	return m
 }
 
-// unproven is what is known of who sent a message without its original.
+// unproven is the authentication of a message without its original.
 func unproven() authenticate.Result {
 	return authenticate.Result{
 		SPF: authenticate.Unknown, DKIM: authenticate.Unknown, DMARC: authenticate.Unknown, ARC: authenticate.Unknown, Source: authenticate.FromNone,
 	}
 }
 
-// read reads and parses messages, and checks who sent them.
+// read reads and parses messages, and authenticates their senders.
 func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) error {
 	if len(items) == 0 {
 		return nil // all of them are kept
@@ -75,10 +75,10 @@ func (c *chunk) read(ctx context.Context, items []mailbox.Item, now time.Time) e
 			return err
 		}
 	}
-	return ctx.Err() // DNS that was not asked to the end gives no result to decide by
+	return ctx.Err() // incomplete DNS queries must not influence a decision
 }
 
-// authenticate checks who sent a message, for which its original is needed.
+// authenticate checks the sender of a message, which requires its original.
 func (c *chunk) authenticate(ctx context.Context, m *mail, now time.Time) error {
 	if m.item.Built {
 		m.raw, m.authentication = nil, unproven()

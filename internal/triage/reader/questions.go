@@ -15,22 +15,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// kindLate is why a decision does without a tier that was not asked in time.
+// kindLate is the reason for a decision without a tier that was not asked in
+// time.
 const kindLate model.Kind = "late"
 
-// questions is what a decision takes from models, and what is left to ask.
+// questions holds the input from models for a decision, and the questions still
+// open.
 type questions struct {
 	replies []cascade.Reply
 	open    []cascade.Tier
-	// withheld says that nothing is proposed until then, and degraded which tiers
-	// the decision does without, and why.
+	// withheld reports whether proposals wait for the open questions. degraded
+	// lists the tiers missing from the decision and the reasons.
 	withheld bool
 	degraded string
 	steps    []decide.Step
 }
 
-// questions returns what is asked about a message; again is what is known of one
-// that was decided before. Nothing is asked about what its owner has touched.
+// questions returns the questions about a message; again is the stored state if
+// it was decided before. There are none about a message that the owner has
+// touched.
 func (c *chunk) questions(m *mail, f decide.Facts, again *Stored) (q questions) {
 	if again != nil {
 		q.replies = again.answers.Replies
@@ -83,10 +86,10 @@ func (q questions) note(d *decisionRow) {
 	}
 }
 
-// tierEmbedded is the tier of a decision that rests on no language model.
+// tierEmbedded is the tier of a decision without a language model.
 const tierEmbedded cascade.Tier = "embedded"
 
-// wantTexts asks for the texts that the account wants without being asked.
+// wantTexts requests the texts that the account wants automatically.
 func (c *chunk) wantTexts(ctx context.Context, tx pgx.Tx) error {
 	if !c.reader.cfg.Texts {
 		return nil
@@ -98,7 +101,7 @@ func (c *chunk) wantTexts(ctx context.Context, tx pgx.Tx) error {
 	}
 	for _, d := range c.decisions {
 		if d.Withheld {
-			continue // it is decided again with the answers of models
+			continue // to be decided again with the answers of models
 		}
 		if c.lease.Account.Texts.Summaries == draft.Wanted && d.Bucket.NeedsOwner() && !d.Signals.Phishing && !d.Signals.Injection {
 			want(d, draft.Summary)

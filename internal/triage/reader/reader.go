@@ -1,9 +1,9 @@
-// Package reader reads a mail account and decides about each message once. It reads
-// new and older mail, has each message parsed, judged and decided by the packages
-// below, and stores the decision together with what it proposes. It changes no
-// mailbox: its only way to act is a row of triage_proposals, which the database
-// proposes in the same transaction. It has no rules of its own about mail, and asks
-// no language model.
+// Package reader reads a mail account and decides each message once. It reads
+// new and older mail, has each message parsed, judged and decided by the
+// packages below, and stores the decision and its proposals. It changes no
+// mailbox: its only effect is a row of triage_proposals, which the database
+// proposes in the same transaction. It has no rules of its own about mail, and
+// asks no language model.
 package reader
 
 import (
@@ -35,17 +35,18 @@ type Config struct {
 	Open func(ctx context.Context, a account.Account) (mailbox.Reader, error)
 	// Model is the embedded tier.
 	Model *classify.Model
-	// Resolver asks DNS for the keys and policies of senders; nil asks nothing.
+	// Resolver queries DNS for the keys and policies of senders; if nil, no
+	// query is made.
 	Resolver authenticate.Resolver
-	// Withhold is how long proposals wait for answers of models at most.
+	// Withhold is the longest time that proposals wait for answers of models.
 	Withhold time.Duration
-	// Texts reports whether there is a model that writes texts.
+	// Texts reports whether a model writes texts.
 	Texts   bool
 	Metrics *measure.Metrics
 	Tracer  trace.Tracer
 }
 
-// Questions are the language models that decisions may wait for.
+// Questions decides which language models are asked about a message.
 type Questions interface {
 	// Wanted returns the tiers to ask about a message.
 	Wanted(m cascade.Mail) []cascade.Tier
@@ -55,7 +56,7 @@ type Questions interface {
 
 // Reader reads the account of a lease.
 type Reader struct {
-	// Questions are asked about what decisions leave open; nil asks nothing.
+	// Questions selects the models to ask; if nil, none are asked.
 	Questions Questions
 
 	cfg   Config
@@ -63,24 +64,24 @@ type Reader struct {
 	// mailbox is nil while the account is not open.
 	mailbox mailbox.Reader
 	folders []mailbox.Folder
-	// aside are the locations of messages that were set aside, and readAgain those
-	// that a person asked for, by folder.
+	// aside holds the locations of messages set aside, and readAgain those that
+	// a person asked to read again, by folder.
 	aside     map[mailbox.Location]bool
 	readAgain map[string][]mailbox.Item
 	contacts  *signal.Contacts
 	model     *classify.Corrected
-	// corrections is the version of those in model.
+	// corrections is the version of the corrections in model.
 	corrections correctionsVersion
 	// corrected counts the corrections of each sender and list.
 	corrected map[string]int
 	recent    recent
 }
 
-// New returns a Reader of the account of a lease, which is loaded.
+// New returns a Reader of the account of a lease. The lease must be loaded.
 func New(cfg Config, l *lease.Lease) *Reader { return &Reader{cfg: cfg, lease: l} }
 
-// Load reads what decisions depend on: the messages set aside, the owner's
-// correspondents, and the corrections if they changed.
+// Load loads the input of decisions: the messages set aside, the owner's
+// correspondents, and changed corrections.
 func (r *Reader) Load(ctx context.Context, tx pgx.Tx) error {
 	if r.mailbox == nil {
 		if err := interruptRuns(ctx, tx, r.lease); err != nil {
@@ -115,7 +116,7 @@ func (r *Reader) Load(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Open opens the account unless it is open.
+// Open opens the account unless it is already open.
 func (r *Reader) Open(ctx context.Context) error {
 	if r.mailbox != nil {
 		return nil
@@ -159,8 +160,8 @@ func (r *Reader) Wait(ctx context.Context) error {
 	return r.mailbox.Wait(ctx, names)
 }
 
-// Newer reads what is new in every folder, and what a person asked to be read
-// again. Then it takes into account what the owner did.
+// Newer reads the new mail of every folder and the messages that a person asked
+// to read again. Then it applies the owner's actions.
 func (r *Reader) Newer(ctx context.Context, run *Run) error {
 	for _, f := range r.folders {
 		if err := r.newer(ctx, run, f); err != nil {
@@ -173,7 +174,7 @@ func (r *Reader) Newer(ctx context.Context, run *Run) error {
 	return r.owner(ctx, run)
 }
 
-// Kind is what a run reads.
+// Kind is the purpose of a run.
 type Kind string
 
 // The kinds of runs.
@@ -186,25 +187,25 @@ const (
 	Asked Kind = "asked"
 )
 
-// Run is a row of triage_runs. There is no row before the run found something.
+// Run is a row of triage_runs. The row is written when the run finds something.
 type Run struct {
 	id   uuid.UUID
 	kind Kind
-	// counted reports whether there may be a row.
+	// counted reports whether the row may exist.
 	counted bool
 	err     error
 }
 
-// NewRun returns a run that begins now.
+// NewRun returns a run that starts now.
 func NewRun(k Kind) *Run { return &Run{id: uuid.Must(uuid.NewV7()), kind: k} }
 
-// Note returns err, and keeps it as the error of the run.
+// Note returns err, and records it as the error of the run.
 func (run *Run) Note(err error) error {
 	run.err = err
 	return err
 }
 
-// End records the end of a run that has a row, also after ctx ended.
+// End records the end of a run that has a row, even after ctx ended.
 func (r *Reader) End(ctx context.Context, run *Run) {
 	if !run.counted {
 		return

@@ -7,18 +7,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// recentBytes bounds the mail that a run keeps, by the sizes of the messages.
+// recentBytes limits the mail that a run keeps, by the sizes of the messages.
 const recentBytes = 4 << 20
 
-// recent is the mail about which models are to be asked and that was read lately,
-// so that it need not be read again to decide about it with their answers.
+// recent keeps recently read mail with open questions, so that it need not be
+// read again for the decision with the answers.
 type recent struct {
 	mails map[uuid.UUID]mail
 	bytes int64
 }
 
-// keep takes the messages of a chunk about which models are to be asked. What is
-// asked last makes room.
+// keep keeps the messages of a chunk with open questions. It evicts those that
+// are asked last.
 func (r *recent) keep(c *chunk) {
 	wanted := map[uuid.UUID]bool{}
 	for _, d := range c.decisions {
@@ -46,8 +46,8 @@ func (r *recent) keep(c *chunk) {
 	}
 }
 
-// take returns a message if it was kept, at the place and with the flags that it
-// has by now, and keeps it no longer.
+// take removes and returns a message if it was kept, with its current place and
+// flags.
 func (r *recent) take(d Stored) (mail, bool) {
 	m, ok := r.mails[d.ID]
 	if !ok || d.item.Key == "" {
@@ -65,5 +65,5 @@ func (r *recent) remove(id uuid.UUID) {
 	}
 }
 
-// weight is about how much memory a message takes.
+// weight estimates the memory of a message.
 func weight(m mail) int64 { return max(m.item.Size, int64(len(m.message.Raw))) + 4<<10 }

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/thread"
 )
 
-// The rows below are passed to the database as JSON, whole sets at once.
+// The rows below are passed to the database as JSON, a whole set at a time.
 
 type messageRow struct {
 	thread.Message
@@ -74,8 +74,8 @@ type decisionRow struct {
 	Judged     []string            `json:"judged"`
 }
 
-// reason is why a message is decided. There are two more, which SQL alone writes:
-// answered, and corrected for a correction of another message of its sender.
+// reason is the reason of a decision. SQL writes two more: answered, and
+// corrected for a correction of another message of its sender.
 type reason string
 
 const (
@@ -85,7 +85,7 @@ const (
 	reasonCopied      reason = "copied"
 )
 
-// signals is what the rules found, as it is stored. Evidence is text of the mail.
+// signals is the stored result of the rules. Evidence is text of the mail.
 type signals struct {
 	signal.Result
 	Authentication signal.Authentication `json:"authentication"`
@@ -97,7 +97,7 @@ func (s *signals) flag(other signal.Result) {
 	s.Injection, s.SecurityAlert = s.Injection || other.Injection, s.SecurityAlert || other.SecurityAlert
 }
 
-// notes says what reading took away from a message, and what was broken.
+// notes holds the removals and the warnings of parsing a message.
 type notes struct {
 	Removed     []message.Note       `json:"removed,omitempty"`
 	Warnings    []string             `json:"warnings,omitempty"`
@@ -139,7 +139,7 @@ func proposalRowOf(about uuid.UUID, p plan.Proposal) (proposalRow, error) {
 	return proposalRow{External: p.ExternalID, Message: about, Action: p.Action, Parts: p.Parts, Fields: p.Rows(), Envelope: raw}, err
 }
 
-// asideRow is a message that is set aside.
+// asideRow is a message set aside.
 type asideRow struct {
 	Key      string         `json:"key"`
 	Received thread.Instant `json:"received_at"`

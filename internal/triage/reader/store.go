@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/thread"
 )
 
-// interruptRuns ends the runs of an account that another process left without an
-// end.
+// interruptRuns ends the unfinished runs of an account that another process
+// left.
 func interruptRuns(ctx context.Context, tx pgx.Tx, l *lease.Lease) error {
 	return dbsqlc.New().TriageRunsInterrupted(ctx, tx, &dbsqlc.TriageRunsInterruptedParams{TenantID: l.Tenant, AccountID: l.Account.ID})
 }
@@ -46,15 +46,15 @@ func contacts(ctx context.Context, tx pgx.Tx, l *lease.Lease) ([]signal.Contact,
 	return postgres.Map(rows, err, func(c dbsqlc.TriageContactsRow) signal.Contact { return signal.Contact{Name: c.Name, Addr: c.Address} })
 }
 
-// correctionsVersion changes whenever a correction is made or taken back.
+// correctionsVersion changes whenever a correction is made or removed.
 type correctionsVersion = dbsqlc.TriageCorrectionsVersionRow
 
 func correctionsOf(ctx context.Context, tx pgx.Tx, l *lease.Lease) (correctionsVersion, error) {
 	return dbsqlc.New().TriageCorrectionsVersion(ctx, tx, &dbsqlc.TriageCorrectionsVersionParams{TenantID: l.Tenant, AccountID: l.Account.ID})
 }
 
-// corrections returns those that can be replayed: features of another version of
-// the program cannot.
+// corrections returns the corrections that can be replayed: features of another
+// version of the program cannot.
 func corrections(ctx context.Context, tx pgx.Tx, l *lease.Lease) (made []classify.Correction, err error) {
 	rows, err := dbsqlc.New().TriageCorrectionsOf(ctx, tx, &dbsqlc.TriageCorrectionsOfParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Most: classify.MaxCorrections,
@@ -68,7 +68,8 @@ func corrections(ctx context.Context, tx pgx.Tx, l *lease.Lease) (made []classif
 	return made, err
 }
 
-// correctedSenders returns how many corrections hold for each sender and list.
+// correctedSenders returns the number of corrections in force for each sender
+// and list.
 func correctedSenders(ctx context.Context, tx pgx.Tx, l *lease.Lease) (map[string]int, error) {
 	rows, err := dbsqlc.New().TriageCorrectedSenders(ctx, tx, &dbsqlc.TriageCorrectedSendersParams{TenantID: l.Tenant, AccountID: l.Account.ID})
 	counts := make(map[string]int, len(rows))
@@ -78,7 +79,7 @@ func correctedSenders(ctx context.Context, tx pgx.Tx, l *lease.Lease) (map[strin
 	return counts, err
 }
 
-// decideCorrected has messages decided again of senders of whom something was
+// decideCorrected schedules messages to be decided again whose senders were
 // corrected since the last time.
 func decideCorrected(ctx context.Context, tx pgx.Tx, l *lease.Lease) error {
 	return dbsqlc.New().TriageDecisionsCorrected(ctx, tx, &dbsqlc.TriageDecisionsCorrectedParams{
@@ -101,7 +102,7 @@ func putPosition(ctx context.Context, tx pgx.Tx, l *lease.Lease, f mailbox.Folde
 	})
 }
 
-// void keeps the locations of a folder apart until the folder was read again, so
+// void sets the locations of a folder apart until it has been read again, so
 // that its messages do not count as brought back.
 func void(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string) error {
 	return dbsqlc.New().TriageLocationsVoid(ctx, tx, &dbsqlc.TriageLocationsVoidParams{TenantID: l.Tenant, AccountID: l.Account.ID, Folder: folder})
@@ -117,8 +118,8 @@ func deleteVoided(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string)
 	return left(ctx, tx, l, gone)
 }
 
-// left records which of the messages whose locations went lie nowhere any more but
-// where triage has messages moved.
+// left records which of the gone messages are now only in folders that triage
+// moves messages to.
 func left(ctx context.Context, tx pgx.Tx, l *lease.Lease, gone []uuid.UUID) error {
 	if len(gone) == 0 {
 		return nil
@@ -139,7 +140,7 @@ func knownLocations(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder strin
 	return postgres.Map(keys, err, func(key string) mailbox.Location { return mailbox.Location{Folder: folder, Key: key} })
 }
 
-// load reads what deciding about the chunk's messages depends on.
+// load loads the input for deciding the chunk's messages.
 func (c *chunk) load(ctx context.Context, tx pgx.Tx) error {
 	return errors.Join(c.loadKnown(ctx, tx), c.loadThreads(ctx, tx), c.loadSenders(ctx, tx))
 }
@@ -160,8 +161,8 @@ func (c *chunk) loadKnown(ctx context.Context, tx pgx.Tx) error {
 	return c.loadJoins(ctx, tx)
 }
 
-// loadJoins reads the decisions about messages of which the chunk has copies that
-// differ from the judged ones.
+// loadJoins loads the decisions about messages of which the chunk has copies
+// that differ from the judged ones.
 func (c *chunk) loadJoins(ctx context.Context, tx pgx.Tx) error {
 	c.joins = map[string]Stored{}
 	var ids []uuid.UUID
@@ -211,7 +212,7 @@ func (c *chunk) loadThreads(ctx context.Context, tx pgx.Tx) error {
 	return c.loadFollowUps(ctx, tx, slices.Collect(maps.Keys(of)))
 }
 
-// loadFollowUps reads what the owner waits for in threads.
+// loadFollowUps loads the answers that the owner waits for in threads.
 func (c *chunk) loadFollowUps(ctx context.Context, tx pgx.Tx, of []uuid.UUID) error {
 	rows, err := dbsqlc.New().TriageFollowUps(ctx, tx, &dbsqlc.TriageFollowUpsParams{TenantID: c.lease.Tenant, ThreadIds: of})
 	for _, r := range rows {
@@ -241,8 +242,8 @@ func (c *chunk) loadSenders(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// loadAside reads which messages were set aside, and which of them a person asked
-// for.
+// loadAside loads the messages set aside, and those of them that a person asked
+// to read again.
 func (r *Reader) loadAside(ctx context.Context, tx pgx.Tx) error {
 	rows, err := dbsqlc.New().TriageSetAsideOf(ctx, tx, &dbsqlc.TriageSetAsideOfParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Most: maxAside})
 	r.aside, r.readAgain = map[mailbox.Location]bool{}, map[string][]mailbox.Item{}
@@ -263,16 +264,16 @@ func putAside(ctx context.Context, tx pgx.Tx, l *lease.Lease, f mailbox.Folder, 
 	})
 }
 
-// clearAside removes what was set aside of a folder: at locations that are empty by
-// now, or with every everything.
+// clearAside removes messages of a folder from those set aside: at the given
+// locations, which are empty now, or all of them with every.
 func clearAside(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string, keys []string, every bool) error {
 	return dbsqlc.New().TriageSetAsideClear(ctx, tx, &dbsqlc.TriageSetAsideClearParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Folder: folder, Keys: append([]string{}, keys...), Every: every,
 	})
 }
 
-// clearAsked removes what a person asked for in a folder, and what was not set
-// aside anew.
+// clearAsked removes the messages of a folder that a person asked for and that
+// did not fail again.
 func clearAsked(ctx context.Context, tx pgx.Tx, l *lease.Lease, folder string) error {
 	return dbsqlc.New().TriageSetAsideClear(ctx, tx, &dbsqlc.TriageSetAsideClearParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, Folder: folder, Keys: []string{}, Asked: true,

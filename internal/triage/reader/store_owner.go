@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// dueAgain returns messages that are to be decided again.
+// dueAgain returns the messages that are due to be decided again.
 func (r *Reader) dueAgain(ctx context.Context, tx pgx.Tx) ([]Stored, error) {
 	ids, err := dbsqlc.New().TriageDecisionsDue(ctx, tx, &dbsqlc.TriageDecisionsDueParams{TenantID: r.lease.Tenant, AccountID: r.lease.Account.ID, Most: chunkItems})
 	if err != nil || len(ids) == 0 {
@@ -24,7 +24,7 @@ func (r *Reader) dueAgain(ctx context.Context, tx pgx.Tx) ([]Stored, error) {
 	return r.Stored(ctx, tx, ids)
 }
 
-// Stored returns messages with what deciding about them again depends on.
+// Stored returns messages with the input for deciding them again.
 func (r *Reader) Stored(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) (due []Stored, err error) {
 	rows, err := dbsqlc.New().TriageDecisionsOf(ctx, tx, &dbsqlc.TriageDecisionsOfParams{TenantID: r.lease.Tenant, MessageIds: ids})
 	for _, row := range rows {
@@ -48,8 +48,8 @@ func (r *Reader) Stored(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) (due []
 	return due, err
 }
 
-// What became of an action, as the database writes it: what a person did to it, or
-// that nobody did in time.
+// The outcomes of an action, as the database writes them: a person's decision,
+// or none in time.
 const (
 	outcomeApproved = "approved"
 	outcomeDenied   = "denied"
@@ -58,12 +58,12 @@ const (
 	outcomeExpired  = "expired"
 )
 
-// outcomes is what became of proposals since the last time: how many there were,
-// how many expired without a decision, and how many of those are proposed again.
+// outcomes counts the outcomes of proposals: all of them, those that expired
+// without a decision, and those that were proposed again.
 type outcomes struct{ taken, expired, repeated int }
 
-// takeOutcomes records what people did to proposals, for the messages and for their
-// senders, and proposes once more what expired without a decision.
+// takeOutcomes records the outcomes of proposals for messages and senders, and
+// repeats once the proposals that expired without a decision.
 func takeOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run) (o outcomes, err error) {
 	rows, err := dbsqlc.New().TriageOutcomesTake(ctx, tx, &dbsqlc.TriageOutcomesTakeParams{TenantID: l.Tenant, AccountID: l.Account.ID, Most: maxOutcomes})
 	if err != nil || len(rows) == 0 {
@@ -100,8 +100,8 @@ func takeOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run) (o o
 	return outcomes{taken: len(rows), expired: len(expired), repeated: repeated}, err
 }
 
-// repeat proposes once more what expired, unless the account proposes nothing any
-// more, and returns how much of it.
+// repeat proposes expired actions once more, unless the account no longer
+// proposes anything. It returns how many.
 func repeat(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run, expired []string) (int, error) {
 	if len(expired) == 0 || !l.Account.Proposes() {
 		return 0, nil
@@ -116,21 +116,21 @@ func repeat(ctx context.Context, tx pgx.Tx, l *lease.Lease, run *Run, expired []
 	return len(rows), count(ctx, tx, l, run, runCounts{proposed: len(rows)})
 }
 
-// countOutcomes adds to what is known of the senders of messages.
+// countOutcomes adds outcomes to the statistics of senders.
 func countOutcomes(ctx context.Context, tx pgx.Tx, l *lease.Lease, rows []outcomeRow) error {
 	return inserted(rows, func(raw []byte) error {
 		return dbsqlc.New().TriageOutcomesCount(ctx, tx, &dbsqlc.TriageOutcomesCountParams{TenantID: l.Tenant, Rows: raw})
 	})
 }
 
-// decideAgain has messages decided again for a reason; without one they stay as
-// they were decided.
+// decideAgain schedules messages to be decided again for a reason, or
+// unschedules them if it is empty.
 func decideAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, why reason) error {
 	return dbsqlc.New().TriageDecisionsAgain(ctx, tx, &dbsqlc.TriageDecisionsAgainParams{TenantID: l.Tenant, Reason: string(why), MessageIds: ids})
 }
 
-// decidedAgain ends what had messages decided again. Of those that could not be,
-// nothing more is asked.
+// decidedAgain unschedules the messages that could not be decided again, and
+// drops their questions.
 func decidedAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID, decided map[uuid.UUID]bool) error {
 	var lost []uuid.UUID
 	for _, id := range ids {
@@ -144,7 +144,7 @@ func decidedAgain(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUI
 	return errors.Join(decideAgain(ctx, tx, l, lost, ""), dropQuestions(ctx, tx, l, lost))
 }
 
-// dropQuestions has nothing asked any more about messages.
+// dropQuestions drops the open questions about messages.
 func dropQuestions(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func dropQuestions(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UU
 	return dbsqlc.New().TriageQuestionsDrop(ctx, tx, &dbsqlc.TriageQuestionsDropParams{TenantID: l.Tenant, MessageIds: ids})
 }
 
-// askTexts asks for texts of kinds about messages, by the rule of the account.
+// askTexts requests texts about messages on behalf of the account.
 func askTexts(ctx context.Context, tx pgx.Tx, l *lease.Lease, messages []uuid.UUID, kinds []string) error {
 	return dbsqlc.New().TriageTextWanted(ctx, tx, &dbsqlc.TriageTextWantedParams{
 		TenantID: l.Tenant, AccountID: l.Account.ID, AskedBy: "triage", MessageIds: messages, Kinds: kinds,

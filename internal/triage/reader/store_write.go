@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// write stores what was decided, and proposes.
+// write stores the decisions and makes the proposals.
 func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 	q, tenant, account := dbsqlc.New(), c.lease.Tenant, c.lease.Account.ID
 	steps := []func() error{
@@ -65,7 +65,7 @@ func (c *chunk) write(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// inserted passes rows to a statement; none are not passed.
+// inserted passes rows to a statement, unless there are none.
 func inserted[T any](rows []T, insert func([]byte) error) error {
 	if len(rows) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func inserted[T any](rows []T, insert func([]byte) error) error {
 	return insert(raw)
 }
 
-// joinThreads makes one of the threads that a message of the chunk belongs to. What
-// was answered in them was answered in that one.
+// joinThreads joins the threads that a message of the chunk belongs to, with
+// their follow-ups.
 func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
 	for id, others := range c.threads.Joined() {
 		kept, err := dbsqlc.New().TriageThreadsJoin(ctx, tx, &dbsqlc.TriageThreadsJoinParams{TenantID: c.lease.Tenant, ThreadIds: append(others, id)})
@@ -92,8 +92,8 @@ func (c *chunk) joinThreads(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// propose stores proposals with the origin of every value, and proposes those that
-// no run proposed before. It returns how many.
+// propose stores proposals with the origin of every value, and proposes those
+// that no earlier run proposed. It returns their number.
 func propose(ctx context.Context, tx pgx.Tx, l *lease.Lease, proposals []proposalRow) (n int, err error) {
 	err = inserted(proposals, func(raw []byte) error {
 		rows, err := dbsqlc.New().TriageProposalsInsert(ctx, tx, &dbsqlc.TriageProposalsInsertParams{TenantID: l.Tenant, AccountID: l.Account.ID, Rows: raw})
@@ -106,7 +106,7 @@ func propose(ctx context.Context, tx pgx.Tx, l *lease.Lease, proposals []proposa
 	return n, err
 }
 
-// proposeAll proposes envelopes of stored proposals.
+// proposeAll proposes the envelopes of stored proposals.
 func proposeAll[R ~struct {
 	ExternalID string
 	Envelope   []byte
@@ -123,7 +123,8 @@ func proposeAll[R ~struct {
 	return dbsqlc.New().TriageProposalsProposed(ctx, tx, &dbsqlc.TriageProposalsProposedParams{TenantID: l.Tenant, ExternalIds: external, ProposalIds: ids})
 }
 
-// Propose proposes one action about a message, unless a run has, and counts that.
+// Propose proposes one action about a message, unless a run has done so, and
+// counts it.
 func (r *Reader) Propose(ctx context.Context, tx pgx.Tx, run *Run, about uuid.UUID, p plan.Proposal) error {
 	row, err := proposalRowOf(about, p)
 	if err != nil {
@@ -143,8 +144,8 @@ func touch(ctx context.Context, tx pgx.Tx, l *lease.Lease, rows []touchedRow) er
 	})
 }
 
-// moved records in one transaction what happened to messages that were there:
-// flags that changed, locations that went.
+// moved records changes of known messages in one transaction: changed flags and
+// empty locations.
 func (r *Reader) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Changes) error {
 	return r.lease.Write(ctx, func(tx pgx.Tx) error {
 		if changes.Reset {
@@ -174,8 +175,7 @@ func (r *Reader) moved(ctx context.Context, f mailbox.Folder, changes mailbox.Ch
 	})
 }
 
-// flagged stores flags that changed, and what the owner did to the message by
-// changing them.
+// flagged stores changed flags, and the owner's actions that they imply.
 func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items []mailbox.Item) error {
 	now := make(map[string][]string, len(items))
 	keys := make([]string, len(items))
@@ -213,8 +213,9 @@ func (r *Reader) flagged(ctx context.Context, tx pgx.Tx, f mailbox.Folder, items
 	return errors.Join(touch(ctx, tx, r.lease, touched), withdraw(ctx, tx, r.lease, ids))
 }
 
-// withdraw has workers withdraw what waits about messages that their owner moved or
-// flagged: the source would refuse it, since it expects them as they were.
+// withdraw requests the withdrawal of pending proposals about messages that the
+// owner moved or flagged. The source would refuse them, since it expects the
+// message unchanged.
 func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
@@ -222,8 +223,7 @@ func withdraw(ctx context.Context, tx pgx.Tx, l *lease.Lease, ids []uuid.UUID) e
 	return dbsqlc.New().TriageProposalsWithdraw(ctx, tx, &dbsqlc.TriageProposalsWithdrawParams{TenantID: l.Tenant, MessageIds: ids})
 }
 
-// broughtBack records which messages lie again where they lay before they were
-// moved away, and what their owner took back.
+// broughtBack records restored messages, and the moves that the owner reversed.
 func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
 	if len(c.restored) == 0 {
 		return nil
@@ -239,7 +239,7 @@ func (c *chunk) broughtBack(ctx context.Context, tx pgx.Tx) error {
 	return errors.Join(touch(ctx, tx, c.lease, c.touched), countOutcomes(ctx, tx, c.lease, refused))
 }
 
-// decideAgain has the messages decided again for which the chunk is a reason.
+// decideAgain schedules messages to be decided again because of the chunk.
 func (c *chunk) decideAgain(ctx context.Context, tx pgx.Tx) error {
 	if len(c.brought) > 0 {
 		if err := decideAgain(ctx, tx, c.lease, c.brought, reasonBroughtBack); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// touchedBy reports whether a change of flags is the owner's, and which actions of
-// triage it takes back. proposed is what triage proposed to do to the message, and
-// prefix what comes before labels. Flags that a mail program sets by itself do not
-// count.
+// touchedBy reports whether a change of flags is the owner's, and which actions
+// of triage it reverses. proposed holds the proposed actions on the message,
+// and prefix the prefix of labels. Flags that mail programs set automatically
+// do not count.
 func touchedBy(before, after []string, proposed []plan.Part, prefix string) (touchedRow, bool) {
 	t := touchedRow{Touched: true, Undone: []string{}}
 	mine := func(flag string) string {
@@ -41,7 +41,7 @@ func touchedBy(before, after []string, proposed []plan.Part, prefix string) (tou
 	return t, owner
 }
 
-// counts reports whether a flag says what the owner wants with a message.
+// counts reports whether a flag expresses a wish of the owner.
 func counts(flag string) bool {
 	switch strings.ToLower(flag) {
 	case `\answered`, `\draft`, "$forwarded":
