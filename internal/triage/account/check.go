@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// Bounds of what an account may hold.
+// Limits of an account.
 const (
 	maxFolders      = 50
 	maxEntries      = 1000
@@ -42,8 +42,8 @@ var (
 	secretForm     = regexp.MustCompile(`^(env:COUNTERSIGN_TRIAGE_SECRET_[A-Z0-9_]{1,60}|file:/[^\x00-\x1f]{1,1000})$`)
 )
 
-// Check returns an error with every field that cannot be used, with pointers into
-// the account as the API has it.
+// Check returns an error with every invalid field, with pointers into the
+// account in the API.
 func (a Account) Check() error {
 	var p check.Problems
 	if !nameForm.MatchString(a.Name) {
@@ -69,7 +69,7 @@ func (a Account) Check() error {
 	return p.Err()
 }
 
-// field is a field of a connection that some kinds have.
+// field is a field of a connection that only some kinds have.
 type field struct {
 	pointer string
 	set     bool
@@ -136,7 +136,7 @@ func (c Connection) checkServer(p *check.Problems) {
 	}
 }
 
-// checkMCP checks what is of an MCP server.
+// checkMCP checks the fields for an MCP server.
 func (c Connection) checkMCP(p *check.Problems) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -234,7 +234,7 @@ func checkSettings(s decide.Settings, p *check.Problems) {
 
 func checkProposals(c plan.Config, p *check.Problems) {
 	if c.Source == "" && c.Account == "" && len(c.Labels) == 0 && c.LabelPrefix == "" && c.Junk == "" {
-		return // only observed
+		return // observe only
 	}
 	if err := c.Check(); err != nil {
 		p.Add("/proposals", envelope.RuleFormat, "%s", err)

@@ -17,22 +17,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/mcpmail"
 )
 
-// Access is what the triage process adds to an account to open it.
+// Access holds what the triage process needs to open an account.
 type Access struct {
-	// Secret returns the password or the access token, for each connection anew; it
-	// is not called for accounts of files.
+	// Secret returns the password or the access token. It is called for each
+	// connection, and not for accounts of files.
 	Secret func(context.Context) (string, error)
-	// Networks may be connected to besides the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []netip.Prefix
-	// Programs says that accounts may start programs, with the rights of the process.
+	// Programs allows accounts to start programs, with the rights of the
+	// process.
 	Programs bool
-	// Quota is what may be taken of the provider's limits; nil leaves that to the
-	// reader.
+	// Quota is the bucket of the provider; if nil, the reader has its own.
 	Quota *quota.Bucket
 }
 
-// Quota returns the account's bucket among those of a process; nil for files.
-// Accounts that are the same mailbox share one.
+// Quota returns the account's bucket among those of a process, or nil for
+// files. Accounts of the same mailbox share one.
 func (a Account) Quota(all *quota.Registry) *quota.Bucket {
 	c := a.Connection
 	switch a.Kind {
@@ -45,7 +45,7 @@ func (a Account) Quota(all *quota.Registry) *quota.Bucket {
 		}
 		mailbox := c.URL + " " + strings.Join(c.Command, " ") + " " + a.SecretFrom
 		if len(a.Secret) > 0 {
-			mailbox += " " + a.ID.String() // nobody can tell whether two encrypted secrets are the same
+			mailbox += " " + a.ID.String() // two encrypted secrets cannot be compared
 		}
 		return all.Bucket(profile.Provider(), mailbox)
 	case Maildir, Mbox, EML:
@@ -53,7 +53,7 @@ func (a Account) Quota(all *quota.Registry) *quota.Bucket {
 	return nil
 }
 
-// Open returns a reader of the account. Nothing is connected to yet.
+// Open returns a reader of the account. It does not connect.
 func (a Account) Open(with Access) (mailbox.Reader, error) {
 	c := a.Connection
 	switch a.Kind {
@@ -100,7 +100,7 @@ func securityOf(s Security) imap.Security {
 	case Plain:
 		return imap.Plain
 	}
-	return imap.Security(s) // imap refuses it
+	return imap.Security(s) // imap rejects it
 }
 
 func loginOf(a Auth) imap.Login {
@@ -112,10 +112,10 @@ func loginOf(a Auth) imap.Login {
 	case XOAuth2:
 		return imap.XOAuth2
 	}
-	return imap.Login(a) // imap refuses it
+	return imap.Login(a) // imap rejects it
 }
 
-// Reads reports whether a folder of the account is one to read.
+// Reads reports whether the account reads a folder.
 func (c Connection) Reads(f mailbox.Folder) bool {
 	if len(c.Folders) == 0 {
 		return f.Use == mailbox.UseInbox || f.Use == mailbox.UseSent

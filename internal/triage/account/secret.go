@@ -13,21 +13,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// KeyVariable is the variable with the key that encrypts passwords for reading
-// mail. It is not the key of the credentials of sources.
+// KeyVariable is the variable with the key for the passwords of mail accounts.
+// It differs from the key for the credentials of sources.
 const KeyVariable = "COUNTERSIGN_TRIAGE_KEY"
 
-// maxSecret is how many bytes a password or an access token may have.
+// maxSecret limits the bytes of a password or an access token.
 const maxSecret = 8 << 10
 
 // Cipher encrypts the passwords of accounts in api and decrypts them in triage.
-// The zero value has no key, and does neither.
+// The zero value has no key and fails.
 type Cipher struct {
 	Key encryption.Key
 }
 
-// NewCipher returns a Cipher with the value of KeyVariable; an empty text gives
-// one without a key.
+// NewCipher returns a Cipher for a value of KeyVariable; "" returns one without
+// a key.
 func NewCipher(key string) (Cipher, error) {
 	parsed, err := encryption.Parse(key)
 	if err != nil {
@@ -60,10 +60,10 @@ func checkSecret(text string) error {
 	return nil
 }
 
-// Password returns the password for reading: of the variable or the file that
-// SecretFrom names, or the decrypted one; empty if the account has none. lookup
-// and readFile are those of the triage process, which alone calls this. No error
-// holds anything of the password.
+// Password returns the password for reading: from the variable or the file in
+// SecretFrom, or decrypted; "" if the account has none. lookup and readFile are
+// those of the triage process, the only caller. No error contains any of the
+// password.
 func (a Account) Password(c Cipher, lookup func(name string) (string, bool), readFile func(path string) ([]byte, error)) (string, error) {
 	text, err := a.password(c, lookup, readFile)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// List returns a tenant's accounts, or those of the names, in order of name. It
-// is for api and triage, like Get.
+// List returns a tenant's accounts, or those of the names, sorted by name. Like
+// Get, it is for api and triage.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]Account, error) {
 	rows, err := dbsqlc.New().TriageAccountList(ctx, tx, &dbsqlc.TriageAccountListParams{TenantID: tenant, Names: names})
 	return postgres.TryMap(rows, err, func(r dbsqlc.TriageAccountListRow) (Account, error) {
@@ -37,7 +37,8 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...str
 	})
 }
 
-// Get returns an account by its name. An unknown account is fault.NotFound.
+// Get returns the account of a name. For an unknown one the error is
+// fault.NotFound.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) (Account, error) {
 	all, err := List(ctx, tx, tenant, name)
 	switch {
@@ -51,14 +52,15 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) 
 
 func errNone(name string) error { return fault.New(fault.NotFound, "no triage account %s", name) }
 
-// ReviewWait is how long proposals of triage wait for a person, unless a review rule
-// of their source says otherwise: mail is looked at once in some days.
+// ReviewWait is how long proposals of triage wait for a person, unless a review
+// rule of their source sets it. It allows for owners who check their mail only
+// every few days.
 const ReviewWait = 7 * 24 * time.Hour
 
-// Put checks an account and makes it, or changes the account of its name, whose
-// id and kind it must have. With a source for its proposals, the source has a review
-// rule whose wait is ReviewWait, unless it has one with a wait. It is for api alone,
-// like Delete.
+// Put checks and stores an account. An existing account of the same name must
+// have the same id and kind. If it names a source for its proposals, Put gives
+// the source a review rule that waits ReviewWait, unless there is one with a
+// wait. Like Delete, it is for api only.
 func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -90,8 +92,8 @@ func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, a Account) er
 	return settings.FillReviewWait(ctx, tx, tenant, a.Proposals.Source+":*", ReviewWait, "triage")
 }
 
-// Delete deletes an account with everything that triage knows of its mail. An
-// unknown account is fault.NotFound.
+// Delete deletes an account with all data of its mail. For an unknown one the
+// error is fault.NotFound.
 func Delete(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string) error {
 	n, err := dbsqlc.New().TriageAccountDelete(ctx, tx, &dbsqlc.TriageAccountDeleteParams{TenantID: tenant, Name: name})
 	return postgres.Affected(n, err, errNone(name))

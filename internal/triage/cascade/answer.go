@@ -11,18 +11,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// errAnswer says that an answer is none by its schema. What it says is not told:
-// it is text that a sender may have chosen.
+// errAnswer is the error for an answer that does not match its schema. It does
+// not contain the answer, which is text that a sender may have chosen.
 var errAnswer = errors.New("the answer is none by its schema")
 
-// picked is a code in an answer, and where its first letter stands.
+// picked is a code in an answer and its offset.
 type picked struct {
 	code string
 	at   int
 }
 
-// parse reads an answer about n messages, of each the code of each question.
-// Nothing may be missing, said twice, or there beside.
+// parse parses an answer about n messages into the codes of each question. It
+// rejects missing, duplicate and additional names.
 func (s spec) parse(text []byte, n int) ([][]picked, error) {
 	r := reader{decoder: json.NewDecoder(bytes.NewReader(text)), text: text}
 	answers := make([][]picked, n)
@@ -43,8 +43,8 @@ func (s spec) parse(text []byte, n int) ([][]picked, error) {
 	return answers, nil
 }
 
-// reader reads an answer token by token: of a text with a name twice, a decoder
-// into a map would take the last one.
+// reader reads an answer token by token: decoding into a map would accept a
+// duplicate name.
 type reader struct {
 	decoder *json.Decoder
 	text    []byte
@@ -92,7 +92,7 @@ func (r reader) pick(q question) (picked, error) {
 	if err != nil || !ok || q.index(code) < 0 {
 		return picked{}, errAnswer
 	}
-	// A code that is written with escapes has no place of its own.
+	// A code with escapes has no usable offset.
 	at := int(r.decoder.InputOffset()) - 1 - len(code)
 	if at < 0 || !bytes.HasPrefix(r.text[at:], []byte(code)) {
 		at = -1
@@ -100,17 +100,16 @@ func (r reader) pick(q question) (picked, error) {
 	return picked{code, at}, nil
 }
 
-// minMass is the share of all that a model could have written which the codes of
-// a question need to have together. Below that it wanted to write something
-// else, and what its schema left it is no confidence.
+// minMass is the least share of the probability that the codes of a question
+// must have together. Below that, the model would have written something else,
+// and the shares are no measure of confidence.
 const minMass = 0.5
 
-// shares returns how a model weighed the codes of a question against each other
-// at the token that decided. It returns nil where the answer does not say.
-//
-// Log-probabilities are those of before the schema was applied, so they are
-// normalised over the codes. A code that is not among the alternatives is taken
-// to have as much as the least of those that are.
+// shares returns the probabilities of the codes of a question at the deciding
+// token. It returns nil without log-probabilities.
+// ¶ Log-probabilities are those before the schema was applied, so they are
+// normalised over the codes. A code that is not among the alternatives gets the
+// share of the least likely one.
 func (q question) shares(a model.Answer, one picked) []float64 {
 	token, prefix, ok := deciding(a, one.at)
 	if !ok {
@@ -156,8 +155,8 @@ func (q question) shares(a model.Answer, one picked) []float64 {
 	return shares
 }
 
-// deciding returns the token in which the first letter of a code stands, and what
-// the token has before it.
+// deciding returns the token with the first letter of a code, and the text
+// before it in the token.
 func deciding(a model.Answer, at int) (token model.Token, prefix string, ok bool) {
 	if at < 0 || len(a.Tokens) == 0 {
 		return token, "", false
@@ -166,7 +165,7 @@ func deciding(a model.Answer, at int) (token model.Token, prefix string, ok bool
 	for _, t := range a.Tokens {
 		written.WriteString(t.Text)
 	}
-	// Some servers trim what they answer.
+	// Some servers trim their answers.
 	begin := strings.Index(written.String(), string(a.Text))
 	if begin < 0 {
 		return token, "", false
@@ -181,7 +180,7 @@ func deciding(a model.Answer, at int) (token model.Token, prefix string, ok bool
 	return token, "", false
 }
 
-// replies turns an answer about n messages into one reply for each.
+// replies converts an answer about n messages into one reply for each.
 func (s spec) replies(a model.Answer, n int, calibrations Calibrations) ([]Reply, error) {
 	answers, err := s.parse(a.Text, n)
 	if err != nil {
@@ -199,8 +198,8 @@ func (s spec) replies(a model.Answer, n int, calibrations Calibrations) ([]Reply
 	return replies, nil
 }
 
-// choice returns an answer with how far it is believed. Shares are nil where the
-// server gives no log-probabilities.
+// choice returns a choice with its confidence. shares is nil if the server
+// returns no log-probabilities.
 func (q question) choice(code string, shares []float64, calibration Calibration, calibrated bool) Choice {
 	at := q.index(code)
 	out := Choice{Question: q.name, Code: code, Value: q.codes[at].value, Weight: halfWeight}

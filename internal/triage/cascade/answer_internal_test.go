@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// What was read is all that a decoder finds, and nothing stands there twice.
+		// A decoder finds the same codes, and there are no duplicates.
 		var all map[string]map[string]string
 		if err := json.Unmarshal(text, &all); err != nil {
 			t.Fatalf("%q was read, and is no JSON: %v", text, err)

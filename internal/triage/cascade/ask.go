@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// turn is a message that is being asked about. One goroutine at a time has it.
+// turn is a message that is being asked about. One goroutine at a time owns it.
 type turn struct {
 	mail Mail
 	kind model.Kind
@@ -18,17 +18,16 @@ type turn struct {
 type round struct {
 	*Cascade
 	mutex sync.Mutex
-	// stopped are the tiers whose server cannot be asked now, and why; the kind is
-	// empty where asking was interrupted.
+	// stopped holds the tiers whose server is unavailable, and why; the kind is
+	// empty if asking was interrupted.
 	stopped map[Tier]model.Kind
 }
 
-// Ask asks what is wanted about messages, and returns one result for each, in the
-// order of the messages. A tier whose server cannot be asked stays open, and so
-// does the rest of the tier, without another try; the tiers behind it wait.
-//
-// Which messages are asked about together depends on the messages alone. Nothing
-// is asked any more once the context has ended.
+// Ask asks the wanted questions about messages and returns one result for each,
+// in order. If a server is unavailable, the rest of its tier stays open without
+// another attempt, and the following tiers wait.
+// ¶ The packs depend only on the messages. No question is asked after the
+// context has ended.
 func (c *Cascade) Ask(ctx context.Context, mails []Mail) []Result {
 	r := &round{Cascade: c, stopped: map[Tier]model.Kind{}}
 	turns := make([]*turn, len(mails))
@@ -60,7 +59,7 @@ func (c *Cascade) Ask(ctx context.Context, mails []Mail) []Result {
 	return results
 }
 
-// askTier asks a tier about those of the messages for which it is next.
+// askTier asks a tier about the messages for which it is next.
 func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
 	if _, ok := r.config.Endpoints[tier]; !ok {
 		return
@@ -78,7 +77,7 @@ func (r *round) askTier(ctx context.Context, tier Tier, turns []*turn) {
 	group.Wait()
 }
 
-// most returns how many messages a question of a tier has at most.
+// most returns the largest number of messages in a question of a tier.
 func (c *Cascade) most(tier Tier) int {
 	most := specOf(tier).pack
 	if pack := c.config.Endpoints[tier].Pack; pack > 0 {
@@ -87,8 +86,8 @@ func (c *Cascade) most(tier Tier) int {
 	return most
 }
 
-// askPack asks a tier about messages together, and where that has no valid
-// answer, about each half.
+// askPack asks a tier about several messages together. If the answer is
+// invalid, it asks about each half.
 func (r *round) askPack(ctx context.Context, tier Tier, pack []*turn) {
 	replies, why := r.askOnce(ctx, tier, pack)
 	switch {
@@ -110,14 +109,14 @@ func (r *round) askPack(ctx context.Context, tier Tier, pack []*turn) {
 	}
 }
 
-// unanswered is why a question has no answer. Open says that it may have one
-// later; else the question itself is the cause.
+// unanswered is the reason for a missing answer. open reports whether a later
+// attempt may succeed; otherwise the question itself is the cause.
 type unanswered struct {
 	kind model.Kind
 	open bool
 }
 
-// askOnce asks one question, when a slot is free.
+// askOnce asks one question when a slot is free.
 func (r *round) askOnce(ctx context.Context, tier Tier, pack []*turn) ([]Reply, *unanswered) {
 	slots := r.slots[tier]
 	select {
@@ -151,8 +150,8 @@ func (r *round) askOnce(ctx context.Context, tier Tier, pack []*turn) ([]Reply, 
 	return replies, nil
 }
 
-// failed says what an error means. One that does not come from the model's
-// server says only that nothing was asked.
+// failed classifies an error. An error that is not from the model's server
+// means only that nothing was asked.
 func (r *round) failed(ctx context.Context, tier Tier, err error) *unanswered {
 	wrong, ok := errors.AsType[*model.Error](err)
 	if !ok || ctx.Err() != nil {

@@ -14,30 +14,29 @@ import (
 //go:embed calibration.json
 var embedded []byte
 
-// Calibration says how far the answers of a model to one question are to be
-// believed.
+// Calibration is the measured reliability of a model's answers to one question.
 type Calibration struct {
-	// Temperature divides the log-probabilities; 1 leaves them as they are.
+	// Temperature divides the log-probabilities; 1 leaves them unchanged.
 	Temperature float64 `json:"temperature"`
-	// Weight is how much an answer counts against the embedded models where the two
+	// Weight is the weight of an answer against the embedded models if they
 	// differ, 0 to 1.
 	Weight float64 `json:"weight"`
-	// Fixed is the confidence of an answer without log-probabilities; 0 if that was
-	// not measured.
+	// Fixed is the confidence of an answer without log-probabilities; 0 if it
+	// was not measured.
 	Fixed float64 `json:"fixed,omitzero"`
-	// Examples is how many held-out examples it was made of.
+	// Examples is the number of held-out examples.
 	Examples int `json:"examples"`
 }
 
-// Calibrations are those of all models, by the version of the prompt, the name of
-// the model as it answers, and the question.
+// Calibrations maps the version of the prompt, the model's own name and the
+// question to a calibration.
 type Calibrations map[string]map[string]map[string]Calibration
 
-// Calibrated returns the calibrations that are shipped.
+// Calibrated returns the shipped calibrations.
 func Calibrated() (Calibrations, error) { return ReadCalibrations(embedded) }
 
-// OpenCalibrations returns the calibrations that are shipped, and over them those
-// of a file; empty for none.
+// OpenCalibrations returns the shipped calibrations, overridden by those of a
+// file unless path is empty.
 func OpenCalibrations(path string) (Calibrations, error) {
 	shipped, err := Calibrated()
 	if err != nil || path == "" {
@@ -62,11 +61,11 @@ func OpenCalibrations(path string) (Calibrations, error) {
 	return shipped.With(own), nil
 }
 
-// maxCalibrations is the greatest size of a file of calibrations, in bytes.
+// maxCalibrations limits the bytes of a file of calibrations.
 const maxCalibrations = 1 << 20
 
-// With returns the calibrations with others over them. Those of a model for a
-// prompt are replaced as a whole: they were made together.
+// With returns the calibrations overridden by others. Those of a model for a
+// prompt are replaced as a whole, since they were made together.
 func (c Calibrations) With(others Calibrations) Calibrations {
 	out := Calibrations{}
 	for _, from := range []Calibrations{c, others} {
@@ -80,7 +79,7 @@ func (c Calibrations) With(others Calibrations) Calibrations {
 	return out
 }
 
-// ReadCalibrations reads a file of calibrations.
+// ReadCalibrations parses a file of calibrations.
 func ReadCalibrations(data []byte) (Calibrations, error) {
 	var all Calibrations
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -109,7 +108,7 @@ func (c Calibrations) of(prompt, model, question string) (Calibration, bool) {
 	return one, ok
 }
 
-// believed returns how far each of n codes is believed if the model chose the one
+// believed returns the confidence in each of n codes if the model chose the one
 // at a place, with these shares or without any.
 func (c Calibration) believed(shares []float64, at, n int) []float64 {
 	if shares == nil {
@@ -118,9 +117,9 @@ func (c Calibration) believed(shares []float64, at, n int) []float64 {
 	return temper(shares, c.Temperature)
 }
 
-// Raw returns calibrations of a model that change nothing, to measure how sure it
-// is: with them, the shares of a choice are those of the model. They are not for
-// deciding.
+// Raw returns calibrations of a model that change nothing, to measure its
+// confidence: the shares of a choice are then those of the model. They are not
+// for decisions.
 func Raw(model string) Calibrations {
 	all := Calibrations{}
 	for _, tier := range Tiers() {
@@ -134,7 +133,7 @@ func Raw(model string) Calibrations {
 	return all
 }
 
-// Prompt returns the version of what a tier is asked.
+// Prompt returns the version of a tier's prompt.
 func Prompt(tier Tier) string { return specOf(tier).version }
 
 // Questions returns the names of the questions of a tier.
@@ -146,8 +145,8 @@ func Questions(tier Tier) []string {
 	return names
 }
 
-// Codes returns the answers to a question of a tier as a model writes them, in the
-// order of the shares of a choice.
+// Codes returns the codes of a tier's question, in the order of the shares of a
+// choice.
 func Codes(tier Tier, question string) []string {
 	q, _ := specOf(tier).question(question)
 	var codes []string
@@ -157,8 +156,8 @@ func Codes(tier Tier, question string) []string {
 	return codes
 }
 
-// Values returns what the answers to a question of a tier stand for, in the order
-// of the shares of a choice.
+// Values returns the values of a tier's question, in the order of the shares of
+// a choice.
 func Values(tier Tier, question string) []string {
 	q, _ := specOf(tier).question(question)
 	var values []string

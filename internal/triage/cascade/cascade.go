@@ -1,12 +1,11 @@
-// Package cascade asks language models on servers of the user's own about what
-// rules and the embedded models leave open: which message is asked what, in
-// which pack, what an answer means, and what it may change. It owns the prompts,
-// the schemas and the rules by which answers count; it knows neither servers nor
-// the database.
-//
-// A model answers in codes of fixed lists and in nothing else. An answer changes
-// a prediction, as another model would have made it; what is done about a message
-// is decided as without it.
+// Package cascade asks language models on the user's own servers about messages
+// that rules and the embedded models leave open. It decides which questions to
+// ask about a message, in which packs, the meaning of an answer, and its
+// effect. It owns the prompts, the schemas and the rules for answers; it is
+// independent of servers and the database.
+// ¶ A model answers only in codes of fixed lists. An answer changes a
+// prediction, as another model would; the decision about a message is made from
+// it as usual.
 package cascade
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Tier is a step of the cascade at which a model is asked.
+// Tier is a step of the cascade that asks a model.
 type Tier string
 
-// The tiers, in the order in which they are asked.
+// The tiers, in the order of asking.
 const (
 	// T1 asks whether a message is worth showing, and whether it is one of many.
 	T1 Tier = "t1"
@@ -33,10 +32,10 @@ const (
 	T2b Tier = "t2b"
 )
 
-// Tiers returns all tiers in the order in which they are asked.
+// Tiers returns all tiers in the order of asking.
 func Tiers() []Tier { return []Tier{T1, T2a, T2b} }
 
-// Names returns tiers as they are stored and shown.
+// Names returns the names of tiers.
 func Names(tiers []Tier) []string {
 	names := make([]string, len(tiers))
 	for i, t := range tiers {
@@ -50,58 +49,61 @@ type Asker interface {
 	Ask(ctx context.Context, q model.Question) (model.Answer, error)
 }
 
-// Mail is what is known of a message when it is asked about.
+// Mail is a message to ask about.
 type Mail struct {
 	ID, Account uuid.UUID
-	// Subject and Body are text of the mail. Body is that which is judged.
+	// Subject and Body are text of the mail. Body is the part that is
+	// classified.
 	Subject, Body string
-	// Prediction is that of the embedded models, and Decision what was decided by
-	// it; of that the cohort, the bucket and the confidence count.
+	// Prediction is that of the embedded models, and Decision the decision
+	// based on it, of which cohort, bucket and confidence are used.
 	Prediction classify.Prediction
 	Decision   decide.Decision
-	// Signals are what the rules found. Of it the flags and the sums count.
+	// Signals is the result of the rules, of which the flags and the sums are
+	// used.
 	Signals  signal.Result
 	Settings decide.Settings
-	// Replies are those that there are already.
+	// Replies holds earlier replies.
 	Replies []Reply
 }
 
-// Result is what became of a message that was asked about.
+// Result is the result of asking about a message.
 type Result struct {
 	ID uuid.UUID
-	// Replies are all of the message, earlier ones included.
+	// Replies holds all replies, including earlier ones.
 	Replies []Reply
-	// Open are the tiers that are still to be asked, as far as that is known now.
+	// Open holds the tiers that are still to be asked, as known so far.
 	Open []Tier
-	// Kind is what was wrong with the server, where that left a tier open.
+	// Kind is the problem of the server, if it left a tier open.
 	Kind model.Kind
 }
 
-// Endpoint is where the questions of a tier are asked.
+// Endpoint is the model server of a tier.
 type Endpoint struct {
 	Asker Asker
 	// Server and Model are names. Tiers with different models on one server are
-	// asked one after the other, so that the server need not change its model for
+	// asked one after the other, so that the server need not swap models for
 	// each question.
 	Server, Model string
-	// Slots is how many questions are asked at once; 0 stands for 1.
+	// Slots is the number of concurrent questions; 0 means 1.
 	Slots int
-	// Pack is how many messages a question may have; 0 stands for MaxPack.
+	// Pack is the largest number of messages in a question; 0 means MaxPack.
 	Pack int
 }
 
 // MaxPack is the largest number of messages in one question.
 const MaxPack = 8
 
-// Config says where tiers are asked. A tier without an endpoint is not asked.
+// Config configures the endpoints. A tier without one is not asked.
 type Config struct {
 	Endpoints map[Tier]Endpoint
-	// Calibrations are those of the models; a model without one is believed less.
+	// Calibrations are those of the models; a model without one gets less
+	// confidence.
 	Calibrations Calibrations
 }
 
-// Cascade asks the tiers that have an endpoint. It is safe for concurrent use, and
-// its slots are shared by all that use it.
+// Cascade asks the tiers that have an endpoint. It is safe for concurrent use,
+// and all users share its slots.
 type Cascade struct {
 	config Config
 	slots  map[Tier]chan struct{}
@@ -120,8 +122,8 @@ func New(config Config) *Cascade {
 	return c
 }
 
-// Wanted returns what is still to be asked about a message of the tiers that have
-// an endpoint, in order, as far as that is known before the first of them answers.
+// Wanted returns the tiers with an endpoint that are still to be asked about a
+// message, in order, as known before the first of them answers.
 func (c *Cascade) Wanted(m Mail) []Tier {
 	var wanted []Tier
 	for _, tier := range Wanted(m) {

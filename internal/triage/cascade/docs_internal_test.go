@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/reference/triage.md")
 
-// tables returns the tables of the document that are of this package.
+// tables returns the tables of the document for this package.
 func tables() []string {
 	var wanted, codes [][]string
 	add := func(tier string, rows []wantedRow) {

@@ -31,18 +31,18 @@ func drawnMail(rt *rapid.T, i int) cascade.Mail {
 	return m
 }
 
-// fault is what happens to a question.
+// fault is a fault in the answer to a question.
 type fault string
 
 const (
 	none     fault = "none"
 	dropped  fault = "dropped"  // a message is missing in the answer
 	doubled  fault = "doubled"  // a message is answered twice
-	further  fault = "further"  // a message is answered that was not asked about
+	further  fault = "further"  // an unknown message is answered
 	swapped  fault = "swapped"  // the messages come in another order, with their own keys
-	foreign  fault = "foreign"  // a code is none of the question
+	foreign  fault = "foreign"  // an unknown code
 	noJSON   fault = "no JSON"  // words
-	trailing fault = "trailing" // words behind the answer
+	trailing fault = "trailing" // words after the answer
 )
 
 func faults() []fault {
@@ -83,9 +83,9 @@ func (f fault) broken(t testing.TB, q model.Question) model.Answer {
 	return a
 }
 
-// Whatever a server does with questions, and whichever messages are asked about
-// together: each has exactly one result, and every answer is what an honest
-// model says of that very message.
+// TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer checks that for any
+// faults of a server and any packs, each message has exactly one result, and
+// every answer is an honest model's answer about that message.
 func TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -133,8 +133,8 @@ func TestNoMessageIsLostDoubledOrAnsweredWithAnothersAnswer(t *testing.T) {
 	})
 }
 
-// checkReplies compares the replies of a message with what an honest model says
-// of it alone.
+// checkReplies compares the replies of a message with an honest model's replies
+// about it alone.
 func checkReplies(t *testing.T, rt *rapid.T, m cascade.Mail, r cascade.Result) {
 	seen := map[cascade.Tier]bool{}
 	for _, reply := range r.Replies {
@@ -173,7 +173,7 @@ func codes(r cascade.Reply) map[string]string {
 	return all
 }
 
-// checkPack checks that messages that may not be together are not.
+// checkPack checks that messages that must be asked about separately are.
 func checkPack(rt *rapid.T, q model.Question) {
 	all := sections(q.User)
 	if len(all) == 0 || len(all) > cascade.MaxPack {
@@ -191,8 +191,8 @@ func senderLine(section string) string {
 	return line
 }
 
-// Packs of eight of one kind, in which no message may be that is asked about
-// alone.
+// TestPacks has packs of eight of one kind without messages that must be asked
+// about alone.
 func TestPacks(t *testing.T) {
 	t.Parallel()
 	a := &asker{reply: func(_ context.Context, q model.Question) (model.Answer, error) { return honest(t, q), nil }}

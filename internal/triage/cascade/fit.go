@@ -2,21 +2,21 @@ package cascade
 
 import "github.com/countersign-dev/countersign/internal/triage/classify"
 
-// Sample is an answer of a model to a question whose right answer is known, about
-// a message that was used for nothing else. Places are those of Values.
+// Sample is an answer of a model to a question with a known right answer, about
+// a message that was used for nothing else. Places index Values.
 type Sample struct {
 	Said, Right int
-	// Shares are those of the model, of Raw; nil where the server gives no
+	// Shares are those of the model, from Raw; nil if the server returns no
 	// log-probabilities.
 	Shares []float64
-	// Embedded are the shares that the embedded models give; nil where they have no
+	// Embedded are the shares of the embedded models; nil if they have no
 	// answer to the question.
 	Embedded []float64
 }
 
-// Fit returns the calibration for a question with n answers at which the squared
-// error over the samples is least, first of the model alone and then of it with
-// the embedded models. It is to be judged on other samples than these.
+// Fit returns the calibration for a question with n answers that minimises the
+// squared error over the samples, first of the model alone and then together
+// with the embedded models. Evaluate it on other samples.
 func Fit(samples []Sample, n int) Calibration {
 	c := Calibration{Temperature: 1, Weight: halfWeight, Examples: len(samples)}
 	right := 0
@@ -25,7 +25,7 @@ func Fit(samples []Sample, n int) Calibration {
 			right++
 		}
 	}
-	// Of few samples all may be right; no answer is certain for that.
+	// A small sample may be all right, which is no certainty.
 	c.Fixed = float64(right+1) / float64(len(samples)+2)
 	least := squares(samples, n, c, false)
 	for temperature := 0.2; temperature < 10; temperature *= 1.05 {
@@ -68,9 +68,8 @@ func squares(samples []Sample, n int, c Calibration, both bool) float64 {
 	return sum
 }
 
-// CalibrationError returns the mean distance between how far the answers of
-// samples are believed with a calibration and the share of them that was right,
-// over ten bins.
+// CalibrationError returns the expected calibration error: the mean difference
+// between confidence and accuracy of the samples over ten bins.
 func CalibrationError(samples []Sample, n int, c Calibration) float64 {
 	var bins classify.Calibration
 	for _, s := range samples {

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 )
 
-// drawnSamples returns answers of a model that believes itself too much: what it
-// gives p to is right as often as p at a temperature.
+// drawnSamples returns answers of an overconfident model: an answer with
+// confidence p is right as often as p at a temperature.
 func drawnSamples(seed uint64, many int, temperature float64) []cascade.Sample {
 	random := rand.New(rand.NewPCG(seed, 1))
 	samples := make([]cascade.Sample, many)

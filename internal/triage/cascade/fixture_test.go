@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// asker answers in memory, and remembers what it was asked.
+// asker answers in memory and records the questions.
 type asker struct {
 	mutex sync.Mutex
 	asked []model.Question
@@ -37,7 +37,7 @@ func (a *asker) questions() []model.Question {
 	return append([]model.Question(nil), a.asked...)
 }
 
-// schema is the part of a schema that questions have.
+// schema is the part of a schema that questions use.
 type schema struct {
 	Properties map[string]struct {
 		Properties map[string]struct{ Enum []string }
@@ -55,8 +55,7 @@ func schemaOf(t testing.TB, q model.Question) schema {
 	return s
 }
 
-// sections returns the messages of a question, as a model that keeps to the
-// markers reads them.
+// sections returns the messages of a question, split at the markers.
 func sections(user string) []string {
 	var all []string
 	for rest := user; ; {

@@ -8,29 +8,28 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// awayFrom is the confidence from which a calibrated answer may say by itself
+// awayFrom is the confidence from which a calibrated answer alone may decide
 // that a message needs no attention.
 const awayFrom = 0.8
 
-// Merge returns the prediction of the embedded models with what the replies say.
-//
-// Where a model agrees, the surer of the two counts; where it differs, the
-// weighted mean. So no confidence is higher than the higher one of the two, and
-// that of an answer without calibration is at most Cap. No reply changes what
-// the prediction says of unwanted mail and phishing.
+// Merge returns the prediction of the embedded models merged with the replies.
+// ¶ If a model agrees, the higher confidence counts; if it differs, the
+// weighted mean. So no confidence exceeds the higher of the two, and an answer
+// without calibration has at most Cap. Replies do not change the prediction of
+// unwanted mail and phishing.
 func Merge(p classify.Prediction, replies []Reply) classify.Prediction {
 	return merge(p, replies).prediction
 }
 
-// merged is a prediction in the making.
+// merged is a prediction in progress.
 type merged struct {
 	prediction classify.Prediction
-	// away says that a calibrated answer says with awayFrom or more that the message
-	// needs no attention, and none after it says otherwise.
+	// away reports whether a calibrated answer finds with awayFrom or more that
+	// the message needs no attention, and no later answer contradicts it.
 	away bool
-	// shown says that T1 takes the message to be worth showing.
+	// shown reports whether T1 finds the message worth showing.
 	shown bool
-	// used says that a reply counted.
+	// used reports whether a reply counted.
 	used bool
 }
 
@@ -48,8 +47,8 @@ func merge(p classify.Prediction, replies []Reply) merged {
 	return m
 }
 
-// show takes over whether the message is worth showing. That it is not worth it
-// bounds its need for attention; that it is changes no prediction.
+// show applies T1's answer. "Not worth showing" limits the need for attention;
+// "worth showing" changes no prediction.
 func (m *merged) show(r Reply) {
 	c, _, ok := r.choice(askShow)
 	if !ok {
@@ -64,7 +63,7 @@ func (m *merged) show(r Reply) {
 	m.dismiss(c, shares[1])
 }
 
-// understand takes over act, category and priority.
+// understand applies act, category and priority.
 func (m *merged) understand(r Reply) {
 	out := &m.prediction
 	if c, q, ok := r.choice(askAct); ok {
@@ -93,7 +92,7 @@ func (m *merged) understand(r Reply) {
 	m.dismiss(c, 1-needs)
 }
 
-// prioritise takes over the priority.
+// prioritise applies the priority.
 func (m *merged) prioritise(c Choice, q question, shares []float64) {
 	out := &m.prediction
 	embedded := make([]float64, len(q.codes))
@@ -118,7 +117,7 @@ func (m *merged) prioritise(c Choice, q question, shares []float64) {
 	}
 }
 
-// score takes over how much the message needs its owner.
+// score applies the need for attention.
 func (m *merged) score(r Reply) {
 	c, q, ok := r.choice(askScore)
 	if !ok {
@@ -136,8 +135,8 @@ func (m *merged) score(r Reply) {
 	}
 }
 
-// attend takes over the probability that an answer gives for the message to need
-// its owner. Where it says what was known, the surer of the two counts.
+// attend applies the probability of needing attention. If it agrees with the
+// prediction, the higher confidence counts.
 func (m *merged) attend(c Choice, said float64) {
 	if !c.Calibrated {
 		said = max(1-Cap, min(Cap, said))
@@ -154,16 +153,15 @@ func (m *merged) attend(c Choice, said float64) {
 	}
 }
 
-// dismiss takes back that the message needs attention, if the answer is
-// calibrated and sure enough. Any other answer changes nothing about that.
+// dismiss resets the need for attention if the answer is calibrated and
+// confident enough. Any other answer has no effect on it.
 func (m *merged) dismiss(c Choice, sure float64) {
 	if c.Calibrated && sure >= awayFrom {
 		m.prediction.NeedsAttention, m.away = false, true
 	}
 }
 
-// believed returns the shares of an answer, none over the cap if it is not
-// calibrated.
+// believed returns the shares of an answer, capped if it is not calibrated.
 func (c Choice) believed() []float64 {
 	if c.Calibrated {
 		return c.Shares
@@ -178,8 +176,7 @@ func (c Choice) weight() float64 {
 	return halfWeight
 }
 
-// chosen returns one of the values of a question and how sure it is, from what
-// the embedded models chose and what was answered.
+// chosen merges the embedded models' choice of a value with the answer.
 func chosen(q question, c Choice, was string, sure float64) (value string, confidence float64) {
 	shares, said, at := c.believed(), q.index(c.Code), q.valueIndex(was)
 	sure = probability(sure, 0)
@@ -197,12 +194,11 @@ func chosen(q question, c Choice, was string, sure float64) (value string, confi
 	return q.codes[best].value, both[best]
 }
 
-// Decide returns what becomes of a message with the replies about it. Without
-// any, that is what decide.Decide returns.
-//
-// A message is put out of sight only if it would be without models too, or if a
-// calibrated answer says that it needs no attention; and never if T1 says that it
-// is worth showing.
+// Decide returns the decision about a message with its replies. Without any, it
+// is decide.Decide.
+// ¶ A message is archived only if it would be without models too, or if a
+// calibrated answer finds that it needs no attention; and never if T1 finds it
+// worth showing.
 func Decide(f decide.Facts, replies []Reply) decide.Decision {
 	without := decide.Decide(f)
 	steps := Steps(replies)

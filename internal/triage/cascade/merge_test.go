@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// lists are the codes of the questions, as the schemas have them.
+// lists are the codes of the questions in the schemas.
 func lists() map[cascade.Tier]map[string][]string {
 	reasons := []string{"Q", "D", "B", "M", "E", "C", "P", "N"}
 	return map[cascade.Tier]map[string][]string{
@@ -30,7 +30,7 @@ func lists() map[cascade.Tier]map[string][]string {
 	}
 }
 
-// drawnReply returns a reply of a tier, often one that cannot be.
+// drawnReply returns a reply of a tier, often an invalid one.
 func drawnReply(rt *rapid.T, calibrated bool) cascade.Reply {
 	tier := rapid.SampledFrom(append(cascade.Tiers(), "t9")).Draw(rt, "tier")
 	r := cascade.Reply{Tier: tier, Model: "model", Pack: 1, Prompt: rapid.SampledFrom([]string{string(tier) + ".v1", string(tier) + ".v1", "t0.v1"}).Draw(rt, "prompt")}
@@ -48,7 +48,7 @@ func drawnReply(rt *rapid.T, calibrated bool) cascade.Reply {
 	return r
 }
 
-// drawnShares returns shares of one, with now and then what is none.
+// drawnShares returns shares that sum to one, and sometimes invalid ones.
 func drawnShares(rt *rapid.T, n int) []float64 {
 	shares := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1e-9, .1, .5, 1, 30}), n, n).Draw(rt, "shares")
 	sum := 0.0
@@ -56,7 +56,7 @@ func drawnShares(rt *rapid.T, n int) []float64 {
 		sum += s
 	}
 	for i := range shares {
-		shares[i] /= sum // of nothing: no number
+		shares[i] /= sum // NaN if the sum is 0
 	}
 	return shares[:rapid.SampledFrom([]int{n, n, n, n, n - 1, 0}).Draw(rt, "length")]
 }
@@ -115,8 +115,8 @@ func TestMergeBelievesNothingTooMuch(t *testing.T) {
 	})
 }
 
-// drawnFacts returns messages of all cohorts, most of them of senders who are
-// proven and known, at the levels that allow most.
+// drawnFacts returns messages of all cohorts, most of them of proven and known
+// senders, at the highest levels.
 func drawnFacts(rt *rapid.T) decide.Facts {
 	known := signal.Sender{Received: 20, Sent: 5, Replied: 5, FirstSeen: time.Unix(0, 0), LastSeen: time.Unix(9e6, 0)}
 	f := decide.Facts{
@@ -153,7 +153,8 @@ func TestRepliesNeverAllowMore(t *testing.T) {
 
 		d, without := cascade.Decide(f, replies), decide.Decide(f)
 
-		// The most that the embedded models could have led to, however sure.
+		// The most that the embedded models could have led to at any
+		// confidence.
 		highest := decide.L0
 		for _, attention := range []float64{0, 1} {
 			for priority := range f.Prediction.Priorities {
@@ -279,8 +280,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// A message that a machine sent, whose act alone keeps it in sight, and whose text
-// keeps it from being moved without a person.
+// An automated message that only its act keeps from being archived, and whose
+// text prevents a move without a person.
 func TestOnlyACalibratedAnswerPutsAway(t *testing.T) {
 	t.Parallel()
 	f := decide.Facts{

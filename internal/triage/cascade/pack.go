@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// maxPacked is the number of bytes from which a body is asked about alone: what
-// is shown of it would take the place of several others.
+// maxPacked is the size of a body in bytes from which it is asked about alone,
+// since its excerpt would displace several others.
 const maxPacked = 4800
 
-// kind is what the messages of a pack have in common.
+// kind is the common property of the messages of a pack.
 type kind struct {
 	account uuid.UUID
 	cohort  decide.Cohort
@@ -24,13 +24,13 @@ type kind struct {
 func kindOf(m Mail) kind { return kind{m.Account, m.Decision.Cohort} }
 
 // alone reports whether a message is never asked about with others: text that
-// may try to change answers could change those about others.
+// tries to change answers could change those about others.
 func alone(m Mail) bool {
 	return !m.Signals.Restriction().Allows(signal.Pack) || m.Decision.Cohort == decide.FirstContact || len(m.Body) > maxPacked
 }
 
-// packs divides messages into packs of at most so many, each of one kind. It
-// depends on the messages and not on their order.
+// packs splits messages into packs of at most the given size, each of one kind.
+// The packs do not depend on the order of the messages.
 func packs(all []*turn, most int) [][]*turn {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *turn) int {

@@ -17,14 +17,14 @@ import (
 //go:embed prompts
 var prompts embed.FS
 
-// How much of a message a model is shown, in characters.
+// Limits of the excerpt of a message that a model is shown, in characters.
 const (
 	maxSubject = 200
 	maxShown   = 1200
 )
 
-// ask returns what a tier asks about messages. All but the messages is the
-// same for every question of the tier; they come last.
+// ask returns the question of a tier about messages. Only the messages differ
+// between questions of the tier; they come last.
 func (s spec) ask(pack []Mail) (model.Question, error) {
 	system, err := prompts.ReadFile("prompts/" + s.version + ".txt")
 	if err != nil {
@@ -40,8 +40,8 @@ func (s spec) ask(pack []Mail) (model.Question, error) {
 	}, nil
 }
 
-// senderOf returns the kind of the sender in fixed words. Neither name nor
-// address is shown: both are text that anybody can choose.
+// senderOf returns the kind of the sender in fixed words. Name and address are
+// not shown, since anybody can choose them.
 func senderOf(cohort decide.Cohort) string {
 	switch cohort {
 	case decide.Newsletters:
@@ -59,19 +59,19 @@ func senderOf(cohort decide.Cohort) string {
 	return "an unknown sender"
 }
 
-// untrusted returns the beginning of a text of a mail, without anything that
-// could be taken for a marker of the prompt or of the chat template of a model:
-// all brackets but round ones, and what looks like them, become round ones, so
-// that no bracket of a marker can stand there in any form of writing.
+// untrusted returns the beginning of a text of a mail without anything that
+// resembles a marker of the prompt or of a model's chat template: all brackets,
+// and characters that look like them, become parentheses, so that no bracket of
+// a marker can occur in any form.
 func untrusted(text string, most int) string {
-	// Composing and removing take time that depends on the length; a character has
-	// few bytes, and some are removed.
+	// Normalising takes time that depends on the length; a character has few
+	// bytes, and some are removed.
 	text, _ = visible.Cut(text, 16*most)
 	text = strings.Map(withoutBrackets, visible.Plain(norm.NFKC.String(visible.Plain(text))))
 	return clip(fewLines(text), most)
 }
 
-// withoutBrackets returns what stands for a character of a mail.
+// withoutBrackets returns the replacement for a character of a mail.
 func withoutBrackets(r rune) rune {
 	switch r {
 	case '‚', '‘', '’', '‛', '‹', '›':
@@ -94,7 +94,7 @@ func withoutBrackets(r rune) rune {
 	return r
 }
 
-// fewLines removes white space at the ends of lines and empty lines.
+// fewLines removes trailing white space and empty lines.
 func fewLines(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -125,7 +125,7 @@ func clip(text string, most int) string {
 	return text
 }
 
-// clipBytes returns a name that is short and valid.
+// clipBytes returns a name within a length, as valid UTF-8.
 func clipBytes(text string, most int) string {
 	text, _ = visible.Cut(text, most)
 	if !utf8.ValidString(text) {

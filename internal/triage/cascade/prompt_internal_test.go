@@ -51,8 +51,8 @@ func FuzzUntrusted(f *testing.F) {
 	})
 }
 
-// No character of the planes that have signs, alone or before a mark that changes
-// its shape, leaves a bracket in any form of writing.
+// TestNoCharacterBecomesABracket checks that no assigned character, alone or
+// before a mark that changes its shape, leaves a bracket in any form.
 func TestNoCharacterBecomesABracket(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -81,8 +81,9 @@ func mailsOf(bodies ...string) []Mail {
 	return all
 }
 
-// All that a server is sent before the first message is the same for every
-// question of a tier, so that it is computed once.
+// TestThePrefixIsTheSameForEveryQuestion checks that the text before the first
+// message is the same for every question of a tier, so that a server can cache
+// it.
 func TestThePrefixIsTheSameForEveryQuestion(t *testing.T) {
 	t.Parallel()
 	for _, tier := range Tiers() {
@@ -104,8 +105,8 @@ func TestThePrefixIsTheSameForEveryQuestion(t *testing.T) {
 	}
 }
 
-// A prompt explains every code of its tier, in the order of the schema, and no
-// other.
+// TestPromptsExplainTheirCodes checks that a prompt explains exactly the codes
+// of its tier, in the order of the schema.
 func TestPromptsExplainTheirCodes(t *testing.T) {
 	t.Parallel()
 	for _, tier := range Tiers() {
@@ -126,7 +127,7 @@ func TestPromptsExplainTheirCodes(t *testing.T) {
 				got = append(got, code)
 			}
 		}
-		if tier == T2b { // two questions have one list
+		if tier == T2b { // two questions share a list
 			want = want[:len(want)-len(reasonCodes())]
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -135,7 +136,8 @@ func TestPromptsExplainTheirCodes(t *testing.T) {
 	}
 }
 
-// The first letter decides, so no two codes of a question have the same.
+// TestCodesBeginWithDifferentLetters checks that the first letter of a code
+// decides.
 func TestCodesBeginWithDifferentLetters(t *testing.T) {
 	t.Parallel()
 	for _, tier := range Tiers() {

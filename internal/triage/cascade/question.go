@@ -8,13 +8,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 )
 
-// code is one of the answers that a question allows.
+// code is a possible answer to a question.
 type code struct{ code, value string }
 
-// question is one of those that a tier asks of each message. The codes of one
-// begin with different letters, so that the first token decides.
+// question is a question of a tier about each message. Its codes begin with
+// different letters, so that the first token decides.
 type question struct {
-	// key is its name in answers, where every byte costs time.
+	// key is its name in answers, which is short because every token costs
+	// time.
 	key, name string
 	codes     []code
 }
@@ -28,7 +29,7 @@ func (q question) index(code string) int {
 	return -1
 }
 
-// valueIndex returns the place of a value, or -1.
+// valueIndex returns the index of a value, or -1.
 func (q question) valueIndex(value string) int {
 	for i := range q.codes {
 		if q.codes[i].value == value {
@@ -38,12 +39,12 @@ func (q question) valueIndex(value string) int {
 	return -1
 }
 
-// spec is what a tier asks.
+// spec is the definition of a tier's questions.
 type spec struct {
 	tier Tier
-	// version names the prompt and the codes together.
+	// version is the version of the prompt and the codes together.
 	version string
-	// pack is how many messages may be asked about together.
+	// pack is the largest number of messages in a question.
 	pack      int
 	questions []question
 }
@@ -122,8 +123,8 @@ func reasonCodes() []code {
 // key returns the name of a message in a pack.
 func key(i int) string { return fmt.Sprintf("m%d", i+1) }
 
-// schema returns the schema of an answer about n messages: an object with a key
-// for each, so that no message can be left out or answered twice.
+// schema returns the schema of an answer about n messages: an object with a
+// required key for each message.
 func (s spec) schema(n int) []byte {
 	var each strings.Builder
 	each.WriteString(`{"type":"object","properties":{`)
@@ -156,9 +157,9 @@ func quoted(n int, name func(int) string) string {
 	return strings.Join(names, ",")
 }
 
-// maxTokens returns how many tokens an answer about n messages has at most: no
-// token is shorter than a byte, and engines write at most a space behind each
-// colon and comma.
+// maxTokens limits the tokens of an answer about n messages: no token is
+// shorter than a byte, and engines write at most a space after each colon and
+// comma.
 func (s spec) maxTokens(n int) int {
 	size := len(`{}`)
 	for i := range n {

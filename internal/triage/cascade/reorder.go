@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Packs returns messages in the packs of several in which a tier would be asked
-// about them if it were asked about all.
+// Packs returns the packs of several messages in which a tier would be asked
+// about all of the given ones.
 func (c *Cascade) Packs(tier Tier, mails []Mail) [][]Mail {
 	turns := make([]*turn, len(mails))
 	for i, m := range mails {
@@ -27,9 +27,9 @@ func (c *Cascade) Packs(tier Tier, mails []Mail) [][]Mail {
 	return out
 }
 
-// Reorder asks a tier about the same messages in one pack twice, the second time
-// in the reverse order, and returns how many of the answers change, and of how
-// many. What changes depends on the place in the pack and not on the message.
+// Reorder asks a tier about the same messages in one pack twice, the second
+// time in reverse order, and returns the number of changed answers and of all.
+// Changes show the influence of the place in the pack.
 func (c *Cascade) Reorder(ctx context.Context, tier Tier, mails []Mail) (changed, of int, err error) {
 	endpoint, ok := c.config.Endpoints[tier]
 	if !ok {
@@ -60,7 +60,7 @@ func (c *Cascade) Reorder(ctx context.Context, tier Tier, mails []Mail) (changed
 	return changed, of, nil
 }
 
-// together asks one question about messages in the order in which they are given.
+// together asks one question about messages in the given order.
 func (s Endpoint) together(ctx context.Context, tier Tier, mails []Mail) ([]Reply, error) {
 	q, err := specOf(tier).ask(mails)
 	if err != nil {

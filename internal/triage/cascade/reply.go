@@ -9,46 +9,47 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Reply is what a tier said of a message, or why it said nothing. It holds codes
-// of fixed lists, names and numbers that were computed here, and no text of the
-// mail or of the model.
+// Reply is a tier's answer about a message, or the reason why there is none. It
+// contains only codes of fixed lists, names and computed numbers, and no text
+// of the mail or of the model.
 type Reply struct {
 	Tier Tier `json:"tier"`
-	// Model is the name of the model that answered, and Prompt the version of what
-	// it was asked. A reply to another version counts as none.
+	// Model is the name of the model that answered, and Prompt the version of
+	// its prompt. A reply to another version does not count.
 	Model  string `json:"model,omitempty"`
 	Prompt string `json:"prompt"`
-	// Pack is how many messages were asked about together.
+	// Pack is the number of messages in the question.
 	Pack    int      `json:"pack"`
 	Choices []Choice `json:"choices,omitempty"`
-	// Failed is why the tier said nothing of this message though it was asked about
-	// it alone, so that what the tiers below said remains. Empty if it answered.
+	// Failed is why the tier has no answer although it was asked about this
+	// message alone, so that the result of the lower tiers stands. It is empty
+	// after an answer.
 	Failed model.Kind `json:"failed,omitempty"`
 }
 
-// Choice is the answer to one of the questions of a tier.
+// Choice is the answer to one question of a tier.
 type Choice struct {
-	// Question is its name, such as "act"; Code is the answer as the model wrote it
-	// and Value what that stands for.
+	// Question is its name, such as "act"; Code is the model's code and Value
+	// its value.
 	Question string `json:"question"`
 	Code     string `json:"code"`
 	Value    string `json:"value"`
-	// Confidence is how far the answer is believed, calibrated where the model is,
-	// and Shares the same of all codes, in the order of the list.
+	// Confidence is the calibrated or capped confidence in the answer, and
+	// Shares that of all codes, in the order of the list.
 	Confidence float64   `json:"confidence"`
 	Shares     []float64 `json:"shares"`
-	// Calibrated says that the confidence was set by held-out examples. Without, it
-	// is at most Cap.
+	// Calibrated reports whether the confidence comes from held-out examples.
+	// Otherwise it is at most Cap.
 	Calibrated bool `json:"calibrated,omitempty"`
-	// Weight is how much a calibrated answer counts against the embedded models
-	// where the two differ.
+	// Weight is the weight of a calibrated answer against the embedded models
+	// if they differ.
 	Weight float64 `json:"weight"`
 }
 
 // Answered reports whether the tier answered.
 func (r Reply) Answered() bool { return r.Failed == "" && len(r.Choices) > 0 }
 
-// choice returns the answer to a question if it can be used.
+// choice returns the answer to a question if it is valid.
 func (r Reply) choice(name string) (Choice, question, bool) {
 	q, ok := specOf(r.Tier).question(name)
 	at := slices.IndexFunc(r.Choices, func(c Choice) bool { return c.Question == name })
@@ -59,7 +60,7 @@ func (r Reply) choice(name string) (Choice, question, bool) {
 	return c, q, q.index(c.Code) >= 0 && isDistribution(c.Shares, len(q.codes))
 }
 
-// code returns the answer to a question; empty if there is none.
+// code returns the answer to a question, or "".
 func (r Reply) code(name string) string {
 	if c, _, ok := r.choice(name); ok {
 		return c.Code
@@ -68,7 +69,7 @@ func (r Reply) code(name string) string {
 }
 
 // current returns the replies that count: of each tier the last one to the
-// present version of its prompt.
+// current version of its prompt.
 func current(replies []Reply) map[Tier]Reply {
 	last := map[Tier]Reply{}
 	for _, r := range replies {
@@ -79,7 +80,7 @@ func current(replies []Reply) map[Tier]Reply {
 	return last
 }
 
-// Words returns what was answered, in fixed words.
+// Words describes the answers in fixed words.
 func (r Reply) Words() string {
 	var words []string
 	for _, q := range specOf(r.Tier).questions {
@@ -90,7 +91,7 @@ func (r Reply) Words() string {
 	return strings.ReplaceAll(strings.Join(words, ", "), "_", " ")
 }
 
-// Steps returns a step of the trace for each reply that counts.
+// Steps returns a trace step for each reply that counts.
 func Steps(replies []Reply) []decide.Step {
 	var steps []decide.Step
 	last := current(replies)
@@ -125,7 +126,7 @@ func (r Reply) because() string {
 	return text
 }
 
-// failure says in words why a message that was asked about alone has no answer.
+// failure describes why a message that was asked about alone has no answer.
 func failure(kind model.Kind) string {
 	switch kind {
 	case model.TooLong:

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// Servers of every dialect answer packs; what they say of log-probabilities
-// becomes the confidence, and where they say nothing, that is fixed.
+// TestAskingServersOfEveryDialect has servers of every dialect answer packs.
+// Log-probabilities become the confidence; without them it is fixed.
 func TestAskingServersOfEveryDialect(t *testing.T) {
 	t.Parallel()
 	for dialect, logprobs := range map[model.Dialect]bool{
@@ -21,7 +21,7 @@ func TestAskingServersOfEveryDialect(t *testing.T) {
 			t.Parallel()
 			fake := modeltest.New(t, modeltest.Config{Dialect: dialect, Context: 8192, Answer: func(r modeltest.Request) modeltest.Reply {
 				return modeltest.Reply{Confidence: 0.55, Text: modeltest.Fill(r.Schema, func(path string, codes []string) string {
-					// The place of a message in its pack chooses the code.
+					// The place of a message in its pack selects the code.
 					name, _, _ := strings.Cut(path, ".")
 					return codes[int(name[1]-'1')%len(codes)]
 				})}
@@ -63,7 +63,8 @@ func TestAskingServersOfEveryDialect(t *testing.T) {
 	}
 }
 
-// A context that has room for two messages: packs are halved until they fit.
+// TestAPackThatDoesNotFitIsHalved has a context for two messages: packs are
+// halved until they fit.
 func TestAPackThatDoesNotFitIsHalved(t *testing.T) {
 	t.Parallel()
 	fake := modeltest.New(t, modeltest.Config{Context: 1400})

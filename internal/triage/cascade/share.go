@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// What an answer is believed without a calibration. Both are under the
-// confidence from which a level is not lowered.
+// Confidences without a calibration. Both are below the confidence at which a
+// level is not lowered.
 const (
-	// Cap is the highest confidence of an answer of a model that was not
-	// calibrated.
+	// Cap is the highest confidence of an answer of an uncalibrated model.
 	Cap = 0.65
 	// Fixed is the confidence of an answer without log-probabilities.
 	Fixed = 0.6
-	// halfWeight is how much an answer without calibration counts against the
-	// embedded models where the two differ.
+	// halfWeight is the weight of an uncalibrated answer against the embedded
+	// models if they differ.
 	halfWeight = 0.5
 )
 
 // spread returns a distribution in which one place has a share and the others
-// the rest, evenly.
+// divide the rest evenly.
 func spread(share float64, at, n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
@@ -29,8 +28,8 @@ func spread(share float64, at, n int) []float64 {
 	return all
 }
 
-// capped returns a distribution in which no place has more than the cap: what is
-// over it goes to the others.
+// capped returns a distribution in which no place exceeds the cap: the excess
+// goes to the others.
 func capped(shares []float64, most float64) []float64 {
 	at := top(shares)
 	if shares[at] <= most {
@@ -48,7 +47,7 @@ func capped(shares []float64, most float64) []float64 {
 	return out
 }
 
-// top returns the place of the largest share, the first of equal ones.
+// top returns the index of the largest share, the first of equal ones.
 func top(shares []float64) int {
 	best := 0
 	for i, s := range shares {
@@ -59,8 +58,8 @@ func top(shares []float64) int {
 	return best
 }
 
-// pool returns the weighted mean of two distributions. No share of it is larger
-// than the larger one of the two.
+// pool returns the weighted mean of two distributions. No share exceeds the
+// larger one of the two.
 func pool(a, b []float64, weight float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
@@ -73,7 +72,7 @@ func mean(a, b, weight float64) float64 {
 	return min(max(a, b), max(min(a, b), (1-weight)*a+weight*b))
 }
 
-// isDistribution reports whether numbers are n shares of one.
+// isDistribution reports whether numbers are n shares that sum to one.
 func isDistribution(shares []float64, n int) bool {
 	sum := 0.0
 	for _, s := range shares {
@@ -85,7 +84,7 @@ func isDistribution(shares []float64, n int) bool {
 	return len(shares) == n && n > 1 && math.Abs(sum-1) < 1e-3
 }
 
-// probability returns p, or what stands for none.
+// probability returns p if it is a valid probability, else none.
 func probability(p, none float64) float64 {
 	if p >= 0 && p <= 1 {
 		return p

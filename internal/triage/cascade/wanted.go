@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Reason says why a tier is asked about a message, or is not.
+// Reason is the rule by which a tier is asked about a message, or is not.
 type Reason struct {
 	Tier    Tier   `json:"tier"`
 	Asked   bool   `json:"asked"`
@@ -17,7 +17,7 @@ type Reason struct {
 	Because string `json:"because"`
 }
 
-// wantedRow is a row of the table of what is asked.
+// wantedRow is a row of the table of questions.
 type wantedRow struct {
 	rule    string
 	ask     bool
@@ -25,7 +25,7 @@ type wantedRow struct {
 	holds   func(known) bool
 }
 
-// known is a message with what the replies so far make of it.
+// known is a message with the prediction merged so far.
 type known struct {
 	Mail
 	// merged is the prediction with the replies.
@@ -33,14 +33,14 @@ type known struct {
 	replies map[Tier]Reply
 }
 
-// The attention between which a deeper question may turn the decision.
+// The range of attention in which a deeper question may change the decision.
 const (
 	nearFrom = 0.4
 	nearTo   = 0.6
 )
 
-// never returns the rows that come first for every tier: messages of which
-// nothing that a model says could change anything for the better.
+// never returns the first rows of every tier: messages for which no answer
+// could improve the decision.
 func never() []wantedRow {
 	return []wantedRow{
 		{"injection", false, "it gives instructions to an assistant: every tool is off, and an answer could be the sender's",
@@ -51,8 +51,8 @@ func never() []wantedRow {
 	}
 }
 
-// wantedRows returns the table of a tier. The first row that holds says whether
-// the tier is asked; the last one always holds.
+// wantedRows returns the table of a tier. The first row that holds decides
+// whether the tier is asked; the last one always holds.
 func wantedRows(tier Tier) []wantedRow {
 	switch tier {
 	case T1:
@@ -88,8 +88,8 @@ func wantedRows(tier Tier) []wantedRow {
 
 func always(known) bool { return true }
 
-// unsure reports whether it is open if the message needs its owner: by the
-// decision that was made without models, or by what the replies make of it.
+// unsure reports whether it is open if the message needs its owner, by the
+// decision without models or by the replies.
 func (k known) unsure() bool {
 	sure := max(k.merged.Attention, 1-k.merged.Attention)
 	if !k.replies[T1].Answered() {
@@ -98,8 +98,8 @@ func (k known) unsure() bool {
 	return !(sure >= k.Settings.ConfidentFrom())
 }
 
-// bulkNeed is the sum of need from which one of many alike is asked about all the
-// same: an answer to the owner has it.
+// bulkNeed is the sum of need from which bulk mail is asked about too; an
+// answer to the owner has it.
 const bulkNeed = 3
 
 func (k known) bulk() bool {
@@ -118,8 +118,8 @@ func (k known) needsResponse() bool {
 	return k.merged.Priority == classify.Urgent || k.merged.Priority == classify.NeedsResponse
 }
 
-// Reasons returns for each tier why it is asked about a message, or is not, by
-// the replies of the tiers before it.
+// Reasons returns for each tier why it is asked about a message or not, by the
+// replies of earlier tiers.
 func Reasons(m Mail) []Reason {
 	var reasons []Reason
 	var before []Reply
@@ -136,9 +136,9 @@ func Reasons(m Mail) []Reason {
 	return reasons
 }
 
-// Wanted returns the tiers that are still to be asked about a message, in order,
-// as far as that is known before the first of them answers. A tier that has
-// answered or failed for good is not asked again.
+// Wanted returns the tiers that are still to be asked about a message, in
+// order, as known before the first of them answers. A tier that has answered or
+// failed permanently is not asked again.
 func Wanted(m Mail) []Tier {
 	have := current(m.Replies)
 	var wanted []Tier

@@ -73,7 +73,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// Whatever is known of a message, no tier is asked twice, and asking ends.
+// TestAskingEnds checks that for any message no tier is asked twice, and asking
+// ends.
 func TestAskingEnds(t *testing.T) {
 	t.Parallel()
 	for _, cohort := range []decide.Cohort{decide.VIP, decide.FirstContact, decide.Newsletters, decide.Transactional, decide.Default, "unknown"} {

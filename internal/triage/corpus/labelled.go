@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// ErrAbsent says that a folder does not hold the set that was asked for.
+// ErrAbsent is returned if a folder does not contain the requested set.
 var ErrAbsent = errors.New("the set is not in the folder")
 
-// fields are a message of a labelled set without headers of its own.
+// fields is a message of a labelled set that has no headers of its own.
 type fields struct {
 	ID       string   `json:"id"`
 	Sender   string   `json:"sender"`
@@ -116,7 +116,7 @@ func readSet(files fs.FS, name string, source *Source) ([]byte, error) {
 	return data, nil
 }
 
-// raw writes the message as RFC 5322 with the headers that are known.
+// raw writes the message in RFC 5322 format with the known headers.
 func (f fields) raw() []byte {
 	var b bytes.Buffer
 	header := func(name, value string) {
@@ -143,7 +143,7 @@ func (f fields) raw() []byte {
 	return b.Bytes()
 }
 
-// encodeName encodes the display name of an address where it is not ASCII.
+// encodeName encodes the display name of an address if it is not ASCII.
 func encodeName(address string) string {
 	name, rest, ok := strings.Cut(address, "<")
 	if !ok || strings.IndexFunc(name, func(r rune) bool { return r > 126 }) < 0 {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// maxLine bounds a line of a labelled set.
+// maxLine limits a line of a labelled set.
 const maxLine = 4 << 20
 
-// own is a line of the project's own sets: a message, or a sentence.
+// own is a line of the project's own sets: a message or a sentence.
 type own struct {
 	ID       string  `json:"id"`
 	Raw      string  `json:"raw"`
@@ -23,9 +23,9 @@ type own struct {
 	Second   *Labels `json:"second"`
 }
 
-// Own reads the project's own examples, all files *.jsonl and then *.tsv of a
-// folder in the order of their names. Lines of *.tsv are Yes or No, a tab and a
-// sentence: whether the sentence asks for or proposes something.
+// Own reads the project's own examples: all files *.jsonl and then *.tsv of a
+// folder, sorted by name. A line of *.tsv is Yes or No, a tab and a sentence:
+// whether the sentence asks for or proposes something.
 func Own(files fs.FS, name string) (Source, error) {
 	source := Source{Name: name, Licence: "CC0-1.0"}
 	names, err := fs.Glob(files, "*.jsonl")
@@ -82,8 +82,8 @@ func parseOwn(line []byte) (Example, error) {
 	return e, nil
 }
 
-// lines calls each with every line that is not empty, and says in which line an
-// error was.
+// lines calls each with every line that is not empty, and adds the line number
+// to an error.
 func lines(data []byte, each func([]byte) error) error {
 	in := bufio.NewScanner(bytes.NewReader(data))
 	in.Buffer(nil, maxLine)

@@ -7,22 +7,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 )
 
-// Hint says what helps the owner with a message, beside its bucket.
+// Hint is a way to help the owner with a message, in addition to its bucket.
 type Hint string
 
 // The hints.
 const (
-	// HintSummary is a message of which a summary says enough.
+	// HintSummary suggests reading only a summary.
 	HintSummary Hint = "summary"
-	// HintCalendar is one to look at beside the calendar.
+	// HintCalendar suggests comparing it with the calendar.
 	HintCalendar Hint = "calendar"
-	// HintFollowUp is one with a promise whose date is worth keeping.
+	// HintFollowUp is for a promise with a date worth keeping.
 	HintFollowUp Hint = "follow_up"
-	// HintThread is one to read with what it changes.
+	// HintThread suggests reading it with the message that it changes.
 	HintThread Hint = "thread"
 )
 
-// group is the cohorts that the table of acts does not tell apart.
+// group is a set of cohorts that the table of acts treats alike.
 type group string
 
 const (
@@ -46,18 +46,18 @@ func groupOf(c Cohort) group {
 	return groupFar
 }
 
-// actRow is what an act means in a group of cohorts.
+// actRow is the effect of an act in a group of cohorts.
 type actRow struct {
-	// bucket is where the message belongs before its priority, mutes and vetoes.
+	// bucket is the message's bucket before priority, mutes and vetoes.
 	bucket Bucket
-	// deadline says that the bucket is Actionable if the message names one.
+	// deadline makes the bucket Actionable if the message has one.
 	deadline bool
-	// amended says that the bucket is that of the message which this one changes,
-	// between Informational and Actionable; raised, one more urgent.
+	// amended takes the bucket of the message which this one changes, between
+	// Informational and Actionable; raised takes one more urgent.
 	amended, raised bool
-	// sold says that the message is put away if it promotes something.
+	// sold archives the message if it promotes something.
 	sold bool
-	// draft wants a draft; confirm has every action wait for a person.
+	// draft wants a draft; confirm makes every action require a person.
 	draft, confirm bool
 	hint           Hint
 }
@@ -95,8 +95,8 @@ func actRows() map[classify.Act]map[group]actRow {
 	}
 }
 
-// understand takes over what the models say. A word that is none of theirs
-// becomes the one by which least is done, with no confidence.
+// understand takes the predictions of the models. An unknown word becomes the
+// one with the least effect, with no confidence.
 func (s *state) understand() {
 	p, d := s.facts.Prediction, &s.decision
 	d.Act, s.act = p.Act, share(p.ActConfidence)
@@ -138,7 +138,7 @@ func priorities() []classify.Priority {
 	}
 }
 
-// share returns a probability, or 0 for what is none.
+// share returns a probability, or 0 if it is invalid.
 func share(p float64) float64 {
 	if p >= 0 && p <= 1 {
 		return p
@@ -146,8 +146,8 @@ func share(p float64) float64 {
 	return 0
 }
 
-// attention is how probable it is that the message needs its owner. What is no
-// probability counts as one half, which is sure of nothing.
+// attention returns the probability that the message needs its owner. An
+// invalid one counts as one half, the least certain.
 func (s *state) attention() float64 {
 	if p := s.facts.Prediction.Attention; p >= 0 && p <= 1 {
 		return p

@@ -8,15 +8,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// loweringRow is a row of the table of what lowers a level.
+// loweringRow is a row of the table of lowerings.
 type loweringRow struct {
 	name, because string
-	// to returns the level that is left of one.
+	// to returns the lowered level.
 	to func(Facts, Decision) Level
 }
 
 func lowerings() []loweringRow {
-	// atMost lowers to a level where something holds.
+	// atMost caps the level if a condition holds.
 	atMost := func(most Level, holds func(Facts) bool) func(Facts, Decision) Level {
 		return func(f Facts, d Decision) Level {
 			if holds(f) {
@@ -82,9 +82,9 @@ func (s *state) chooseLevel() {
 	}
 }
 
-// candidates returns the actions that the understanding of the message asks for,
-// before anything is asked about whether they may happen. Labels sort what
-// machines send: mail of people has none, so that no words can ask for one.
+// candidates returns the actions that suit the message, regardless of whether
+// they are allowed. Labels sort automated mail: mail of people has none, so
+// that no words can request one.
 func (s *state) candidates() []Action {
 	d := s.decision
 	var all []Action
@@ -126,7 +126,7 @@ func (s *state) chooseActions() {
 	}
 }
 
-// confirmation returns why a person has to approve an action; empty if policy
+// confirmation returns why a person has to approve an action, or "" if policy
 // decides.
 func (s *state) confirmation(action Action) string {
 	alone, allowed := rowOf(action).alone, s.decision.Allowed
@@ -145,7 +145,7 @@ func (s *state) confirmation(action Action) string {
 	return ""
 }
 
-// refusal returns why an action is not proposed; empty if it is.
+// refusal returns why an action is not proposed, or "" if it is.
 func (s *state) refusal(action Action) string {
 	d, f, row := s.decision, s.facts, rowOf(action)
 	switch {

@@ -17,10 +17,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// header is one field, or several of one name.
+// header is a header field, or several of one name.
 type header struct{ name, value string }
 
-// strangersMail is the first mail of somebody, by whose own server it passes.
+// strangersMail is the first mail of a stranger that passes for the stranger's
+// own server.
 func strangersMail() []header {
 	return []header{
 		{"From", "Offer <mail@stranger.example>"}, {"To", "ana@example.org"}, {"Subject", "Something new"},
@@ -28,7 +29,7 @@ func strangersMail() []header {
 	}
 }
 
-// knownMail returns the header of mail that the owner knows, by whom it is of.
+// knownMail returns headers of mail that the owner knows, by kind of sender.
 func knownMail() map[string][]header {
 	thread := []header{{"In-Reply-To", "<mine@example.org>"}, {"References", "<mine@example.org>"}, {"Subject", "Re: Order 17"}}
 	return map[string][]header{
@@ -51,8 +52,8 @@ func knownMail() map[string][]header {
 	}
 }
 
-// results are what the owner's host may find out about the stranger's mail,
-// whatever the stranger writes. The last has a forged field below it.
+// results are the results that the owner's host may add to the stranger's mail,
+// which the stranger cannot influence. The last has a forged field below it.
 func results() map[string][]string {
 	const host = "Authentication-Results: mx.example.org; "
 	return map[string][]string{
@@ -66,9 +67,8 @@ func results() map[string][]string {
 	}
 }
 
-// decided judges a mail as the engine does, with what an account knows of every
-// address and list of knownMail. The models take its text for that of a
-// newsletter.
+// decided decides a mail as the engine does. The account knows every address
+// and list of knownMail, and the models classify the text as a newsletter.
 func decided(fields []header, results []string, levels map[decide.Cohort]decide.Level) decide.Decision {
 	var raw strings.Builder
 	for _, r := range results {
@@ -116,7 +116,7 @@ func decided(fields []header, results []string, levels map[decide.Cohort]decide.
 	})
 }
 
-// swapped returns a header with fields in place of those of their names.
+// swapped returns a header with the fields of some names replaced.
 func swapped(fields, with []header) []header {
 	var out []header
 	for _, f := range fields {
@@ -127,8 +127,8 @@ func swapped(fields, with []header) []header {
 	return append(out, with...)
 }
 
-// TestMailBorrowsNothing swaps the fields of a stranger's mail for those of mail
-// that the owner knows: each alone, all of them, and any of them.
+// TestMailBorrowsNothing replaces the fields of a stranger's mail by those of
+// mail that the owner knows: each alone, all of them, and any of them.
 func TestMailBorrowsNothing(t *testing.T) {
 	t.Parallel()
 	autonomous := map[decide.Cohort]decide.Level{}
@@ -163,7 +163,7 @@ func TestMailBorrowsNothing(t *testing.T) {
 	}
 }
 
-// TestKnownMailIsKnown holds the other side: the same mail with a proof has the
+// TestKnownMailIsKnown is the counterpart: the same mail with a proof has the
 // level of its cohort.
 func TestKnownMailIsKnown(t *testing.T) {
 	t.Parallel()

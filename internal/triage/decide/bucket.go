@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// chooseBucket takes the bucket of the table, and then what the words of the
-// message ask for. Who the sender is orders messages and chooses a row; it never
-// makes one urgent.
+// chooseBucket takes the bucket of the table and then applies the words of the
+// message. The sender affects the order and the row, but never makes a message
+// urgent.
 func (s *state) chooseBucket() {
 	s.row = actRows()[s.decision.Act][s.group()]
 	s.decision.Hint = s.row.hint
@@ -23,8 +23,8 @@ func (s *state) chooseBucket() {
 	s.lowerFlagged()
 }
 
-// group returns the column of the table of acts. What came by a list and may need
-// its owner is read as mail of people.
+// group returns the column of the table of acts. List mail that may need its
+// owner is treated as mail of people.
 func (s *state) group() group {
 	g := groupOf(s.decision.Cohort)
 	switch {
@@ -36,9 +36,8 @@ func (s *state) group() group {
 	return groupFar
 }
 
-// lowerFlagged takes from a flagged message what would lead its owner to it. It
-// runs last and raises no confidence, so that no flag changes what is allowed
-// but downwards.
+// lowerFlagged removes what could lead the owner to a flagged message. It runs
+// last and raises no confidence, so that a flag can only lower what is allowed.
 func (s *state) lowerFlagged() {
 	d := &s.decision
 	attention := s.may(signal.Attention)
@@ -55,14 +54,14 @@ func (s *state) lowerFlagged() {
 	}
 }
 
-// put moves the message to a bucket.
+// put changes the bucket of the message.
 func (s *state) put(to Bucket, rule, because string) {
 	s.step(rule, string(s.decision.Bucket), string(to), because)
 	s.decision.Bucket = to
 }
 
-// sure is how probable it is that the message needs its owner, or not, as its
-// bucket says.
+// sure returns the probability that the bucket is right about whether the
+// message needs its owner.
 func (s *state) sure() float64 {
 	switch {
 	case s.facts.Signals.Unfamiliar:
@@ -111,13 +110,13 @@ func (s *state) fromPriority() {
 
 func isMuted(f Facts) bool { return f.Sender.Muted || listed(f.Headers.From, f.Settings.Muted) }
 
-// The thresholds of confidence. Starting values.
+// Default thresholds of confidence. Starting values.
 const (
 	defaultConfident = 0.7
 	defaultUnsure    = 0.5
 )
 
-// ConfidentFrom returns the confidence under which a level is lowered.
+// ConfidentFrom returns the confidence below which a level is lowered.
 func (s Settings) ConfidentFrom() float64 { return threshold(s.Confident, defaultConfident) }
 
 func threshold(set, standard float64) float64 {
@@ -129,7 +128,7 @@ func threshold(set, standard float64) float64 {
 
 func (s *state) unsure() float64 { return threshold(s.facts.Settings.Unsure, defaultUnsure) }
 
-// askOwner turns a decision that is a guess into a question.
+// askOwner turns an uncertain decision into a question.
 func (s *state) askOwner() {
 	unsure := s.unsure()
 	if s.decision.Confidence >= unsure || !s.may(signal.Tools) {

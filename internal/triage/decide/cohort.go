@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Cohort is whom or what a message is from. It has a level.
+// Cohort is a class of senders or messages with its own level.
 type Cohort string
 
 // The cohorts.
@@ -23,17 +23,17 @@ const (
 	Default       Cohort = "default"
 )
 
-// Headers are the header fields that count for a cohort.
+// Headers holds the header fields that determine a cohort.
 type Headers struct {
 	// From, To and Cc are addresses in lower case.
 	From, To, Cc []string
-	// ListUnsubscribe says that the field is there, Group that the message went to a
-	// list to which people write: it has List-Post, or the address that List-Id names
-	// is among its recipients.
+	// ListUnsubscribe reports whether the field is present. Group reports
+	// whether the message went to a discussion list: it has List-Post, or the
+	// address in List-Id is among its recipients.
 	ListUnsubscribe, Group bool
 }
 
-// HeadersOf returns the header fields of a message that count.
+// HeadersOf returns the header fields of a message that determine its cohort.
 func HeadersOf(m *message.Message) Headers {
 	addresses := func(from []message.Address) []string {
 		var all []string
@@ -57,13 +57,13 @@ func HeadersOf(m *message.Message) Headers {
 type cohortRow struct {
 	cohort Cohort
 	level  Level
-	// match says in words what holds decides.
+	// match describes in words the condition of holds.
 	match string
 	holds func(Facts) bool
 }
 
-// cohorts returns the table in the order of precedence: the first row that holds
-// is the cohort of a message.
+// cohorts returns the table in order of precedence: the cohort of a message is
+// the first row that holds.
 func cohorts() []cohortRow {
 	return []cohortRow{
 		{VIP, L2, "the sender is on the list of VIPs, or the owner answers most of their messages, and no authentication failed", isVIP},
@@ -77,7 +77,7 @@ func cohorts() []cohortRow {
 	}
 }
 
-// DefaultLevel returns the level of a cohort whose owner has set none.
+// DefaultLevel returns the level of a cohort that the owner has not set.
 func DefaultLevel(c Cohort) Level {
 	for _, row := range cohorts() {
 		if row.cohort == c {
@@ -87,8 +87,8 @@ func DefaultLevel(c Cohort) Level {
 	return L0
 }
 
-// A sender is treated as a VIP from this share of answers on, of at least so many
-// messages. Starting values.
+// A sender is treated as a VIP if the owner answered at least vipReplyRate of
+// at least vipReceived messages. Starting values.
 const (
 	vipReplyRate = 0.8
 	vipReceived  = 10
@@ -113,21 +113,21 @@ func isSocial(f Facts) bool {
 	return has(f, signal.Social) && !unproven(f) || named(f, f.Settings.Social)
 }
 
-// isBulk reports whether a message is one of many alike, whoever sent it.
+// isBulk reports whether a message is bulk mail, from any sender.
 func isBulk(f Facts) bool { return isNewsletter(f) || isSocial(f) }
 
-// addressed reports whether the header says that a message is for its owner rather
-// than for all: it answers the owner, or it went to a group and names the owner
-// beside it.
+// addressed reports whether the header addresses a bulk message to its owner in
+// particular: it answers the owner, or it went to a group and also names the
+// owner as a recipient.
 func addressed(f Facts) bool {
 	return has(f, signal.ReplyToMine) || f.Headers.Group && slices.ContainsFunc(f.Headers.To, func(addr string) bool { return isOwnAddress(f, addr) })
 }
 
-// bulkNeed is the sum of need from which one of many alike may need its owner.
+// bulkNeed is the sum of need from which bulk mail may need its owner.
 const bulkNeed = 3
 
-// mayNeedOwner reports whether one of many alike may wait for its owner: it is
-// addressed to them, it went to a group and names them in its text, or there are
+// mayNeedOwner reports whether bulk mail may need its owner: it is addressed to
+// the owner, it went to a group and names the owner in its text, or there are
 // other signs.
 func mayNeedOwner(f Facts) bool {
 	return addressed(f) || f.Headers.Group && f.Signals.Named || f.Signals.Sums[signal.Need] >= bulkNeed
@@ -135,11 +135,11 @@ func mayNeedOwner(f Facts) bool {
 
 func isTransactional(f Facts) bool { return isMachine(f) || readsTransactional(f) }
 
-// ByMachine reports whether a machine sent the message, so that it is no answer to
-// anybody.
+// ByMachine reports whether a message is automated, so that it is not an
+// answer.
 func ByMachine(f Facts) bool { return isMachine(f) }
 
-// isMachine reports whether the header says that no person wrote the message.
+// isMachine reports whether the message is automated by its header.
 func isMachine(f Facts) bool {
 	machine := func(addr string) bool {
 		local, _, _ := strings.Cut(addr, "@")
@@ -150,7 +150,7 @@ func isMachine(f Facts) bool {
 	return has(f, signal.AutoSubmitted, signal.NoReplySender) || len(f.Headers.From) == 1 && machine(f.Headers.From[0])
 }
 
-// machineNames are words by which the addresses of machines are known.
+// machineNames are words in the addresses of automated senders.
 func machineNames() []string {
 	return []string{
 		"alert", "alerts", "automated", "billing", "booking", "bookings", "bot", "calendar", "confirm", "confirmation",
@@ -162,15 +162,15 @@ func machineNames() []string {
 }
 
 // readsTransactional reports whether the words are those of a receipt, a
-// delivery, an account notice or a code. Words of those with whom the owner
-// corresponds never count: they could be another's.
+// delivery, an account notice or a code. The words of the owner's
+// correspondents never count, since they may quote somebody else.
 func readsTransactional(f Facts) bool {
 	words := f.Signals.SecurityAlert || f.Signals.Code != "" ||
 		has(f, signal.Receipt, signal.Shipping, signal.OneTimeCode, signal.SecurityAlert)
 	return words && f.Sender.Sent == 0 && f.Sender.Replied == 0
 }
 
-// wordless returns the level that a message would have whatever its words say.
+// wordless returns the level that a message would have regardless of its words.
 func wordless(f Facts) Level {
 	f.Signals = signal.Result{}
 	return levelOf(f, cohortOf(f).cohort)
@@ -182,7 +182,7 @@ func isIntraOrg(f Facts) bool {
 
 func isCrossOrg(f Facts) bool { return len(f.Settings.Domains) > 0 && outside(f) }
 
-// outside reports whether any participant is not of the owner's organisation.
+// outside reports whether any participant is outside the owner's organisation.
 func outside(f Facts) bool {
 	own := func(addr string) bool { return isOwn(f, addr) }
 	for _, all := range [][]string{f.Headers.From, f.Headers.To, f.Headers.Cc} {
@@ -201,29 +201,29 @@ func isOwnAddress(f Facts, addr string) bool {
 	return slices.ContainsFunc(f.Settings.Addresses, func(own string) bool { return strings.EqualFold(own, addr) })
 }
 
-// claimsOwn reports whether a message claims to be from the owner's organisation
-// and nothing proves it.
+// claimsOwn reports whether a message claims to be from the owner's
+// organisation without proof.
 func claimsOwn(f Facts) bool {
 	return slices.ContainsFunc(f.Headers.From, func(addr string) bool { return isOwn(f, addr) }) && !aligned(f)
 }
 
-// aligned reports whether authentication proves the one sender.
+// aligned reports whether authentication proves the only sender.
 func aligned(f Facts) bool { return len(f.Headers.From) == 1 && f.Authentication.Proven() }
 
-// unproven reports whether something was found out about who sent the message,
-// and not that it is the sender whom it names.
+// unproven reports whether authentication had a result that does not prove the
+// sender.
 func unproven(f Facts) bool { return f.Authentication.Asked() && !f.Authentication.Proven() }
 
-// counted returns what counts for the message of what is known of its sender and
-// its list.
+// counted returns the histories of the sender and the list that count for the
+// message.
 func counted(f Facts) (sender, list signal.Sender) {
 	return signal.Counted(f.Authentication, f.Sender, f.List)
 }
 
-// claims reports whether the message may be of somebody else than it names:
-// nothing that is known counts for it and something would if it were proven, or
-// it names somebody whom the owner writes to, has on a list, or works with, and
-// that is not proven.
+// claims reports whether the message may be from somebody else than its sender.
+// Either no history counts for it and some would if it were proven, or it
+// unprovenly names a correspondent, a listed sender or a colleague of the
+// owner.
 func claims(f Facts) bool {
 	sender, list := counted(f)
 	stranger := !sender.Known() && !list.Known() && (f.Sender.Known() || f.List.Known())
@@ -232,8 +232,9 @@ func claims(f Facts) bool {
 	return stranger || dealt || onList || claimsOwn(f) || failed(f)
 }
 
-// failed reports whether authentication speaks against the sender: DMARC failed,
-// or another check did and nothing is aligned. Absent results are no failures.
+// failed reports whether authentication contradicts the sender: DMARC failed,
+// or another check failed and nothing is aligned. Absent results are no
+// failures.
 func failed(f Facts) bool {
 	a := f.Authentication
 	return a.DMARC == signal.AuthFail || !a.Aligned && (a.SPF == signal.AuthFail || a.DKIM == signal.AuthFail)
@@ -242,8 +243,8 @@ func failed(f Facts) bool {
 // named reports whether the owner put the sender on a list.
 func named(f Facts, list []string) bool { return !unproven(f) && listed(f.Headers.From, list) }
 
-// claimed returns the lowest level of the cohorts that a message could be of if
-// its sender were who they say.
+// claimed returns the lowest level among the cohorts that a message would have
+// if its sender were genuine.
 func claimed(f Facts) Level {
 	f.Authentication = signal.Authentication{Aligned: true, ListAligned: true}
 	lowest := L6
@@ -255,8 +256,8 @@ func claimed(f Facts) Level {
 	return max(L0, lowest)
 }
 
-// listed reports whether one of the addresses, its domain, or a domain above its
-// domain is on a list.
+// listed reports whether a list contains one of the addresses, its domain, or a
+// parent domain.
 func listed(addresses, list []string) bool {
 	return slices.ContainsFunc(addresses, func(addr string) bool {
 		domain := addr[strings.LastIndexByte(addr, '@')+1:]

@@ -17,8 +17,8 @@ func wanted(d decide.Decision, a decide.Action) bool {
 	return slices.ContainsFunc(d.Wants, func(w decide.Want) bool { return w.Action == a })
 }
 
-// effort orders what a decision does about an action: nothing, proposes it to a
-// person, leaves it to policy.
+// effort ranks the treatment of an action: not wanted, proposed to a person,
+// left to policy.
 func effort(d decide.Decision, a decide.Action) int {
 	at := slices.IndexFunc(d.Wants, func(w decide.Want) bool { return w.Action == a })
 	switch {
@@ -37,9 +37,8 @@ func allActions() []decide.Action {
 	}
 }
 
-// TestRestrictionsOnlyLower adds to random facts what speaks against a message,
-// and what keeps it in place. Quarantine alone may come, and only for a person
-// to approve.
+// TestRestrictionsOnlyLower adds risks and vetoes to random facts. Only
+// quarantine may be added, and only with an approval.
 func TestRestrictionsOnlyLower(t *testing.T) {
 	t.Parallel()
 
@@ -79,9 +78,10 @@ func TestRestrictionsOnlyLower(t *testing.T) {
 
 			moved := before.Cohort != after.Cohort || before.Bucket != after.Bucket || before.Confidence != after.Confidence
 			if moved && (name == "not aligned" || name == "DMARC failed") {
-				// Another cohort, or no place on a list of the owner's, may put the message
-				// into another bucket, or into the same one for another reason, of which the
-				// models are more sure: the level is at most that of the cohort before.
+				// Another cohort, or the loss of a place on a list of the
+				// owner, may lead to another bucket, or to the same one with
+				// more confidence of the models. Then the level is at most that
+				// of the cohort before.
 				if after.Allowed > before.Asked && after.Allowed > decide.L0 {
 					t.Errorf("level %v of %s became %v of %s", before.Asked, before.Cohort, after.Allowed, after.Cohort)
 				}
@@ -147,8 +147,8 @@ func TestDecidesEveryCase(t *testing.T) {
 	})
 }
 
-// TestEveryRowAndLevel walks act × cohort × level and looks at what a person is
-// asked about.
+// TestEveryRowAndLevel walks act × cohort × level and checks which actions
+// require a person.
 func TestEveryRowAndLevel(t *testing.T) {
 	t.Parallel()
 
@@ -181,8 +181,7 @@ func TestEveryRowAndLevel(t *testing.T) {
 	}
 }
 
-// oneOfEach returns facts by the cohort that they belong to, with a sender that
-// may be trusted.
+// oneOfEach returns facts by their cohort, with a trustworthy sender.
 func oneOfEach() map[decide.Cohort]decide.Facts {
 	news, colleague := newsletter(), colleague()
 	colleague.Prediction.Priority, colleague.Prediction.Attention = classify.ForInfo, 0.1
@@ -209,8 +208,8 @@ func oneOfEach() map[decide.Cohort]decide.Facts {
 	}
 }
 
-// TestHeadersAloneGiveNoLevel lets a sender write every header, with everything
-// allowed that the owner can allow.
+// TestHeadersAloneGiveNoLevel lets a sender write every header, while the owner
+// allows everything.
 func TestHeadersAloneGiveNoLevel(t *testing.T) {
 	t.Parallel()
 

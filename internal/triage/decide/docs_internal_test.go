@@ -13,8 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/reference/triage.md")
 
-// tables returns every table of the document, in the order in which they stand
-// there.
+// tables returns the tables of the document in order.
 func tables() []string {
 	var levelRows, actionRows, cohortRows, actTable, loweringRows, vetoRows [][]string
 	for _, row := range levels() {

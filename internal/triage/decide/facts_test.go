@@ -38,7 +38,7 @@ func allCategories() []classify.Category {
 	}
 }
 
-// newsletter is an ordinary newsletter of a list that the owner knows.
+// newsletter returns an ordinary newsletter of a list that the owner knows.
 func newsletter() decide.Facts {
 	return decide.Facts{
 		Headers:        decide.Headers{From: []string{"news@shop.example"}, To: []string{"ana@example.org"}, ListUnsubscribe: true},
@@ -53,13 +53,14 @@ func newsletter() decide.Facts {
 	}
 }
 
-// approvedSender is one who wrote for weeks, and whose mail a person had archived.
+// approvedSender returns a sender of several weeks whose mail a person had
+// archived.
 func approvedSender() signal.Sender {
 	last := time.Date(2026, 3, 5, 0, 0, 0, 0, time.UTC)
 	return signal.Sender{Received: 3, Accepted: 1, FirstSeen: last.AddDate(0, 0, -21), LastSeen: last}
 }
 
-// colleague is a request of somebody in the owner's organisation.
+// colleague returns a request of a colleague of the owner.
 func colleague() decide.Facts {
 	f := newsletter()
 	f.Headers = decide.Headers{From: []string{"bo@example.org"}, To: []string{"ana@example.org"}}
@@ -70,7 +71,7 @@ func colleague() decide.Facts {
 	return f
 }
 
-// anyOf draws one of the values, or a value that is none of them.
+// anyOf draws one of the values, or an unknown value.
 func anyOf[T ~string](t *rapid.T, name string, values []T) T {
 	return rapid.SampledFrom(append(slices.Clone(values), "", "no such word")).Draw(t, name)
 }
@@ -127,8 +128,8 @@ func drawFacts(t *rapid.T) decide.Facts {
 	return f
 }
 
-// drawAuthentication draws results as authenticate gives them: without a source
-// nothing is known.
+// drawAuthentication draws results as authenticate returns them: without a
+// source every result is unknown.
 func drawAuthentication(t *rapid.T) signal.Authentication {
 	if rapid.IntRange(0, 3).Draw(t, "authentication") == 0 {
 		return signal.Authentication{SPF: signal.AuthUnknown, DKIM: signal.AuthUnknown, DMARC: signal.AuthUnknown, Source: authenticate.FromNone}
@@ -149,8 +150,8 @@ func drawSender(t *rapid.T, name string) signal.Sender {
 	}
 }
 
-// withSymbols returns a result with further symbols. Flags are only ever set: by
-// what the symbols add up to, and by those of the result.
+// withSymbols returns a result with additional symbols. It only sets flags: by
+// the sums of the symbols, and those already set.
 func withSymbols(r signal.Result, rules ...signal.Rule) signal.Result {
 	next := signal.Result{
 		Sums: map[signal.Axis]float64{}, Symbols: slices.Clone(r.Symbols), Code: r.Code, SecurityAlert: r.SecurityAlert,

@@ -9,9 +9,9 @@ import (
 )
 
 // Join returns the decision about a message of which two copies were decided
-// differently: the more urgent bucket with its understanding of the message, the
-// lower level, every veto, and only actions that both want. But for the trace, the
-// order of copies makes no difference, nor how often each of them is joined.
+// differently: the more urgent bucket with its classification, the lower level,
+// every veto, and only actions that both want. Except for the trace, it is
+// commutative, associative and idempotent.
 func Join(a, b Decision) Decision {
 	if understanding(a, b) > 0 {
 		a, b = b, a
@@ -31,8 +31,8 @@ func Join(a, b Decision) Decision {
 	return out
 }
 
-// bothWant returns the actions that two decisions want. A label is the same action
-// only where it is for the same category.
+// bothWant returns the actions that two decisions want. Labels match only if
+// the category is the same.
 func bothWant(a, b Decision) (wants []Want) {
 	for _, action := range actions() {
 		x, y := a.Want(action.action), b.Want(action.action)
@@ -44,7 +44,7 @@ func bothWant(a, b Decision) (wants []Want) {
 	return wants
 }
 
-// understanding orders decisions by what they take a message for, the most urgent
+// understanding orders decisions by their classification, the most urgent
 // first.
 func understanding(a, b Decision) int {
 	buckets := []Bucket{Urgent, Actionable, Informational, Archived}
@@ -60,7 +60,7 @@ func urgency() []classify.Priority {
 	return []classify.Priority{classify.Urgent, classify.NeedsResponse, classify.Personal, classify.ForInfo, classify.Promotional}
 }
 
-// union returns what two lists have, sorted, each once.
+// union returns the distinct elements of two lists, sorted.
 func union[T comparable](a, b []T, order func(T, T) int) []T {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, order)

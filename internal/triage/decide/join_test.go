@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// TestJoinOfCopies joins decisions about random facts in any order and any number
-// of times.
+// TestJoinOfCopies joins decisions about random facts in any order and any
+// number of times.
 func TestJoinOfCopies(t *testing.T) {
 	t.Parallel()
 

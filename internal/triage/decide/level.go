@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Level is how much the agent may do by itself about messages of a cohort.
+// Level is how much the agent may do autonomously for a cohort.
 type Level int
 
-// The levels. L6 is defined and not offered.
+// The levels. L6 is defined but not offered.
 const (
 	L0 Level = iota
 	L1
@@ -19,13 +19,13 @@ const (
 	L6
 )
 
-// String returns the level as people write it, such as "L4".
+// String returns the level in the form "L4".
 func (l Level) String() string { return fmt.Sprintf("L%d", int(l)) }
 
-// MarshalText returns the level as String does.
+// MarshalText returns the String of the level.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote, in upper or lower case.
+// UnmarshalText parses the text of MarshalText in upper or lower case.
 func (l *Level) UnmarshalText(text []byte) error {
 	if len(text) != 2 || text[0]|0x20 != 'l' || text[1] < '0' || text[1] > '6' {
 		return fmt.Errorf("a level is one of L0 to L6, without L6 where one is set")
@@ -34,7 +34,7 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Action is something that can be done about a message.
+// Action is an action on a message.
 type Action string
 
 // The actions.
@@ -76,21 +76,20 @@ func levels() []levelRow {
 // actionRow is a row of the table of actions.
 type actionRow struct {
 	action Action
-	// propose is the lowest level at which the action is proposed, and alone the
-	// lowest at which it is left to policy whether a person is asked; never is a
-	// level that nobody has.
+	// propose is the lowest level at which the action is proposed, and alone
+	// the lowest at which policy decides whether a person is asked.
 	propose, alone Level
-	// moves says that vetoes apply.
+	// moves reports whether vetoes apply.
 	moves bool
 }
 
-// never is above every level: such an action is always confirmed by a person.
+// never is above every level: such an action always needs a person.
 const never = L6 + 1
 
 func actions() []actionRow {
 	return []actionRow{
 		{action: Label, propose: L2, alone: L4},
-		// Whoever would have to approve a flag has seen the message by then.
+		// A person who approves a flag has already seen the message.
 		{action: Flag, propose: L4, alone: L4},
 		{action: Archive, propose: L2, alone: L4, moves: true},
 		{action: Snooze, propose: L2, alone: L4, moves: true},
@@ -108,8 +107,7 @@ func actions() []actionRow {
 	}
 }
 
-// rowOf returns what the table says of an action. One that is not in the table
-// is never proposed.
+// rowOf returns the row of an action. An unknown action is never proposed.
 func rowOf(a Action) actionRow {
 	rows := actions()
 	if at := slices.IndexFunc(rows, func(r actionRow) bool { return r.action == a }); at >= 0 {

@@ -6,42 +6,44 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Move is whether a message may be moved without a person.
+// Move reports whether a message may be moved without a person.
 type Move bool
 
-// HeaderFacts is what the header of a message, history and authentication tell.
-// None of its fields can hold text, which a test walks.
+// HeaderFacts holds the facts from the header of a message, its history and
+// authentication. No field can hold text, which a test checks.
 type HeaderFacts struct {
-	// Alike is one of many alike, and Machine one that no person wrote, by the header.
+	// Alike reports bulk mail, and Machine automated mail, by the header.
 	Alike, Machine bool
-	// Known is a sender or a list that was seen before, and Proven a sender whom
-	// authentication proves.
+	// Known reports whether the sender or the list is known, and Proven whether
+	// authentication proves the sender.
 	Known, Proven bool
-	// Against says that people refused or corrected more about the sender or the list
-	// than they approved.
+	// Against reports whether people refused or corrected more proposals about
+	// the sender or the list than they approved.
 	Against bool
-	// Addressed says that the message is for its owner rather than for all.
+	// Addressed reports whether the message is addressed to its owner in
+	// particular.
 	Addressed bool
-	// Level is what is allowed by the header alone.
+	// Level is the level allowed by the header alone.
 	Level Level
 }
 
-// Allow returns whether the header of a message, history and authentication would
-// have it moved. It receives no text.
+// Allow returns whether the header of a message, its history and authentication
+// permit a move. It receives no text.
 func Allow(h HeaderFacts) Move {
 	return Move((h.Alike || h.Machine) && h.Known && h.Proven && !h.Against && !h.Addressed && h.Level >= rowOf(Archive).alone)
 }
 
-// Text is what the text of a message has that keeps it.
+// Text holds the facts about a message's text that veto a move.
 type Text struct {
 	Keeps signal.Keeps
-	// Flagged says that it is suspicious, a lure or has instructions.
+	// Flagged reports whether it is suspicious, phishing or contains
+	// instructions.
 	Flagged bool
-	// Shown says that a language model takes it to be worth showing.
+	// Shown reports whether a language model considers it worth showing.
 	Shown bool
 }
 
-// Veto reports whether the text of a message keeps it where it is. It can do
+// Veto reports whether the text of a message prevents its move. It can do
 // nothing else.
 func Veto(t Text) bool { return t.Keeps != signal.KeepsNothing || t.Flagged || t.Shown }
 
@@ -50,7 +52,7 @@ func headerSymbols() []string {
 	return []string{signal.ListID, signal.Social, signal.AutoSubmitted, signal.NoReplySender, signal.ReplyToMine}
 }
 
-// byHeader returns the facts without anything that depends on a text.
+// byHeader returns the facts without any that depend on text.
 func byHeader(f Facts) Facts {
 	var header []signal.Symbol
 	for _, s := range f.Signals.Symbols {
@@ -80,8 +82,8 @@ func headerFacts(f Facts) HeaderFacts {
 	}
 }
 
-// textOf returns what the text of a message has. Changes are of interest where
-// they are the owner's alone.
+// textOf returns the facts about a message's text. A change only counts in mail
+// for the owner alone.
 func textOf(f Facts, h HeaderFacts, bucket Bucket) Text {
 	t := Text{Keeps: f.Signals.Keeps, Flagged: f.Signals.Suspicious || f.Signals.Phishing || f.Signals.Injection, Shown: f.Answered && bucket != Archived}
 	if t.Keeps == signal.KeepsChange && h.Alike {
@@ -90,9 +92,9 @@ func textOf(f Facts, h HeaderFacts, bucket Bucket) Text {
 	return t
 }
 
-// chooseMove finds out whether the message is moved without a person. Where the
-// header would have it moved, the text has a veto, and no other say: what the
-// models make of it could be changed by more text.
+// chooseMove decides whether the message is moved without a person. If the
+// header permits the move, the text can only veto it: the models'
+// classification could be changed by more text.
 func (s *state) chooseMove() {
 	h := headerFacts(s.facts)
 	if !Allow(h) {

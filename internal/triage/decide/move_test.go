@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// TestHeaderFactsHoldNoText walks what the function that allows a move receives:
-// yes or no, and numbers.
+// TestHeaderFactsHoldNoText checks that the input of Allow consists of booleans
+// and numbers.
 func TestHeaderFactsHoldNoText(t *testing.T) {
 	t.Parallel()
 	of := reflect.TypeFor[decide.HeaderFacts]()
@@ -30,12 +30,12 @@ func TestHeaderFactsHoldNoText(t *testing.T) {
 	}
 }
 
-// moved reports whether a decision has a message moved without a person.
+// moved reports whether a message is moved without a person.
 func moved(d decide.Decision) bool { return effort(d, decide.Archive) == 2 }
 
-// TestNoTextMovesAMessage gives a message whose text keeps it everything else that
-// a text can have: symbols, what the models make of it, answers of language
-// models. And it lets all of that change for one whose text keeps nothing.
+// TestNoTextMovesAMessage gives a message whose text vetoes the move everything
+// else that a text can have: symbols, classifications, answers of language
+// models. For a message without a veto, it changes all of these.
 func TestNoTextMovesAMessage(t *testing.T) {
 	t.Parallel()
 
@@ -58,7 +58,7 @@ func TestNoTextMovesAMessage(t *testing.T) {
 	})
 }
 
-// TestAMoveTakesEveryFactOfTheHeader takes away each of them.
+// TestAMoveTakesEveryFactOfTheHeader removes each fact in turn.
 func TestAMoveTakesEveryFactOfTheHeader(t *testing.T) {
 	t.Parallel()
 	all := decide.HeaderFacts{Alike: true, Known: true, Proven: true, Level: decide.L4}
@@ -86,8 +86,8 @@ func TestAMoveTakesEveryFactOfTheHeader(t *testing.T) {
 	}
 }
 
-// TestMailToTheOwnerIsNotMoved holds an answer to the owner and a group's mail in
-// place, whatever the models make of it.
+// TestMailToTheOwnerIsNotMoved checks that an answer to the owner and mail of a
+// group stay, for any classification.
 func TestMailToTheOwnerIsNotMoved(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*decide.Facts){

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// vetoRow is a row of the table of vetoes. A veto keeps a message where it is.
+// vetoRow is a row of the table of vetoes. A veto prevents a move.
 type vetoRow struct {
 	name, because string
 	holds         func(Facts) bool
@@ -32,8 +32,8 @@ func vetoes() []vetoRow {
 	}
 }
 
-// applyVetoes notes the vetoes that hold. A message that one keeps in place is
-// no archived one.
+// applyVetoes records the vetoes that hold. A vetoed message is never put in
+// the bucket archived.
 func (s *state) applyVetoes() {
 	for _, row := range vetoes() {
 		if !row.holds(s.facts) {
@@ -48,17 +48,17 @@ func (s *state) applyVetoes() {
 	}
 }
 
-// actionTag begins the labels by which an owner has something done with a
+// actionTag is the prefix of labels with which an owner requests actions on a
 // message. Triage neither reads nor sets them.
 const actionTag = "countersign_do_"
 
-// IsActionTag reports whether a label asks for an action. Such labels are set by
-// people alone.
+// IsActionTag reports whether a label requests an action. Only people set such
+// labels.
 func IsActionTag(label string) bool {
 	return strings.HasPrefix(strings.ToLower(label), actionTag)
 }
 
-// ownLabel begins the labels that triage sets.
+// ownLabel is the prefix of the labels that triage sets.
 const ownLabel = "countersign_"
 
 func marked(f Facts, names ...string) bool {
@@ -80,7 +80,7 @@ func hasTaskLabel(f Facts) bool {
 	})
 }
 
-// taskLabels are labels that mean a task, in the form that plainLabel gives.
+// taskLabels are labels that mean a task, in the form of plainLabel.
 func taskLabels() []string {
 	return []string{
 		"action", "action required", "to do", "todo", "task", "tasks", "follow up", "followup", "waiting",
@@ -88,7 +88,8 @@ func taskLabels() []string {
 	}
 }
 
-// plainLabel returns a label in lower case, without the signs around its words.
+// plainLabel returns a label in lower case, without punctuation around its
+// words.
 func plainLabel(label string) string {
 	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool {
 		return strings.ContainsRune(" _-/.$\\@!#", r)

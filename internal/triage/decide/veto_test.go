@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// TestVetoes takes a newsletter that would be put away, and gives it one reason
-// after the other to stay.
+// TestVetoes takes a newsletter that would be archived and adds one reason
+// after the other to keep it.
 func TestVetoes(t *testing.T) {
 	t.Parallel()
 	flag := func(flags ...string) func(*decide.Facts) {
@@ -74,7 +74,7 @@ func TestVetoes(t *testing.T) {
 	}
 }
 
-// TestTraceSaysWhy looks for the sentence that `why` shows.
+// TestTraceSaysWhy checks the reason that `why` shows.
 func TestTraceSaysWhy(t *testing.T) {
 	t.Parallel()
 
@@ -129,7 +129,8 @@ func TestTraceSaysWhy(t *testing.T) {
 	}
 }
 
-// TestTraceHoldsNoText puts a word into everything that a sender can write.
+// TestTraceHoldsNoText puts a canary word into every field that a sender can
+// write.
 func TestTraceHoldsNoText(t *testing.T) {
 	t.Parallel()
 	const canary = "canary"

@@ -1,5 +1,5 @@
-// Package documenttest compares docs/reference/triage.md with the tables that the
-// code of triage is made of.
+// Package documenttest compares docs/reference/triage.md with the tables in the
+// code of triage.
 package documenttest
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// document is where the page lies, seen from a package of triage.
+// document is the path of the page from a package of triage.
 const document = "../../../docs/reference/triage.md"
 
-// Table returns a table in Markdown, of a line with its heads.
+// Table returns a Markdown table with a header line.
 func Table(head string, rows [][]string) string {
 	var b strings.Builder
 	b.WriteString(head + "\n|" + strings.Repeat(" --- |", strings.Count(head, "|")-1) + "\n")
@@ -23,8 +23,8 @@ func Table(head string, rows [][]string) string {
 	return b.String()
 }
 
-// Has fails a test of a package of triage unless the document has the tables as
-// they are; with update it writes them there. Their heads have to be there.
+// Has fails a test of a package of triage unless the document contains the
+// tables; with update it writes them there. Their header lines must be present.
 func Has(t *testing.T, update bool, tables ...string) {
 	t.Helper()
 	raw, err := os.ReadFile(document)

@@ -1,11 +1,10 @@
-// Package draft has a language model write text for the owner of an account: the
-// summary of a message, and the draft of an answer. It owns what the model is
-// shown and what of its answer is kept. It asks no server itself, and decides
-// neither whether a text is wanted nor what becomes of it.
-//
-// A model gets text and gives text. Recipients, subject and links of an answer are
-// none of its business: what looks like a link or an address in its text is left
-// out.
+// Package draft has a language model write text for the owner of an account:
+// the summary of a message, and the draft of a reply. It owns the prompts and
+// the sanitising of the answers. It does not call servers, and decides neither
+// whether a text is wanted nor its use.
+// ¶ A model receives text and returns text. It has no influence on the
+// recipients, subject and links of a reply: anything in its text that resembles
+// a link or an address is removed.
 package draft
 
 import (
@@ -22,44 +21,44 @@ import (
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// Kind is what is written.
+// Kind is the kind of a text.
 type Kind string
 
 // The kinds.
 const (
 	// Summary is at most three lines about a message.
 	Summary Kind = "summary"
-	// Reply is the draft of an answer.
+	// Reply is the draft of a reply.
 	Reply Kind = "draft"
 )
 
-// When says when a text is written without being asked for.
+// When is the condition under which a text is written automatically.
 type When string
 
-// The times. OnRequest is what an account has unless it says otherwise.
+// The conditions. OnRequest is the default of an account.
 const (
 	OnRequest When = "on_request"
-	// Wanted is for messages that wait for their owner, and drafts of answers for
-	// those of which a decision wants one.
+	// Wanted is for messages that wait for their owner, and for drafts that a
+	// decision wants.
 	Wanted When = "wanted"
 )
 
-// Settings are what the owner of an account has set about texts.
+// Settings are the owner's settings for texts.
 type Settings struct {
 	Summaries When `json:"summaries,omitzero"`
 	Drafts    When `json:"drafts,omitzero"`
-	// Examples are Message-IDs, without angle brackets, of mail that the owner sent
-	// and whose manner drafts take.
+	// Examples are Message-IDs, without angle brackets, of sent mail whose
+	// style drafts imitate.
 	Examples []string `json:"examples,omitempty"`
-	// Signature stands at the end of every draft, as it is.
+	// Signature is appended to every draft unchanged.
 	Signature string `json:"signature,omitzero"`
 }
 
-// Bounds of settings and of what a model is shown.
+// Limits of settings and prompts.
 const (
 	MaxExamples  = 5
 	MaxSignature = 1000
-	// MaxNote bounds what a person says that an answer should say.
+	// MaxNote limits the owner's note for a reply.
 	MaxNote = 1000
 
 	maxSubject = 300
@@ -67,12 +66,13 @@ const (
 	maxExample = 1200
 )
 
-// Source is what a text is written from.
+// Source is the input of a text.
 type Source struct {
-	// From, Subject and Body are of the message. They are data of a stranger.
+	// From, Subject and Body are those of the message. They are data of a
+	// stranger.
 	From, Subject, Body string
-	// Examples are bodies of mail that the owner sent, and Note what the owner wants
-	// an answer to say. Both are for drafts.
+	// Examples are bodies of mail that the owner sent, and Note is the owner's
+	// wish for a reply. Both are for drafts.
 	Examples []string
 	Note     string
 }
@@ -87,8 +87,8 @@ var (
 	replyPrompt string
 )
 
-// form is what a model answers with for a kind: texts under fixed names, which keep
-// a grammar small.
+// form is the form of a kind's answer: texts under fixed names, which keep the
+// grammar small.
 type form struct {
 	system string
 	names  []string
@@ -107,8 +107,8 @@ func (k Kind) form() (form, error) {
 	return form{}, fmt.Errorf("no text of the kind %q is written", k)
 }
 
-// Question returns what a model is asked. The message stands between two marks
-// that nobody can know before, and that are taken out of the message.
+// Question returns the question for a model. The message is between two
+// unpredictable marks, which are removed from the message itself.
 func (k Kind) Question(s Source) (model.Question, error) {
 	f, err := k.form()
 	if err != nil {
@@ -140,8 +140,8 @@ func (f form) question(k Kind, s Source, mark string) model.Question {
 	return model.Question{System: f.system, User: b.String(), Schema: f.schema(), MaxTokens: f.tokens}
 }
 
-// without takes every occurrence of a mark out of a text, also those that appear
-// when others are taken out.
+// without removes every occurrence of a mark from a text, including those that
+// appear when others are removed.
 func without(text, mark string) string {
 	for strings.Contains(text, mark) {
 		text = strings.ReplaceAll(text, mark, "")
@@ -151,8 +151,8 @@ func without(text, mark string) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// schema returns the JSON Schema of the answer, its members in the order in which
-// they are to be written.
+// schema returns the JSON Schema of the answer, with its members in the order
+// of writing.
 func (f form) schema() json.RawMessage {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{`)
@@ -162,16 +162,16 @@ func (f form) schema() json.RawMessage {
 		}
 		fmt.Fprintf(&b, `"%s":{"type":"string","maxLength":%d}`, name, f.most)
 	}
-	names, _ := json.Marshal(f.names) // texts alone
+	names, _ := json.Marshal(f.names) // a list of texts cannot fail
 	fmt.Fprintf(&b, `},"required":%s,"additionalProperties":false}`, names)
 	return json.RawMessage(b.String())
 }
 
-// ErrEmpty says that a model wrote nothing that can be kept.
+// ErrEmpty is returned if a model wrote nothing that can be kept.
 var ErrEmpty = errors.New("the model wrote no text")
 
-// Text returns what is kept of an answer: plain text without links, addresses and
-// what does not show. The answer is valid by the schema of the question.
+// Text sanitises an answer: plain text without links, addresses and invisible
+// characters. The answer must match the schema of the question.
 func (k Kind) Text(answer json.RawMessage, s Settings) (string, error) {
 	f, err := k.form()
 	if err != nil {

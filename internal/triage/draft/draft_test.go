@@ -14,8 +14,8 @@ import (
 
 var markForm = regexp.MustCompile(`The mark is ([0-9a-f]{32})\.`)
 
-// TestTheMessageStandsBetweenMarks checks that what a stranger wrote is data
-// between two marks, whatever it says, and that another question has other marks.
+// TestTheMessageStandsBetweenMarks checks that a stranger's text is always
+// between two marks, and that another question has other marks.
 func TestTheMessageStandsBetweenMarks(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -77,8 +77,8 @@ func TestTextIsPlain(t *testing.T) {
 	}
 }
 
-// TestNoLinkIsLeft checks over any words around a link that none is left, and that
-// a text without one stays as it is.
+// TestNoLinkIsLeft checks, with any words around a link, that none is left, and
+// that a text without one is unchanged.
 func TestNoLinkIsLeft(t *testing.T) {
 	t.Parallel()
 	links := []string{

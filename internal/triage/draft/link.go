@@ -8,17 +8,17 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// What stands in place of a link or an address that a model wrote.
+// Replacements for a link or an address that a model wrote.
 const (
 	linkLeftOut    = "[link left out]"
 	addressLeftOut = "[address left out]"
 )
 
-// scheme is the beginning of an address with a scheme.
+// scheme matches the beginning of an address with a scheme.
 var scheme = regexp.MustCompile(`(?i)://|(^|[^a-z])(mailto|tel|sms|callto|sip|xmpp|javascript|data|file|magnet|news|geo|https?|ftp):`)
 
-// Unlinked returns a text in which everything that a program for mail may make a
-// link of is left out: words with a scheme, addresses, names of hosts.
+// Unlinked removes everything that a mail program may turn into a link: words
+// with a scheme, addresses, host names.
 func Unlinked(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -38,7 +38,7 @@ func Unlinked(text string) string {
 	return b.String()
 }
 
-// unlinkedWord returns a word without spaces, or what stands in its place.
+// unlinkedWord returns a word without spaces, or its replacement.
 func unlinkedWord(word string) string {
 	switch {
 	case strings.ContainsRune(word, '@') || strings.ContainsRune(word, '＠'):
@@ -49,10 +49,10 @@ func unlinkedWord(word string) string {
 	return word
 }
 
-// hasHost reports whether a word has the name of a host in it, one below a suffix
-// that a registry manages, or an address of numbers.
+// hasHost reports whether a word contains a host name under a suffix that a
+// registry manages, or an IP address.
 func hasHost(word string) bool {
-	// Other full stops are dots in names of hosts as well.
+	// Other full stops separate labels of host names as well.
 	word = strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(strings.ToLower(word))
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	for _, part := range parts {

@@ -37,7 +37,7 @@ func TestStatusSaysWhyAnAccountIsNotRead(t *testing.T) {
 	}
 	rows := map[string]struct {
 		enabled  bool
-		schedule string // the columns of a schedule, "" for none
+		schedule string // the columns of a schedule, or "" without one
 		state    string
 		reason   string
 	}{

@@ -1,6 +1,6 @@
-// Package inspect reads for people what triage knows: the state of accounts, the
-// messages with what was decided and proposed, and why. It also stores what
-// people say: requests for runs, and corrections. It reads no mail and decides
+// Package inspect reads the state of triage for people: accounts, messages with
+// their decisions and proposals, and the reasons. It also stores people's
+// requests for runs and their corrections. It reads no mail and decides
 // nothing.
 package inspect
 
@@ -29,18 +29,18 @@ const (
 	stateLimited  = "limited"
 )
 
-// overdueAfter is how late a run is before that is said: longer than a process
-// takes to look for what is due.
+// overdueAfter is how late a run is reported as overdue. It is longer than the
+// interval at which a process claims due accounts.
 const overdueAfter = time.Minute
 
-// schedule is what is stored of when an account is read.
+// schedule is the stored schedule of an account.
 type schedule struct {
 	status wire.TriageStatus
-	// scheduled says that a triage process has seen the account or a run was asked
-	// for.
+	// scheduled reports whether a triage process has claimed the account or a
+	// run was requested.
 	scheduled bool
-	// holder is the process that has the account until its lease ends, lastRun the
-	// run that began last.
+	// holder is the process that holds the account's lease, and lastRun the run
+	// that started last.
 	holder, lastRun *uuid.UUID
 	lease           *time.Time
 }
@@ -77,7 +77,7 @@ func (s schedule) at(now time.Time) wire.TriageStatus {
 	return v
 }
 
-// quotaOf returns what people see of a stored state; nil where there is none.
+// quotaOf returns a stored quota state for people, or nil.
 func quotaOf(stored []byte) (*wire.TriageQuota, error) {
 	var s quota.State
 	if err := json.Unmarshal(stored, &s); err != nil || s.Provider == "" {

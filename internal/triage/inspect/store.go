@@ -39,7 +39,7 @@ func Status(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account st
 	})
 }
 
-// modelsOf returns what people see of language models; nil where there are none.
+// modelsOf returns the state of the language models for people, or nil.
 func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
 	v := &wire.TriageModels{
 		Withheld: int(r.Withheld), Degraded: int(r.Degraded), Servers: []wire.TriageModel{}, Refused: r.ModelRefused, RefusedAt: postgres.UTC(r.ModelRefusedAt),
@@ -54,13 +54,13 @@ func modelsOf(r dbsqlc.TriageStatusListRow) (*wire.TriageModels, error) {
 	return v, err
 }
 
-// AskRun asks for a run of an account now.
+// AskRun requests a run of an account.
 func AskRun(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
 	return dbsqlc.New().TriageRunAsk(ctx, tx, &dbsqlc.TriageRunAskParams{TenantID: tenant, AccountID: account})
 }
 
-// RetrySetAside has the messages of an account read again that are set aside, and
-// asks for a run.
+// RetrySetAside schedules the messages that are set aside in an account to be
+// read again, and requests a run.
 func RetrySetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid.UUID) error {
 	if _, err := dbsqlc.New().TriageSetAsideAgain(ctx, tx, &dbsqlc.TriageSetAsideAgainParams{TenantID: tenant, AccountID: account}); err != nil {
 		return err
@@ -68,7 +68,7 @@ func RetrySetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, acc
 	return AskRun(ctx, tx, tenant, account)
 }
 
-// maxSetAside bounds the messages that SetAside returns.
+// maxSetAside limits the messages that SetAside returns.
 const maxSetAside = 500
 
 // SetAside returns the messages of an account that are set aside, the latest
@@ -83,8 +83,8 @@ func SetAside(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account 
 	})
 }
 
-// Place is a place in a list that is in order of time, newest first. The zero
-// value is its beginning.
+// Place is a position in a list ordered by time, newest first. The zero value
+// is its beginning.
 type Place struct {
 	At time.Time
 	ID uuid.UUID
@@ -103,14 +103,14 @@ func Runs(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, account uuid
 	})
 }
 
-// Filter selects messages that came in; its zero fields do not narrow.
+// Filter selects received messages; zero fields match all.
 type Filter struct {
 	Account, Bucket, Category, Cohort string
 	// Sender is an address or a domain, in lower case.
 	Sender   string
 	Question *bool
-	// Expired selects messages of which a proposal expired without a decision and is
-	// not proposed again.
+	// Expired selects messages with a proposal that expired without a decision
+	// and is not repeated.
 	Expired bool
 	Since   time.Time
 	Before  Place
@@ -139,11 +139,11 @@ func message(r dbsqlc.TriageMessageListRow) wire.TriageMessage {
 	return m
 }
 
-// maxNamed bounds the messages of one Message-ID, since senders choose it.
+// maxNamed limits the messages of one Message-ID, which senders choose.
 const maxNamed = 100
 
-// Named returns the messages that have a Message-ID, which is without angle
-// brackets, newest first and at most 100.
+// Named returns the messages with a Message-ID (without angle brackets), newest
+// first and at most 100.
 func Named(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, headerID string) ([]wire.TriageMessage, error) {
 	ids, err := dbsqlc.New().TriageMessageNamed(ctx, tx, &dbsqlc.TriageMessageNamedParams{TenantID: tenant, HeaderID: headerID, Most: maxNamed})
 	if err != nil {
@@ -157,7 +157,7 @@ func pick(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.
 	return postgres.Map(rows, err, func(r dbsqlc.TriageMessagePickRow) wire.TriageMessage { return message(dbsqlc.TriageMessageListRow(r)) })
 }
 
-// Message returns a message with everything that is known of it. An unknown one
+// Message returns a message with all stored data. For an unknown one the error
 // is fault.NotFound.
 func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (wire.TriageMessageDetail, error) {
 	q := dbsqlc.New()
@@ -200,7 +200,7 @@ func Message(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.U
 	return m, err
 }
 
-// decided sets what the columns of a decision hold. Lists are never nil.
+// decided decodes the columns of a decision. Lists are never nil.
 func decided(m *wire.TriageMessageDetail, decision, signals, notes, skips []byte) error {
 	var found struct{ Symbols []wire.TriageSignal }
 	var read struct {
@@ -249,7 +249,7 @@ func proposals(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message
 	})
 }
 
-// Corrections returns what people said of a message, in its order.
+// Corrections returns the corrections of a message in order.
 func Corrections(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageCorrection, error) {
 	rows, err := dbsqlc.New().TriageCorrectionList(ctx, tx, &dbsqlc.TriageCorrectionListParams{TenantID: tenant, MessageID: message})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageCorrectionListRow) wire.TriageCorrection {
@@ -264,8 +264,8 @@ func correctable() []classify.Head {
 	return []classify.Head{classify.HeadAct, classify.HeadCategory, classify.HeadPriority, classify.HeadUnwanted}
 }
 
-// Correct stores what a person says of a message. A message that was not decided
-// is fault.Conflict.
+// Correct stores a person's correction of a message. For an undecided message
+// the error is fault.Conflict.
 func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, in wire.TriageCorrectionInput, by envelope.Actor) (wire.TriageCorrection, error) {
 	made := wire.TriageCorrection{Head: in.Head, Label: in.Label, MadeBy: by}
 	head := classify.Head(in.Head)
@@ -291,8 +291,8 @@ func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 	return made, nil
 }
 
-// Retract takes a correction back. One that is unknown or was taken back before
-// is fault.NotFound.
+// Retract removes a correction. For an unknown or a removed one the error is
+// fault.NotFound.
 func Retract(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, number int64) error {
 	n, err := dbsqlc.New().TriageCorrectionRetract(ctx, tx, &dbsqlc.TriageCorrectionRetractParams{
 		TenantID: tenant, MessageID: message, CorrectionNo: number,

@@ -18,10 +18,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/draft"
 )
 
-// maxTexts bounds the texts of one message, since each is written by a model.
+// maxTexts limits the texts of one message, since a model writes each.
 const maxTexts = 20
 
-// Texts returns the texts that were asked for about a message, in their order.
+// Texts returns the requested texts of a message in order.
 func Texts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID) ([]wire.TriageText, error) {
 	rows, err := dbsqlc.New().TriageTextList(ctx, tx, &dbsqlc.TriageTextListParams{TenantID: tenant, MessageID: message})
 	return postgres.Map(rows, err, func(r dbsqlc.TriageTextListRow) wire.TriageText {
@@ -39,9 +39,10 @@ func Texts(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uui
 	})
 }
 
-// AskText asks for a text about a message, and has the account read now, so that
-// it is written soon. One of the kind that waits already is returned as it is. A
-// message that its owner sent, and one with too many texts, is fault.Conflict.
+// AskText requests a text about a message and a run of the account, so that it
+// is written soon. If one of the kind is pending, it returns that. For a
+// message that the owner sent, or with too many texts, the error is
+// fault.Conflict.
 func AskText(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message uuid.UUID, in wire.TriageTextInput, by envelope.Actor) (wire.TriageText, error) {
 	if err := checkText(in); err != nil {
 		return wire.TriageText{}, err

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// Explain tells from everything that is known of a message why it was treated as
-// it was, in the order in which that happened. policies are what policy decided
-// about its actions, as far as the reader may see them. It is pure.
+// Explain explains the treatment of a message from its stored data, in
+// chronological order. policies holds the policy decisions about its actions,
+// as far as the reader may see them. It is pure.
 func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.PolicyDecision) (wire.TriageWhy, error) {
 	w := wire.TriageWhy{ID: m.ID, Account: m.Account, Steps: []wire.TriageWhyStep{}}
 	say := func(stage, format string, args ...any) {
@@ -75,7 +75,7 @@ func Explain(m wire.TriageMessageDetail, policies map[envelope.ActionID]wire.Pol
 	return w, nil
 }
 
-// restsOn says on which tier a decision rests, and which it does without.
+// restsOn describes the tier of a decision and the missing tiers.
 func restsOn(m wire.TriageMessageDetail) string {
 	text := "the decision rests on the tier " + m.Tier
 	if m.Prompt != "" {
@@ -100,8 +100,8 @@ func undecided(m wire.TriageMessageDetail) string {
 	return "the message was read and not judged yet."
 }
 
-// proposalSteps tells what was proposed, from where every value comes, and what
-// became of it.
+// proposalSteps describes a proposal, the origin of every value, and its
+// outcome.
 func proposalSteps(p wire.TriageProposal, policies map[envelope.ActionID]wire.PolicyDecision) []wire.TriageWhyStep {
 	steps := []wire.TriageWhyStep{{
 		Stage: "proposal", Text: fmt.Sprintf("%s is proposed as %s, under the name %s", p.Action, p.Tool, p.ExternalID), ActionID: p.ActionID,
@@ -125,7 +125,7 @@ func proposalSteps(p wire.TriageProposal, policies map[envelope.ActionID]wire.Po
 	return steps
 }
 
-// policySteps tells what policy decided about an action, layer by layer.
+// policySteps describes the policy decision about an action, layer by layer.
 func policySteps(id envelope.ActionID, policies map[envelope.ActionID]wire.PolicyDecision) []wire.TriageWhyStep {
 	decided, ok := policies[id]
 	if !ok {
@@ -152,7 +152,8 @@ func policySteps(id envelope.ActionID, policies map[envelope.ActionID]wire.Polic
 	return steps
 }
 
-// again says why a message was decided once more; empty for the first time.
+// again describes why a message was decided again, or returns "" for the first
+// time.
 func again(because string) string {
 	switch because {
 	case "answered":
@@ -179,7 +180,7 @@ func outcomeOf(p wire.TriageProposal) string {
 	return fmt.Sprintf("is %s; the decision of policy is part of the action %s", p.Phase, p.ActionID)
 }
 
-// summary says in a sentence what the message is taken for and what happened.
+// summary summarises the decision and its outcome in a sentence.
 func summary(m wire.TriageMessageDetail, d decide.Decision) string {
 	text := fmt.Sprintf("Taken for %s (%s) of the cohort %s, at level %v with confidence %.2f: ", d.Bucket, d.Category, d.Cohort, d.Allowed, d.Confidence)
 	if len(m.Proposals) > 0 {

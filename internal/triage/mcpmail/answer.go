@@ -12,27 +12,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Bounds of what is taken from answers.
+// Limits of the data from answers.
 const (
 	maxKey    = 500
 	maxFlags  = 100
 	maxCursor = 8 << 10
-	// maxItems is how many members a list of one answer may have.
+	// maxItems limits the members of a list in one answer.
 	maxItems = 10_000
-	// ahead is how far in the future a message may have come: a clock that is wrong
-	// must not hide what comes after it.
+	// ahead is how far in the future a message may have been received: a wrong
+	// clock must not hide later messages.
 	ahead = 5 * time.Minute
 )
 
 // entry is a message of a listing.
 type entry struct {
 	mailbox.Item
-	// dated says that the listing gives its time.
+	// dated reports whether the listing has its time.
 	dated bool
 }
 
-// list returns the members of a list in an answer. A field that the profile does
-// not name, or that is missing or null, is an empty list.
+// list returns the members of a list in an answer. A field that the profile
+// does not name, or that is missing or null, is an empty list.
 func (s *server) list(doc any, name string) ([]any, error) {
 	value, ok := s.profile.find(doc, name)
 	if !ok || value == nil {
@@ -45,11 +45,12 @@ func (s *server) list(doc any, name string) ([]any, error) {
 	return members, nil
 }
 
-// maxFailed is how many entries alone may be unusable before the answer is.
+// maxFailed is how many entries in an answer may all be unusable before the
+// answer itself is.
 const maxFailed = 3
 
-// entries reads a list of messages. One without a usable id is Unusable, unless all
-// of several are: then the answer is.
+// entries reads a list of messages. One without a valid id is Unusable, unless
+// all of several are: then the answer is invalid.
 func (s *server) entries(doc any, name, folder string, now time.Time) ([]entry, error) {
 	members, err := s.list(doc, name)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *server) entry(member any, folder string, now time.Time) (e entry, ok bo
 	return e, true
 }
 
-// keyOf returns the text of an id, which is a text or a whole number.
+// keyOf returns the text of an id, which is a text or an integer.
 func keyOf(id any) (string, bool) {
 	var key string
 	switch id := id.(type) {
@@ -123,8 +124,8 @@ func (s *server) flagsOf(value any) []string {
 	return mailbox.Flags(flags...)
 }
 
-// timeOf reads a time: RFC 3339, a date of mail, or seconds or milliseconds since
-// 1970 as a number or its text. It is never far in the future.
+// timeOf parses a time: RFC 3339, a date of mail, or seconds or milliseconds
+// since 1970 as a number or its text. It is never far in the future.
 func timeOf(value any, now time.Time) (time.Time, bool) {
 	text, _ := value.(string)
 	if number, ok := value.(json.Number); ok {
@@ -159,14 +160,14 @@ func numberOf(value any) int64 {
 	return n
 }
 
-// text returns a text in an answer, empty if it is missing.
+// text returns a text in an answer, or "".
 func (s *server) text(doc any, name string) string {
 	value, _ := s.profile.find(doc, name)
 	text, _ := value.(string)
 	return text
 }
 
-// cursor returns a cursor of the server in an answer: a text, or a number as its
+// cursor returns a cursor of the server in an answer: a text, or a number as
 // text.
 func (s *server) cursor(doc any, name string) (string, error) {
 	value, _ := s.profile.find(doc, name)

@@ -12,15 +12,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// fields are what a server gives of a message in place of the original.
+// fields are the parts of a message that a server returns instead of the
+// original.
 type fields struct {
 	// headers are names and values, in the order of the answer.
 	headers    [][2]string
 	text, html string
 }
 
-// kept are the header fields that a message is built with. Those that prove
-// something are not among them: what a server repeats proves nothing.
+// kept reports whether a header field is kept in a built message. Fields that
+// authenticate are not, since a server's repetition proves nothing.
 func kept(name string) (canonical string, ok bool) {
 	for _, field := range []string{
 		"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
@@ -38,8 +39,8 @@ const (
 	maxHeader  = 16 << 10
 )
 
-// message returns the bytes of a message in an answer, and whether they were built
-// from fields because the server does not give the original.
+// message returns the bytes of a message in an answer, and whether they were
+// built from fields because the server does not return the original.
 func (s *server) message(doc any) (raw []byte, built bool, err error) {
 	if text := s.text(doc, "message.raw"); text != "" {
 		raw, err := decode(text)
@@ -55,7 +56,7 @@ func (s *server) message(doc any) (raw []byte, built bool, err error) {
 	return f.build(), true, nil
 }
 
-// decode reads base64, of either alphabet, with or without its end.
+// decode decodes base64 of either alphabet, with or without padding.
 func decode(text string) ([]byte, error) {
 	text = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "").Replace(text), "=")
 	return base64.RawStdEncoding.DecodeString(text)
@@ -82,8 +83,8 @@ func (s *server) fieldsOf(doc any) fields {
 	return f
 }
 
-// pairs reads header fields: a list of objects with name and value, or an object
-// of names. Those of an object come in no order.
+// pairs reads header fields: a list of objects with name and value, or an
+// object by name, which has no order.
 func pairs(value any) (all [][2]string) {
 	add := func(name, value any) {
 		n, isName := name.(string)
@@ -112,8 +113,8 @@ func pairs(value any) (all [][2]string) {
 	return all
 }
 
-// build returns a message of the fields. The same fields make the same bytes. No
-// value can end its line, so that none adds a field.
+// build returns a message of the fields. It is deterministic. No value can end
+// its line, so that none adds a field.
 func (f fields) build() []byte {
 	var b bytes.Buffer
 	for _, h := range f.headers[:min(len(f.headers), maxHeaders)] {
@@ -144,8 +145,8 @@ func oneLine(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// encoded returns a subject that is not ASCII in encoded words. Other fields are
-// left in UTF-8, which is what parts of them may be read as.
+// encoded encodes a subject that is not ASCII in encoded words. Other fields
+// stay in UTF-8, which parsers accept.
 func encoded(name, value string) string {
 	if name == "Subject" {
 		return mime.QEncoding.Encode("utf-8", value)
@@ -153,8 +154,8 @@ func encoded(name, value string) string {
 	return value
 }
 
-// gmailMessage reads a message as Gmail's API gives it, with the bodies of its
-// parts decoded.
+// gmailMessage reads a message of Gmail's API, with the bodies of its parts
+// decoded.
 func gmailMessage(doc any) (f fields) {
 	object, _ := doc.(map[string]any)
 	payload, _ := object["payload"].(map[string]any)

@@ -12,15 +12,16 @@ import (
 
 func now() time.Time { return time.Now().UTC() }
 
-// cursor is how far a folder was read: what the server gave, or a time.
+// cursor is the position in a folder: the server's cursor, or a time.
 type cursor struct {
 	// Server is the server's own cursor.
 	Server string `json:"server,omitempty"`
-	// After is the time of the newest message that was reported, and Seen are the
-	// hashes of those that came in the overlap before it.
+	// After is the time of the newest reported message, and Seen holds the
+	// hashes of those in the overlap before it.
 	After time.Time `json:"after,omitzero"`
 	Seen  []string  `json:"seen,omitempty"`
-	// From is where the overlap begins, if it holds more than a cursor can.
+	// From is where the overlap begins, if it has more messages than fit in a
+	// cursor.
 	From time.Time `json:"from,omitzero"`
 }
 
@@ -39,7 +40,7 @@ func (c cursor) text() (mailbox.Cursor, error) {
 	return mailbox.Cursor(raw), err
 }
 
-// End returns the cursor of the server, or of now.
+// End returns the server's cursor, or one of the present time.
 func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error) {
 	s, err := r.in(ctx, folder)
 	if err != nil {
@@ -71,9 +72,8 @@ func (r *Reader) End(ctx context.Context, folder string) (mailbox.Cursor, error)
 	return c.text()
 }
 
-// Changes returns what the server says happened since its cursor, or what came
-// since a time. By time nothing is told of messages that went or whose flags
-// changed.
+// Changes returns the changes since the server's cursor, or the messages since
+// a time. By time, deletions and changes of flags are not reported.
 func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Cursor, limit int, _ func(context.Context) ([]mailbox.Location, error)) (mailbox.Changes, error) {
 	c, err := parseCursor(since)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *Reader) Changes(ctx context.Context, folder string, since mailbox.Curso
 	return r.arrived(ctx, s, folder, c, limit)
 }
 
-// changed asks the server for what changed. A server that says again and again
-// that there is more, and brings nothing, is not asked for ever.
+// changed queries the server for changes. It gives up on a server that keeps
+// reporting more without returning any.
 func (s *server) changed(ctx context.Context, folder string, c cursor, limit int) (mailbox.Changes, error) {
 	var all mailbox.Changes
 	for range maxEmpty {

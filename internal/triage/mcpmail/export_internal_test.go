@@ -1,4 +1,4 @@
 package mcpmail
 
-// SetMaxPages bounds the listings of a reader, before it is first used.
+// SetMaxPages limits the listings of a reader, before its first use.
 func SetMaxPages(r *Reader, most int) { r.maxPages = most }

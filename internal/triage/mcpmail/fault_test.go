@@ -22,7 +22,7 @@ import (
 
 const canary = "canary"
 
-// server is a server with so many messages in INBOX.
+// server starts a server with some messages in INBOX.
 func server(t *testing.T, kind mcpmailtest.Kind, messages int) *mcpmailtest.Server {
 	t.Helper()
 	s := mcpmailtest.New(t, kind)
@@ -37,7 +37,7 @@ func changes(t *testing.T, r mailbox.Reader, since mailbox.Cursor) (mailbox.Chan
 	return r.Changes(t.Context(), "INBOX", since, 100, func(context.Context) ([]mailbox.Location, error) { return nil, nil })
 }
 
-// wantError fails unless an error is of a kind and has no words of the server.
+// wantError fails unless an error is of a kind and has no text of the server.
 func wantError(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	if err == nil || kind != nil && !errors.Is(err, kind) || strings.Contains(strings.ToLower(err.Error()), canary) {
@@ -45,8 +45,8 @@ func wantError(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// TestOnlyReadingToolsAreCalled has the server say of each tool in turn that it
-// writes, at first and after it was called.
+// TestOnlyReadingToolsAreCalled has the server declare each tool in turn as
+// writing, at first and after a call.
 func TestOnlyReadingToolsAreCalled(t *testing.T) {
 	t.Parallel()
 	for name, hints := range map[string]*sdk.ToolAnnotations{
@@ -132,7 +132,8 @@ func TestAServerThatIsGone(t *testing.T) {
 	wantError(t, "an address that is not allowed", err, nil)
 }
 
-// TestLimitsAreHonoured has the server refuse in every way that it can say it.
+// TestLimitsAreHonoured has the server report its limits in every supported
+// form.
 func TestLimitsAreHonoured(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -176,7 +177,7 @@ func TestLimitsAreHonoured(t *testing.T) {
 				}
 				s.Refuses(nil)
 				called := len(s.Calls())
-				_, err = open(t, c).Folders(t.Context()) // another account that is the same mailbox
+				_, err = open(t, c).Folders(t.Context()) // another account of the same mailbox
 				wantError(t, "held back", err, mailbox.ErrBusy)
 				if len(s.Calls()) != called || c.Quota.State().Until == nil {
 					t.Errorf("the server was asked, or the state %+v does not say until when", c.Quota.State())
@@ -186,7 +187,8 @@ func TestLimitsAreHonoured(t *testing.T) {
 	}
 }
 
-// TestCallsCountAgainstTheProvider counts what a reading takes of Gmail's units.
+// TestCallsCountAgainstTheProvider counts the units of Gmail that a reading
+// takes.
 func TestCallsCountAgainstTheProvider(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{}, 3)
@@ -255,8 +257,8 @@ func TestAnswersThatLie(t *testing.T) {
 	}
 }
 
-// TestAPageThatRepeatsEndsTheListing has the server give the same page under new
-// cursors, without end.
+// TestAPageThatRepeatsEndsTheListing has the server return the same page under
+// new cursors forever.
 func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
 	t.Parallel()
 	s := server(t, mcpmailtest.Kind{NoChanges: true}, 3)
@@ -276,8 +278,8 @@ func TestAPageThatRepeatsEndsTheListing(t *testing.T) {
 	}
 }
 
-// TestAListingWithoutEndIsAnError has the server give one more message on each
-// page, or hundreds, and always another page.
+// TestAListingWithoutEndIsAnError has the server return one more message on
+// each page, or hundreds, and always another page.
 func TestAListingWithoutEndIsAnError(t *testing.T) {
 	t.Parallel()
 	const most = 3
@@ -323,7 +325,7 @@ func TestAListingWithoutEndIsAnError(t *testing.T) {
 	}
 }
 
-// TestATimeInTheFutureHidesNothing has one message say that it comes in a hundred
+// TestATimeInTheFutureHidesNothing has a message with a time in a hundred
 // years.
 func TestATimeInTheFutureHidesNothing(t *testing.T) {
 	t.Parallel()
@@ -340,8 +342,8 @@ func TestATimeInTheFutureHidesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsSaid reads three messages of which the server cannot give
-// one, or none.
+// TestWhatCannotBeReadIsSaid reads three messages of which the server cannot
+// return one, or any.
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -400,8 +402,8 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	}
 }
 
-// TestOneUnusableEntryStopsNoOther lists messages without an id and without a time
-// beside one that has both, and alone.
+// TestOneUnusableEntryStopsNoOther lists messages without an id and without a
+// time, next to one that has both, and alone.
 func TestOneUnusableEntryStopsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]map[string]any{

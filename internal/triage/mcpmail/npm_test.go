@@ -20,11 +20,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/mcpmail"
 )
 
-// TestServerFromNPM reads a Dovecot through the npm package mcp-mail-server, which
-// is no part of this project. Of the conformance tests do not apply: those that
-// read older mail (it lists from a day on, and up to none), those of flags, moves
-// and messages that went (it has no cursors), those of several folders, and those
-// that know messages by their Message-ID, which it does not give.
+// TestServerFromNPM reads a Dovecot through the npm package mcp-mail-server,
+// which is not part of this project. Some contract tests do not apply: older
+// mail (it lists from a day on and has no end), flags, moves and deletions (it
+// has no cursors), several folders, and Message-IDs, which it does not return.
 func TestServerFromNPM(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/quota"
 )
 
-// purpose is what a tool is called for. There are no other calls.
+// purpose is the purpose of a call. There are no other calls.
 type purpose string
 
 const (
@@ -23,56 +23,53 @@ const (
 	readMail    purpose = "read"
 )
 
-// purposes returns all of them; the first two of a server that lists and reads are
-// required.
+// purposes returns all of them; the first two are required.
 func purposes() []purpose { return []purpose{listMail, readMail, listFolders, listChanges} }
 
 func (p purpose) required() bool { return p == listMail || p == readMail }
 
-// operation is what a call counts as at the provider.
+// operation returns the operation of a call for the provider's quota.
 func (p purpose) operation() quota.Operation {
 	return map[purpose]quota.Operation{listFolders: quota.Folders, listMail: quota.List, listChanges: quota.Changes, readMail: quota.Read}[p]
 }
 
-// Generic is the profile of servers that have no other, whose names an account
-// can set.
+// Generic is the profile of all other servers, whose names an account can set.
 const Generic = "generic"
 
-// Profile says how the reading tools of a kind of server are called, and what
-// they answer.
+// Profile describes the reading tools of a kind of server and their answers.
 type Profile struct {
 	server string
-	// provider is whose limits the server's calls count against.
+	// provider is the provider whose limits apply.
 	provider string
-	// unhinted says that tools of this kind of server have no annotations. Without
-	// it, the server has to say of each tool that it only reads.
+	// unhinted reports whether tools of this kind of server have no
+	// annotations. Otherwise, the server must mark each tool as read-only.
 	unhinted bool
-	// names are those of names(), empty where the server has nothing of the kind.
+	// names has the keys of names(); a value is empty if the server lacks it.
 	names map[string]string
-	// set are the names that the account chose itself.
+	// set holds the names that the account chose itself.
 	set map[string]bool
-	// fixed are arguments that never change.
+	// fixed holds constant arguments.
 	fixed map[purpose]map[string]any
 	// folders are those of a server whose tools list none.
 	folders []mailbox.Folder
-	// query makes the argument "arg.query" of folder and times; nil where these are
-	// arguments of their own.
+	// query returns the argument "arg.query" from folder and times; nil if
+	// these are separate arguments.
 	query func(folder string, since, before time.Time) string
-	// written is how times are written in arguments.
+	// written converts a time into an argument.
 	written func(time.Time) any
-	// numbered says that ids are numbers.
+	// numbered reports whether ids are numbers.
 	numbered bool
-	// grain is how exactly the server compares times.
+	// grain is the precision with which the server compares times.
 	grain time.Duration
-	// flags makes flags of what the server calls so.
+	// flags converts the server's flags.
 	flags func([]string) []string
-	// message reads what the tool "read" answers, where names do not say it.
+	// message reads an answer of the tool "read" that names cannot describe.
 	message func(doc any) fields
 }
 
-// names returns every name that a profile has, as the generic one has it: of
-// tools, of arguments, and of fields, which are JSON Pointers into an answer (or,
-// for item and folder, into a member of a list).
+// names returns every name of a profile with its generic value: of tools, of
+// arguments, and of fields, which are JSON Pointers into an answer (or, for
+// item and folder, into a member of a list).
 func names() map[string]string {
 	return map[string]string{
 		"tool.folders": "list_folders", "tool.list": "list_messages", "tool.changes": "list_changes", "tool.read": "read_message",
@@ -91,7 +88,7 @@ func profiles() map[string]Profile {
 	day := 24 * time.Hour
 	return map[string]Profile{
 		Generic: {provider: quota.Other, names: names(), grain: time.Second, written: func(t time.Time) any { return t.UTC().Format(time.RFC3339Nano) }, flags: slices.Clone[[]string]},
-		// Servers that pass on what Gmail's API answers, such as the npm package
+		// Servers that return answers of Gmail's API, such as the npm package
 		// @shinzolabs/gmail-mcp.
 		"gmail": {
 			provider: "gmail-api", unhinted: true, grain: time.Second, query: gmailQuery, flags: gmailFlags, message: gmailMessage,
@@ -103,8 +100,8 @@ func profiles() map[string]Profile {
 				"item.flags": "/labelIds", "error": "/error",
 			},
 		},
-		// The npm package mcp-mail-server, over IMAP. It searches by days, and has no
-		// pages.
+		// The npm package mcp-mail-server, over IMAP. It searches by day and
+		// has no pages.
 		"mcp-mail-server": {
 			provider: quota.Other, unhinted: true, numbered: true, grain: day, written: func(t time.Time) any { return t.UTC().Format(time.DateOnly) }, flags: slices.Clone[[]string],
 			folders: []mailbox.Folder{{Name: "INBOX", Use: mailbox.UseInbox}},
@@ -119,12 +116,12 @@ func profiles() map[string]Profile {
 	}
 }
 
-// Servers returns the names of the profiles, in order.
+// Servers returns the sorted names of the profiles.
 func Servers() []string { return slices.Sorted(maps.Keys(profiles())) }
 
-// ProfileOf returns the profile of a kind of server, Generic if it is empty. Only
-// the generic profile takes other names; an empty one says that the server has
-// nothing of the kind. The error is for whoever sets up an account.
+// ProfileOf returns the profile of a kind of server; "" means Generic. Only the
+// generic profile accepts other names; an empty one means that the server lacks
+// the item. The error is for the person who sets up an account.
 func ProfileOf(server string, other map[string]string) (Profile, error) {
 	if server == "" {
 		server = Generic
@@ -166,14 +163,14 @@ func checkName(name, value string) error {
 	return nil
 }
 
-// Provider returns whose limits calls count against.
+// Provider returns the provider whose limits apply.
 func (p Profile) Provider() quota.Provider {
 	provider, _ := quota.Named(p.provider)
 	return provider
 }
 
-// find returns the value of a field that the profile names. An empty name is no
-// field, and "/" alone stands for all of the document.
+// find returns the value of a field that the profile names. An empty name means
+// no field, and "/" alone the whole document.
 func (p Profile) find(doc any, name string) (any, bool) {
 	at := p.names[name]
 	if at == "" {
@@ -186,12 +183,12 @@ func (p Profile) find(doc any, name string) (any, bool) {
 	return pointer.Find(doc)
 }
 
-// overlap is how far before the newest message a listing begins: mail may come to
-// a server's listing later than its time says.
+// overlap is how far before the newest message a listing begins, since mail may
+// appear in a listing later than its time.
 func (p Profile) overlap() time.Duration { return max(time.Hour, 2*p.grain) }
 
-// gmailQuery is a search as Gmail's box takes it. Its times are whole seconds,
-// and after includes its second.
+// gmailQuery returns a search of Gmail. Its times are whole seconds, and after
+// includes its second.
 func gmailQuery(folder string, since, before time.Time) string {
 	terms := []string{"in:" + strings.ToLower(folder)}
 	if !since.IsZero() {
@@ -203,7 +200,7 @@ func gmailQuery(folder string, since, before time.Time) string {
 	return strings.Join(terms, " ")
 }
 
-// gmailFlags makes flags of Gmail's labels.
+// gmailFlags converts Gmail's labels into flags.
 func gmailFlags(labels []string) []string {
 	flags := []string{mailbox.FlagSeen}
 	for _, label := range labels {

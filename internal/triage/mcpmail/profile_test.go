@@ -37,7 +37,7 @@ func answering(t *testing.T, tools map[string]func(args map[string]any) string) 
 	return at.URL
 }
 
-// gmail answers as Gmail's API does: listings have ids alone, newest first.
+// gmail answers as Gmail's API does: listings contain only ids, newest first.
 func gmail(t *testing.T, queries *[]string) *mcpmail.Reader {
 	t.Helper()
 	messages := map[string]string{
@@ -113,7 +113,7 @@ func TestGmailsShape(t *testing.T) {
 }
 
 // TestNamesOfTheTable compares the contract's list of kinds with the table, and
-// sees that no profile names what is no name.
+// checks that profiles only have known names.
 func TestNamesOfTheTable(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../../schemas/openapi.yaml")
@@ -134,8 +134,8 @@ func TestNamesOfTheTable(t *testing.T) {
 	}
 }
 
-// TestAGenericServerMayHaveOtherNames reads a server whose names the account says,
-// and which does not say when messages came until they are read.
+// TestAGenericServerMayHaveOtherNames reads a server with names from the
+// account, which returns the time of a message only when it is read.
 func TestAGenericServerMayHaveOtherNames(t *testing.T) {
 	t.Parallel()
 	url := answering(t, map[string]func(map[string]any) string{})

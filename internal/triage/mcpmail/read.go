@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/mailbox"
 )
 
-// Read reads the items one after the other. What a tool fails at is asked for once
-// more at the end: it is unreadable if the server gave others, and else nothing is
-// known of the server.
+// Read reads the items in order. Items for which the tool fails are retried at
+// the end: they are unreadable if the server returned others; otherwise it is
+// an outage.
 func (r *Reader) Read(ctx context.Context, items []mailbox.Item, each func(item mailbox.Item, raw []byte, err error) error) error {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Reader) pass(item mailbox.Item, c content, err error, each func(mailbox
 	return each(item, c.raw, err)
 }
 
-// settled reports whether an error is the answer for one message.
+// settled reports whether an error is final for one message.
 func settled(err error) bool {
 	return err == nil || errors.Is(err, mailbox.ErrGone) || errors.Is(err, mailbox.ErrTooLarge)
 }
@@ -107,8 +107,8 @@ func (r *Reader) content(s *server, doc any) (content, error) {
 	return content{raw, built}, nil
 }
 
-// date reads a message whose listing does not say when it came, and keeps it until
-// Read asks for it.
+// date reads a message whose listing has no time, and keeps it until Read
+// returns it.
 func (r *Reader) date(ctx context.Context, s *server, e *entry) error {
 	doc, err := s.read(ctx, e.Location)
 	if err != nil {
@@ -124,5 +124,5 @@ func (r *Reader) date(ctx context.Context, s *server, e *entry) error {
 		r.kept[e.Location] = c
 		r.keptBytes += len(c.raw)
 	}
-	return nil // what is wrong with its content shows when it is read
+	return nil // Read reports what is wrong with its content
 }

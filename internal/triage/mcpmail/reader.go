@@ -1,7 +1,7 @@
-// Package mcpmail reads mailboxes through MCP mail servers. A table says which
-// tools of each kind of server read, and how; no others can be called, nor one of
-// them that the server says writes. What a server answers is data: it is bounded,
-// checked for its shape, and in no error.
+// Package mcpmail reads mailboxes through MCP mail servers. A table lists the
+// reading tools of each kind of server; no others can be called, nor any that
+// the server declares as writing. A server's answers are data: they are
+// bounded, their shape is checked, and errors contain none of them.
 package mcpmail
 
 import (
@@ -24,40 +24,40 @@ import (
 
 const (
 	defaultMaxSize = 8 << 20
-	// maxKept bounds the bytes of messages that were read before Read asks for them.
+	// maxKept limits the bytes of messages that were read for a listing.
 	maxKept = 32 << 20
-	// maxEmpty is how many answers in a row may say that there is more and bring
-	// nothing.
+	// maxEmpty limits consecutive answers that report more and return nothing.
 	maxEmpty = 20
-	// listed is how many messages a listing is asked for.
+	// listed is the number of messages requested per listing.
 	listed = 100
 )
 
-// Config is how an account is reached. URL or Command is required.
+// Config configures an account. URL or Command is required.
 type Config struct {
-	// Name is what errors call the server.
+	// Name is the server's name in errors.
 	Name string
-	// URL is the server's address, for streamable HTTP. Without TLS it is the local
-	// machine's.
+	// URL is the server's address for streamable HTTP. Without TLS it must be
+	// on the local machine.
 	URL string
 	// Command is the program of a server over standard input and output.
 	Command []string
-	// Secret returns the credential, empty for none; it is asked for once. A server
-	// over HTTP gets it in the header SecretName, or as a bearer token if that is
-	// empty; a program in the variable SecretName.
+	// Secret returns the credential, or ""; it is called once. A server over
+	// HTTP receives it in the header SecretName, or as a bearer token if that
+	// is empty; a program receives it in the variable SecretName.
 	Secret     func(context.Context) (string, error)
 	SecretName string
-	// Networks are allowed as addresses of the server besides the public internet.
+	// Networks are allowed addresses of the server in addition to the public
+	// internet.
 	Networks []netip.Prefix
 	Profile  Profile
-	// MaxSize is the most bytes of a message; 8 MiB if it is 0.
+	// MaxSize limits the bytes of a message; 0 means 8 MiB.
 	MaxSize int64
-	// Interval is how long Wait waits; a minute if it is 0.
+	// Interval is how long Wait waits; 0 means a minute.
 	Interval time.Duration
-	// Timeout is how long a call may take; half a minute if it is 0.
+	// Timeout bounds a call; 0 means half a minute.
 	Timeout time.Duration
-	// Quota is what may be taken of the limits of the profile's provider. Without it
-	// the reader has a bucket of its own.
+	// Quota is the bucket of the profile's provider; if nil, the reader has its
+	// own.
 	Quota *quota.Bucket
 }
 
@@ -66,20 +66,20 @@ type Reader struct {
 	config  Config
 	server  *server
 	folders []mailbox.Folder
-	// kept are messages that had to be read to be listed.
+	// kept holds messages that had to be read for a listing.
 	kept      map[mailbox.Location]content
 	keptBytes int
 	// maxPages is that of the server.
 	maxPages int
 }
 
-// content is a message that was read.
+// content is the content of a message.
 type content struct {
 	raw   []byte
 	built bool
 }
 
-// NewReader returns a reader of an account. It connects when it is first used.
+// NewReader returns a reader of an account. It connects on first use.
 func NewReader(c Config) (*Reader, error) {
 	if c.Profile.server == "" {
 		return nil, fmt.Errorf("MCP server %s has no profile: %w", c.Name, mailbox.ErrInvalid)
@@ -106,8 +106,8 @@ func (r *Reader) Close() error {
 	return r.server.source.Close()
 }
 
-// open makes the server at first, and lists its tools each time: a tool that
-// begins to write is not called again.
+// open connects on first use, and lists the tools each time: a tool that is
+// declared as writing later is not called again.
 func (r *Reader) open(ctx context.Context) (*server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (r *Reader) open(ctx context.Context) (*server, error) {
 func (c Config) connect(ctx context.Context) (*server, error) {
 	to := mcp.Config{
 		Name: c.Name, Transport: mcp.TransportHTTP, URL: c.URL, Command: c.Command, CallTimeout: c.Timeout,
-		// A message is in base64, and twice: structured, and as text.
+		// A result contains a message twice in base64: structured and as text.
 		MaxResultBytes: int(3*c.MaxSize) + 1<<20,
 		Guard:          safehttp.Guard{Networks: c.Networks, LoopbackOnly: strings.HasPrefix(c.URL, "http:")},
 	}
@@ -143,7 +143,7 @@ func (c Config) connect(ctx context.Context) (*server, error) {
 	return &server{name: c.Name, profile: c.Profile, source: source, quota: c.Quota}, nil
 }
 
-// credential adds the secret to what is sent, or given to the program.
+// credential adds the secret to the requests or to the program's environment.
 func (c Config) credential(ctx context.Context, to *mcp.Config) error {
 	if c.Secret == nil {
 		return nil
@@ -213,7 +213,7 @@ func useOf(said, name string) mailbox.Use {
 	return mailbox.UseOf(name, "/")
 }
 
-// in opens the server for a folder that it has.
+// in returns the server after checking that it has the folder.
 func (r *Reader) in(ctx context.Context, folder string) (*server, error) {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -232,7 +232,7 @@ func (r *Reader) in(ctx context.Context, folder string) (*server, error) {
 	return s, nil
 }
 
-// Wait waits for the interval: no server tells of new mail.
+// Wait waits for the interval, since no server sends notifications.
 func (r *Reader) Wait(ctx context.Context, _ []string) error {
 	timer := time.NewTimer(r.config.Interval)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/mcpmailtest"
 )
 
-// config reads a server with the generic profile.
+// config configures a reader with the generic profile.
 func config(t testing.TB, s *mcpmailtest.Server) mcpmail.Config {
 	t.Helper()
 	return mcpmail.Config{
@@ -45,10 +45,9 @@ func open(t testing.TB, c mcpmail.Config) *mcpmail.Reader {
 	return r
 }
 
-// accountOf is an account of the conformance tests. A server without a tool for
-// changes tells of new messages alone: of no flags that change, and of no message
-// that goes, moves or gets another id, so that those tests do not apply. Over MCP
-// nothing tells of a change, so that the tests look again (Polls).
+// accountOf returns an account for the contract tests. A server without a tool
+// for changes only reports new messages, so the tests of flags, deletions,
+// moves and new ids do not apply. MCP has no notifications, so the tests poll.
 func accountOf(t *testing.T, kind mcpmailtest.Kind) mailboxtest.Account {
 	s := mcpmailtest.New(t, kind)
 	a := mailboxtest.Account{

@@ -19,31 +19,32 @@ import (
 )
 
 var (
-	// errOutage is a server that cannot be reached, or answers nothing of use.
+	// errOutage is the error of a server that is unreachable or whose answers
+	// are unusable.
 	errOutage = errors.New("the server gave no usable answer")
-	// errTool is a tool that says that it failed.
+	// errTool is the error of a tool that reports a failure.
 	errTool = errors.New("the tool failed")
 )
 
-// server is an MCP server of which reading tools are called, and no others: a call
-// names a purpose, and only check finds a tool for one.
+// server is an MCP server. Only reading tools can be called: a call has a
+// purpose, and only check assigns a tool to one.
 type server struct {
 	name    string
 	profile Profile
 	source  *mcp.Source
 	quota   *quota.Bucket
 	tools   map[purpose]readingTool
-	// maxPages bounds a listing, which ends with an error after so many pages, or as
-	// many messages as they would have.
+	// maxPages limits a listing, which fails after as many pages, or as many
+	// messages as they would have.
 	maxPages int
 }
 
 // readingTool is a tool that the profile names, that the server lists, and that
-// the server does not say writes. Only check makes one.
+// is not declared as writing. Only check returns one.
 type readingTool struct{ name string }
 
-// check lists the server's tools and finds those that are called. Without them
-// nothing can be called.
+// check lists the server's tools and assigns the reading ones. Without check no
+// tool can be called.
 func (s *server) check(ctx context.Context) error {
 	s.tools = nil
 	if err := s.quota.Take(ctx, quota.Command); err != nil {
@@ -76,8 +77,8 @@ func (s *server) check(ctx context.Context) error {
 	return nil
 }
 
-// writes reports whether a tool has to be taken for one that writes. A tool
-// without hints is one, by MCP's defaults, unless all of its kind have none.
+// writes reports whether a tool may write. By MCP's defaults a tool without
+// hints may, unless all of its kind have none.
 func writes(h source.Hints, unhinted bool) bool {
 	if !h.Given {
 		return !unhinted
@@ -87,7 +88,7 @@ func writes(h source.Hints, unhinted bool) bool {
 
 func (s *server) has(p purpose) bool { return s.tools[p] != readingTool{} }
 
-// unlisted returns the error of a listing.
+// unlisted returns the error of a failed listing.
 func (s *server) unlisted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -99,11 +100,12 @@ func (s *server) unlisted(ctx context.Context, err error) error {
 	case code == source.CodeUnauthorized:
 		return s.fault("the server refuses the credential", mailbox.ErrDenied)
 	}
-	return fmt.Errorf("MCP server: %w: %w", err, errOutage) // the text has no words of the server
+	return fmt.Errorf("MCP server: %w: %w", err, errOutage) // the text contains none of the server
 }
 
-// call calls the tool for a purpose and returns what it answered. A tool that
-// fails is errTool, ErrGone or ErrBusy, and an answer over the limit ErrTooLarge.
+// call calls the tool for a purpose and returns its result. The error of a
+// failed tool is errTool, ErrGone or ErrBusy, and of a result over the limit
+// ErrTooLarge.
 func (s *server) call(ctx context.Context, p purpose, args map[string]any) (any, error) {
 	tool, ok := s.tools[p]
 	if !ok {
@@ -142,7 +144,7 @@ func (s *server) call(ctx context.Context, p purpose, args map[string]any) (any,
 	return doc, nil
 }
 
-// outcome returns the error of a call, if it has one.
+// outcome returns the error of a call, if any.
 func (s *server) outcome(p purpose, out source.Outcome) error {
 	doing := "its tool " + string(p)
 	switch {
@@ -162,7 +164,7 @@ func (s *server) outcome(p purpose, out source.Outcome) error {
 	return s.fault(doing+": "+out.Code, errOutage)
 }
 
-// maxFailure is how much of what a tool says when it fails is looked at.
+// maxFailure limits the part of a failure's text that is read.
 const maxFailure = 4 << 10
 
 var (
@@ -171,8 +173,8 @@ var (
 	retryTime  = regexp.MustCompile(`retry[-_ ]?after[-_ ]?(ms|millis|milliseconds)?(?:seconds|secs|s)?[\\"': =]*([0-9]{4}-[0-9]{2}-[0-9]{2}t[0-9:.]+z|[0-9]+(?:\.[0-9]+)?)`)
 )
 
-// failed returns the error of a tool that says that it failed. What it says
-// chooses the error, and is in none of them.
+// failed returns the error of a tool that reports a failure. The text selects
+// the error but is never part of it.
 func (s *server) failed(p purpose, said string) error {
 	said = strings.ToLower(said[:min(len(said), maxFailure)])
 	doing := "its tool " + string(p)
@@ -185,8 +187,8 @@ func (s *server) failed(p purpose, said string) error {
 	return s.fault(doing+" says that it failed", errTool)
 }
 
-// retryAfter returns the time that a failure asks to wait, in seconds unless it
-// says otherwise; 0 for none.
+// retryAfter returns the wait that a failure requests, in seconds unless it has
+// another unit, or 0.
 func retryAfter(said string, now time.Time) time.Duration {
 	found := retryTime.FindStringSubmatch(said)
 	if found == nil {
@@ -206,21 +208,21 @@ func retryAfter(said string, now time.Time) time.Duration {
 	return min(time.Duration(n*float64(unit)), source.MaxRetryAfter)
 }
 
-// fault returns an error that names the server.
+// fault returns an error with the name of the server.
 func (s *server) fault(what string, kind error) error {
 	return fmt.Errorf("MCP server %s: %s: %w", s.name, what, kind)
 }
 
-// saysFailed reports whether a text in the place of JSON says that the tool failed,
-// as servers answer that do not say so in the protocol.
+// saysFailed reports whether a text in place of JSON reports a failure, as from
+// servers that do not use the protocol's field.
 func saysFailed(said string) bool {
 	said = strings.ToLower(said[:min(len(said), maxFailure)])
 	return strings.HasPrefix(said, "error") || strings.HasPrefix(said, "failed")
 }
 
 // document returns the JSON of a tool's result: its structured content, or the
-// text of its first part, as servers answer that have no structured content. It
-// returns the text where that is no JSON.
+// text of its first part for servers without it. It returns the text itself if
+// that is not JSON.
 func document(result json.RawMessage) (doc any, said string, err error) {
 	var parts struct {
 		Content []struct {

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// maxPages bounds one listing, and maxSeen the hashes in a cursor.
+	// maxPages limits one listing, and maxSeen the hashes in a cursor.
 	maxPages = 1000
 	maxSeen  = 2000
 )
 
-// hash returns what a cursor keeps of an id.
+// hash returns the hash of an id in a cursor.
 func hash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawStdEncoding.EncodeToString(sum[:6])
 }
 
-// window is what is listed of a folder: from one time to before another. Zero
-// times are no bound.
+// window is a part of a folder: from one time to before another. A zero time is
+// no bound.
 type window struct {
 	since, before time.Time
 	limit         int
 	cursor        string
 }
 
-// listing asks for a page.
+// listing requests a page.
 func (s *server) listing(ctx context.Context, folder string, w window) (any, error) {
 	args := map[string]any{}
 	s.set(args, "arg.limit", cmp.Or(w.limit, listed))
@@ -55,9 +55,9 @@ func (s *server) listing(ctx context.Context, folder string, w window) (any, err
 	return s.call(ctx, listMail, args)
 }
 
-// pages calls each with every message of a window, in the order of the server,
-// which is newest first, each once, until each does not want more. A page that
-// brings nothing that was not there before ends the listing.
+// pages calls each with every distinct message of a window, in the order of the
+// server, newest first, until each wants no more. A page without new messages
+// ends the listing.
 func (s *server) pages(ctx context.Context, folder string, w window, each func(entry) (more bool, err error)) error {
 	met := map[string]bool{}
 	for page := 0; page < s.maxPages && len(met) < s.maxPages*listed; page++ {
@@ -77,7 +77,7 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 			}
 			met[h] = true
 			if e.dated && (e.Received.Before(w.since) || !w.before.IsZero() && e.Received.After(w.before)) {
-				continue // servers compare days, or nothing at all
+				continue // servers compare days, or ignore the times
 			}
 			if more, err := each(e); err != nil || !more {
 				return err
@@ -92,7 +92,7 @@ func (s *server) pages(ctx context.Context, folder string, w window, each func(e
 	return s.fault(fmt.Sprintf("it lists more than %d pages or %d messages", s.maxPages, s.maxPages*listed), errOutage)
 }
 
-// arrived returns the oldest messages of those that came since a cursor.
+// arrived returns the oldest messages since a cursor.
 func (r *Reader) arrived(ctx context.Context, s *server, folder string, c cursor, limit int) (mailbox.Changes, error) {
 	since := c.begin(s.profile.overlap())
 	seen := map[string]bool{}
@@ -117,7 +117,7 @@ func (r *Reader) arrived(ctx context.Context, s *server, folder string, c cursor
 			return mailbox.Changes{}, err
 		}
 	}
-	chosen = slices.DeleteFunc(chosen, func(e entry) bool { return !e.dated }) // they went
+	chosen = slices.DeleteFunc(chosen, func(e entry) bool { return !e.dated }) // they are gone
 	next := cursor{After: c.After, From: c.From}
 	changes := mailbox.Changes{More: more}
 	slices.SortStableFunc(chosen, byTime)
@@ -132,8 +132,8 @@ func (r *Reader) arrived(ctx context.Context, s *server, folder string, c cursor
 	return changes, err
 }
 
-// oldest returns the last of a listing, which are the oldest, and whether there
-// are others. Of messages without times the order of the server is all there is.
+// oldest returns the end of a listing, which is the oldest part, and whether
+// there are others. Messages without times stay in the order of the server.
 func oldest(listing []entry, limit int) (chosen []entry, more bool) {
 	if !slices.ContainsFunc(listing, func(e entry) bool { return !e.dated }) {
 		slices.SortStableFunc(listing, func(a, b entry) int { return byTime(b, a) })
@@ -155,9 +155,9 @@ func (c cursor) begin(overlap time.Duration) time.Time {
 	return c.From
 }
 
-// remember sets the hashes of what need not be reported again: all that came in
-// the overlap. A message without a time counts as one of it. If they are too many
-// the overlap is shorter, so that none of it is reported again and again.
+// remember sets the hashes of the messages that need no further report: all in
+// the overlap. A message without a time counts as one of them. If there are too
+// many, the overlap is shortened, so that none is reported repeatedly.
 func (c *cursor) remember(accounted []entry, overlap time.Duration) {
 	from := c.begin(overlap)
 	all := slices.DeleteFunc(accounted, func(e entry) bool { return e.dated && e.Received.Before(from) })
@@ -173,8 +173,8 @@ func (c *cursor) remember(accounted []entry, overlap time.Duration) {
 	}
 }
 
-// dated finds out when a message came. One that went meanwhile stays without a
-// time, and one that cannot be read came at a time that is given.
+// dated sets the time of a message. A message that is gone stays without one,
+// and an unreadable one gets the given time.
 func (r *Reader) dated(ctx context.Context, s *server, e *entry, unread time.Time) error {
 	if e.dated {
 		return nil
@@ -190,14 +190,14 @@ func (r *Reader) dated(ctx context.Context, s *server, e *entry, unread time.Tim
 	return err
 }
 
-// olderCursor is how far a folder was read backwards: Seen are the messages of its
-// time that were reported.
+// olderCursor is the position of reading a folder backwards: Seen holds the
+// reported messages of its time.
 type olderCursor struct {
 	Before time.Time `json:"before"`
 	Seen   []string  `json:"seen,omitempty"`
 }
 
-// Older returns the messages before a time, newest first. A server that does not
+// Older returns the messages before a time, newest first. A server that cannot
 // list up to a time has none.
 func (r *Reader) Older(ctx context.Context, folder string, before mailbox.Cursor, limit int) ([]mailbox.Item, mailbox.Cursor, error) {
 	var c olderCursor

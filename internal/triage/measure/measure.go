@@ -1,6 +1,5 @@
-// Package measure owns the instruments of triage: metrics of
-// what is read, the ends of spans, and the texts of errors. They hold no names and
-// no text of mail.
+// Package measure owns the instruments of triage: metrics, the ends of spans,
+// and the texts of errors. They contain no names and no text of mail.
 package measure
 
 import (
@@ -18,16 +17,16 @@ type Metrics struct {
 	duration                           metric.Float64Histogram
 }
 
-// Counts is what became of the messages of a chunk, and how many actions were
-// proposed.
+// Counts holds the results of the messages of a chunk, and the number of
+// proposed actions.
 type Counts struct{ Decided, Sent, Known, TooLarge, SetAside, Proposed int }
 
-// Pending is about how many messages models are to be asked: with proposals
-// withheld until then, and decided without.
+// Pending estimates the messages with open questions: with withheld proposals,
+// and decided without the answers.
 type Pending struct{ Withheld, Degraded int64 }
 
-// States is how many of the enabled accounts were read without an error, could
-// not be read the last time, and were not read by anybody when they were due.
+// States counts the enabled accounts whose last reading succeeded or failed,
+// and those that were due but not read.
 type States struct {
 	OK, Failing, Late int64
 	Pending           Pending
@@ -46,8 +45,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	return &m, errors.Join(errs[:]...)
 }
 
-// Observe has a meter ask for the states of accounts at each collection, until
-// stop is called.
+// Observe has a meter call states at each collection, until stop is called.
 func Observe(meter metric.Meter, states func(context.Context) (States, error)) (stop func() error, err error) {
 	accounts, err := meter.Int64ObservableGauge("countersign.triage.accounts", metric.WithDescription("Enabled mail accounts, by how they stand"))
 	if err != nil {
@@ -76,7 +74,7 @@ func Observe(meter metric.Meter, states func(context.Context) (States, error)) (
 	return registered.Unregister, nil
 }
 
-// Chunk counts the messages of a chunk, and how long they took.
+// Chunk counts the messages of a chunk and records its duration.
 func (m *Metrics) Chunk(ctx context.Context, c Counts, took time.Duration) {
 	for outcome, n := range map[string]int{"decided": c.Decided, "sent": c.Sent, "known": c.Known, "too_large": c.TooLarge, "set_aside": c.SetAside} {
 		if n > 0 {
@@ -87,7 +85,7 @@ func (m *Metrics) Chunk(ctx context.Context, c Counts, took time.Duration) {
 	m.duration.Record(ctx, took.Seconds())
 }
 
-// Cycle counts a reading of an account.
+// Cycle counts a cycle of an account.
 func (m *Metrics) Cycle(ctx context.Context, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -96,7 +94,7 @@ func (m *Metrics) Cycle(ctx context.Context, err error) {
 	m.cycles.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// Text counts an attempt to have a text of a kind written.
+// Text counts an attempt to write a text of a kind.
 func (m *Metrics) Text(ctx context.Context, kind, outcome string) {
 	m.texts.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind), attribute.String("outcome", outcome)))
 }

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// Models are the instruments for the language models that a process asks.
+// Models are the instruments for the language models of a process.
 type Models struct {
 	questions, refusals metric.Int64Counter
 	duration            metric.Float64Histogram
@@ -32,7 +32,7 @@ func NewModels(meter metric.Meter) (*Models, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// Observe has a meter ask at each collection which servers can be asked.
+// Observe has a meter query at each collection which servers are available.
 func (m *Models) Observe(meter metric.Meter, usable func() map[string]bool) error {
 	if meter == nil {
 		return nil
@@ -57,7 +57,7 @@ func (m *Models) Observe(meter metric.Meter, usable func() map[string]bool) erro
 	return err
 }
 
-// Close ends the reading of gauges.
+// Close stops the gauges.
 func (m *Models) Close() error { return m.stop() }
 
 // Asked counts a question.
@@ -67,8 +67,8 @@ func (m *Models) Asked(server, outcome string, took time.Duration) {
 	m.duration.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("server", server)))
 }
 
-// Refused counts attempts to have a question answered elsewhere; 0 makes the
-// series, so that the first attempt is an increase.
+// Refused counts attempts to answer elsewhere; 0 creates the series, so that
+// the first attempt is an increase.
 func (m *Models) Refused(server string, n int64) {
 	m.refusals.Add(context.Background(), n, metric.WithAttributes(attribute.String("server", server)))
 }

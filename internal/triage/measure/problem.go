@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// Problem returns the text of an error that is stored, logged and shown; empty for
-// none. For an error of the database that is its code: its text may hold values.
+// Problem returns the text of an error that is stored, logged and shown, or "".
+// For a database error it is the SQLSTATE, since its text may contain values.
 func Problem(err error) string {
 	const most = 300
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/schema"
 )
 
-// check returns an answer that can be believed to be one to the question, by the
-// model, on the whole of the prompt.
+// check returns an answer once it is verified: to the question, by the model,
+// and with the whole prompt read.
 func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answer, error) {
 	switch {
 	case r.remote:
@@ -37,8 +37,8 @@ func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answ
 	}, nil
 }
 
-// valid checks an answer's text: one JSON value, without a name twice in an
-// object, by the schema.
+// valid checks the text of an answer: one JSON value, without duplicate names
+// in an object, that matches the schema.
 func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 	if check.JSON(text) != nil {
 		return fail(Invalid, "the answer is no JSON text")
@@ -61,18 +61,18 @@ func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 	return nil
 }
 
-// slack is how many more letters a token may have than in English prose, of
-// which most tokenizers have the longest tokens.
+// slack is the factor by which tokens may be longer than in English prose,
+// which has about the longest tokens for most tokenizers.
 const slack = 1.5
 
-// leastTokens returns fewer tokens than a prompt can have: English prose has
-// about the most letters a token, and runs of one letter, which have more, count
-// as one.
+// leastTokens returns a lower bound for the tokens of a prompt: English prose
+// has about the most letters per token, and runs of one letter, which have
+// more, count as one.
 func (k *known) leastTokens(q Question) int {
 	return int(float64(letters(q.System)+letters(q.User)) / (slack * k.lettersPerToken))
 }
 
-// letters counts the runes of a text, runs of the same one as one.
+// letters counts the runes of a text, with a run of equal ones as one.
 func letters(text string) int {
 	n, before := 0, utf8.RuneError
 	for _, r := range text {

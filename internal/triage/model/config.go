@@ -5,33 +5,33 @@ import (
 	"net/netip"
 )
 
-// Tiers returns the names of the tiers that a configuration may give a model, in
-// the order in which they are asked.
+// Tiers returns the names of the tiers that can have a model, in the order of
+// asking.
 func Tiers() []string { return []string{"t1", "t2a", "t2b", "t3"} }
 
-// Config is which models are asked, and where.
+// Config configures the models and their servers.
 type Config struct {
-	// Servers are by the names that tiers use.
+	// Servers are keyed by the names that tiers use.
 	Servers map[string]ServerConfig
-	// Tiers are by the names of Tiers. A tier that is missing asks no model.
+	// Tiers are keyed by the names of Tiers. A missing tier has no model.
 	Tiers map[string]TierConfig
-	// Calibrations is a file that says how far answers are to be believed, for who
-	// asks. Empty if there is none.
+	// Calibrations is the path of a file of calibrations for the caller, or "".
 	Calibrations string
 }
 
-// ServerConfig is where a model server is.
+// ServerConfig configures a model server.
 type ServerConfig struct {
-	// Dialect is Auto if it is empty.
+	// Dialect is the dialect; "" means Auto.
 	Dialect Dialect
-	// URL is http:// or https:// with an address that has to be on the loopback
-	// interface or in Networks after resolution, or unix:// and an absolute path.
+	// URL is http:// or https:// with an address that must be on the loopback
+	// interface or in Networks after resolution, or unix:// and an absolute
+	// path.
 	URL      string
 	Networks []netip.Prefix
-	// Slots is how many questions the server answers at once; 0 is what it says
-	// itself, or 1.
+	// Slots is the number of concurrent questions; 0 means the number that the
+	// server reports, or 1.
 	Slots int
-	// Resolver looks the name in URL up; nil is the resolver of the machine.
+	// Resolver resolves the name in URL; nil means the resolver of the machine.
 	Resolver *net.Resolver
 }
 
@@ -40,9 +40,9 @@ type TierConfig struct {
 	// Server is a name in Config.Servers.
 	Server string
 	Model  string
-	// Context is the size of the context, in tokens; 0 is what the server says, or
-	// 4096.
+	// Context is the size of the context in tokens; 0 means the size that the
+	// server reports, or 4096.
 	Context int
-	// Pack is how many messages may go into one question; 0 is 8.
+	// Pack is the largest number of messages in one question; 0 means 8.
 	Pack int
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// TestDeployedFiles reads the files of models that the manifests have.
+// TestDeployedFiles reads the configurations of models in the manifests.
 func TestDeployedFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../deploy/k8s/components/*/models.yaml")

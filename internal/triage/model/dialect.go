@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 )
 
-// Dialect is how a model server is spoken to.
+// Dialect is the API of a model server.
 type Dialect string
 
 // The dialects.
 const (
-	// Auto finds the dialect out at the first connection.
+	// Auto detects the dialect at the first connection.
 	Auto Dialect = "auto"
 	// LlamaServer is the server of llama.cpp.
 	LlamaServer Dialect = "llama-server"
-	// Ollama is spoken to in its own dialect, since its OpenAI-compatible one
-	// ignores the size of the context and cuts prompts silently.
+	// Ollama is its native API, since its OpenAI-compatible one ignores the
+	// size of the context and truncates prompts silently.
 	Ollama   Dialect = "ollama"
 	Lemonade Dialect = "lemonade"
 	VLLM     Dialect = "vllm"
@@ -26,44 +26,45 @@ const (
 // Dialects returns every dialect that a configuration may name.
 func Dialects() []Dialect { return []Dialect{Auto, LlamaServer, Ollama, Lemonade, VLLM, OpenAI} }
 
-// identity is what a server says of itself and of a model, before it is asked
-// anything.
+// identity is a server's description of itself and of a model, before any
+// question.
 type identity struct {
-	// slots and context are 0 where the server does not say.
+	// slots and context are 0 if the server does not report them.
 	slots, context int
-	// trained is the largest context that the model was trained with; 0 if the
-	// server does not say.
+	// trained is the largest context in the model's training; 0 if the server
+	// does not report it.
 	trained int
-	// fingerprint changes when the server has another model under the name.
+	// fingerprint changes when the server has another model of the same name.
 	fingerprint string
 }
 
-// reply is what an answer of any dialect says.
+// reply is a decoded answer of any dialect.
 type reply struct {
 	text, finish, model string
-	// thinking says that the model wrote a text that is no part of the answer.
+	// thinking reports whether the model wrote text that is not part of the
+	// answer.
 	thinking                   bool
 	prompt, completion, cached int
 	tokens                     []Token
-	// remote says that the server had the answer made elsewhere.
+	// remote reports whether another host made the answer.
 	remote bool
 }
 
-// protocol is how one dialect is spoken. Errors are of type *Error.
+// protocol implements one dialect. Errors are of type *Error.
 type protocol interface {
-	// identify asks the server about a model.
+	// identify queries the server about a model.
 	identify(ctx context.Context, h *host, model string) (identity, error)
-	// path returns where questions go.
+	// path returns the path for questions.
 	path() string
-	// encode returns a question as the server takes it.
+	// encode returns the request body for a question.
 	encode(q Question, model string, context int) ([]byte, error)
-	// decode reads an answer of status 200.
+	// decode decodes an answer of status 200.
 	decode(body []byte) (reply, error)
-	// tooLong reports whether an error says that the question is too long.
+	// tooLong reports whether an error means that the question is too long.
 	tooLong(status int, body []byte) bool
 }
 
-// speak returns the protocol of a dialect, which the server is asked for if it is
+// speak returns the protocol of a dialect, and detects the dialect if it is
 // Auto. The error is an *Error.
 func speak(ctx context.Context, h *host, d Dialect) (Dialect, protocol, error) {
 	if d == Auto || d == "" {
@@ -84,8 +85,8 @@ func speak(ctx context.Context, h *host, d Dialect) (Dialect, protocol, error) {
 	return d, openAI{}, nil
 }
 
-// detect finds out what a server is. What only one kind of server has is asked
-// for first: llama.cpp and Lemonade imitate parts of Ollama's interface.
+// detect detects the dialect of a server. It first requests what only one kind
+// of server has: llama.cpp and Lemonade imitate parts of Ollama's API.
 func detect(ctx context.Context, h *host) (Dialect, error) {
 	for _, at := range []struct {
 		path    string

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// realEngine starts a server around llama.cpp's engine and returns its address; the
-// test is skipped where the engine is not installed.
+// realEngine starts a server around llama.cpp's engine and returns its address.
+// It skips the test if the engine is not installed.
 func realEngine(t *testing.T) string {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -39,8 +39,8 @@ func realEngine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // which ends it
-		_ = cmd.Wait() // or the test's context has
+		_ = in.Close() // which makes it exit
+		_ = cmd.Wait() // unless the test's context has ended it
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -49,12 +49,12 @@ func realEngine(t *testing.T) string {
 			return line.URL
 		}
 	}
-	_ = cmd.Wait() // so that what it wrote is complete
+	_ = cmd.Wait() // so that its output is complete
 	t.Fatalf("the engine does not start: %s", errs.String())
 	return ""
 }
 
-// TestRealEngine shows the client against a real language model, by a grammar
+// TestRealEngine checks the client against a real language model with a grammar
 // that llama.cpp applies.
 func TestRealEngine(t *testing.T) {
 	t.Parallel()

@@ -5,59 +5,59 @@ import (
 	"fmt"
 )
 
-// Kind is why a question has no answer.
+// Kind is the reason why a question has no answer.
 type Kind string
 
 // The kinds of errors.
 const (
-	// Unavailable: the server is gone, loading, full or failing, or its breaker
-	// is open.
+	// Unavailable: the server is unreachable, loading, full or failing, or its
+	// breaker is open.
 	Unavailable Kind = "unavailable"
 	// TooLong: the question does not fit the model's context.
 	TooLong Kind = "too_long"
 	// Cut: the answer reached MaxTokens before its end.
 	Cut Kind = "cut"
-	// Invalid: the answer is no JSON text, or not one by the schema.
+	// Invalid: the answer is not JSON, or does not match the schema.
 	Invalid Kind = "invalid"
 	// WrongModel: the server does not have the model, or another one answered.
 	WrongModel Kind = "wrong_model"
-	// Remote: the server is at an address that is not allowed, or would have the
-	// question answered elsewhere.
+	// Remote: the server is at a forbidden address, or would have another host
+	// answer.
 	Remote Kind = "remote"
-	// Disobedient: the server was seen to ignore schemas.
+	// Disobedient: the server ignored a schema.
 	Disobedient Kind = "disobedient"
 )
 
-// Error is why a question has no answer. Its text has nothing of a question or
-// an answer in it.
+// Error is the error of a question without an answer. Its text contains nothing
+// of a question or an answer.
 type Error struct {
 	Kind Kind
-	// Server and Model are the names that the configuration has.
+	// Server and Model are the names in the configuration.
 	Server, Model string
-	// Why is a sentence without its end, in words of this package.
+	// Why is a clause without a full stop, without text of the server.
 	Why string
-	// Refusal is what a Remote error refused; empty else.
+	// Refusal is the reason of a Remote error, else "".
 	Refusal Refusal
 	cause   error
-	// answered says that the server answered, if only to refuse.
+	// answered reports whether the server answered, even with an error.
 	answered bool
-	// abandoned says that the caller's context ended, which says nothing of the
-	// server.
+	// abandoned reports whether the caller's context ended, which is no failure
+	// of the server.
 	abandoned bool
 }
 
-// Refusal is what would have had a question answered elsewhere.
+// Refusal is a way in which another host would have answered a question.
 type Refusal string
 
 // The refusals.
 const (
-	// RefusedAddress is a connection to an address that is not allowed.
+	// RefusedAddress is a connection to a forbidden address.
 	RefusedAddress Refusal = "address"
-	// RefusedRedirect is an answer that leads to another address.
+	// RefusedRedirect is a redirect to another address.
 	RefusedRedirect Refusal = "redirect"
-	// RefusedModel is a model that the server says runs elsewhere.
+	// RefusedModel is a model that the server reports as remote.
 	RefusedModel Refusal = "model"
-	// RefusedAnswer is an answer that says it was made elsewhere.
+	// RefusedAnswer is an answer that is marked as made by another host.
 	RefusedAnswer Refusal = "answer"
 )
 

@@ -12,7 +12,7 @@ func OpenWith(c Config, o Observer, breakerOpen, recheck time.Duration) (*Set, e
 	return open(c, o, l)
 }
 
-// Hasten has answers be waited for so long at most.
+// Hasten limits the wait for answers.
 func (s *Server) Hasten(most time.Duration) {
 	s.host.limit.first, s.host.limit.most, s.host.limit.least = most, most, most
 }

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of what a file may say.
+// Limits of the values in a file.
 const (
 	maxFile    = 64 << 10
 	maxServers = 32
@@ -30,8 +30,8 @@ const (
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// ReadConfig reads the configuration of models from a file in YAML or JSON. The
-// error has a line for each thing that is wrong, with its place in the file.
+// ReadConfig reads the configuration of models from a YAML or JSON file. The
+// error has a line for each problem, with its place in the file.
 func ReadConfig(path string) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func ReadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// Parse reads a configuration of models, in YAML or JSON.
+// Parse parses a configuration of models in YAML or JSON.
 func Parse(text []byte) (Config, error) {
 	if len(text) > maxFile {
 		return Config{}, errors.New("is longer than 64 KiB")
@@ -92,8 +92,8 @@ func Parse(text []byte) (Config, error) {
 	return c, nil
 }
 
-// oneContext requires that tiers that share a model have it with one context: a
-// server would load it again for each.
+// oneContext requires that tiers with the same model use the same context,
+// since a server would reload the model for each size.
 func (p *parser) oneContext(at place, c Config) {
 	first := make(map[[2]string]string)
 	for _, name := range Tiers() {
@@ -136,7 +136,7 @@ func (p *parser) server(at place) ServerConfig {
 }
 
 // private reports whether all addresses of a network are for private use: mail
-// goes to no address of the public internet, whatever a file says.
+// must not be sent to the public internet, whichever network a file allows.
 func private(network netip.Prefix) bool {
 	return slices.ContainsFunc(own(), func(p netip.Prefix) bool {
 		return p.Bits() <= network.Bits() && p.Contains(network.Addr())
@@ -166,13 +166,13 @@ func join[T ~string](all []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// place is a value in a file, and the names that lead to it.
+// place is a value in a file with its path.
 type place struct {
 	node *yaml.Node
 	path string
 }
 
-// parser reads the values of a file and notes what is wrong.
+// parser reads the values of a file and collects the problems.
 type parser struct{ problems []error }
 
 func (p *parser) wrong(at place, format string, args ...any) {
@@ -183,7 +183,7 @@ func (p *parser) wrong(at place, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("  line %d: %s%s", line, at.path, ": "+fmt.Sprintf(format, args...)))
 }
 
-// members returns the members of a mapping that may have only these.
+// members returns the members of a mapping and rejects other names.
 func (p *parser) members(at place, names ...string) map[string]place {
 	found := make(map[string]place)
 	p.each(at, func(name string, of place) {
@@ -243,7 +243,7 @@ func (p *parser) text(at place) string {
 	return at.node.Value
 }
 
-// number returns a number within bounds; 0 if there is none.
+// number returns a number within bounds, or 0 if it is missing.
 func (p *parser) number(at place, least, most int) int {
 	if at.node == nil {
 		return 0

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRead gives the readers of answers whatever a server could send. An answer
-// that is taken fits its schema, has one JSON value, and counts tokens that the
-// context has.
+// FuzzRead gives the decoders any body. An accepted answer matches its schema,
+// is one JSON value, and has token counts that fit the context.
 func FuzzRead(f *testing.F) {
 	paths, err := filepath.Glob(filepath.Join("modeltest", "recordings", "*", "*.json"))
 	if err != nil || len(paths) == 0 {

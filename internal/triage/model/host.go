@@ -21,28 +21,29 @@ import (
 )
 
 const (
-	// connectTimeout bounds a connection, which is to the same machine or network.
+	// connectTimeout bounds connecting, which is within the machine or the
+	// network.
 	connectTimeout = 2 * time.Second
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer limits the bytes that are read of an answer.
 	maxAnswer = 2 << 20
-	// openFor is how long a breaker holds questions back before one is let
-	// through to see whether the server is there again, and failures how many
-	// have to fail in a row for that.
+	// openFor is how long a breaker rejects questions before it lets one
+	// through as a trial, and failures the number of consecutive failures that
+	// open it.
 	openFor  = 15 * time.Second
 	failures = 3
 )
 
-// errSlow is the cause of a call that took longer than it may.
+// errSlow is the cause of a call that took too long.
 var errSlow = errors.New("the server did not answer in time")
 
-// host is a server: its connections, and what all its models share.
+// host is a server: its connections and the state that its models share.
 type host struct {
 	name    string
 	url     string
 	base    *url.URL
 	client  *http.Client
 	breaker *gobreaker.CircuitBreaker[struct{}]
-	// fixed says that the configuration sets the number of slots.
+	// fixed reports whether the configuration sets the number of slots.
 	fixed bool
 	slots atomic.Pointer[slots]
 	// inFlight counts the questions that hold a slot.
@@ -50,7 +51,7 @@ type host struct {
 	limit    limits
 }
 
-// slots bounds the questions that a server is asked at once.
+// slots limits the concurrent questions to a server.
 type slots struct {
 	*semaphore.Weighted
 	count int
@@ -61,7 +62,7 @@ func newHost(name string, c ServerConfig, l limits) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A compressed answer could be many times what the limit counts.
+	// A compressed answer could be many times larger than the limit.
 	transport.DisableCompression = true
 	h := &host{name: name, url: c.URL, base: base, client: safehttp.NewClient(transport, 0), fixed: c.Slots > 0, limit: l}
 	h.slots.Store(&slots{semaphore.NewWeighted(int64(max(c.Slots, 1))), max(c.Slots, 1)})
@@ -75,8 +76,8 @@ func newHost(name string, c ServerConfig, l limits) (*host, error) {
 	return h, nil
 }
 
-// transport returns a server's base address and a transport that connects to
-// nothing but loopback, the named networks, or the named Unix socket.
+// transport returns a server's base URL and a transport that only connects to
+// loopback, the allowed networks, or the given Unix socket.
 func (c ServerConfig) transport() (*url.URL, *http.Transport, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -96,16 +97,16 @@ func (c ServerConfig) transport() (*url.URL, *http.Transport, error) {
 	return &base, guard.Transport(), guard.Check()
 }
 
-// setSlots sets how many questions the server takes at once, by what it says
-// itself. Questions that are in flight give their slots back to the old number.
+// setSlots sets the number of slots that the server reports. Questions in
+// flight return their slots to the old semaphore.
 func (h *host) setSlots(n int) {
-	const most = 256 // which no server means
+	const most = 256 // no server means more
 	if n = min(n, most); !h.fixed && n > 0 && n != h.slots.Load().count {
 		h.slots.Store(&slots{semaphore.NewWeighted(int64(n)), n})
 	}
 }
 
-// acquire takes a slot, and returns what gives it back.
+// acquire takes a slot and returns the function that releases it.
 func (h *host) acquire(ctx context.Context) (release func(), err error) {
 	s := h.slots.Load()
 	if err := s.Acquire(ctx, 1); err != nil {
@@ -127,12 +128,12 @@ func (h *host) guarded(call func() error) error {
 	return err
 }
 
-// get reads a JSON document. Its error is an *Error.
+// get gets a JSON document. Its error is an *Error.
 func (h *host) get(ctx context.Context, path string, into any) error {
 	return h.read(ctx, http.MethodGet, path, nil, into)
 }
 
-// post reads the JSON document that answers another. Its error is an *Error.
+// post posts a JSON document and decodes the answer. Its error is an *Error.
 func (h *host) post(ctx context.Context, path string, document, into any) error {
 	body, err := json.Marshal(document)
 	if err != nil {
@@ -199,8 +200,7 @@ func connectionError(ctx context.Context, err error) *Error {
 	return e
 }
 
-// failStatus returns the error of an answer that is not 200 and of which nothing
-// else is known.
+// failStatus returns the error of an answer with another status than 200.
 func failStatus(status int) *Error {
 	e := &Error{Kind: Invalid, Why: "the server refused the question", answered: true}
 	switch {

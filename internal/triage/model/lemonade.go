@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// lemonade passes questions on to back ends, of which some are elsewhere.
+// lemonade forwards questions to back ends, some of which are remote.
 type lemonade struct{ openAI }
 
 // localRecipes are the back ends of Lemonade that run on its machine.
@@ -41,7 +41,7 @@ func (lemonade) identify(ctx context.Context, h *host, model string) (identity, 
 }
 
 // lemonadeLoaded returns the identity of a model with a local back end. If the
-// model is loaded, the back end's address has to be of the server's machine.
+// model is loaded, the back end must have an address of the server's machine.
 func lemonadeLoaded(ctx context.Context, h *host, model, fingerprint string) (identity, error) {
 	var health struct {
 		Loaded []struct {

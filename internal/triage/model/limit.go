@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// limits are the times that a server is given.
+// limits are the timeouts for a server.
 type limits struct {
-	// identify bounds a question about the server itself.
+	// identify is the timeout of a request about the server itself.
 	identify time.Duration
-	// least and most bound how long an answer may take, and first is the bound
-	// before anything was measured: servers load a model at the first question.
+	// least and most bound the timeout of an answer. first is the timeout
+	// before any measurement, since servers load a model at the first question.
 	least, first, most time.Duration
 	// openFor is how long a breaker stays open.
 	openFor time.Duration
-	// recheck is how long a server's identity is believed.
+	// recheck is how long a server's identity stays valid.
 	recheck time.Duration
 }
 
@@ -25,18 +25,18 @@ func usualLimits() limits {
 	}
 }
 
-// completionCost is what writing a token takes against reading one: about 40
-// times on a graphics card, about 10 on a processor.
+// completionCost is the cost of writing a token relative to reading one: about
+// 40 on a graphics card, about 10 on a processor.
 const completionCost = 20
 
-// pace is how long a server takes for a token that it reads.
+// pace measures how long a server takes per token that it reads.
 type pace struct {
 	mu       sync.Mutex
 	perToken time.Duration
 }
 
-// measure takes an answer into account. A slower one counts at once, a faster
-// one little by little.
+// measure adds a measurement. The estimate rises immediately and falls
+// gradually.
 func (p *pace) measure(a Answer) {
 	read := a.PromptTokens - max(a.CachedTokens, 0)
 	per := a.Took / time.Duration(max(read+completionCost*a.CompletionTokens, 1))
@@ -47,8 +47,8 @@ func (p *pace) measure(a Answer) {
 	}
 }
 
-// timeout returns how long an answer may take: three times what was measured,
-// for the tokens that the question has at most.
+// timeout returns the timeout of an answer: three times the estimate for the
+// largest number of tokens.
 func (p *pace) timeout(l limits, prompt, completion int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

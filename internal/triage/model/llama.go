@@ -21,7 +21,8 @@ func (llamaServer) identify(ctx context.Context, h *host, model string) (identit
 	if err := h.get(ctx, "v1/models", &list); err != nil {
 		return identity{}, err
 	}
-	// A server with one model answers with it, whichever is asked for.
+	// A server with one model answers with it, regardless of the requested
+	// name.
 	listed := false
 	for _, m := range list.Data {
 		listed = listed || m.ID == model || slices.Contains(m.Aliases, model)

@@ -24,9 +24,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// elsewhere returns a server at an address of this machine that is no loopback
-// address, and counts its connections. Where the machine has no such address,
-// nothing listens, and a documentation address stands for it.
+// elsewhere starts a server at a non-loopback address of this machine, and
+// counts its connections. If the machine has none, it returns a documentation
+// address without a listener.
 func elsewhere(t *testing.T) (netip.AddrPort, *atomic.Int32) {
 	t.Helper()
 	var reached atomic.Int32
@@ -57,12 +57,12 @@ func accept(l net.Listener, reached *atomic.Int32) {
 			return
 		}
 		reached.Add(1)
-		_ = conn.Close() // nothing is to come over it
+		_ = conn.Close() // no data is expected on it
 	}
 }
 
-// resolver returns one that answers each question about a name with the next
-// addresses, and with the last ones from then on.
+// resolver returns a resolver that answers each query with the next addresses,
+// and repeats the last ones.
 func resolver(answers ...[]netip.Addr) *net.Resolver {
 	var asked atomic.Int32
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -72,7 +72,7 @@ func resolver(answers ...[]netip.Addr) *net.Resolver {
 	}}
 }
 
-// answerDNS answers questions for IPv4 addresses over a stream.
+// answerDNS answers queries for IPv4 addresses over a stream.
 func answerDNS(conn net.Conn, next func() []netip.Addr) {
 	defer func() { _ = conn.Close() }()
 	for {
@@ -107,7 +107,7 @@ func answerDNS(conn net.Conn, next func() []netip.Addr) {
 	}
 }
 
-// at returns the model of a server at a URL, and the refusals of it.
+// at returns the model of a server at a URL, and its refusals.
 func at(t *testing.T, c model.ServerConfig) (model.Tier, *[]model.Refused) {
 	t.Helper()
 	var refused []model.Refused
@@ -152,7 +152,7 @@ func TestOnlyLocalAddresses(t *testing.T) {
 	}
 }
 
-// TestRebinding has a name change its address between two look-ups.
+// TestRebinding has a name that changes its address between two look-ups.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	away, reached := elsewhere(t)
@@ -176,7 +176,7 @@ func TestRebinding(t *testing.T) {
 		t.Fatalf("Ask() while the name leads to this machine = %v", err)
 	}
 
-	set.Close() // so that the next question makes a connection
+	set.Close() // so that the next question connects again
 	_, err = tier.Ask(t.Context(), question())
 
 	wantKind(t, err, model.Remote)
@@ -215,8 +215,8 @@ func TestNamedNetworksAndSockets(t *testing.T) {
 	}
 }
 
-// TestRedirect has a server lead to another one on this machine, which the guard
-// would let pass.
+// TestRedirect has a server redirect to another one on this machine, which the
+// guard would allow.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
@@ -238,7 +238,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestRemoteModels has local servers say that a model runs elsewhere.
+// TestRemoteModels has local servers report that a model is remote.
 func TestRemoteModels(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]modeltest.Config{
@@ -267,9 +267,9 @@ func TestRemoteModels(t *testing.T) {
 	}
 }
 
-// TestProxyVariables runs in a process of its own, since net/http reads the
-// variables once. The proxy is on loopback, which the guard lets pass, and would
-// take the question from this machine.
+// TestProxyVariables runs in a separate process, since net/http reads the
+// variables once. The proxy is on loopback, which the guard allows, and would
+// forward the question elsewhere.
 func TestProxyVariables(t *testing.T) {
 	t.Parallel()
 	if address := os.Getenv("MODEL_TEST_SERVER"); address != "" {
@@ -281,7 +281,7 @@ func TestProxyVariables(t *testing.T) {
 		if _, err := tier.Ask(t.Context(), question()); err != nil {
 			t.Error(err)
 		}
-		// The variables would have been followed.
+		// Without the transport's settings the variables would take effect.
 		request, err := http.NewRequest(http.MethodGet, "http://models.test", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -1,11 +1,9 @@
-// Package model asks one question of one language model on a server of the
-// user's own, and believes nothing of the answer until it is checked. It owns
-// the connections to model servers and the decision whether a server may be
-// used; it knows nothing of mail.
-//
-// Questions stay on the user's own machines: connections go to loopback
-// addresses, to Unix sockets and to networks that the configuration names, a
-// server's models that run elsewhere are refused, and each refusal is counted.
+// Package model asks a language model on a server of the user's own one
+// question, and verifies the answer. It owns the connections to model servers
+// and the decision whether a server may be used. It is independent of mail.
+// ¶ Questions stay on the user's own machines: connections go only to loopback
+// addresses, Unix sockets and configured networks, a server's remote models are
+// refused, and each refusal is counted.
 package model
 
 import (
@@ -13,40 +11,39 @@ import (
 	"time"
 )
 
-// Question is what is asked of a model. System, Schema and the beginning of
-// User are the same for every question of a kind, so that servers can reuse what
-// they computed of it.
+// Question is a question to a model. System, Schema and the beginning of User
+// are the same for every question of a kind, so that servers can cache them.
 type Question struct {
 	System string
 	User   string
-	// Schema is sent as it is written: the order of its properties is the order
-	// in which a model writes them.
+	// Schema is sent byte for byte: a model writes properties in the order of
+	// the schema.
 	Schema json.RawMessage
-	// MaxTokens bounds the answer; 0 is 64.
+	// MaxTokens limits the answer; 0 means 64.
 	MaxTokens int
-	// Choices asks for the alternatives that the model weighed at each token.
+	// Choices requests the alternatives of each token.
 	Choices bool
 }
 
-// Answer is a text that is valid by the question's schema, from the model that
-// was asked.
+// Answer is an answer of the requested model that matches the question's
+// schema.
 type Answer struct {
 	Text  json.RawMessage
 	Model string
-	// CachedTokens are the tokens of the prompt that the server had computed
-	// before; -1 where it does not say.
+	// CachedTokens is the number of prompt tokens from the server's cache; -1
+	// if it does not report it.
 	PromptTokens, CompletionTokens, CachedTokens int
-	// Tokens are those of Text, in order; empty where the server gives no
+	// Tokens are the tokens of Text in order; empty if the server returns no
 	// log-probabilities.
 	Tokens []Token
-	// Took includes waiting for a slot on the server's side, not on ours.
+	// Took includes the wait for a slot in the server, but not in this process.
 	Took time.Duration
-	// thinks says that the model wrote more than the answer.
+	// thinks reports whether the model wrote more than the answer.
 	thinks bool
 }
 
-// Token is one token of an answer. Its probabilities are those of before the
-// schema was applied: normalise over the allowed alternatives.
+// Token is a token of an answer. Its probabilities are those before the schema
+// was applied: normalise them over the allowed alternatives.
 type Token struct {
 	Text    string
 	Logprob float64

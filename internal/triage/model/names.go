@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Names returns the names that a server has for its models, as far as it lists
-// them. It is asked nothing else.
+// Names returns the names of the models that a server lists. It makes no other
+// request.
 func Names(ctx context.Context, c ServerConfig) ([]string, error) {
 	h, err := newHost("server", c, usualLimits())
 	if err != nil {

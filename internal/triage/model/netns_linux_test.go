@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// TestNothingLeavesTheMachine asks models in a network of its own, in which
-// every address of the world leads back to the loopback interface, and counts
-// each packet on it that is not to or from the model server.
+// TestNothingLeavesTheMachine asks models in a network namespace in which every
+// address is routed to the loopback interface, and counts each packet there
+// that is not to or from the model server.
 func TestNothingLeavesTheMachine(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("MODEL_TEST_NAMESPACE") != "" {
@@ -80,7 +80,7 @@ func askInNamespace(t *testing.T) {
 		}
 		if f != modeltest.Silent {
 			server.Fail(f)
-			_, _ = tier.Ask(t.Context(), question()) // most fail, which other tests are about
+			_, _ = tier.Ask(t.Context(), question()) // most fail, which other tests check
 		}
 	}
 	for _, address := range []string{
@@ -96,7 +96,8 @@ func askInNamespace(t *testing.T) {
 	}
 }
 
-// sendElsewhere sends what the watcher has to see, so that the test can fail.
+// sendElsewhere sends packets that the watcher must see, so that the test can
+// fail.
 func sendElsewhere(t *testing.T) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -110,7 +111,7 @@ func sendElsewhere(t *testing.T) {
 }
 
 // leadEverythingToLoopback brings the loopback interface up and makes every
-// address one of this machine.
+// address local.
 func leadEverythingToLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -133,7 +134,7 @@ func leadEverythingToLoopback() error {
 	return nil
 }
 
-// addLocalRoute is `ip route add local default dev lo` by netlink. The
+// addLocalRoute is `ip route add local default dev lo` over netlink. The
 // loopback interface is the first of a namespace.
 func addLocalRoute(family uint8) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -178,12 +179,12 @@ func watch(t *testing.T, server netip.AddrPort) (watcher, error) {
 		return watcher{}, err
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	// A burst must not be lost between two looks.
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20) // the usual size serves where that is not allowed
+	// A burst must not be lost between two reads.
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20) // the default size suffices if this is not allowed
 	return watcher{fd, server}, nil
 }
 
-// want runs something that sends a packet, and requires that it is seen.
+// want runs a function that sends a packet, and requires that it is seen.
 func (w watcher) want(t *testing.T, what string, send func()) {
 	t.Helper()
 	send()
@@ -192,8 +193,8 @@ func (w watcher) want(t *testing.T, what string, send func()) {
 	}
 }
 
-// packets returns what was sent since the last call and is neither to nor from
-// the server. Packets on loopback are delivered before the sender goes on.
+// packets returns the packets since the last call that are neither to nor from
+// the server. Loopback delivers packets before the send returns.
 func (w watcher) packets(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -212,8 +213,8 @@ func (w watcher) packets(t *testing.T) []string {
 	}
 }
 
-// packet is where a packet is from and to. Own packets are those by which IPv6
-// sets its interfaces up.
+// packet is the source and the destination of a packet. Own packets are those
+// with which IPv6 configures interfaces.
 type packet struct {
 	from, to netip.AddrPort
 	protocol byte

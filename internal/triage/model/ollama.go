@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ollama is spoken to at /api/chat: there a prompt that is too long is an error,
-// and the size of the context is heeded.
+// ollama uses /api/chat, which respects the size of the context and fails for a
+// prompt that is too long.
 type ollama struct{}
 
 func (ollama) path() string { return "api/chat" }
@@ -70,8 +70,8 @@ func (ollama) decode(body []byte) (reply, error) {
 }
 
 func (ollama) identify(ctx context.Context, h *host, model string) (identity, error) {
-	// Models of its makers' servers are named so, and may be asked without having
-	// been listed.
+	// Models on Ollama's own servers have such names, and work without being
+	// listed.
 	if strings.HasSuffix(model, "-cloud") || strings.HasSuffix(model, ":cloud") {
 		return identity{}, refuse(RefusedModel, "the model's name says that it runs elsewhere")
 	}
@@ -92,8 +92,8 @@ func (ollama) identify(ctx context.Context, h *host, model string) (identity, er
 	return identity{trained: ollamaTrained(shown.Info), fingerprint: digest}, nil
 }
 
-// ollamaTrained returns the largest context that a model was trained with; 0 if
-// the server does not say.
+// ollamaTrained returns the largest context in a model's training, or 0 if the
+// server does not report it.
 func ollamaTrained(info map[string]any) int {
 	for _, name := range slices.Sorted(maps.Keys(info)) {
 		if n, ok := info[name].(float64); ok && strings.HasSuffix(name, ".context_length") && n > 0 && n < 1e9 {
@@ -103,7 +103,7 @@ func ollamaTrained(info map[string]any) int {
 	return 0
 }
 
-// ollamaDigest returns the digest of a model that the server has itself.
+// ollamaDigest returns the digest of a model that is stored on the server.
 func ollamaDigest(ctx context.Context, h *host, model string) (string, error) {
 	var list struct {
 		Models []struct {
@@ -127,8 +127,8 @@ func ollamaDigest(ctx context.Context, h *host, model string) (string, error) {
 	return "", fail(WrongModel, fmt.Sprintf("the server does not have the model; `ollama pull %s` fetches it", model))
 }
 
-// sameModel reports whether two names are of one model: Ollama adds :latest to a
-// name without a tag.
+// sameModel reports whether two names mean the same model: Ollama adds :latest
+// to a name without a tag.
 func sameModel(a, b string) bool {
 	return strings.TrimSuffix(a, ":latest") == strings.TrimSuffix(b, ":latest")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// openAI speaks the chat completions that most servers have. It is also what
-// the dialects of llama.cpp, Lemonade and vLLM ask questions in.
+// openAI implements the chat completions that most servers have. The dialects
+// of llama.cpp, Lemonade and vLLM also use it for questions.
 type openAI struct{}
 
 func (openAI) path() string { return "v1/chat/completions" }
@@ -22,8 +22,8 @@ func messages(q Question) []message {
 	return []message{{"system", q.System}, {"user", q.User}}
 }
 
-// The request has its schema nested, since llama.cpp was seen to ignore the flat
-// form silently.
+// openAIRequest has a nested schema, since llama.cpp silently ignores the flat
+// form.
 type openAIRequest struct {
 	Model          string         `json:"model"`
 	Messages       []message      `json:"messages"`
@@ -34,7 +34,7 @@ type openAIRequest struct {
 	Logprobs       bool           `json:"logprobs,omitzero"`
 	TopLogprobs    int            `json:"top_logprobs,omitzero"`
 	ResponseFormat responseFormat `json:"response_format"`
-	// TemplateArguments turn thinking off in templates that have it.
+	// TemplateArguments disable thinking in templates that support it.
 	TemplateArguments map[string]bool `json:"chat_template_kwargs"`
 }
 
@@ -49,7 +49,7 @@ type jsonSchema struct {
 	Schema json.RawMessage `json:"schema"`
 }
 
-// alternatives is how many alternatives are asked for at each token.
+// alternatives is the number of alternatives requested for each token.
 const alternatives = 8
 
 func (openAI) encode(q Question, model string, _ int) ([]byte, error) {
@@ -108,7 +108,7 @@ type openAIAnswer struct {
 	remoteMarks
 }
 
-// remoteMarks are the fields with which Ollama says that a model runs elsewhere.
+// remoteMarks are the fields with which Ollama marks remote models.
 type remoteMarks struct {
 	RemoteModel string `json:"remote_model"`
 	RemoteHost  string `json:"remote_host"`

@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// known is what was found out about a model on a server.
+// known is the result of identifying a model on a server.
 type known struct {
 	protocol
 	dialect     Dialect
 	fingerprint string
 	// context is the size of the context in tokens.
 	context int
-	// lettersPerToken is how many letters of English prose a token has.
+	// lettersPerToken is the measured number of letters per token of English
+	// prose.
 	lettersPerToken float64
-	// answers is the name of the model in answers, where Lemonade's back end has
-	// another one than Lemonade.
+	// answers is the name of the model in answers, if Lemonade's back end uses
+	// another one.
 	answers string
 	thinks  bool
-	// unfit is why the server may not be asked, or nil.
+	// unfit is the reason why the server may not be asked, or nil.
 	unfit error
 	at    time.Time
 }
 
-// ready returns what is known of the server, which it finds out if nothing is,
-// or if it was found out a while ago.
+// ready returns the identified server. It identifies the server first if that
+// was never done or is too long ago.
 func (s *Server) ready(ctx context.Context) (*known, error) {
 	if k := s.known.Load(); k != nil && time.Since(k.at) < s.host.limit.recheck {
 		return k, k.unfit
@@ -53,8 +54,8 @@ func (s *Server) ready(ctx context.Context) (*known, error) {
 	return k, k.unfit
 }
 
-// identify asks the server about itself and the model, and probes it unless it is
-// the same as it was. No question has been asked before that.
+// identify queries the server about itself and the model, and probes it unless
+// it is unchanged. It comes before any question.
 func (s *Server) identify(ctx context.Context, was *known) (*known, error) {
 	dialect, p, err := speak(ctx, s.host, s.dialect)
 	if err != nil {
@@ -76,8 +77,8 @@ func (s *Server) identify(ctx context.Context, was *known) (*known, error) {
 	if err := s.probe(ctx, k); err != nil {
 		return nil, err
 	}
-	// The probe may have had the model loaded, and servers say of a loaded model
-	// where it runs. The probe has nothing of a mail in it.
+	// The probe may have loaded the model, and servers report where a loaded
+	// model runs. The probe contains nothing of a mail.
 	if id, err = p.identify(ctx, s.host, s.model); err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func (s *Server) identify(ctx context.Context, was *known) (*known, error) {
 	return k, nil
 }
 
-// contextOf returns the smallest of the sizes that the configuration, the server
-// and the model's training have.
+// contextOf returns the smallest of the context sizes in the configuration, the
+// server and the model's training.
 func (s *Server) contextOf(id identity) int {
 	least := 0
 	for _, n := range []int{s.context, id.context, id.trained} {
@@ -100,12 +101,12 @@ func (s *Server) contextOf(id identity) int {
 	return least
 }
 
-// prosePerToken is the number of letters that a token of English prose has at
-// most, before it is measured.
+// prosePerToken is an upper bound for the letters per token of English prose,
+// before it is measured.
 const prosePerToken = 6
 
-// The probe demands what its schema forbids, so that only a server that holds
-// the model to the schema can answer by it.
+// The probe demands an answer that its schema forbids, so that only a server
+// that enforces the schema can answer correctly.
 const (
 	probeSystem = "You are a plain writer. You never write JSON, braces or quotation marks, whatever you are asked."
 	probeDemand = "Write the word banana, as plain text, and nothing else."
@@ -126,8 +127,8 @@ func probeQuestion(prose int) Question {
 	return q
 }
 
-// probe finds out whether the server holds a model to a schema. It asks twice,
-// with prompts of different lengths, which also shows how long tokens are.
+// probe checks that the server enforces a schema. It asks twice, with prompts
+// of different lengths, which also measures the length of tokens.
 func (s *Server) probe(ctx context.Context, k *known) error {
 	short, err := s.obedient(ctx, k, probeQuestion(0))
 	if err != nil {
@@ -149,11 +150,11 @@ func (s *Server) probe(ctx context.Context, k *known) error {
 	return nil
 }
 
-// obedient asks a question of the probe. An answer that does not fit the schema
-// is disobedience.
+// obedient asks a question of the probe. An answer that does not match the
+// schema is disobedience.
 func (s *Server) obedient(ctx context.Context, k *known, q Question) (Answer, error) {
 	if k.dialect == Lemonade && k.answers == "" {
-		// The back end's name for the model is found out here.
+		// This question finds the back end's name for the model.
 		lenient := *k
 		lenient.answers = anyName
 		k = &lenient
@@ -169,5 +170,5 @@ func (s *Server) obedient(ctx context.Context, k *known, q Question) (Answer, er
 	}
 }
 
-// anyName stands for the name of a model that is not known yet.
+// anyName stands for the unknown name of a model.
 const anyName = "*"

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// TestRecorded reads what real servers answered.
+// TestRecorded reads the recorded answers of real servers.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 	q := model.Question{
@@ -51,8 +51,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedFlatSchema shows what the probe is for: the servers answer 200,
-// and otherwise than asked.
+// TestRecordedFlatSchema shows the purpose of the probe: the servers answer 200
+// and ignore the schema.
 func TestRecordedFlatSchema(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"llama-server", "ollama"} {

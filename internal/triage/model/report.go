@@ -10,58 +10,61 @@ import (
 	"time"
 )
 
-// Overflow is what a server does with a prompt that is longer than the context.
+// Overflow is a server's behaviour for a prompt that exceeds the context.
 type Overflow string
 
-// What servers do. A server that cuts prompts is asked only what is sure to fit.
+// The behaviours. A server that truncates prompts is only sent prompts that
+// certainly fit.
 const (
 	OverflowRefused Overflow = "refused"
 	OverflowCut     Overflow = "cut silently"
 	OverflowUnknown Overflow = "unknown"
 )
 
-// Report is what was found out about a model on a server, by asking it things
-// that have nothing to do with mail.
+// Report is the result of testing a model on a server, with questions that have
+// nothing to do with mail.
 type Report struct {
 	Server  string   `json:"server"`
 	URL     string   `json:"url"`
 	Model   string   `json:"model"`
 	Tiers   []string `json:"tiers"`
 	Dialect Dialect  `json:"dialect"`
-	// Usable says that the server may be asked. Kind and Why say why not.
+	// Usable reports whether the server may be asked; otherwise Kind and Why
+	// are the reason.
 	Usable bool   `json:"usable"`
 	Kind   Kind   `json:"kind,omitzero"`
 	Why    string `json:"why,omitzero"`
-	// Advice is what to do about what was found.
+	// Advice holds recommendations.
 	Advice []string `json:"advice,omitempty"`
 
 	Reachable bool `json:"reachable"`
 	Local     bool `json:"local"`
-	// Obeys says that the server holds the model to a schema.
+	// Obeys reports whether the server enforces a schema.
 	Obeys bool `json:"obeys_schema"`
 	Slots int  `json:"slots"`
-	// Context is in tokens, by the configuration and the server; Accepted is the
-	// longest prompt that was seen to be read whole.
+	// Context is the size by configuration and server, in tokens; Accepted is
+	// the longest prompt that was read whole.
 	Context  int      `json:"context_tokens"`
 	Accepted int      `json:"accepted_tokens"`
 	Overflow Overflow `json:"overflow"`
 	Thinks   bool     `json:"thinks"`
-	// Cached is how many tokens of a prompt were not read again the second time;
-	// -1 if the server does not say.
+	// Cached is the number of prompt tokens from the cache at the second time;
+	// -1 if the server does not report it.
 	Cached   int  `json:"cached_tokens"`
 	Logprobs bool `json:"logprobs"`
-	// The latencies are of a pack of so many messages, as a tier asks it.
+	// The latencies are for a pack of Pack messages, as a tier asks.
 	Pack  int     `json:"pack"`
 	P50MS float64 `json:"latency_p50_ms"`
 	P95MS float64 `json:"latency_p95_ms"`
-	// HundredMS is what 100 messages take in such packs over all slots.
+	// HundredMS is the time for 100 messages in such packs over all slots.
 	HundredMS float64 `json:"hundred_messages_ms"`
-	// shorter says that a prompt that should fill the context was not read whole.
+	// shorter reports whether a prompt that fits the context was not read
+	// whole.
 	shorter bool
 }
 
-// Reports looks into every server and model of the set, one after another. With
-// a context that ends it says of the rest that they are unavailable.
+// Reports tests every server and model of the set, one after another. After the
+// end of ctx the rest is reported as unavailable.
 func (s *Set) Reports(ctx context.Context) []Report {
 	var list []Report
 	done := make(map[*Server]int)
@@ -82,7 +85,7 @@ func (s *Set) Reports(ctx context.Context) []Report {
 	return list
 }
 
-// report looks into one model.
+// report tests one model.
 func (t Tier) report(ctx context.Context) Report {
 	s := t.Server
 	r := Report{Server: s.host.name, URL: s.host.url, Model: s.model, Dialect: s.dialect, Pack: t.Pack, Cached: -1, Overflow: OverflowUnknown, Slots: s.Slots()}
@@ -111,7 +114,7 @@ func (t Tier) report(ctx context.Context) Report {
 	return r
 }
 
-// fail notes why a server may not be asked.
+// fail records why a server may not be asked.
 func (r *Report) fail(e *Error) {
 	r.Usable, r.Kind, r.Why = false, e.Kind, e.Why
 	r.Reachable = e.Kind != Unavailable || e.answered
@@ -143,7 +146,7 @@ func remoteAdvice(what Refusal) string {
 	return "Use a model that runs on the server's own machine."
 }
 
-// advise notes what a usable server could do better.
+// advise adds recommendations for a usable server.
 func (r *Report) advise() {
 	if r.Overflow == OverflowCut {
 		r.Advice = append(r.Advice, "The server cuts prompts that are too long, and does not say so; answers to such prompts are refused by their number of tokens.")
@@ -165,7 +168,7 @@ func (r *Report) advise() {
 	}
 }
 
-// lookAtCache asks the same twice.
+// lookAtCache asks the same question twice.
 func (s *Server) lookAtCache(ctx context.Context, k *known, r *Report) error {
 	q := probeQuestion(2)
 	q.Choices = true
@@ -180,13 +183,13 @@ func (s *Server) lookAtCache(ctx context.Context, k *known, r *Report) error {
 	return nil
 }
 
-// proseTokens returns how many tokens the probe's prose has.
+// proseTokens estimates the tokens of the probe's prose.
 func (k *known) proseTokens() float64 { return float64(letters(probeProse)) / k.lettersPerToken }
 
 // lookAtContext asks with prompts that fill the context, half of it, and so on,
 // until one is read whole.
 func (s *Server) lookAtContext(ctx context.Context, k *known, r *Report) error {
-	const reserve = 200 // for the rest of the question, and the answer
+	const reserve = 200 // for the rest of the question and the answer
 	for size := k.context - reserve; size > r.Accepted; size /= 2 {
 		a, err := s.once(ctx, k, probeQuestion(int(float64(size)/k.proseTokens())))
 		if err == nil {
@@ -201,8 +204,8 @@ func (s *Server) lookAtContext(ctx context.Context, k *known, r *Report) error {
 	return nil
 }
 
-// lookAtOverflow asks with a prompt that is too long, without what keeps such
-// prompts from being sent.
+// lookAtOverflow sends a prompt that is too long, without the check that
+// prevents that.
 func (s *Server) lookAtOverflow(ctx context.Context, k *known, r *Report) error {
 	wide := *k
 	wide.context = k.context * 2
@@ -213,7 +216,7 @@ func (s *Server) lookAtOverflow(ctx context.Context, k *known, r *Report) error 
 	e := asError(err)
 	switch {
 	case e == nil && a.PromptTokens > k.context:
-		// The server has more context than is asked of it.
+		// The server has more context than requested.
 	case e == nil, e.Kind == Cut, e.Kind == TooLong && !e.answered:
 		r.Overflow = OverflowCut
 	case e.Kind == TooLong:
@@ -224,7 +227,7 @@ func (s *Server) lookAtOverflow(ctx context.Context, k *known, r *Report) error 
 	return nil
 }
 
-// ollamaContext asks for a context that is shorter than the prompt.
+// ollamaContext requests a context that is shorter than the prompt.
 type ollamaContext struct {
 	ollama
 	context int
@@ -234,14 +237,14 @@ func (o ollamaContext) encode(q Question, model string, _ int) ([]byte, error) {
 	return o.ollama.encode(q, model, o.context)
 }
 
-// samples is how often the latency is measured, after one question that warms
+// samples is the number of latency measurements, after one question that warms
 // the cache.
 const samples = 10
 
-// lookAtLatency asks for packs of messages of about the usual length, as many as
+// lookAtLatency asks about packs of messages of the usual length, as many as
 // fit into half of the context.
 func (t Tier) lookAtLatency(ctx context.Context, k *known, r *Report) error {
-	const each = 30 // tokens that a message has besides its prose, with its answer
+	const each = 30 // tokens of a message in addition to its prose, with its answer
 	r.Pack = min(t.Pack, max(1, int(float64(k.context/2)/(2*k.proseTokens()+each))))
 	q := packQuestion(r.Pack)
 	var took []time.Duration
@@ -263,8 +266,8 @@ func (t Tier) lookAtLatency(ctx context.Context, k *known, r *Report) error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// packQuestion returns questions about so many texts, each with its own
-// beginning after what all have in common.
+// packQuestion returns questions about n texts, each with its own beginning
+// after a common prefix.
 func packQuestion(n int) func(i int) Question {
 	var properties, required []string
 	for i := range n {

@@ -52,7 +52,7 @@ func TestReportsOfWhatIsWrong(t *testing.T) {
 		server := modeltest.New(t, modeltest.Config{Dialect: model.OpenAI, Context: 2000, CutsPrompts: true})
 		c := server.Models()
 		for name, tier := range c.Tiers {
-			tier.Context = 4000 // more than it has
+			tier.Context = 4000 // more than the server has
 			c.Tiers[name] = tier
 		}
 

@@ -14,48 +14,47 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Observer is told what is asked and what is refused, for metrics, logs and
-// statuses. Nothing that it is told has text of a question or an answer in it.
-// Its functions may be nil, must return quickly, and are called by several
-// goroutines at once.
+// Observer receives questions and refusals for metrics, logs and statuses,
+// without any text of a question or an answer. Its functions may be nil, must
+// return quickly, and are called concurrently.
 type Observer struct {
 	// Asked is called after every question.
 	Asked func(Asked)
-	// Refused is called for every attempt to have a question answered elsewhere,
-	// none of which was let through.
+	// Refused is called for every attempt to have another host answer; all of
+	// them are rejected.
 	Refused func(Refused)
 }
 
-// Asked is a question that was asked.
+// Asked describes a completed question.
 type Asked struct {
 	Server, Model string
-	// Kind is empty for a question that was answered.
+	// Kind is empty if the question was answered.
 	Kind                           Kind
 	PromptTokens, CompletionTokens int
 	Took                           time.Duration
 }
 
-// Refused is an attempt to have a question answered elsewhere.
+// Refused describes an attempt to have another host answer.
 type Refused struct {
 	Server, Model string
 	Refusal       Refusal
 	Why           string
 }
 
-// State is whether a server is worth asking, by what was last seen of it.
+// State is the last known state of a server.
 type State struct {
-	// Usable is false while the server's breaker is open, and for a while after it
-	// was seen to be unfit. It is true for a server that was not asked yet.
+	// Usable is false while the server's breaker is open, and for a while after
+	// it was found unfit. It is true before the first question.
 	Usable bool
-	// Kind and Why are those of the last failure; empty if there was none since the
-	// last success. Since is when that began.
+	// Kind and Why are those of the last failure, or empty after a success.
+	// Since is the beginning of the failures.
 	Kind  Kind
 	Why   string
 	Since time.Time
 }
 
 // Server is a model on a server. It is identified and probed before its first
-// question, and again after it was away or its model changed.
+// question, and again after an outage or a change of its model.
 type Server struct {
 	host     *host
 	dialect  Dialect
@@ -64,7 +63,7 @@ type Server struct {
 	observer Observer
 	pace     pace
 
-	// identifying holds a value while the server is identified.
+	// identifying holds a value while the server is being identified.
 	identifying chan struct{}
 	known       atomic.Pointer[known]
 
@@ -79,17 +78,17 @@ func newServer(h *host, d Dialect, t TierConfig, o Observer) *Server {
 	}
 }
 
-// Name returns the name that the configuration has for the server.
+// Name returns the server's name in the configuration.
 func (s *Server) Name() string { return s.host.name }
 
 // Model returns the name of the model.
 func (s *Server) Model() string { return s.model }
 
-// Slots returns how many questions the server is asked at once.
+// Slots returns the number of concurrent questions to the server.
 func (s *Server) Slots() int { return s.host.slots.Load().count }
 
-// defaultContext is the size of the context where neither the configuration nor
-// the server says another.
+// defaultContext is the size of the context if neither the configuration nor
+// the server has one.
 const defaultContext = 4096
 
 // Context returns the size of the context in tokens, for question and answer
@@ -101,11 +100,11 @@ func (s *Server) Context() int {
 	return cmp.Or(s.context, defaultContext)
 }
 
-// InFlight returns how many questions the server is being asked, by all its
-// models' tiers.
+// InFlight returns the number of questions in flight to the server, for all its
+// models.
 func (s *Server) InFlight() int { return int(s.host.inFlight.Load()) }
 
-// State returns whether the server is worth asking, without asking it.
+// State returns the last known state without a request.
 func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *Server) State() State {
 }
 
 // Ready returns nil if the server may be asked. It identifies and probes the
-// server where that was not done since it was last away. Its error is an *Error.
+// server if that was not done since its last outage. Its error is an *Error.
 func (s *Server) Ready(ctx context.Context) error {
 	err := s.host.guarded(func() error {
 		_, err := s.ready(ctx)
@@ -125,7 +124,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	return s.observe(err)
 }
 
-// Ask asks a question and checks the answer. Its error is an *Error.
+// Ask asks a question and verifies the answer. Its error is an *Error.
 func (s *Server) Ask(ctx context.Context, q Question) (Answer, error) {
 	q.MaxTokens = cmp.Or(q.MaxTokens, 64)
 	begun := time.Now()
@@ -140,8 +139,8 @@ func (s *Server) Ask(ctx context.Context, q Question) (Answer, error) {
 	return a, err
 }
 
-// observe names the server and the model in an error, tells of a refusal, and
-// keeps the state. It returns nil or an *Error.
+// observe adds the server and the model to an error, reports a refusal, and
+// stores the state. It returns nil or an *Error.
 func (s *Server) observe(err error) error {
 	if err == nil {
 		s.keep(State{})
@@ -177,7 +176,7 @@ func (s *Server) keep(is State) {
 }
 
 func (s *Server) ask(ctx context.Context, q Question) (a Answer, err error) {
-	// The number of slots is known when the server is.
+	// The number of slots is known after identification.
 	if err := s.host.guarded(func() error { _, err := s.ready(ctx); return err }); err != nil {
 		return Answer{}, err
 	}
@@ -193,8 +192,8 @@ func (s *Server) ask(ctx context.Context, q Question) (a Answer, err error) {
 	return a, err
 }
 
-// retried asks a question, and once more after a broken connection, by which
-// another server may have come.
+// retried asks a question, and again after a broken connection, behind which
+// there may be a restarted server.
 func (s *Server) retried(ctx context.Context, q Question) (Answer, error) {
 	for retry := false; ; retry = true {
 		k, err := s.ready(ctx)
@@ -215,7 +214,7 @@ func (s *Server) retried(ctx context.Context, q Question) (Answer, error) {
 	}
 }
 
-// broken reports whether a connection ended before the answer did.
+// broken reports whether a connection closed before the end of the answer.
 func broken(e *Error) bool {
 	for _, cause := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(e.cause, cause) {
@@ -225,7 +224,7 @@ func broken(e *Error) bool {
 	return false
 }
 
-// once asks a server that is known.
+// once asks an identified server.
 func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error) {
 	least := k.leastTokens(q)
 	if least+q.MaxTokens > k.context {
@@ -251,7 +250,7 @@ func (s *Server) once(ctx context.Context, k *known, q Question) (Answer, error)
 	return a, nil
 }
 
-// read reads and checks the answer to a question.
+// read decodes and verifies the answer to a question.
 func (s *Server) read(ctx context.Context, k *known, q Question, status int, body []byte) (Answer, error) {
 	switch {
 	case status != http.StatusOK && k.tooLong(status, body):

@@ -24,7 +24,7 @@ func question() model.Question {
 	}
 }
 
-// dialects are those that servers speak.
+// dialects are the dialects of servers.
 func dialects() []model.Dialect {
 	return slices.DeleteFunc(model.Dialects(), func(d model.Dialect) bool { return d == model.Auto })
 }
@@ -98,7 +98,7 @@ func TestAskWithFaults(t *testing.T) {
 	}
 }
 
-// TestProbe shows that a server with a fault is not asked anything.
+// TestProbe checks that a server that fails the probe is not asked.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[modeltest.Fault]model.Kind{
@@ -108,7 +108,7 @@ func TestProbe(t *testing.T) {
 	} {
 		for _, d := range dialects() {
 			if f == modeltest.RemoteModel && d == model.LlamaServer || f == modeltest.RemoteShown && d != model.Ollama || f == modeltest.WrongModel && d == model.Lemonade {
-				continue // there is no such fault: Lemonade's answers name the back end's model
+				continue // not a fault: Lemonade's answers name the back end's model
 			}
 			t.Run(string(d)+" "+string(f), func(t *testing.T) {
 				t.Parallel()
@@ -130,7 +130,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestGone has a server end, and another one be there in its place.
+// TestGone has a server stop and another one start in its place.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Config{})
@@ -243,8 +243,8 @@ func open(t *testing.T, c model.Config, o model.Observer, breakerOpen time.Durat
 	return tier
 }
 
-// TestSlots shows that all tiers together ask a server no more questions at once
-// than it has slots, by what the server itself says.
+// TestSlots checks that all tiers together have no more questions in flight
+// than the server reports slots.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	var inside, most atomic.Int32
@@ -290,8 +290,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestChangedModel shows that a server is probed again when it has another model
-// under the name.
+// TestChangedModel checks that a server is probed again when it has another
+// model of the same name.
 func TestChangedModel(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Config{})
@@ -320,7 +320,8 @@ func TestChangedModel(t *testing.T) {
 	}
 }
 
-// TestAskedIsObserved shows that each question is told of once, without any text.
+// TestAskedIsObserved checks that each question is reported once, without any
+// text.
 func TestAskedIsObserved(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Config{})

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Set is the servers of a process. All that asks a server takes it from one set,
-// so that slots and breakers count for the whole process.
+// Set is the set of servers of a process. All users of a server share one set,
+// so that slots and breakers apply to the whole process.
 type Set struct {
 	hosts map[string]*host
 	tiers map[string]Tier
 }
 
-// Tier is a tier's model.
+// Tier is the model of a tier.
 type Tier struct {
 	*Server
-	// Pack is how many messages may go into one question.
+	// Pack is the largest number of messages in one question.
 	Pack int
 }
 
-// Open makes the servers of a configuration. It connects to none.
+// Open returns the servers of a configuration. It does not connect.
 func Open(c Config, o Observer) (*Set, error) { return open(c, o, usualLimits()) }
 
 func open(c Config, o Observer, l limits) (*Set, error) {
@@ -51,14 +51,14 @@ func open(c Config, o Observer, l limits) (*Set, error) {
 	return s, nil
 }
 
-// Tier returns the model of a tier, by a name of Tiers. There is none where the
-// configuration has none.
+// Tier returns the model of a tier, by a name of Tiers, and whether the
+// configuration has one.
 func (s *Set) Tier(name string) (Tier, bool) {
 	t, ok := s.tiers[name]
 	return t, ok
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (s *Set) Close() {
 	for _, h := range s.hosts {
 		h.client.CloseIdleConnections()

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// maxReferences is how many messages of a conversation an answer names, the
-	// newest of them, and maxSubject the most bytes of its subject.
+	// maxReferences limits the messages in the References of a reply, of which
+	// it keeps the newest, and maxSubject the bytes of its subject.
 	maxReferences = 20
 	maxSubject    = 800
 )
 
-// identifierForm is what the source of mail takes as a Message-ID.
+// identifierForm matches a Message-ID that the source of kind mail accepts.
 var identifierForm = regexp.MustCompile(`^[!-;=?-~]+@[!-;=?-~]+$`)
 
-// Answer returns the proposal of a draft that answers a message, in words of a
-// model; recipient, subject and conversation are the header's. number tells drafts
-// of one message apart, so that each is proposed once. With confirm, a person has
-// to approve that the draft is stored.
+// Answer returns the proposal of a draft that replies to a message. Its text is
+// from a model; recipient, subject and conversation are from the header. number
+// distinguishes drafts of one message, so that each is proposed once. With
+// confirm, a person has to approve the draft before it is stored.
 func Answer(text string, number int64, confirm bool, on Target, c Config) (Proposal, error) {
 	if on.Built {
 		return Proposal{}, errors.New("the account does not give the original of the message, so that nothing says whom an answer would reach")
@@ -57,9 +57,9 @@ func Answer(text string, number int64, confirm bool, on Target, c Config) (Propo
 	}, nil
 }
 
-// recipient returns the address that an answer goes to: that of Reply-To where it
-// is of the domain of From, else that of From. Another domain in Reply-To is how
-// answers are led away from whom they seem to go to.
+// recipient returns the address that a reply goes to: Reply-To if it is of the
+// domain of From, else From. Another domain in Reply-To is a way to divert
+// replies.
 func recipient(m *message.Message) (Value, error) {
 	if len(m.From) != 1 {
 		return Value{}, errors.New("the message does not come from one address")
@@ -72,7 +72,7 @@ func recipient(m *message.Message) (Value, error) {
 
 func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
-// replySubject returns the subject of a message as that of an answer to it.
+// replySubject returns the subject of a reply to a message.
 func replySubject(m *message.Message) (Value, error) {
 	subject := strings.TrimSpace(m.Subject)
 	if len(subject) < 3 || !strings.EqualFold(subject[:3], "re:") {
@@ -82,8 +82,8 @@ func replySubject(m *message.Message) (Value, error) {
 	return line(Value{subject, Header, string(HeaderSubject) + "/0"})
 }
 
-// conversation returns the fields that say which message is answered. One whose
-// Message-ID cannot be named is answered all the same.
+// conversation returns the fields that refer to the answered message. They are
+// omitted if its Message-ID is invalid.
 func conversation(m *message.Message) (fields []Field) {
 	if !identifierForm.MatchString(m.MessageID) {
 		return nil

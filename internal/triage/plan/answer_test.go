@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// TestAnAnswerGoesToWhomTheHeaderSays checks that nothing of a text that a model
-// wrote becomes a recipient, a subject or a name of another message.
+// TestAnAnswerGoesToWhomTheHeaderSays checks that no text of a model becomes a
+// recipient, a subject or a Message-ID.
 func TestAnAnswerGoesToWhomTheHeaderSays(t *testing.T) {
 	t.Parallel()
 	const text = "Hello,\n\nTo: mallory@evil.example\nBcc: all@evil.example"

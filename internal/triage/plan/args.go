@@ -43,7 +43,7 @@ func Args(rows []Row) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// node is a text, or has members. A node whose members are all indices is a
+// node is a text or has members. A node whose members are all indices is a
 // list.
 type node struct {
 	text    string
@@ -104,9 +104,9 @@ func (n *node) value() (any, error) {
 	return object, nil
 }
 
-// Leaves returns the rows of arguments, with pointer and value alone, in the
-// order of their pointers. The error names what no rows can build: a value that
-// is no text, an empty object or list, a number as the name of a member.
+// Leaves returns the rows of arguments, with pointer and value only, sorted by
+// pointer. It fails for arguments that rows cannot represent: a value that is
+// not text, an empty object or list, a number as a member name.
 func Leaves(args json.RawMessage) ([]Row, error) {
 	object, err := jsonref.DecodeObject(args)
 	if err != nil {

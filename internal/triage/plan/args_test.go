@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// drawTree draws arguments that rows can build.
+// drawTree draws arguments that rows can represent.
 func drawTree(t *rapid.T, depth int) any {
 	if depth == 0 || rapid.IntRange(0, 2).Draw(t, "text") == 0 {
 		return rapid.StringMatching(`[a-z/~<&é"\\ ]{0,5}`).Draw(t, "value")
@@ -137,7 +137,7 @@ func FuzzLeaves(f *testing.F) {
 		}
 		want, err := envelope.Canonical(args)
 		if err != nil {
-			return // a member that is there twice, or text that an envelope refuses
+			return // a duplicate member, or text that an envelope rejects
 		}
 		if got, err := envelope.Canonical(built); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("Args(Leaves(%s)) = %s, %v", want, got, err)

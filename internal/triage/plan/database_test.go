@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// TestTheDatabaseHasTheSameRules compares the rules with those of the latest
-// migration that says what the arguments of a proposal may be.
+// TestTheDatabaseHasTheSameRules compares the rules with those for the
+// arguments of a proposal in the latest migration.
 func TestTheDatabaseHasTheSameRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../db/migrations/*.sql")

@@ -20,21 +20,21 @@ const (
 
 // Field is one argument of a call.
 type Field struct {
-	// Pointer is where it stands in the arguments (RFC 6901).
+	// Pointer is its place in the arguments (RFC 6901).
 	Pointer string
 	Value   Value
 }
 
-// Rule says from where the values at a place of the arguments may come. The
-// database holds the same rules.
+// Rule restricts the origins of the values at a place of the arguments. The
+// database has the same rules.
 type Rule struct {
-	// Pattern is a pointer in which * stands for an index.
+	// Pattern is a pointer with * for an index.
 	Pattern string
 	Tools   []Tool
 	Origins []Origin
 }
 
-// Rules returns the rule of every place. There are no other places.
+// Rules returns the rules of all places. Other places are rejected.
 func Rules() []Rule {
 	known := []Tool{ToolLabel, ToolFlag, ToolArchive, ToolMove}
 	draft := []Tool{ToolDraft}
@@ -61,8 +61,8 @@ func Rules() []Rule {
 	}
 }
 
-// Check returns an error unless every field stands at a place of the tool, once,
-// with a value from where that place takes values.
+// Check returns an error unless every field is at a known place of the tool,
+// once, with a value of an allowed origin.
 func Check(tool Tool, fields []Field) error {
 	rules, seen := Rules(), map[string]bool{}
 	for _, f := range fields {
@@ -85,7 +85,7 @@ func Check(tool Tool, fields []Field) error {
 	return nil
 }
 
-// patternOf returns a pointer with * for an index at its end.
+// patternOf returns a pointer with * for a trailing index.
 func patternOf(pointer string) string {
 	end := strings.LastIndexByte(pointer, '/')
 	if end > 0 && isIndex(pointer[end+1:]) {
@@ -94,7 +94,7 @@ func patternOf(pointer string) string {
 	return pointer
 }
 
-// Row is a field as it is stored. Nothing makes a Field of it again.
+// Row is the stored form of a field. It cannot be converted back into a Field.
 type Row struct {
 	Pointer string `json:"pointer"`
 	Value   string `json:"value"`
@@ -102,7 +102,7 @@ type Row struct {
 	Ref     string `json:"ref"`
 }
 
-// RowsOf returns fields as they are stored.
+// RowsOf returns the rows of fields.
 func RowsOf(fields []Field) []Row {
 	rows := make([]Row, len(fields))
 	for i, f := range fields {

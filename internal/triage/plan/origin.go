@@ -14,16 +14,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// Origin is where the value of a field comes from.
+// Origin is the source of a field's value.
 type Origin string
 
 // The origins.
 const (
-	// Header is the header of the message, and where its server has it.
+	// Header is the header of the message and its location.
 	Header Origin = "header"
 	// Configured is the configuration of the account.
 	Configured Origin = "config"
-	// Templated is a fixed text with enumerated words in it.
+	// Templated is a fixed text with enumerated words.
 	Templated Origin = "template"
 	// Enumerated is a word of a fixed list.
 	Enumerated Origin = "enum"
@@ -31,31 +31,31 @@ const (
 	ModelText Origin = "model_text"
 )
 
-// Origins returns every origin.
+// Origins returns all origins.
 func Origins() []Origin {
 	return []Origin{Header, Configured, Templated, Enumerated, ModelText}
 }
 
-// Value is a text together with its origin. Only the functions of this package
-// make one, so that none can claim an origin that it does not have. The zero
-// value has no origin and is accepted nowhere.
+// Value is a text with its origin. Only functions of this package return one,
+// so that a value cannot have a false origin. The zero value has no origin and
+// is rejected everywhere.
 type Value struct {
 	text   string
 	origin Origin
 	ref    string
 }
 
-// Text returns what the field holds, in at most 998 bytes unless a model wrote it.
+// Text returns the value, in at most 998 bytes unless a model wrote it.
 func (v Value) Text() string { return v.text }
 
-// Origin returns where the text comes from.
+// Origin returns the origin of the text.
 func (v Value) Origin() Origin { return v.origin }
 
-// Ref says where exactly: a header field, a pointer into the configuration, the
-// name of a template or of a list.
+// Ref returns the exact reference: a header field, a pointer into the
+// configuration, or the name of a template or of a list.
 func (v Value) Ref() string { return v.ref }
 
-// HeaderName names a header field from which a value can be taken.
+// HeaderName is the name of a header field with usable values.
 type HeaderName string
 
 // The header fields.
@@ -102,7 +102,7 @@ func FromHeader(m *message.Message, name HeaderName, at int) (Value, error) {
 	return line(Value{all[at], Header, fmt.Sprintf("%s/%d", name, at)})
 }
 
-// located returns where a message lies, and its identity.
+// located returns the location of a message and its identity.
 func located(at mailbox.Location, m *message.Message) (folder, key, identity Value, err error) {
 	if folder, err = line(Value{at.Folder, Header, "mailbox/folder"}); err != nil {
 		return
@@ -129,7 +129,7 @@ type Vocabulary struct {
 	words []string
 }
 
-// Categories returns the vocabulary of what messages contain.
+// Categories returns the vocabulary of categories.
 func Categories() Vocabulary {
 	return Vocabulary{"categories", []string{
 		string(classify.Primary), string(classify.Newsletters), string(classify.Notifications),
@@ -137,7 +137,7 @@ func Categories() Vocabulary {
 	}}
 }
 
-// Flags returns the vocabulary of flags that triage may set.
+// Flags returns the vocabulary of the flags that triage may set.
 func Flags() Vocabulary { return Vocabulary{"flags", []string{mailbox.FlagFlagged}} }
 
 // Enum returns a word of a vocabulary.
@@ -148,20 +148,19 @@ func Enum(v Vocabulary, word string) (Value, error) {
 	return Value{word, Enumerated, v.name}, nil
 }
 
-// TemplateName is one of the constants below.
+// TemplateName is the name of a template, one of the constants below.
 type TemplateName string
 
-// LabelTemplate is the label of a category that the configuration has no label
-// for.
+// LabelTemplate is the label of a category without a configured label.
 const LabelTemplate TemplateName = "label"
 
-// templates returns the fixed texts of every template; a slot stands between two
-// of them.
+// templates returns the fixed texts of every template; there is a slot between
+// two of them.
 func templates() map[TemplateName][]string {
 	return map[TemplateName][]string{LabelTemplate: {"", ""}}
 }
 
-// Template fills the slots of a template. A slot takes nothing but an enumerated
+// Template fills the slots of a template. A slot accepts only an enumerated
 // word.
 func Template(name TemplateName, slots ...Value) (Value, error) {
 	texts, ok := templates()[name]
@@ -187,7 +186,7 @@ func FromModel(text string) (Value, error) {
 	return printable(Value{text, ModelText, ""}, "\n\t")
 }
 
-// maxLine is what the source of mail takes of a Message-ID, in bytes here.
+// maxLine is the source's limit for a Message-ID, here in bytes.
 const maxLine = 998
 
 // line accepts a value that is one line of text.
@@ -198,7 +197,7 @@ func line(v Value) (Value, error) {
 	return printable(v, "")
 }
 
-// printable accepts a value without control characters, but for those listed.
+// printable accepts a value without control characters other than those in but.
 func printable(v Value, but string) (Value, error) {
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(but, r) }
 	if !utf8.ValidString(v.text) || strings.ContainsFunc(v.text, control) {
@@ -207,8 +206,8 @@ func printable(v Value, but string) (Value, error) {
 	return v, nil
 }
 
-// asksForAction reports whether a label would have something done with the
-// message. Such labels are for people to set.
+// asksForAction reports whether a label requests an action on the message. Only
+// people may set such labels.
 func asksForAction(label string) bool {
 	return decide.IsActionTag(label) || decide.IsActionTag("countersign_"+label)
 }

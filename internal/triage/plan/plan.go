@@ -1,8 +1,8 @@
-// Package plan turns a decision about a message into proposals: which tool is
-// called with which arguments, and where every argument comes from. Text of a
-// message or of a model becomes no recipient, address, link, label or folder,
-// because only the constructors of Value make values and Check knows what each
-// place takes. It is pure, and proposes nothing itself.
+// Package plan turns a decision about a message into proposals: a tool, its
+// arguments, and the origin of every argument. Text of a message or of a model
+// cannot become a recipient, address, link, label or folder, because only the
+// constructors of Value return values and Check restricts the origins at each
+// place. The package is pure and proposes nothing itself.
 package plan
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// Config is what proposals take from the configuration of an account.
+// Config is the configuration of an account for proposals.
 type Config struct {
-	// Source is the name of the source that has the tools.
+	// Source is the name of the source with the tools.
 	Source string `json:"source"`
-	// Account is what the source calls the account.
+	// Account is the name of the account at the source.
 	Account string `json:"account"`
-	// Labels are those of the categories. A category that is not there has its own
-	// name as its label, and primary none; an empty label is none.
+	// Labels maps categories to labels. A missing category has its own name as
+	// its label, except primary, which has none; an empty label means none.
 	Labels map[classify.Category]string `json:"labels,omitempty"`
-	// LabelPrefix is what the source puts before labels.
+	// LabelPrefix is the prefix that the source adds to labels.
 	LabelPrefix string `json:"label_prefix,omitempty"`
-	// Junk is the folder for quarantine; empty without.
+	// Junk is the folder for quarantine, or "".
 	Junk string `json:"junk,omitempty"`
 }
 
 var labelForm = regexp.MustCompile(`^[A-Za-z0-9$_][A-Za-z0-9$_.+-]{0,63}$`)
 
-// Check returns an error that says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Source == "" || c.Account == "" || len(c.Account) > 100 {
 		return fmt.Errorf("a configuration for proposals names a source, and an account in 1 to 100 characters")
@@ -75,44 +75,44 @@ func (c Config) at(pointer string) (string, bool) {
 
 // Proposal is a call to propose.
 type Proposal struct {
-	// Action is the one that names the proposal, Parts are all that the call does.
+	// Action names the proposal; Parts are all actions of the call.
 	Action     decide.Action
 	Parts      []Part
 	Source     string
 	Tool       Tool
 	Fields     []Field
 	ExternalID string
-	// Confirm says that a person has to approve it. Without, policy decides.
+	// Confirm reports whether a person has to approve it. Otherwise policy
+	// decides.
 	Confirm bool
 }
 
-// Part is one action of a call, and what it changes the message to, such as a
-// label.
+// Part is one action of a call with its target, such as a label.
 type Part struct {
 	Action decide.Action `json:"action"`
 	Target string        `json:"target,omitempty"`
 }
 
-// Skip is an action that was wanted and leads to no proposal.
+// Skip is a wanted action without a proposal.
 type Skip struct {
 	Action  decide.Action `json:"action"`
 	Because string        `json:"because"`
 }
 
-// Target is a message, where it lies, and its flags.
+// Target is a message with its location and flags.
 type Target struct {
 	At      mailbox.State
 	Message *message.Message
-	// Proposed is what was proposed about it before.
+	// Proposed holds the earlier proposals about it.
 	Proposed []Part
-	// Built says that Message is not the original, so that no source could find it
-	// by its identity.
+	// Built reports whether Message is not the original, so that no source can
+	// find it by its identity.
 	Built bool
 }
 
-// Plan returns what the decision wants in as few proposals as there are tools for,
-// or says why there is none. Each call expects the message as it is now, so that
-// of two calls the second would find it changed.
+// Plan returns the wanted actions in as few proposals as possible, or the
+// reason why one is skipped. Each call expects the message in its present
+// state, so the second of two calls would fail.
 func Plan(d decide.Decision, on Target, c Config) ([]Proposal, []Skip) {
 	var proposals []Proposal
 	var skips []Skip
@@ -130,14 +130,14 @@ func Plan(d decide.Decision, on Target, c Config) ([]Proposal, []Skip) {
 	return proposals, skips
 }
 
-// rank orders actions: the first of a call names its proposal. A label comes last,
-// because nothing waits for one.
+// rank orders actions: the first of a call names its proposal. A label comes
+// last, because nothing depends on it.
 func rank(a decide.Action) int {
 	return -slices.Index([]decide.Action{decide.Label, decide.Flag, decide.Quarantine, decide.Archive}, a)
 }
 
-// join adds what a proposal does to another one if one tool can do both, else the
-// proposal itself. The error says why a part is left out.
+// join adds a proposal to another one if a single tool can do both, else to the
+// list. It returns an error if it leaves a part out.
 func join(all []Proposal, p Proposal) ([]Proposal, error) {
 	for i := range all {
 		tool, ok := both(all[i], p)
@@ -155,8 +155,8 @@ func join(all []Proposal, p Proposal) ([]Proposal, error) {
 	return append(all, p), nil
 }
 
-// both returns the tool that does what two proposals do. A call that moves the
-// message keeps its tool, since no other one moves it.
+// both returns the tool that can do both proposals. A call that moves the
+// message keeps its tool, since only that one can move it.
 func both(a, b Proposal) (Tool, bool) {
 	moves := func(t Tool) bool { return t == ToolArchive || t == ToolMove }
 	tools := []Tool{a.Tool, b.Tool}
@@ -202,8 +202,7 @@ func propose(want decide.Want, category classify.Category, on Target, c Config) 
 	}, nil
 }
 
-// address returns the fields that say which message is meant, and in which state
-// it was seen.
+// address returns the fields that identify the message and its expected state.
 func address(on Target, c Config) ([]Field, error) {
 	account, err := FromConfig(c, "/account")
 	if err != nil {
@@ -216,8 +215,8 @@ func address(on Target, c Config) ([]Field, error) {
 	fields := []Field{
 		{"/account", account}, {"/message/folder", folder}, {"/message/key", key}, {"/message/identity", identity},
 	}
-	// A Message-ID only helps to find the message again. One that cannot be named
-	// is left out.
+	// A Message-ID only helps to find the message again. An invalid one is
+	// omitted.
 	if id, err := FromHeader(on.Message, HeaderMessageID, 0); err == nil {
 		fields = append(fields, Field{"/message/message_id", id})
 	}
@@ -232,8 +231,8 @@ func address(on Target, c Config) ([]Field, error) {
 	return fields, nil
 }
 
-// choose returns the tool of an action, and the field that says what to change
-// the message to; that is empty for Archive, whose folder the source knows.
+// choose returns the tool of an action, and the field with the change. The
+// field is empty for Archive, whose folder the source knows.
 func choose(action decide.Action, category classify.Category, on Target, c Config) (Tool, Field, error) {
 	switch action {
 	case decide.Label:
@@ -277,8 +276,8 @@ func labelOf(category classify.Category, c Config) (Value, error) {
 	return Template(LabelTemplate, word)
 }
 
-// ExternalID returns the name of a proposal. It depends on what is to be done to
-// which message alone, so that no later run proposes the same again.
+// ExternalID returns the name of a proposal. It depends only on the message and
+// the action, so that no later run proposes the same again.
 func ExternalID(account string, identity [32]byte, action decide.Action, target string) string {
 	h := sha256.New()
 	for _, part := range []string{account, string(identity[:]), string(action), target} {
@@ -290,14 +289,14 @@ func ExternalID(account string, identity [32]byte, action decide.Action, target 
 	return "triage:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Rows returns the fields as they are stored.
+// Rows returns the rows of the fields.
 func (p Proposal) Rows() []Row { return RowsOf(p.Fields) }
 
 // Args returns the arguments of the call.
 func (p Proposal) Args() (json.RawMessage, error) { return Args(p.Rows()) }
 
-// Envelope returns the envelope to propose. Where no person has to approve,
-// policy decides whether one is asked.
+// Envelope returns the envelope to propose. If no approval is required here,
+// policy decides whether one is.
 func (p Proposal) Envelope() (envelope.Proposal, error) {
 	args, err := p.Args()
 	if err != nil {

@@ -147,8 +147,8 @@ func TestPlanSkipsWhatCannotBeNamed(t *testing.T) {
 	}
 }
 
-// TestTheCallWithoutAPersonWaitsForNone has a label that a person has to approve
-// beside an archive that needs none.
+// TestTheCallWithoutAPersonWaitsForNone combines a label that needs an approval
+// with an archive that needs none.
 func TestTheCallWithoutAPersonWaitsForNone(t *testing.T) {
 	t.Parallel()
 	wants := wanting(classify.Receipts, decide.Want{Action: decide.Label, Confirm: true}, decide.Want{Action: decide.Archive})
@@ -180,8 +180,8 @@ func TestWhatWasProposedIsNotProposedAgain(t *testing.T) {
 	}
 }
 
-// TestExternalID says what the name of a proposal depends on: neither the run
-// nor where the message lies.
+// TestExternalID checks the input of the name of a proposal: neither the run
+// nor the location changes it.
 func TestExternalID(t *testing.T) {
 	t.Parallel()
 	first := plan.ExternalID("ana", [32]byte{1}, decide.Label, "receipts")
@@ -243,8 +243,8 @@ func valueOf(t *testing.T, origin plan.Origin) plan.Value {
 	return v
 }
 
-// TestOriginsOfEveryPlace says once more, by place, what may come from where:
-// whom and what a call reaches is never text of a model.
+// TestOriginsOfEveryPlace repeats the allowed origins by place: no text of a
+// model identifies a recipient or a message.
 func TestOriginsOfEveryPlace(t *testing.T) {
 	t.Parallel()
 	takes := map[string][]plan.Origin{

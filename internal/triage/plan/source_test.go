@@ -14,8 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/plan"
 )
 
-// sourceTools returns the schemas of what the source of mail takes, by the name
-// of the tool.
+// sourceTools returns the input schemas of the mail source's tools by name.
 func sourceTools(t *testing.T) map[plan.Tool]json.RawMessage {
 	t.Helper()
 	raw, err := os.ReadFile("../../source/mail/tools.json")
@@ -36,8 +35,8 @@ func sourceTools(t *testing.T) map[plan.Tool]json.RawMessage {
 	return byName
 }
 
-// TestTheSourceTakesWhatIsPlanned checks the arguments of every tool against the
-// schema that the source of mail declares.
+// TestTheSourceTakesWhatIsPlanned checks the arguments of every tool against
+// the schema that the source of kind mail declares.
 func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
 	t.Parallel()
 	tools := sourceTools(t)
@@ -77,9 +76,8 @@ func TestTheSourceTakesWhatIsPlanned(t *testing.T) {
 	}
 }
 
-// TestEveryPlaceIsOneOfTheSource compares the rules of origins with what the
-// source of mail takes: a place that no rule names could be filled from
-// anywhere.
+// TestEveryPlaceIsOneOfTheSource compares the rules of origins with the input
+// of the mail source: a place without a rule could be filled from anywhere.
 func TestEveryPlaceIsOneOfTheSource(t *testing.T) {
 	t.Parallel()
 

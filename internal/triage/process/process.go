@@ -1,5 +1,5 @@
-// Package process puts a triage process together: the database login, the
-// embedded models, DNS, and the passwords of accounts. The commands triage and
+// Package process assembles a triage process: the database login, the embedded
+// models, DNS, and the passwords of accounts. The commands triage and
 // countersign dev run it.
 package process
 
@@ -34,26 +34,25 @@ type Config struct {
 	DatabaseURL string
 	MaxConns    int32
 	Pooled      bool
-	// Key decrypts the passwords of accounts; empty without.
+	// Key decrypts the passwords of accounts, or is "".
 	Key string
 	// Accounts and Lease are those of engine.Config.
 	Accounts int
 	Lease    time.Duration
-	// DNS says whether the keys and policies of senders are looked up.
+	// DNS enables queries for the keys and policies of senders.
 	DNS bool
-	// Networks may be connected to besides the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []netip.Prefix
-	// Mailboxes are the folders in which accounts of files may be, and Passwords
-	// those with the files that accounts may take their passwords from: whoever sets
-	// up accounts must not read other files with the rights of this process.
+	// Mailboxes are the folders allowed for accounts of files, and Passwords
+	// those of the files with passwords: a person who sets up accounts must not
+	// read other files with the rights of this process.
 	Mailboxes, Passwords []string
-	// Programs says that accounts may start programs.
+	// Programs allows accounts to start programs.
 	Programs bool
-	// Models is a file that says which language models are asked, and where; empty
-	// without.
+	// Models is the path of the configuration of language models, or "".
 	Models string
-	// Lookup returns a variable of the environment, for the passwords that accounts
-	// take from there.
+	// Lookup returns an environment variable, for accounts that have their
+	// password there.
 	Lookup func(name string) string
 	// Meter and Tracer may be nil.
 	Meter  metric.Meter
@@ -61,7 +60,8 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// From returns what the environment says; the rest is for the caller to fill.
+// From returns the configuration from the environment; the caller sets the
+// other fields.
 func From(c config.Triage) Config {
 	return Config{
 		DatabaseURL: c.DatabaseURL, MaxConns: c.MaxConns, Pooled: c.Pooled, Key: c.Key, Accounts: c.Accounts, Lease: c.Lease,
@@ -121,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 	}}, nil
 }
 
-// openModels opens the language models of the file; nil without one.
+// openModels opens the language models of the file, or returns nil without one.
 func (c Config) openModels() (*asker.Models, error) {
 	if c.Models == "" {
 		return nil, nil
@@ -141,12 +141,12 @@ func (c Config) readPassword(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Run reads accounts as they become due until ctx ends. A login that is not
-// bound to a tenant is fault.Denied.
+// Run reads accounts as they become due until ctx ends. For an unbound login
+// the error is fault.Denied.
 func (p *Process) Run(ctx context.Context) error { return p.with(ctx, (*engine.Engine).Run) }
 
-// Once reads every account to its end. Its errors are those of Run, and of the
-// accounts that could not be read.
+// Once reads every account to its end. Its errors are those of Run and of the
+// accounts that failed.
 func (p *Process) Once(ctx context.Context) error { return p.with(ctx, (*engine.Engine).Once) }
 
 // with runs an engine once the database is migrated.
@@ -161,7 +161,7 @@ func (p *Process) with(ctx context.Context, run func(*engine.Engine, context.Con
 	return errors.Join(run(e, ctx), e.Close())
 }
 
-// Ready reports whether the database answers and is migrated.
+// Ready returns an error unless the database answers and is migrated.
 func (p *Process) Ready(ctx context.Context) error { return postgres.CheckSchema(ctx, p.db) }
 
 // Close closes the connections to the database and to models.

@@ -1,8 +1,8 @@
 package signal
 
-// authentication notes what is known of who sent the message. What failed for a
-// message of a list that the owner knows weighs a third: lists change messages
-// and send them from their own hosts.
+// authentication adds the symbols of authentication. A failure weighs a third
+// for a message of a known list: lists change messages and send them from their
+// own hosts.
 func (f *finder) authentication() {
 	a := f.about.Authentication
 	part := 1.0
@@ -33,15 +33,15 @@ func (f *finder) authentication() {
 	}
 }
 
-// knownList reports whether the message came by a list that the owner has had
-// mail of.
+// knownList reports whether the message came by a list that the owner has
+// received mail from.
 func (f *finder) knownList() bool { return f.fields.listID != "" && f.about.List.Known() }
 
-// aligned reports whether a domain that passed is that of From.
+// aligned reports whether a domain that passed is aligned with From.
 func (f *finder) aligned() bool { return f.about.Authentication.Proven() }
 
-// knownBulk reports whether the message is bulk mail that the owner has had
-// before, or whose sender is who it claims to be. Anybody can write List-Id.
+// knownBulk reports whether the message is bulk mail that the owner received
+// before, or from a proven sender. Anybody can write List-Id.
 func (f *finder) knownBulk() bool {
 	return f.sum(Bulk) >= 2 && (f.knownList() || f.known() || f.aligned())
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// brand is a name that deceiving mail uses.
+// brand is a name that deceptive mail uses.
 type brand struct {
 	name    string // words separated by spaces
 	domains []string
-	// common says that the name is also a word or a person's name.
+	// common reports whether the name is also a word or a person's name.
 	common bool
 }
 
@@ -21,10 +21,10 @@ type brands struct {
 	all     []brand
 	domains map[string]bool
 	targets targets
-	// innocent are labels that are near a name and mean something else.
+	// innocent holds labels that resemble a name but mean something else.
 	innocent map[string]bool
-	// first is the number of the first phrase of the brands: each has two, its name
-	// and its name beside a service.
+	// first is the number of the first phrase of the brands. Each brand has
+	// two: its name, and its name next to a service.
 	first int
 }
 
@@ -57,7 +57,7 @@ func (b *brands) of(number int) *brand {
 }
 
 // owns reports whether a registrable domain is the brand's: one of the list, or
-// the brand's own label under the top-level domain of a country.
+// the brand's label under a country's top-level domain.
 func (b *brand) owns(domain string, lex *lexicon) bool {
 	for _, own := range b.domains {
 		if domain == own || labelOf(domain) == labelOf(own) && len(topLevel(domain)) == 2 && !lex.tld[topLevel(domain)] {
@@ -67,7 +67,7 @@ func (b *brand) owns(domain string, lex *lexicon) bool {
 	return false
 }
 
-// known reports whether a registrable domain is any brand's.
+// known reports whether a registrable domain belongs to any brand.
 func (b *brands) known(domain string, lex *lexicon) bool {
 	if b.domains[domain] {
 		return true

@@ -37,8 +37,8 @@ func (f *finder) bulk() {
 	}
 }
 
-// noReply reports whether the local part of an address says that nobody reads
-// answers.
+// noReply reports whether the local part of an address marks it as not
+// accepting replies.
 func noReply(local string) bool {
 	plain := strings.NewReplacer("-", "", "_", "", ".", "", "+", "").Replace(strings.ToLower(local))
 	for _, word := range []string{"noreply", "donotreply", "dontreply", "nepasrepondre", "nichtantworten", "noresponder", "mailerdaemon"} {

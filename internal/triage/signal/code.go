@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// A code stands at most this far after, or before, the words that name it.
+	// codeAfter is the largest distance between a code and the words for it.
 	codeAfter  = 160
 	codeBefore = 60
 	minCode    = 4
 	maxCode    = 8
-	// Of a mail that names codes more often, only the first places are looked at.
+	// maxPlaces limits the places at which a code is searched.
 	maxPlaces = 50
 )
 
-// code returns the one-time code of the message, and the words beside it.
+// code returns the one-time code of the message, and the words next to it.
 func (f *finder) code() (code, beside string) {
 	if !f.found.has(oneTimeCode) {
 		return "", ""
@@ -26,13 +26,13 @@ func (f *finder) code() (code, beside string) {
 	return p.code, p.beside
 }
 
-// codePlace finds the code that stands best beside the words for it.
+// codePlace finds the code that best fits the words for it.
 type codePlace struct {
 	text, code, beside string
 	rank, looked       int
 }
 
-// look ranks the candidates around the words at start to end.
+// look ranks the candidates around the words from start to end.
 func (p *codePlace) look(start, end int) {
 	if p.looked++; p.looked > maxPlaces || excluded(p.text[max(0, start-24):start], p.text[start:end]) {
 		return
@@ -51,7 +51,7 @@ func (p *codePlace) look(start, end int) {
 	}
 }
 
-// offer keeps a candidate that is better than what was found.
+// offer keeps a candidate if it ranks higher than the best so far.
 func (p *codePlace) offer(token string, at, next, start, end int) {
 	digits := strings.Trim(token, "0123456789") == ""
 	rank := 1
@@ -80,8 +80,8 @@ func (p *codePlace) offer(token string, at, next, start, end int) {
 	}
 }
 
-// candidate reads a code at a place: 4 to 8 digits or capital letters, in one
-// piece, in equal groups (123-456, 12 34 56), or behind a letter (G-123456).
+// candidate parses a code: 4 to 8 digits or capital letters, in one piece, in
+// equal groups (123-456, 12 34 56), or after a letter (G-123456).
 func candidate(text string, at int) (token string, next int) {
 	end := codeEnd(text, at)
 	first := text[at:end]
@@ -104,8 +104,8 @@ func codeEnd(text string, at int) int {
 	return at
 }
 
-// grouped reads groups of one length, with the same hyphen or space between
-// them. Groups between spaces are digits: words are everywhere.
+// grouped parses groups of equal length with the same hyphen or space between
+// them. Groups between spaces must be digits, since any words would match.
 func grouped(text string, at, end int) (whole string, next int) {
 	size := end - at
 	if size < 2 || size > 4 || end >= len(text) || text[end] != '-' && text[end] != ' ' {
@@ -128,7 +128,7 @@ func grouped(text string, at, end int) (whole string, next int) {
 }
 
 // codeForm reports whether a word has the form of a code: digits, or capital
-// letters and digits with one digit at least.
+// letters with at least one digit.
 func codeForm(word string) bool {
 	if len(word) < minCode || len(word) > maxCode {
 		return false
@@ -140,7 +140,7 @@ func number(word string) bool { return word != "" && strings.Trim(word, "0123456
 
 func codeByte(c byte) bool { return isASCIILetter(c) || c >= '0' && c <= '9' }
 
-// joined reports whether the text between the words and the code only joins
+// joined reports whether the text between the words and the code only connects
 // them.
 func joined(between string) bool {
 	words := strings.Fields(strings.Map(func(r rune) rune {
@@ -162,7 +162,7 @@ func joined(between string) bool {
 	return true
 }
 
-// alone reports whether a code has a line to itself.
+// alone reports whether a code is on its own line.
 func alone(text string, at, next int) bool {
 	before, after := text[max(0, at-codeBefore):at], text[next:min(len(text), next+codeBefore)]
 	before = before[strings.LastIndexByte(before, '\n')+1:]
@@ -197,15 +197,15 @@ func forbidden(text, token string, at, next int, certain bool) bool {
 	return ordered(text[max(0, at-40):at])
 }
 
-// telephone reports whether digits go on before or behind a number.
+// telephone reports whether digits continue before or after a number.
 func telephone(before, after string) bool {
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	trimmed := strings.TrimRight(before, "-. ")
 	return trimmed != "" && digit(trimmed[len(trimmed)-1]) || after != "" && (digit(after[0]) || len(after) > 1 && after[0] == '-' && digit(after[1]))
 }
 
-// ordered reports whether the words before a number say that it is that of an
-// order, an invoice or a place.
+// ordered reports whether the words before a number make it that of an order,
+// an invoice or a place.
 func ordered(before string) bool {
 	words := strings.Fields(plainWords(before))
 	for _, w := range words[max(0, len(words)-3):] {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lookalike returns the Latin letter that a small letter of another alphabet
-// looks like in most fonts, or the letter itself. Letters of full width,
-// mathematical letters and letters in circles are decomposed before.
+// lookalike returns the Latin letter that a lower-case letter of another
+// alphabet resembles in most fonts, or the letter itself. Full-width,
+// mathematical and circled letters are decomposed before.
 func lookalike(r rune) rune {
 	switch r {
 	case 'а', 'α', 'ɑ', 'ⱥ', 'ạ':
@@ -30,8 +30,8 @@ func lookalike(r rune) rune {
 	case 'һ', 'հ', 'ħ', 'ɦ':
 		return 'h'
 	case 'і', 'ι', 'ı', 'ɩ', 'ӏ', 'l', '1', '|', 'ⅼ', 'ǀ', 'ו', 'ן', 'ł', 'i':
-		// The letters i and l are one here, as 1 is: which of them is meant cannot be
-		// told in many fonts.
+		// i, l and 1 are mapped to one letter, since many fonts do not
+		// distinguish them.
 		return 'l'
 	case 'ј', 'ϳ', 'ʝ':
 		return 'j'
@@ -77,9 +77,9 @@ func lookalike(r rune) rune {
 	return r
 }
 
-// skeleton returns a word as it looks: letters of other alphabets as the Latin
-// letters they resemble, without accents and invisible characters. Digits stay,
-// unlike in canonical.
+// skeleton returns a word by its appearance: letters of other alphabets become
+// the Latin letters they resemble, accents and invisible characters are
+// removed. Unlike in canonical, digits stay.
 func skeleton(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r == 'l' || r == 'i' || r == '|' || r == '$' {
@@ -95,9 +95,9 @@ func skeleton(word string) string {
 	}, unaccented(word))
 }
 
-// canonical returns a label of a domain in a form that is equal for labels that
-// cannot be told apart at a glance: the skeleton, with digits as the letters
-// they stand for, and rn and vv as m and w.
+// canonical returns a form of a domain label that is equal for labels that look
+// alike: the skeleton, with digits as the letters they resemble, and rn and vv
+// as m and w.
 func canonical(label string) string {
 	plain := strings.Map(lookalike, unaccented(label))
 	if strings.Contains(plain, "rn") || strings.Contains(plain, "vv") {
@@ -106,7 +106,7 @@ func canonical(label string) string {
 	return plain
 }
 
-// unaccented returns a word in small letters of the compatibility form, without
+// unaccented returns a word in lower case of the compatibility form, without
 // marks and invisible characters.
 func unaccented(word string) string {
 	ascii := true
@@ -124,8 +124,8 @@ func unaccented(word string) string {
 	}, norm.NFKD.String(word))
 }
 
-// mixesScripts reports whether a label has Latin letters beside Cyrillic, Greek
-// or Armenian ones. Beside Chinese, Japanese and Korean they are usual.
+// mixesScripts reports whether a label mixes Latin letters with Cyrillic, Greek
+// or Armenian ones. Mixing with Chinese, Japanese and Korean is usual.
 func mixesScripts(label string) bool {
 	latin, foreign := false, false
 	for _, r := range label {
@@ -141,8 +141,8 @@ func mixesScripts(label string) bool {
 	return latin && foreign
 }
 
-// near reports whether two different words are one insertion, deletion,
-// substitution or exchange of neighbours apart.
+// near reports whether the distance of two different words is one insertion,
+// deletion, substitution or transposition.
 func near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

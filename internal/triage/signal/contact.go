@@ -5,12 +5,12 @@ import "strings"
 // Contact is a correspondent of the owner.
 type Contact struct{ Name, Addr string }
 
-// Contacts is an index over the owner's correspondents, built once and asked
-// for each message. It does not change, and is safe for concurrent use.
+// Contacts is an index over the owner's correspondents, built once for all
+// messages. It is immutable and safe for concurrent use.
 type Contacts struct {
-	// addrs has the addresses by name, as words.
+	// addrs maps names to addresses, as words.
 	addrs map[string][]string
-	// domains has the registrable domains.
+	// domains holds the registrable domains.
 	domains map[string]bool
 	targets targets
 }
@@ -21,7 +21,7 @@ func NewContacts(list []Contact) *Contacts {
 	lex := loaded()
 	for _, one := range list {
 		addr := strings.ToLower(one.Addr)
-		// A name of one word is many people's.
+		// A name of one word may be many people's.
 		if name := plainWords(one.Name); strings.Contains(name, " ") {
 			c.addrs[name] = append(c.addrs[name], addr)
 		}
@@ -37,7 +37,7 @@ func NewContacts(list []Contact) *Contacts {
 	return c
 }
 
-// plainWords returns the words of a text in small letters without accents.
+// plainWords returns the words of a text in lower case without accents.
 func plainWords(text string) string {
 	text = composed(text)
 	var letters [maxWord]byte

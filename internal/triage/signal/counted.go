@@ -2,11 +2,11 @@ package signal
 
 import "slices"
 
-// Counted returns how much of the history of a sender and of a list counts for a
-// message. Anybody can write their names: the sender has to be proven, and the
-// list's domain has to be one that passed. Mutes count all the same. Where
-// nothing could be found out about who sent the message, the names are all that
-// is known, and their history counts; nothing is proven by it.
+// Counted returns the history of a sender and of a list that counts for a
+// message. Since anybody can write their names, the sender must be proven, and
+// the list's domain must be one that passed. Mutes always count. Without any
+// result of authentication the names are the only information, so their history
+// counts, although nothing is proven.
 func Counted(a Authentication, sender, list Sender) (countedSender, countedList Sender) {
 	if a.Asked() && !a.Proven() {
 		sender = Sender{Muted: sender.Muted}
@@ -17,10 +17,9 @@ func Counted(a Authentication, sender, list Sender) (countedSender, countedList 
 	return sender, list
 }
 
-// Participates reports whether a message may speak in a conversation of these
-// participants: its sender, or another of the sender's organisation, is one of
-// them, or the list that it came by is. As for Counted, a name that is not proven
-// is nobody's.
+// Participates reports whether a message may take part in a conversation: its
+// sender, or somebody of the sender's organisation, or its list is among the
+// participants. As in Counted, an unproven name does not count.
 func Participates(a Authentication, sender, list string, participants []string) bool {
 	lex := loaded()
 	organisation := func(domain string) string {

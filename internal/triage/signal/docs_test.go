@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of symbols in docs/reference/triage.md")
 
-// table returns the symbols as docs/reference/triage.md has them.
+// table returns the table of symbols in the format of docs/reference/triage.md.
 func table() string {
 	var rows [][]string
 	for _, r := range signal.Rules() {

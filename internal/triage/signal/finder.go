@@ -11,7 +11,7 @@ import (
 
 const (
 	maxEvidence = 200
-	// What is read of a subject and of a display name, in bytes.
+	// Limits of the subject and of a display name, in bytes.
 	maxSubject = 2000
 	maxName    = 500
 )
@@ -26,24 +26,24 @@ type finder struct {
 	fields   fields
 	from     message.Address // zero without a From
 	domain   string          // registrable domain of from
-	subject  string          // its beginning
+	subject  string          // truncated
 	symbols  []Symbol
-	// found are the phrases of what is shown, written those of what the sender
-	// wrote, without quotes.
+	// found holds the phrases of the visible text, written those of the text
+	// without quotes.
 	found, written hits
 	oneTimeCode    string
 }
 
-// fields are the header fields that the rules read; of a field that occurs
-// several times, the first.
+// fields are the header fields that the rules read; of a repeated field, the
+// first.
 type fields struct {
 	from                                 int
 	listID, unsubscribe, unsubscribePost string
 	precedence, autoSubmitted, listPost  string
 }
 
-// Header returns what the rules read of a message's header, beside addresses and
-// subject: copies of a message may differ in it.
+// Header returns the fields of a message's header that the rules read, apart
+// from addresses and subject. Copies of a message may differ in them.
 func Header(m *message.Message) string {
 	var h fields
 	for _, field := range m.Fields {
@@ -89,11 +89,12 @@ func (h *fields) read(field message.Field) {
 	}
 }
 
-// add notes a symbol, once a message: the heaviest.
+// add adds a symbol with its evidence. A message has a symbol once, with the
+// largest weight.
 func (f *finder) add(name, evidence string) { f.addScaled(name, 1, evidence) }
 
-// addScaled notes a symbol with a part of its weight. Less than the whole of it
-// proves nothing about identity.
+// addScaled adds a symbol with a part of its weight. A partial weight proves
+// nothing about identity.
 func (f *finder) addScaled(name string, part float64, evidence string) {
 	rule := f.rules[name]
 	one := Symbol{
@@ -116,7 +117,7 @@ func (f *finder) has(names ...string) bool {
 	return slices.ContainsFunc(f.symbols, func(s Symbol) bool { return slices.Contains(names, s.Name) })
 }
 
-// sum returns the weight found so far on an axis.
+// sum returns the weight so far on an axis.
 func (f *finder) sum(axis Axis) float64 {
 	total := 0.0
 	for _, s := range f.symbols {
@@ -127,7 +128,7 @@ func (f *finder) sum(axis Axis) float64 {
 	return total
 }
 
-// beginningOf returns at most a number of bytes of a text.
+// beginningOf returns at most length bytes of a text.
 func beginningOf(text string, length int) string {
 	if len(text) <= length {
 		return text

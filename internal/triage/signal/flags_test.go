@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// mail returns a message as it was understood, from lines as in
-// "Anna <anna@example.org> | subject | text".
+// mail returns a parsed message from a line such as "Anna <anna@example.org> |
+// subject | text".
 func mail(line string) *message.Message {
 	parts := strings.SplitN(line, " | ", 3)
 	name, addr, _ := strings.Cut(parts[0], "<")

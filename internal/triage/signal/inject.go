@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// injection looks for orders to an assistant: in what is shown, in what is
-// hidden, and in the raw text, since cleaning a text can both make a phrase and
-// break one.
+// injection finds orders to an assistant in the visible, the hidden and the raw
+// text, since cleaning a text can both create and break a phrase.
 func (f *finder) injection() {
 	name := ""
 	if len(f.m.From) > 0 {
@@ -48,7 +47,7 @@ func (f *finder) phrasesOf(text string) hits {
 	return found
 }
 
-// instructions notes visible orders.
+// instructions adds symbols for visible orders.
 func (f *finder) instructions(visible hits) {
 	switch weak := visible[hint]; {
 	case visible.has(instruction):
@@ -60,7 +59,7 @@ func (f *finder) instructions(visible hits) {
 	}
 }
 
-// unseenInstructions notes orders that a reader does not see.
+// unseenInstructions adds symbols for orders that a reader does not see.
 func (f *finder) unseenInstructions(visible hits) {
 	for _, h := range f.m.Hidden {
 		if found := f.phrasesOf(clipBytes(h.Text)); found.has(instruction) || found[hint].second != 0 {
@@ -76,8 +75,8 @@ func (f *finder) unseenInstructions(visible hits) {
 	}
 }
 
-// delimiters are how prompts and conversations with models are marked, in small
-// letters, by their first character.
+// delimiters are the markers of prompts and of conversations with models, in
+// lower case, by their first character.
 var delimiters = sync.OnceValue(func() map[byte][]string {
 	return map[byte][]string{
 		'<': {
@@ -117,8 +116,8 @@ func delimiter(text string) string {
 	return ""
 }
 
-// tagText returns what characters of the tag block spell. The flags of England,
-// Scotland and Wales are spelled so behind a black flag.
+// tagText returns the text spelled by tag characters. The flags of England,
+// Scotland and Wales use them after a black flag.
 func tagText(text string) string {
 	if !strings.Contains(text, "\xf3\xa0") {
 		return ""
@@ -140,8 +139,8 @@ func tagText(text string) string {
 	return b.String()
 }
 
-// overrides reports whether a text overrides the direction of reading, or
-// embeds one without a letter that is written from right to left.
+// overrides reports whether a text overrides the reading direction, or embeds
+// one without a right-to-left letter.
 func overrides(text string) bool {
 	embeds, rightToLeft := false, false
 	for _, r := range text {
@@ -158,8 +157,8 @@ func overrides(text string) bool {
 	return embeds && !rightToLeft
 }
 
-// encodedBlock returns a run of base64 or hexadecimal digits that is longer than
-// any word, outside of links.
+// encodedBlock returns a run of base64 or hexadecimal digits longer than any
+// word, outside links.
 func encodedBlock(text string) string {
 	const long = 120
 	start := 0

@@ -2,28 +2,27 @@ package signal
 
 import "github.com/countersign-dev/countersign/internal/mail/message"
 
-// Keeps is a reason for which a text keeps a message where it is. More text adds
-// reasons, and never takes one away: each looks for something that is anywhere in
-// the subject or the text that is shown, weighs nothing against anything, and
-// reads nothing but what is there.
+// Keeps is a reason why a text prevents moving its message. More text can only
+// add reasons: each rule matches something anywhere in the subject or the
+// visible text, without weights and without counting.
 type Keeps string
 
 // The reasons.
 const (
-	// KeepsNothing is no reason.
+	// KeepsNothing means no reason.
 	KeepsNothing Keeps = ""
-	// KeepsWords is a word of those lists that ask, warn or set a time.
+	// KeepsWords is a word of the lists that ask, warn or set a deadline.
 	KeepsWords Keeps = "words"
 	// KeepsQuestion is a question mark at the end of a sentence.
 	KeepsQuestion Keeps = "question"
-	// KeepsInvitation is an invitation to answer.
+	// KeepsInvitation is an invitation to reply.
 	KeepsInvitation Keeps = "invitation"
-	// KeepsLanguage is a part in another language than that of the words.
+	// KeepsLanguage is a part in a language that the lists do not cover.
 	KeepsLanguage Keeps = "language"
-	// KeepsChange is a word that tells of a change; it keeps what a machine sent to
-	// the owner alone, and no mail that is one of many alike.
+	// KeepsChange is a word about a change. It only keeps automated mail for
+	// the owner alone, not bulk mail.
 	KeepsChange Keeps = "change"
-	// KeepsLength is more text than is read.
+	// KeepsLength is a text longer than the limit that is read.
 	KeepsLength Keeps = "length"
 )
 

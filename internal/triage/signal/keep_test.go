@@ -40,7 +40,8 @@ func TestWhatKeepsAMessage(t *testing.T) {
 	}
 }
 
-// TestMoreTextTakesNoKeepAway puts text between any words of a text that is kept.
+// TestMoreTextTakesNoKeepAway inserts text between any words of a text that is
+// kept.
 func TestMoreTextTakesNoKeepAway(t *testing.T) {
 	t.Parallel()
 	kept := []string{

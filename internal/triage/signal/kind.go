@@ -2,11 +2,11 @@ package signal
 
 import "strings"
 
-// beginning is how far into a text it says what it is: what it mentions stands
-// further down.
+// beginning is the length of the beginning of a text, which describes its kind;
+// passing mentions come later.
 const beginning = 800
 
-// kinds says what the message is.
+// kinds adds symbols for the kind of the message.
 func (f *finder) kinds() {
 	if f.m.Calendar != "" {
 		f.add(Calendar, f.m.Calendar)
@@ -37,8 +37,8 @@ func (f *finder) kinds() {
 	}
 }
 
-// machine reports whether the local part of the sender is one that programs
-// write from.
+// machine reports whether the local part of the sender is one of automated
+// mail.
 func (f *finder) machine() bool {
 	switch local, _, _ := strings.Cut(localOf(f.from.Addr), "+"); local {
 	case "billing", "orders", "order", "receipts", "receipt", "invoice", "invoices", "shipping", "notifications", "notification",

@@ -25,7 +25,7 @@ func TestPhrases(t *testing.T) {
 	for text, want := range map[string][]list{
 		"Please VERIFY your PayPal account":                    {credential, brandName, brandClaim},
 		"Veri\u200bfy your account":                            {credential},
-		"V\u0435rify your account":                             {credential}, // a Cyrillic letter
+		"V\u0435rify your account":                             {credential}, // with a Cyrillic letter
 		"ｖｅｒｉｆｙ your account":                                  {credential},
 		"verify your\naccount":                                 {credential},
 		"verify your. Account of the day":                      nil,

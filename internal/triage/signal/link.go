@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// maxHosts bounds how many different hosts of one message are looked at.
+// maxHosts limits the distinct hosts of a message that are checked.
 const maxHosts = 200
 
 func (f *finder) links() {
@@ -31,7 +31,7 @@ func (f *finder) links() {
 	}
 }
 
-// address notes what is wrong with a link as it is written.
+// address adds symbols for the spelling of a link.
 func (f *finder) address(l message.Link) {
 	for _, text := range []string{l.URL, l.Text} {
 		if text == l.Text && !strings.Contains(text, "://") {
@@ -56,8 +56,8 @@ func (f *finder) address(l message.Link) {
 	}
 }
 
-// unseen reports whether a text has characters of no width, or such as turn the
-// direction of reading.
+// unseen reports whether a text has zero-width characters or characters that
+// change the reading direction.
 func unseen(text string) (invisible, turned bool) {
 	for _, r := range text {
 		switch {
@@ -71,7 +71,7 @@ func unseen(text string) (invisible, turned bool) {
 	return invisible, turned
 }
 
-// host notes what a host of the sender or of a link says.
+// host adds symbols for a host of the sender or of a link.
 func (f *finder) host(host string) {
 	if host == "" {
 		return
@@ -103,8 +103,8 @@ func (f *finder) host(host string) {
 	}
 }
 
-// lookalike notes a host that looks like another's. A name among other words is
-// half a sign in the links of a mail that asks for nothing.
+// lookalike adds a symbol for a host that imitates another. A name among other
+// words counts half in the links of a mail that asks for nothing.
 func (f *finder) lookalike(host string, sender bool) {
 	imitated, clearly := f.imitates(host)
 	if imitated == "" {
@@ -117,9 +117,9 @@ func (f *finder) lookalike(host string, sender bool) {
 	f.addScaled(LookalikeDomain, part, host+" looks like "+imitated)
 }
 
-// linkText notes a link whose text shows another domain than its target's.
-// Services that count clicks stand between in ordinary bulk mail; a name that
-// others imitate is no such case.
+// linkText adds a symbol for a link whose text shows another domain than its
+// target. Ordinary bulk mail uses services that count clicks; a frequently
+// imitated name is not excused by that.
 func (f *finder) linkText(l message.Link) {
 	text := strings.TrimSpace(l.Text)
 	if text == "" || l.Domain == "" || strings.ContainsAny(text, " \n\t@") || !strings.Contains(text, ".") {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// list names a list of phrases.
+// list is a list of phrases.
 type list int
 
 const (
@@ -32,7 +32,7 @@ const (
 	keep
 	change
 	brandName  // the names of brands
-	brandClaim // the name of a brand beside a word of its services
+	brandClaim // the name of a brand next to a word of its services
 	listCount
 )
 
@@ -49,20 +49,21 @@ func phraseFiles() map[list]string {
 //go:embed words/*.txt
 var wordFiles embed.FS
 
-// lexicon is what the lists say.
+// lexicon is the content of all lists.
 type lexicon struct {
 	phrases phrases
-	// The domains of public mail providers, social networks and so on.
+	// Domains of public mail providers, social networks and so on.
 	freemail, social, tld, shortener, tracker map[string]bool
-	// service are the words beside a brand's name with which a text speaks for it.
+	// service holds words that, next to a brand's name, claim to speak for the
+	// brand.
 	service map[string]bool
-	// lure are the words of deceiving domains; true for those one of which must be
-	// there.
+	// lure holds the words of deceptive domains; true marks those of which at
+	// least one is required.
 	lure   map[string]bool
 	brands *brands
 }
 
-// loaded is the lexicon. A test holds that the lists have no error.
+// loaded is the lexicon. A test checks that the lists are valid.
 var loaded = sync.OnceValue(func() *lexicon {
 	l, _ := load()
 	return l
@@ -100,7 +101,7 @@ func load() (*lexicon, error) {
 func lines(name string) []string {
 	raw, err := wordFiles.ReadFile("words/" + name + ".txt")
 	if err != nil {
-		return []string{fmt.Sprintf("*%s*", name)} // no phrase: the test of the lists fails
+		return []string{fmt.Sprintf("*%s*", name)} // not a phrase, so that the test of the lists fails
 	}
 	var all []string
 	for line := range strings.Lines(string(raw)) {

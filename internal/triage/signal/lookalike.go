@@ -6,16 +6,16 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// established reports whether a registrable domain is itself one that others
-// imitate, or one that the owner knows.
+// established reports whether a registrable domain is itself a common target of
+// imitation or known to the owner.
 func (f *finder) established(domain string) bool {
 	return f.ownDomain(domain) || f.about.Contacts.has(domain) || f.lex.brands.known(domain, f.lex) ||
 		f.lex.freemail[domain] || f.lex.social[domain] || f.lex.tracker[domain] || f.lex.shortener[domain]
 }
 
-// imitates returns the domain that a host looks like without being of it. It
-// looks clearly so if it can be misread, and less clearly if it has the name
-// among other words, as domains of fans, shops and guides have too.
+// imitates returns the domain that host imitates. clearly reports whether it
+// can be misread for that domain; otherwise it only has the name among other
+// words, as domains of fans, shops and guides have too.
 func (f *finder) imitates(host string) (domain string, clearly bool) {
 	domain = registrable(host)
 	if domain == "" || numeric(host) || f.established(domain) {
@@ -35,16 +35,16 @@ func (f *finder) imitates(host string) (domain string, clearly bool) {
 	return f.prefixed(strings.TrimSuffix(strings.TrimSuffix(host, domain), ".")), false
 }
 
-// typed reports whether a label that looks like a target's is meant to be taken
-// for it. Words that are one letter away from a provider of mail are many: they
-// count for a sender, and under the same top-level domain.
+// typed reports whether a label that resembles a target's is meant to be
+// mistaken for it. Many words are one letter away from a mail provider: they
+// only count for a sender and under the same top-level domain.
 func (f *finder) typed(one target, label, domain string) bool {
 	return !f.lex.freemail[one.domain] || canonical(label) == canonical(one.label) ||
 		domain == f.domain && topLevel(domain) == topLevel(one.domain)
 }
 
-// targets returns what others may imitate: the owner's domains, those of
-// correspondents, and the brands'.
+// targets returns the possible targets of imitation: the owner's domains, those
+// of correspondents, and brands.
 func (f *finder) targets() []*targets {
 	if f.imitable == nil {
 		own := &targets{}
@@ -60,9 +60,9 @@ func (f *finder) targets() []*targets {
 	return f.imitable
 }
 
-// token looks for a target among the parts of a label between hyphens, or
-// joined to words of deceiving domains. Borders count: firstservice contains
-// irs and imitates nobody.
+// token finds a target among the parts of a label between hyphens, or joined to
+// words of deceptive domains. Boundaries matter: firstservice contains irs and
+// does not imitate it.
 func (f *finder) token(t *targets, label string) (target, bool) {
 	hyphen := strings.Contains(label, "-")
 	_, lured := f.lured(label)
@@ -85,8 +85,8 @@ func (f *finder) token(t *targets, label string) (target, bool) {
 	return target{}, false
 }
 
-// joinedToken looks for a target at the beginning or the end of a word whose
-// rest is made of words of deceiving domains, as in netflixbilling.
+// joinedToken finds a target at the beginning or the end of a word whose rest
+// consists of words of deceptive domains, as in netflixbilling.
 func (f *finder) joinedToken(t *targets, word string) (target, bool) {
 	for i := minToken; i+minToken <= len(word) && len(word) <= maxLabel; i++ {
 		if one, ok := t.byLabel[word[:i]]; ok && i >= minJoined && !one.common {
@@ -103,8 +103,8 @@ func (f *finder) joinedToken(t *targets, word string) (target, bool) {
 	return target{}, false
 }
 
-// prefixed looks for a domain that others imitate, or for the name of a brand
-// beside a word of deceiving domains, in the labels before a registrable domain.
+// prefixed finds an imitated domain, or the name of a brand next to a word of
+// deceptive domains, in the labels before a registrable domain.
 func (f *finder) prefixed(labels string) string {
 	if labels == "" {
 		return ""
@@ -130,8 +130,8 @@ func (f *finder) prefixed(labels string) string {
 	return ""
 }
 
-// lured reports whether a label is put together from words of deceiving
-// domains, two at least and one of them a telling one.
+// lured reports whether a label consists of at least two words of deceptive
+// domains, one of them characteristic.
 func (f *finder) lured(label string) (words int, strong bool) {
 	for part := range strings.SplitSeq(label, "-") {
 		n, s := f.split(strings.Trim(part, "0123456789"))
@@ -140,8 +140,8 @@ func (f *finder) lured(label string) (words int, strong bool) {
 	return words, strong
 }
 
-// split counts the words that a part of a label is made of; none if there is a
-// rest.
+// split counts the words of deceptive domains that make up a part of a label,
+// or returns 0.
 func (f *finder) split(part string) (words int, strong bool) {
 	if len(part) > maxLabel {
 		return 0, false
@@ -165,7 +165,8 @@ func (f *finder) split(part string) (words int, strong bool) {
 	return ways[len(part)].words, ways[len(part)].strong
 }
 
-// lureDomain reports whether a registrable domain is put together to deceive.
+// lureDomain reports whether a registrable domain consists of words of
+// deceptive domains.
 func (f *finder) lureDomain(domain string) bool {
 	if domain == "" || f.established(domain) {
 		return false
@@ -174,7 +175,8 @@ func (f *finder) lureDomain(domain string) bool {
 	return words >= 2 && strong
 }
 
-// shown returns a host as programs show it, in letters instead of punycode.
+// shown returns a host as programs display it, with letters instead of
+// punycode.
 func shown(host string) string {
 	if !strings.Contains(host, "xn--") {
 		return host

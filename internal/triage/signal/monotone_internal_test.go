@@ -23,8 +23,8 @@ func symbolsOf(t *rapid.T, label string, axes ...Axis) []Symbol {
 	}), 0, 12).Draw(t, label)
 }
 
-// TestSymbolsOnlyLower adds symbols of risk and injection to others: whatever
-// is forbidden before is forbidden after.
+// TestSymbolsOnlyLower adds symbols of risk and injection to others, and checks
+// that everything forbidden before is still forbidden.
 func TestSymbolsOnlyLower(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -50,11 +50,11 @@ func (f *finder) ownDomain(host string) bool {
 	return slices.ContainsFunc(f.about.Domains, func(own string) bool { return host == own || strings.HasSuffix(host, "."+own) })
 }
 
-// minName is how many letters a name has that is looked for.
+// minName is the least number of letters of a name that is searched.
 const minName = 3
 
-// named reports whether the subject or the text has a name of the owner: the
-// first one in an address of theirs, or in what the recipients are called.
+// named reports whether the subject or the text contains a first name of the
+// owner, taken from the owner's addresses and the recipients' display names.
 func (f *finder) named() bool {
 	names := map[string]bool{}
 	add := func(name string) {

@@ -8,9 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// TestRulesOverParsedMail holds the rules to what package message makes of the
-// bytes of a mail: the reasons of hidden text, links and their texts, and the raw
-// text.
+// TestRulesOverParsedMail applies the rules to parsed mail: reasons of hidden
+// text, links and their texts, and the raw text.
 func TestRulesOverParsedMail(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ html, want string }{

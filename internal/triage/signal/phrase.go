@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxSentence is how many words are looked at together.
+	// maxSentence limits the words that are matched together.
 	maxSentence = 128
 	maxWord     = 40
 	defaultGap  = 3
@@ -20,8 +20,8 @@ const (
 // phrases is an index over the phrases of several lists. A text is split into
 // words once; a word that begins no phrase costs one look-up.
 type phrases struct {
-	words map[string]uint32 // numbers from 1; 0 is every other word
-	// starts has the phrases by their first word.
+	words map[string]uint32 // numbered from 1; 0 is every other word
+	// starts holds the phrases by their first word.
 	starts [][]phrase
 	lists  int
 }
@@ -35,28 +35,28 @@ type phrase struct {
 
 type element struct {
 	words []uint32
-	// gap is how many other words may stand before it.
+	// gap is the number of other words allowed before it.
 	gap int
 }
 
-// hit is what was found of one list.
+// hit is the result of matching one list.
 type hit struct {
-	// first and second are the numbers of two different phrases; 0 for none.
+	// first and second are the numbers of two different matched phrases, or 0.
 	first, second int
-	// at is where the first of them stands.
+	// at is the offset of the first of them.
 	at       int
 	evidence string
 }
 
-// hits has one entry a list.
+// hits has one entry per list.
 type hits [listCount]hit
 
 func (h *hits) has(l list) bool { return h[l].first != 0 }
 
-// begins reports whether a phrase stands in the first characters of a text.
+// begins reports whether a phrase occurs in the first characters of a text.
 func (h *hits) begins(l list, characters int) bool { return h.has(l) && h[l].at < characters }
 
-// addPhrases reads the lines of a list.
+// addPhrases parses the lines of a list.
 func (p *phrases) addPhrases(l list, lines []string) error {
 	for _, line := range lines {
 		elements, err := p.parse(line)
@@ -110,20 +110,20 @@ func (p *phrases) number(word string) uint32 {
 	return n
 }
 
-// word is a word of a sentence: its number, and where it stands.
+// word is a word of a sentence: its number and its offset.
 type word struct {
 	number     uint32
 	start, end int32
 }
 
-// find looks for all phrases in a text, and adds what it finds to found.
+// find matches all phrases in a text and adds the results to found.
 func (p *phrases) find(text string, found *hits) {
 	text = composed(text)
 	p.sentences(text, func(sentence []word) { p.match(text, sentence, found) })
 }
 
-// each calls yield with every place of a text, in the form that composed
-// returns, at which a phrase of one list stands.
+// each calls yield with every place of a text, in the form of composed, at
+// which a phrase of a list occurs.
 func (p *phrases) each(text string, l list, yield func(start, end int)) {
 	p.sentences(text, func(sentence []word) {
 		for i, w := range sentence {
@@ -142,8 +142,8 @@ func (p *phrases) each(text string, l list, yield func(start, end int)) {
 	})
 }
 
-// sentences splits a text into sentences of at most maxSentence words. The
-// slice that is passed on is used again.
+// sentences splits a text into sentences of at most maxSentence words. It
+// reuses the slice that it passes on.
 func (p *phrases) sentences(text string, each func([]word)) {
 	var sentence [maxSentence]word
 	n := 0
@@ -161,7 +161,7 @@ func (p *phrases) sentences(text string, each func([]word)) {
 			n++
 			continue
 		}
-		if i > start { // a word too long to be of any list
+		if i > start { // a word too long for any list
 			continue
 		}
 		var ends bool
@@ -174,7 +174,7 @@ func (p *phrases) sentences(text string, each func([]word)) {
 	each(sentence[:n])
 }
 
-// match looks for phrases in one sentence.
+// match matches the phrases in one sentence.
 func (p *phrases) match(text string, sentence []word, found *hits) {
 	for i, w := range sentence {
 		if w.number == 0 || int(w.number) >= len(p.starts) {
@@ -198,8 +198,8 @@ func (p *phrases) match(text string, sentence []word, found *hits) {
 	}
 }
 
-// follow reports whether the elements stand at a place of the sentence, and the
-// place after the last of them.
+// follow reports whether the elements match from a place of the sentence, and
+// returns the place after the last.
 func follow(sentence []word, at int, elements []element) (int, bool) {
 	if len(elements) == 0 {
 		return at, true
@@ -224,8 +224,8 @@ func contains(words []uint32, w uint32) bool {
 	return false
 }
 
-// composed returns a text in the compatibility form, in which letters of full
-// width and mathematical letters are plain letters.
+// composed returns a text in the compatibility form, in which full-width and
+// mathematical letters are plain letters.
 func composed(text string) string {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -235,9 +235,9 @@ func composed(text string) string {
 	return text
 }
 
-// scanWord reads a word at a place of the text into letters, in small letters
-// and without accents, and returns the place after it and the length; a length
-// of 0 if there is no word, or a word that is too long.
+// scanWord reads a word into letters, in lower case and without accents, and
+// returns the place after it and its length. The length is 0 without a word, or
+// if the word is too long.
 func scanWord(text string, at int, letters *[maxWord]byte) (end, size int) {
 	latin, other := false, false
 	i := at
@@ -273,7 +273,7 @@ func scanWord(text string, at int, letters *[maxWord]byte) (end, size int) {
 	return finish(text, at, i, size, latin && other, letters)
 }
 
-// finish ends a word. One that mixes scripts is read as it looks.
+// finish ends a word. A word of mixed scripts is read by its appearance.
 func finish(text string, at, end, size int, mixed bool, letters *[maxWord]byte) (int, int) {
 	if size > maxWord {
 		return end, 0
@@ -296,8 +296,8 @@ func appendRune(letters *[maxWord]byte, size int, r rune) int {
 	return size + utf8.EncodeRune(letters[size:], r)
 }
 
-// plainRune returns a small letter without its accent, or 0 for a character
-// that does not show or only adds to another.
+// plainRune returns a lower-case letter without its accent, or 0 for an
+// invisible or combining character.
 func plainRune(r rune) rune {
 	if unicode.IsMark(r) || unicode.Is(unicode.Cf, r) {
 		return 0
@@ -322,8 +322,8 @@ func plainRune(r rune) rune {
 
 func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// skipSeparator passes what stands between words, addresses of the web
-// included, and reports whether a sentence ends there.
+// skipSeparator skips the text between words, including web addresses, and
+// reports whether a sentence ends there.
 func skipSeparator(text string, at int) (end int, ends bool) {
 	c := text[at]
 	switch c {

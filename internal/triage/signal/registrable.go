@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// domainOf returns the domain of an address, or nothing.
+// domainOf returns the domain of an address, or "".
 func domainOf(addr string) string {
 	at := strings.LastIndexByte(addr, '@')
 	if at < 0 {
@@ -15,7 +15,7 @@ func domainOf(addr string) string {
 	return strings.TrimSuffix(addr[at+1:], ".")
 }
 
-// localOf returns the part of an address before its domain.
+// localOf returns the local part of an address.
 func localOf(addr string) string {
 	at := strings.LastIndexByte(addr, '@')
 	if at < 0 {
@@ -25,8 +25,8 @@ func localOf(addr string) string {
 }
 
 // registrable returns the registrable domain of a host: one label and its
-// public suffix. A host that has none, such as an IP address, is returned as it
-// is.
+// public suffix. A host without one, such as an IP address, is returned
+// unchanged.
 func registrable(host string) string {
 	if host == "" || numeric(host) {
 		return host
@@ -46,8 +46,8 @@ func labelOf(domain string) string {
 
 func topLevel(domain string) string { return domain[strings.LastIndexByte(domain, '.')+1:] }
 
-// numeric reports whether a host is an IP address in any of the forms that
-// browsers take.
+// numeric reports whether a host is an IP address in any form that browsers
+// accept.
 func numeric(host string) bool {
 	if strings.HasPrefix(host, "[") || strings.Contains(host, ":") {
 		return true
@@ -62,8 +62,8 @@ func numeric(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// publicTop reports whether a text ends in a public suffix that is managed by
-// a registry, with a label before it: it is a host and no name of a file.
+// publicTop reports whether a text ends in a public suffix that a registry
+// manages, with a label before it, so that it is a host and not a file name.
 func publicTop(host string) bool {
 	if numeric(host) {
 		return false

@@ -2,22 +2,22 @@ package signal
 
 import "strings"
 
-// Ability is something that may be done with a message or by it.
+// Ability is an action on or by a message that can be forbidden.
 type Ability uint8
 
 // The abilities.
 const (
-	// AutomaticMove is a move that nobody agreed to: archiving, snoozing, trash.
+	// AutomaticMove is a move without approval: archiving, snoozing, trash.
 	AutomaticMove Ability = iota
-	// Attention is a bucket that says that the message needs its owner.
+	// Attention is a bucket of messages that need the owner.
 	Attention
-	// Pack is being shown to a model together with other messages.
+	// Pack is a question to a model together with other messages.
 	Pack
 	// Draft is a reply written in advance.
 	Draft
-	// Links is the links of the message, shown as links.
+	// Links is showing the links of the message as links.
 	Links
-	// Tools is every tool but reporting and quarantining with undo.
+	// Tools is every tool except reporting and quarantine with undo.
 	Tools
 )
 
@@ -26,9 +26,8 @@ func abilities() []string {
 	return []string{"automatic_move", "attention", "pack", "draft", "links", "tools"}
 }
 
-// Restriction is a set of abilities that are forbidden. The zero value forbids
-// nothing. Restrictions can be joined and asked; there is no operation that
-// returns one that forbids less than what it was given.
+// Restriction is a set of forbidden abilities. The zero value forbids nothing.
+// Restrictions can be joined and queried; no operation returns a weaker one.
 type Restriction struct{ forbidden uint8 }
 
 // Forbid returns a restriction of these abilities.
@@ -48,7 +47,7 @@ func (r Restriction) Join(other Restriction) Restriction {
 // Allows reports whether an ability is not forbidden.
 func (r Restriction) Allows(a Ability) bool { return r.forbidden&(1<<a) == 0 }
 
-// String lists what is forbidden.
+// String lists the forbidden abilities.
 func (r Restriction) String() string {
 	var names []string
 	for i, name := range abilities() {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// expect compares what was found with names that must be there, and with names
-// behind a minus that must not.
+// expect checks that the result has the given names, and lacks those with a
+// leading minus.
 func expect(t *testing.T, r signal.Result, want string) {
 	t.Helper()
 	got := names(r)
@@ -202,8 +202,8 @@ func TestKinds(t *testing.T) {
 	expect(t, signal.Find(&message.Message{Calendar: "REQUEST"}, signal.Context{}), "CALENDAR ICS_REQUEST")
 }
 
-// FuzzFind looks for panics, for evidence that is too long, and for results
-// that differ from one time to the next.
+// FuzzFind finds panics, evidence that is too long, and results that differ
+// between runs.
 func FuzzFind(f *testing.F) {
 	f.Add("PayPal <a@paypa1.com>", "Verify", "https://paypa1.com Verify your account code 123456", "x\u202e")
 	f.Add("", "", "", "")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sender notes what the fields that name the sender say.
+// sender adds symbols for the fields that name the sender.
 func (f *finder) sender() {
 	switch {
 	case f.fields.from > 1:
@@ -23,19 +23,20 @@ func (f *finder) sender() {
 	f.displayName()
 }
 
-// forged reports whether the address in From is not the sender's, by what was
-// authenticated. Lists change mail, so that nothing follows from theirs.
+// forged reports whether the address in From is forged, by authentication.
+// Lists change mail, so their failures prove nothing.
 func (f *finder) forged() bool {
 	a := f.about.Authentication
 	return a.DMARC == AuthFail && !f.knownList()
 }
 
-// known reports whether the owner had mail with the sender before, and trusted
+// known reports whether the owner has a history with the sender, and trusted
 // whether the owner wrote to them.
 func (f *finder) known() bool   { return f.about.Sender.Known() }
 func (f *finder) trusted() bool { return f.about.Sender.trusted() }
 
-// displayAddress notes a display name that is an address of another domain.
+// displayAddress adds a symbol for a display name that is an address of another
+// domain.
 func (f *finder) displayAddress() {
 	at := strings.IndexByte(f.from.Name, '@')
 	if at <= 0 {
@@ -57,8 +58,8 @@ func hostRune(r rune) bool {
 
 func (f *finder) shownSender() string { return f.from.Name + " <" + f.from.Addr + ">" }
 
-// displayName notes a display name that is a contact's, a brand's or that of an
-// office, before an address that is not theirs.
+// displayName adds a symbol for the display name of a contact, a brand or an
+// office with an address that is not theirs.
 func (f *finder) displayName() {
 	written, _, _ := strings.Cut(f.from.Name, "<")
 	name := plainWords(written)
@@ -91,8 +92,8 @@ func (f *finder) sameDomain(addrs []string) bool {
 }
 
 // brandOfName reports whether a display name is that of a brand that the sender
-// is not. The name of a brand that is also a word or a person's name counts
-// only alone, or beside a word of a service.
+// is not. If the name is also a word or a person's name, it only counts alone
+// or next to a word of a service.
 func (f *finder) brandOfName(name string) bool {
 	var found hits
 	f.lex.phrases.find(name, &found)
@@ -107,13 +108,13 @@ func (f *finder) brandOfName(name string) bool {
 	if b.common {
 		return name == b.name || found.has(brandClaim)
 	}
-	// "Anna via LinkedIn", "Anna at GitHub": a person, who names where they are.
+	// "Anna via LinkedIn", "Anna at GitHub": a person at a service.
 	before, _, _ := strings.Cut(name, b.name)
 	return !strings.HasSuffix(before, " at ") && !strings.HasSuffix(before, " from ")
 }
 
-// replyTo notes answers that go elsewhere. The account of somebody whom the
-// owner trusts may be in other hands: where money is asked for, it counts.
+// replyTo adds a symbol for a Reply-To elsewhere. The account of a trusted
+// sender may be compromised: it counts if the mail asks for money.
 func (f *finder) replyTo() {
 	if len(f.m.ReplyTo) == 0 || f.domain == "" || f.fields.listID != "" {
 		return

@@ -1,9 +1,8 @@
-// Package signal is the first tier of triage: rules over a message and what is
-// known of its sender. A rule that holds gives a symbol with an axis, a weight
-// and its evidence; sums of weights are all that other packages decide by.
-//
-// The flags that a Result has only ever lower what is allowed: Restriction is a
-// type without an operation that raises.
+// Package signal is the first tier of triage: rules over a message and the
+// history of its sender. A rule that holds adds a symbol with an axis, a weight
+// and its evidence; other packages decide only by the sums of weights.
+// ¶ The flags of a Result can only lower what is allowed: Restriction is a type
+// without an operation that raises.
 package signal
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// Axis is what a symbol speaks about.
+// Axis is the subject of a symbol.
 type Axis string
 
 // The axes.
@@ -22,8 +21,8 @@ const (
 	Bulk   Axis = "bulk"
 	Need   Axis = "need"
 	Inject Axis = "inject"
-	// Kind has symbols that say what a message is (a receipt, a one-time code, a
-	// security alert) and have no weight.
+	// Kind has symbols for the kind of a message (a receipt, a one-time code, a
+	// security alert). They have no weight.
 	Kind Axis = "kind"
 )
 
@@ -32,9 +31,10 @@ type Symbol struct {
 	Name   string  `json:"name"`
 	Axis   Axis    `json:"axis"`
 	Weight float64 `json:"weight"`
-	// Identity says that the symbol speaks about who the sender claims to be.
+	// Identity reports whether the symbol is about the claimed identity of the
+	// sender.
 	Identity bool `json:"identity,omitempty"`
-	// Evidence is the header or the piece of text that the rule saw, at most 200
+	// Evidence is the header or the piece of text that matched, at most 200
 	// characters. It is text of the mail.
 	Evidence string `json:"evidence,omitempty"`
 }
@@ -49,71 +49,71 @@ const (
 	AuthUnknown = authenticate.Unknown
 )
 
-// Authentication is what is known of who sent a message.
+// Authentication is the authentication of a message's sender.
 type Authentication = authenticate.Result
 
-// Sender is what is known of an address.
+// Sender is the history of an address.
 type Sender struct {
 	FirstSeen, LastSeen time.Time
 	// Received counts messages from it, Sent messages of the owner to it, and
 	// Replied messages from it that the owner answered.
 	Received, Sent, Replied int
-	// Accepted counts proposals about its messages that a person approved, and
-	// Corrected those that were denied or taken back, and corrections of what was
-	// decided about it.
+	// Accepted counts approved proposals about its messages. Corrected counts
+	// proposals that were denied or reversed, and corrections of decisions.
 	Accepted, Corrected int
 	VIP, Muted          bool
 }
 
-// Known reports whether the owner has heard of the sender before.
+// Known reports whether the sender has a history.
 func (s Sender) Known() bool { return s.Received > 0 || s.Sent > 0 }
 
-// trusted reports whether the owner wrote to the sender: that a sender wrote
-// before is no reason to believe a name.
+// trusted reports whether the owner wrote to the sender. Earlier mail of a
+// sender is no reason to trust a name.
 func (s Sender) trusted() bool { return s.Sent > 0 || s.Replied > 0 || s.VIP }
 
-// Context is what the rules know beside the message.
+// Context is the input of the rules other than the message.
 type Context struct {
-	// Addresses are those of the owner, Domains those of the owner's organisation
-	// (never one of a public mail provider). Both are in lower case.
+	// Addresses are the owner's addresses, Domains those of the owner's
+	// organisation (never of a public mail provider). Both are in lower case.
 	Addresses, Domains []string
-	// Contacts are the owner's correspondents; nil without.
+	// Contacts are the owner's correspondents, or nil.
 	Contacts *Contacts
 	Sender   Sender
-	// List says what is known of the list that the message came by.
+	// List is the history of the list that the message came by.
 	List           Sender
 	Authentication Authentication
-	// ReplyToMine says that the message answers one of the owner.
+	// ReplyToMine reports whether the message answers one of the owner.
 	ReplyToMine bool
-	// OwnerReplied says that the owner has answered in the thread since.
+	// OwnerReplied reports whether the owner has answered in the thread since.
 	OwnerReplied bool
 	Now          time.Time
 }
 
-// Result is what the rules found.
+// Result is the result of the rules.
 type Result struct {
 	Symbols []Symbol `json:"symbols"`
-	// Sums are the weights by axis.
+	// Sums holds the weights by axis.
 	Sums map[Axis]float64 `json:"sums"`
-	// Suspicious, Phishing and Injection are flags. They only ever lower what is
-	// allowed.
+	// Suspicious, Phishing and Injection are flags. They only ever lower what
+	// is allowed.
 	Suspicious bool `json:"suspicious"`
 	Phishing   bool `json:"phishing"`
 	Injection  bool `json:"injection"`
-	// SecurityAlert says that the message reports on the security of an account,
-	// from an aligned domain.
+	// SecurityAlert reports whether the message is a security notice about an
+	// account, from an aligned domain.
 	SecurityAlert bool `json:"security_alert"`
-	// Code is a one-time code that stands in the message; it is text of the mail.
+	// Code is the one-time code in the message; it is text of the mail.
 	Code string `json:"code,omitempty"`
-	// Keeps is why the text keeps the message where it is.
+	// Keeps is the reason why the text prevents moving the message.
 	Keeps Keeps `json:"-"`
-	// Named says that the text has the owner's name.
+	// Named reports whether the text contains the owner's name.
 	Named bool `json:"-"`
-	// Unfamiliar says that the text is in a language that the models did not learn.
+	// Unfamiliar reports whether the text is in a language that the models were
+	// not trained on.
 	Unfamiliar bool `json:"-"`
 }
 
-// Has reports whether a symbol was found.
+// Has reports whether the result has a symbol.
 func (r Result) Has(name string) bool {
 	for _, s := range r.Symbols {
 		if s.Name == name {
@@ -123,7 +123,7 @@ func (r Result) Has(name string) bool {
 	return false
 }
 
-// Restriction returns what the flags forbid.
+// Restriction returns the abilities that the flags forbid.
 func (r Result) Restriction() Restriction {
 	var forbidden Restriction
 	if r.SecurityAlert {
@@ -141,7 +141,7 @@ func (r Result) Restriction() Restriction {
 	return forbidden
 }
 
-// The sums from which a flag holds.
+// The sums from which flags are set.
 const (
 	suspiciousFrom       = 4
 	phishingFrom         = 6 // with a symbol about identity
@@ -149,8 +149,8 @@ const (
 	injectionFrom        = 3
 )
 
-// Find applies every rule. It is a pure function: the same message and context
-// give the same result.
+// Find applies every rule. It is a pure function of the message and the
+// context.
 func Find(m *message.Message, about Context) Result {
 	f := newFinder(m, about)
 	f.texts()
@@ -174,9 +174,8 @@ func Find(m *message.Message, about Context) Result {
 	return r
 }
 
-// resultOf sums the weights and sets the flags. The flags are computed from the
-// positive weights alone, so that no symbol takes a flag away, whatever its
-// weight.
+// resultOf sums the weights and sets the flags. Flags depend only on positive
+// weights, so that no symbol can clear one.
 func resultOf(symbols []Symbol) Result {
 	r := Result{Symbols: symbols, Sums: make(map[Axis]float64, 4)}
 	var risk, inject float64

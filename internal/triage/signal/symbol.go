@@ -2,7 +2,7 @@ package signal
 
 import "sync"
 
-// The names of the symbols. Rules has what each means.
+// The names of the symbols; Rules returns their meanings.
 const (
 	// Risk: authentication.
 	DMARCFailReject     = "DMARC_FAIL_REJECT"
@@ -94,17 +94,18 @@ const (
 	Newsletter    = "NEWSLETTER"
 )
 
-// Rule is what is fixed about a symbol.
+// Rule is the definition of a symbol.
 type Rule struct {
 	Name   string
 	Axis   Axis
 	Weight float64
-	// Identity says that the symbol speaks about who the sender claims to be.
+	// Identity reports whether the symbol is about the claimed identity of the
+	// sender.
 	Identity bool
 	Meaning  string
 }
 
-// Rules returns every symbol there is. It is the one place of the weights;
+// Rules returns all symbols. It is the only definition of the weights;
 // docs/reference/triage.md has the same table.
 func Rules() []Rule {
 	return []Rule{

@@ -2,25 +2,26 @@ package signal
 
 import "strings"
 
-// target is a domain that others may imitate.
+// target is a domain that may be imitated.
 type target struct {
 	label, domain string
 	common        bool
 }
 
-// targets is an index over domains that others may imitate. The zero value is
-// an empty one.
+// targets is an index over domains that may be imitated. The zero value is
+// empty.
 type targets struct {
 	byLabel     map[string]target
 	byCanonical map[string]target
-	// byDeletion has the targets by their label with one letter left out: two words
-	// of Damerau distance 1 share such a form, or one is such a form of the other.
+	// byDeletion maps each target's label with one letter deleted to the
+	// target: two words of Damerau distance 1 share such a form, or one is such
+	// a form of the other.
 	byDeletion map[string][]target
 }
 
-// minNear is the length from which one other letter counts, minToken that from
-// which a whole label counts as a part of another domain, minJoined that from
-// which it counts there without a hyphen.
+// minNear is the least length at which one changed letter counts, minToken that
+// at which a whole label counts as a part of another domain, and minJoined that
+// at which it counts without a hyphen.
 const (
 	minNear   = 5
 	minToken  = 3
@@ -54,7 +55,7 @@ func deleted(to *[maxLabel]byte, word string, i int) []byte {
 	return to[:n+copy(to[n:], word[i+1:])]
 }
 
-// imitated returns the target that a word looks like without being it.
+// imitated returns the target that a word imitates.
 func (t *targets) imitated(word string) (target, bool) {
 	if len(t.byLabel) == 0 || len(word) > maxLabel {
 		return target{}, false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// texts looks for all phrases: in what is shown, and in what is left of it
-// without quotes.
+// texts matches all phrases in the visible text, and in the text without
+// quotes.
 func (f *finder) texts() {
 	f.lex.phrases.find(f.subject+"\n\n"+clipBytes(f.m.Text), &f.found)
 	if f.m.Body == f.m.Text || f.m.Body == "" {
@@ -16,12 +16,12 @@ func (f *finder) texts() {
 	f.lex.phrases.find(f.subject+"\n\n"+clipBytes(f.m.Body), &f.written)
 }
 
-// opening is how far into a text an ask counts: lures come to the point, and
-// long newsletters have every word somewhere.
+// opening is the length of the beginning of a text in which a request counts:
+// phishing is brief, and long newsletters contain every word somewhere.
 const opening = 4000
 
-// words notes what the text asks for. Order matters: later rules ask for
-// earlier ones.
+// words adds symbols for the requests of the text. Order matters: later rules
+// use earlier ones.
 func (f *finder) words() {
 	for _, rule := range []struct {
 		of   list
@@ -49,17 +49,17 @@ func (f *finder) words() {
 	}
 }
 
-// asked reports whether a phrase of a list stands where a reader gets to.
+// asked reports whether a phrase of a list is in the opening.
 func (f *finder) asked(l list) bool { return f.found.begins(l, len(f.subject)+opening) }
 
 // asks reports whether the text asks for credentials or money.
 func (f *finder) asks() bool { return f.has(CredentialAsk, PaymentAsk, GiftCardAsk, BankChange) }
 
-// vouched reports whether the sender is a brand that the mail really comes from.
+// vouched reports whether the sender is proven to be a brand.
 func (f *finder) vouched() bool { return f.aligned() && f.lex.brands.known(f.domain, f.lex) }
 
-// claims notes a text that speaks for a brand, or for the owner's own
-// organisation, from a sender that is not of it.
+// claims adds symbols for a text that claims to speak for a brand or for the
+// owner's organisation from a foreign sender.
 func (f *finder) claims() {
 	if f.domain == "" || !f.has(CredentialAsk, PaymentAsk) || f.trusted() || f.ownDomain(domainOf(f.from.Addr)) {
 		return
@@ -72,16 +72,15 @@ func (f *finder) claims() {
 	}
 }
 
-// outside reports whether a mail that speaks for the owner's organisation comes
-// from elsewhere, or leads there.
+// outside reports whether a mail that claims to speak for the owner's
+// organisation comes from or links to somewhere else.
 func (f *finder) outside() bool {
 	stranger := len(f.about.Domains) > 0 && f.has(FirstContact) && !f.speaksForItself()
 	return stranger || f.lex.freemail[f.domain] || f.foreignLink()
 }
 
-// leadsAway reports whether the message offers a way that is not the brand's: a
-// link, an attachment, or an answer to a public mail provider. Mail that only
-// mentions a brand offers none.
+// leadsAway reports whether the message offers a link, an attachment or a reply
+// address that is not the brand's. Mail that only mentions a brand offers none.
 func (f *finder) leadsAway(claim hit) bool {
 	b := f.lex.brands.of(claim.first)
 	for _, l := range f.m.Links {
@@ -92,8 +91,8 @@ func (f *finder) leadsAway(claim hit) bool {
 	return len(f.m.Attachments) > 0 || f.lex.freemail[f.domain]
 }
 
-// speaksForItself reports whether the sender says its own name, as services do
-// that write about an account elsewhere.
+// speaksForItself reports whether the text contains the sender's own name, as
+// in mail of services about an account elsewhere.
 func (f *finder) speaksForItself() bool {
 	label := labelOf(f.domain)
 	if len(label) < 3 || f.lex.freemail[f.domain] {
@@ -107,7 +106,7 @@ func (f *finder) speaksForItself() bool {
 }
 
 // foreignLink reports whether a link goes to a domain that is neither the
-// sender's nor one that is established.
+// sender's nor established.
 func (f *finder) foreignLink() bool {
 	for _, l := range f.m.Links {
 		if l.Domain != "" && l.Domain != f.domain && !f.established(l.Domain) {
@@ -117,8 +116,8 @@ func (f *finder) foreignLink() bool {
 	return false
 }
 
-// hidden notes what is hidden from a reader. In bulk mail that the owner knows
-// a hidden preview text is usual.
+// hidden adds symbols for hidden text. In known bulk mail a hidden preview text
+// is usual.
 func (f *finder) hidden() {
 	if f.knownBulk() {
 		return
@@ -141,7 +140,7 @@ func (f *finder) hidden() {
 	}
 }
 
-// question notes a question to the owner, and a time limit.
+// question adds symbols for a question to the owner and for a deadline.
 func (f *finder) question() {
 	if f.sum(Bulk) < 2 && len(f.m.To) <= 3 {
 		if at := questionMark(f.m.Body); at >= 0 {
@@ -155,7 +154,8 @@ func (f *finder) question() {
 	}
 }
 
-// questionMark returns the place of a question mark that ends a sentence, or -1.
+// questionMark returns the offset of a question mark that ends a sentence, or
+// -1.
 func questionMark(text string) int {
 	for i := 0; i < len(text); i++ {
 		next := strings.IndexByte(text[i:], '?')
@@ -170,7 +170,7 @@ func questionMark(text string) int {
 	return -1
 }
 
-// maxText bounds what is read of a text: its beginning and its end.
+// maxText limits the part of a text that is read: its beginning and its end.
 const maxText = 64 << 10
 
 func clipBytes(text string) string {
@@ -180,7 +180,7 @@ func clipBytes(text string) string {
 	return text[:maxText] + "\n\n" + text[len(text)-maxText:]
 }
 
-// attachments notes what attachments are, by name and by content.
+// attachments adds symbols for attachments, by name and by content.
 func (f *finder) attachments() {
 	for _, a := range f.m.Attachments {
 		parts := strings.Split(strings.ToLower(strings.TrimSpace(a.Name)), ".")
@@ -205,12 +205,12 @@ func executable(media string) bool {
 	return slices.Contains([]string{"application/x-msdownload", "application/vnd.microsoft.portable-executable", "application/x-dosexec", "application/x-executable"}, media)
 }
 
-// programs are the extensions of files that run when they are opened.
+// programs are the extensions of files that run when opened.
 func programs() []string {
 	return strings.Fields("exe scr com pif bat cmd js jse vbs vbe wsf wsh hta lnk cpl msi msp jar ps1 reg iso img vhd dll application appx chm docm xlsm pptm xll one svg url library-ms")
 }
 
-// documents are the extensions that a program's name pretends.
+// documents are the extensions that programs pretend to have.
 func documents() []string {
 	return strings.Fields("pdf doc docx xls xlsx ppt pptx txt rtf jpg jpeg png gif zip csv htm html mp3 mp4 xml")
 }

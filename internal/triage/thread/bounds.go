@@ -13,41 +13,42 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// This file holds the bounds of every value that a sender or a mail server
-// chooses, so that no such value makes a statement fail: rows are made of
-// instants and of texts that went through it, and an account is read through
-// Bounded.
+// This file bounds every value that a sender or a mail server chooses, so that
+// no value makes a statement fail. Rows are made of instants and texts that
+// went through it, and an account is read through Bounded.
 
 const (
-	// maxNamed bounds the messages and the participants of one message,
-	// maxIdentifier a Message-ID, maxAddress an address, maxName a display name, and
-	// maxList the id of a list. An index holds each of them.
+	// maxNamed limits the messages and the participants of one message,
+	// maxIdentifier a Message-ID, maxAddress an address, maxName a display
+	// name, and maxList the id of a list. All of these are in an index.
 	maxNamed      = 50
 	maxIdentifier = 500
 	maxAddress    = 320
 	maxName       = 200
 	maxList       = 300
-	// maxSubject and maxBody bound the texts of a message, and maxThreadSubject what
-	// threads are found by.
+	// maxSubject and maxBody limit the texts of a message, and maxThreadSubject
+	// the normalised subject.
 	maxSubject       = 2000
 	maxThreadSubject = 500
 	maxBody          = 64 << 10
-	// maxFolder and maxKey bound a location, which is a key of an index, and
-	// maxFlags and maxFlag what a message has there, which an envelope repeats.
+	// maxFolder and maxKey limit a location, which is the key of an index.
+	// maxFlags and maxFlag limit the flags of a message, which an envelope
+	// repeats.
 	maxFolder = 500
 	maxKey    = 1000
 	maxFlags  = 200
 	maxFlag   = 250
-	// maxSize is more than any message has.
+	// maxSize exceeds the size of any message.
 	maxSize = 1 << 40
-	// ahead is how far in the future a message may have been received: clocks differ.
+	// ahead is how far in the future a message may have been received, to allow
+	// for clock differences.
 	ahead = 24 * time.Hour
 )
 
-// Instant is a time that JSON and PostgreSQL hold. InstantOf makes one.
+// Instant is a time that JSON and PostgreSQL can hold. InstantOf returns one.
 type Instant struct{ time.Time }
 
-// InstantOf returns the instant of a time: in UTC, from 1970 to 9999.
+// InstantOf returns the instant of a time in UTC, from 1970 to 9999.
 func InstantOf(t time.Time) Instant {
 	t = t.UTC()
 	first, last := time.Unix(0, 0).UTC(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -60,7 +61,7 @@ func InstantOf(t time.Time) Instant {
 	return Instant{t}
 }
 
-// sentAt returns the time that a sender gives a message; nil for none that can be.
+// sentAt returns the Date of a message, or nil if it is implausible.
 func sentAt(date time.Time) *Instant {
 	if sent := InstantOf(date); sent.Equal(date) && sent.Unix() > 0 {
 		return &sent
@@ -68,8 +69,7 @@ func sentAt(date time.Time) *Instant {
 	return nil
 }
 
-// identifier returns a Message-ID that can be stored; empty for one that is too
-// long to be one.
+// identifier returns a Message-ID that can be stored, or "" if it is too long.
 func identifier(id string) string {
 	if len(id) > maxIdentifier {
 		return ""
@@ -79,7 +79,7 @@ func identifier(id string) string {
 
 func address(a message.Address) string { return postgres.Clip(a.Addr, maxAddress) }
 
-// participants returns the addresses of a message, each once.
+// participants returns the distinct addresses of a message.
 func participants(m *message.Message) []string {
 	all := []string{}
 	for _, a := range slices.Concat(m.From, m.To, m.Cc) {
@@ -90,7 +90,7 @@ func participants(m *message.Message) []string {
 	return all
 }
 
-// list returns the id of the list that a message came by; empty for none.
+// list returns the id of a message's list, or "".
 func list(m *message.Message) string {
 	for _, f := range m.Fields {
 		if strings.EqualFold(f.Name, "List-Id") {
@@ -103,10 +103,11 @@ func list(m *message.Message) string {
 }
 
 // Bounded is a mailbox whose answers are within the bounds. An entry without a
-// usable key is Unusable, and of several with one key the first counts.
+// valid key is Unusable, and of several with the same key the first counts.
 type Bounded struct{ mailbox.Reader }
 
-// Folders implements mailbox.Reader, without folders whose names cannot be stored.
+// Folders implements mailbox.Reader. It omits folders whose names cannot be
+// stored.
 func (b Bounded) Folders(ctx context.Context) ([]mailbox.Folder, error) {
 	folders, err := b.Reader.Folders(ctx)
 	return slices.DeleteFunc(folders, func(f mailbox.Folder) bool { return !storable(f.Name, maxFolder) }), err
@@ -127,7 +128,7 @@ func (b Bounded) Older(ctx context.Context, folder string, before mailbox.Cursor
 	return entries(items), next, err
 }
 
-// entries returns the messages of a listing within the bounds, each once.
+// entries returns the distinct messages of a listing, within the bounds.
 func entries(items []mailbox.Item) []mailbox.Item {
 	if len(items) == 0 {
 		return items
@@ -160,7 +161,7 @@ func flags(all []string) []string {
 	return kept[:min(len(kept), maxFlags)]
 }
 
-// storable reports whether a name of a server can be stored as it is.
+// storable reports whether a name from a server can be stored unchanged.
 func storable(name string, most int) bool {
 	return name != "" && len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// followUpAge is how long the owner is taken to wait for an answer.
+// followUpAge is how long the owner waits for an answer.
 const followUpAge = 30 * 24 * time.Hour
 
-// FollowUps is what the owner waits for in threads. Times are those at which
-// messages were received.
+// FollowUps holds the answers that the owner waits for in threads. Times are
+// those at which messages were received.
 type FollowUps struct {
-	// Asked is when the owner last asked something that nobody has answered, and
-	// Written when a person last wrote.
+	// Asked is the time of the owner's last unanswered question, and Written
+	// that of the last message by a person.
 	Asked, Written map[uuid.UUID]time.Time
-	// Answered are the threads in which a message of the chunk answers the owner.
+	// Answered holds the threads in which a message of the chunk answers the
+	// owner.
 	Answered map[uuid.UUID]time.Time
 }
 
@@ -24,8 +25,8 @@ func newFollowUps() FollowUps {
 	return FollowUps{Asked: map[uuid.UUID]time.Time{}, Written: map[uuid.UUID]time.Time{}, Answered: map[uuid.UUID]time.Time{}}
 }
 
-// Ask notes that the owner asked something in a thread, and reports whether it is
-// still to be answered: backfill reads the answer first.
+// Ask records a question of the owner in a thread, and reports whether it is
+// unanswered: backfill reads the answer first.
 func (f FollowUps) Ask(thread uuid.UUID, at time.Time) bool {
 	if f.Written[thread].After(at) {
 		return false
@@ -34,8 +35,9 @@ func (f FollowUps) Ask(thread uuid.UUID, at time.Time) bool {
 	return true
 }
 
-// Waits reports whether the owner waits for an answer in a thread after a message
-// came in. Only one that a person wrote who takes part in the thread answers it.
+// Waits reports whether the owner waits for an answer in a thread after a
+// message arrived. Only a message of a person who takes part in the thread is
+// an answer.
 func (f FollowUps) Waits(thread uuid.UUID, at time.Time, answers bool) bool {
 	asked, open := f.Asked[thread]
 	if answers {
@@ -49,7 +51,7 @@ func (f FollowUps) Waits(thread uuid.UUID, at time.Time, answers bool) bool {
 	return open && at.Sub(asked) <= followUpAge
 }
 
-// Join makes one thread of two.
+// Join joins two threads.
 func (f FollowUps) Join(from, into uuid.UUID) {
 	for _, times := range []map[uuid.UUID]time.Time{f.Asked, f.Written, f.Answered} {
 		if at, ok := times[from]; ok {
@@ -59,15 +61,15 @@ func (f FollowUps) Join(from, into uuid.UUID) {
 	}
 }
 
-// later sets a time unless there is a later one.
+// later sets a time unless a later one is set.
 func later(times map[uuid.UUID]time.Time, thread uuid.UUID, at time.Time) {
 	if at.After(times[thread]) {
 		times[thread] = at
 	}
 }
 
-// Asks reports whether a text has a question: a question mark that is no
-// part of an address.
+// Asks reports whether a text contains a question: a question mark outside an
+// address.
 func Asks(text string) bool {
 	for {
 		_, after, found := strings.Cut(text, "?")

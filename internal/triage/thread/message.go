@@ -1,6 +1,6 @@
-// Package thread holds the values of messages that are stored, and finds with them
-// which messages belong together, what the owner of an account waits for, and what
-// is known of senders. Every value is bounded, so that it can be stored. It reads
+// Package thread holds the stored values of messages. It groups messages into
+// threads, and tracks the answers that an owner waits for and the history of
+// senders. Every value is bounded, so that it can be stored. The package reads
 // neither a mailbox nor the database.
 package thread
 
@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Message is a message as it is stored.
+// Message holds the stored values of a message.
 type Message struct {
-	// ID is its Message-ID, Names are those of the messages that it names, and
-	// ThreadSubject is its subject without the prefixes of answers.
+	// ID is its Message-ID, Names are the Message-IDs that it refers to, and
+	// ThreadSubject is its subject without the prefixes of replies.
 	ID            string   `json:"header_id"`
 	Names         []string `json:"refs"`
 	ThreadSubject string   `json:"thread_subject"`
@@ -52,8 +52,7 @@ func Of(m *message.Message, received time.Time, a authenticate.Result) Message {
 	return t
 }
 
-// Addresses returns the names under which Senders has the participants and the
-// list.
+// Addresses returns the keys of the participants and the list in Senders.
 func (m *Message) Addresses() []string {
 	if m.List == "" {
 		return m.Participants
@@ -61,7 +60,8 @@ func (m *Message) Addresses() []string {
 	return append(slices.Clone(m.Participants), listAddress(m.List))
 }
 
-// participates reports whether a message may speak in the conversation of another.
+// participates reports whether a message may take part in the conversation of
+// another.
 func (m *Message) participates(r *Related) bool {
 	sender := m.Sender
 	if len(m.parsed.From) != 1 {
@@ -70,7 +70,8 @@ func (m *Message) participates(r *Related) bool {
 	return signal.Participates(m.authentication, sender, m.List, r.Participants)
 }
 
-// answers reports whether the subject is that of an answer which names no message.
+// answers reports whether the subject is that of a reply which refers to no
+// message.
 func (m *Message) answers() bool {
 	return m.ThreadSubject != "" && len(m.Names) == 0 && m.ThreadSubject != message.Fold(m.parsed.Subject)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Senders is what is known of addresses and lists, and what the messages of a
-// chunk add to that.
+// Senders holds the history of addresses and lists, and the additions of a
+// chunk.
 type Senders struct {
 	Known map[string]signal.Sender
 	added map[string]*Sender
 }
 
-// Sender is what is added about an address, as it is stored.
+// Sender is an addition to the history of an address, as it is stored.
 type Sender struct {
 	Address  string  `json:"address"`
 	Name     string  `json:"name"`
@@ -28,15 +28,15 @@ type Sender struct {
 	Replied  int     `json:"replied"`
 }
 
-// NewSenders returns Senders of whom nothing is known.
+// NewSenders returns empty Senders.
 func NewSenders() *Senders {
 	return &Senders{Known: map[string]signal.Sender{}, added: map[string]*Sender{}}
 }
 
-// listAddress is the name under which a list is kept among the addresses.
+// listAddress returns the key of a list among the addresses.
 func listAddress(id string) string { return "list:" + id }
 
-// Of returns what was known of a message's sender and list before it came.
+// Of returns the history of a message's sender and list before it arrived.
 func (s *Senders) Of(m *Message, settings decide.Settings) (sender, list signal.Sender) {
 	sender = s.Known[m.Sender]
 	sender.VIP, sender.Muted = listed(settings.VIP, m.Sender), listed(settings.Muted, m.Sender)
@@ -52,7 +52,7 @@ func listed(those []string, addr string) bool {
 	return addr != "" && (slices.Contains(those, addr) || domain != "" && slices.Contains(those, domain))
 }
 
-// Received counts a message that came in.
+// Received counts a received message.
 func (s *Senders) Received(m *Message, t Thread) {
 	counts := Sender{Received: 1}
 	if t.replied {
@@ -66,8 +66,8 @@ func (s *Senders) Received(m *Message, t Thread) {
 	}
 }
 
-// Wrote counts a message of the owner: for its recipients, and for the senders of
-// what it answers.
+// Wrote counts a message of the owner: for its recipients, and for the senders
+// of the messages that it answers.
 func (s *Senders) Wrote(m *Message, t Thread) {
 	for _, a := range slices.Concat(m.parsed.To, m.parsed.Cc) {
 		if addr := address(a); addr != "" {
@@ -101,8 +101,8 @@ func (s *Senders) add(addr, name string, at time.Time, counts Sender) {
 	row.Received, row.Sent, row.Replied = row.Received+counts.Received, row.Sent+counts.Sent, row.Replied+counts.Replied
 }
 
-// Rows returns what was added, in one order, so that two transactions never wait
-// for each other.
+// Rows returns the additions in a fixed order, so that two transactions cannot
+// deadlock.
 func (s *Senders) Rows() []Sender {
 	var all []Sender
 	for _, r := range s.added {

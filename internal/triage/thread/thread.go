@@ -10,21 +10,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/decide"
 )
 
-// threadAge is how far apart messages of one subject may be to be one thread.
+// threadAge is the longest time between messages with the same subject in one
+// thread.
 const threadAge = 30 * 24 * time.Hour
 
-// Threads are the messages that those of a chunk may belong to: the stored ones,
-// and those of the chunk itself.
+// Threads holds the messages that those of a chunk may be related to: stored
+// ones and those of the chunk itself.
 type Threads struct {
 	FollowUps FollowUps
 	byID      map[string][]*Related
 	byName    map[string][]*Related
 	bySubject map[string][]*Related
-	// joined has the threads that turned out to be another one.
+	// joined maps threads to the threads that they were joined with.
 	joined map[uuid.UUID]uuid.UUID
 }
 
-// Related is a message that others may belong to.
+// Related is a message that others may be related to.
 type Related struct {
 	Message
 	Thread   uuid.UUID
@@ -32,18 +33,20 @@ type Related struct {
 	Bucket   decide.Bucket
 }
 
-// Thread is what a message belongs to.
+// Thread is the thread of a message and its relation to the owner.
 type Thread struct {
 	ID uuid.UUID
-	// ReplyToMine reports whether the message names one of the owner, Answers whether
-	// it may answer one in the thread, and replied whether the owner answered its
-	// sender. Each takes part in the conversation, since anybody can write the name of
-	// a message.
+	// ReplyToMine reports whether the message refers to one of the owner,
+	// Answers whether it may answer one in the thread, and replied whether the
+	// owner answered its sender. Each requires that the sender takes part in
+	// the conversation, since anybody can refer to a Message-ID.
 	ReplyToMine, Answers, replied bool
-	// OwnerReplied reports whether the owner answered it, or a message with its name.
+	// OwnerReplied reports whether the owner answered it, or a message with its
+	// Message-ID.
 	OwnerReplied bool
-	// Amends is the bucket of the message that this one names; senders are those of
-	// the messages that it names, that came in, and that it is addressed to.
+	// Amends is the bucket of the message that this one refers to. senders are
+	// the senders of the received messages that it refers to and is addressed
+	// to.
 	Amends  decide.Bucket
 	senders []string
 }
@@ -56,7 +59,7 @@ func New() *Threads {
 	}
 }
 
-// Add makes a message one that others may belong to.
+// Add adds a message that others may be related to.
 func (t *Threads) Add(r *Related) {
 	if r.ID != "" {
 		t.byID[r.ID] = append(t.byID[r.ID], r)
@@ -69,8 +72,8 @@ func (t *Threads) Add(r *Related) {
 	}
 }
 
-// Find returns the thread of a message. A message that belongs to several makes
-// them one. own are the addresses of the owner.
+// Find returns the thread of a message. If the message belongs to several
+// threads, it joins them. own are the addresses of the owner.
 func (t *Threads) Find(m *Message, own []string) Thread {
 	var is Thread
 	var with []*Related
@@ -112,8 +115,8 @@ func (t *Threads) Find(m *Message, own []string) Thread {
 	return is
 }
 
-// sameSubject returns messages of the same subject within some time that share a
-// participant, for an answer that names no message.
+// sameSubject returns recent messages of the same subject that share a
+// participant, for a reply that refers to no message.
 func (t *Threads) sameSubject(m *Message, own []string) (with []*Related) {
 	if !m.answers() {
 		return nil
@@ -127,7 +130,7 @@ func (t *Threads) sameSubject(m *Message, own []string) (with []*Related) {
 	return with
 }
 
-// Joined returns the threads that turned out to be one, by that.
+// Joined returns the joined threads by the thread that they were joined into.
 func (t *Threads) Joined() map[uuid.UUID][]uuid.UUID {
 	into := map[uuid.UUID][]uuid.UUID{}
 	for other := range t.joined {
@@ -137,7 +140,7 @@ func (t *Threads) Joined() map[uuid.UUID][]uuid.UUID {
 	return into
 }
 
-// now returns what a thread is by now.
+// now returns the thread that a thread was joined into, or itself.
 func (t *Threads) now(id uuid.UUID) uuid.UUID {
 	for {
 		next, ok := t.joined[id]

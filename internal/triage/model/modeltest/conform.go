@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Conform shows that a server does what triage relies on, whatever the server
-// is. Its model need not be good: what it answers is not looked at.
+// Conform checks the behaviour that triage requires of a server. The model need
+// not be good: the content of its answers is not checked.
 func Conform(t *testing.T, tier model.Tier) {
 	t.Run("is fit to be asked", func(t *testing.T) {
 		if err := tier.Ready(t.Context()); err != nil {
@@ -73,7 +73,7 @@ func Conform(t *testing.T, tier model.Tier) {
 	})
 }
 
-// packed asks for a value of each of several messages.
+// packed returns a question with a value for each of several messages.
 func packed(n, maxTokens int) model.Question {
 	var properties, required []string
 	for i := range n {

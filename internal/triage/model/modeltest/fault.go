@@ -7,44 +7,46 @@ import (
 	"strings"
 )
 
-// Fault is a way in which a server fails.
+// Fault is a failure mode of a server.
 type Fault string
 
-// The faults. Those up to Huge come instead of an answer.
+// The faults. Those up to Huge replace the answer.
 const (
-	// Loading answers 503, as while a model is loaded.
+	// Loading answers 503, as during the loading of a model.
 	Loading Fault = "loading"
 	// Full answers 429.
 	Full Fault = "full"
-	// Silent takes the question and never answers.
+	// Silent accepts the question and never answers.
 	Silent Fault = "silent"
-	// Dropped ends the connection before an answer, and DroppedHalfway within one.
+	// Dropped closes the connection before an answer, and DroppedHalfway during
+	// one.
 	Dropped        Fault = "dropped"
 	DroppedHalfway Fault = "dropped halfway"
-	// Redirect sends the client to the address Config.RedirectTo.
+	// Redirect redirects the client to Config.RedirectTo.
 	Redirect Fault = "redirect"
-	// Garbage answers 200 with something else than JSON.
+	// Garbage answers 200 with something other than JSON.
 	Garbage Fault = "garbage"
 	// Huge answers with a body of many megabytes.
 	Huge Fault = "huge"
 
-	// Cut ends the answer at its greatest length.
+	// Cut ends the answer at its length limit.
 	Cut Fault = "cut"
-	// Overflow answers as to a prompt that is too long for the context.
+	// Overflow answers that the prompt is too long for the context.
 	Overflow Fault = "overflow"
-	// SilentCut reads half of the prompt and says nothing of that.
+	// SilentCut reads half of the prompt without reporting it.
 	SilentCut Fault = "silent cut"
-	// Uncounted tells no numbers of tokens.
+	// Uncounted returns no token counts.
 	Uncounted Fault = "uncounted"
 	// WrongModel answers with another model.
 	WrongModel Fault = "wrong model"
-	// Ignored ignores the schema, and does what the prompt says.
+	// Ignored ignores the schema and follows the prompt.
 	Ignored Fault = "schema ignored"
-	// RemoteAnswer says in the answer that it was made elsewhere, and RemoteModel in
-	// the list of models that the model runs elsewhere.
+	// RemoteAnswer marks the answer as made by another host, and RemoteModel
+	// marks the model as remote in the list of models.
 	RemoteAnswer Fault = "remote answer"
 	RemoteModel  Fault = "remote model"
-	// RemoteShown is RemoteModel where Ollama shows a model, and not in its list.
+	// RemoteShown is RemoteModel in Ollama's description of a model but not in
+	// its list.
 	RemoteShown Fault = "remote shown"
 	// Thinking writes a long text before the answer.
 	Thinking Fault = "thinking"
@@ -58,10 +60,10 @@ func Faults() []Fault {
 	}
 }
 
-// Fail has every question fail in a way, until Recover.
+// Fail makes every question fail until Recover.
 func (s *Server) Fail(f Fault) { s.FailNext(-1, f) }
 
-// FailNext has so many questions fail in a way.
+// FailNext makes the next n questions fail.
 func (s *Server) FailNext(n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,17 +84,17 @@ func (s *Server) next() Fault {
 	return s.fault
 }
 
-// remoteModel reports whether models are to be listed as remote.
+// remoteModel reports whether models are listed as remote.
 func (s *Server) remoteModel() bool { return s.failsWith(RemoteModel) }
 
-// failsWith reports whether the next question fails in a way.
+// failsWith reports whether the next question fails with a fault.
 func (s *Server) failsWith(f Fault) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failing != 0 && s.fault == f
 }
 
-// refuse answers instead of the model. It reports whether it did.
+// refuse handles a fault that replaces the answer, and reports whether it did.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	switch f {
 	case Loading:
@@ -108,28 +110,28 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f Fault) bool {
 		drop(w)
 	case DroppedHalfway:
 		w.Header().Set("Content-Length", "1000")
-		_, _ = io.WriteString(w, `{"choices":[`) // what the client has read is its affair
+		_, _ = io.WriteString(w, `{"choices":[`) // the client may be gone
 		drop(w)
 	case Redirect:
 		http.Redirect(w, r, cmp.Or(s.config.RedirectTo, "/elsewhere"), http.StatusTemporaryRedirect)
 	case Garbage:
 		_, _ = io.WriteString(w, "<html>It works!</html>") // the client may be gone
 	case Huge:
-		_, _ = io.Copy(w, io.LimitReader(endless{}, 64<<20)) // the client leaves
+		_, _ = io.Copy(w, io.LimitReader(endless{}, 64<<20)) // the client closes the connection
 	case Cut, Overflow, SilentCut, Uncounted, WrongModel, Ignored, RemoteAnswer, RemoteModel, RemoteShown, Thinking, "":
 		return false
 	}
 	return true
 }
 
-// drop ends the connection.
+// drop closes the connection.
 func drop(w http.ResponseWriter) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
 	if h, ok := w.(http.Hijacker); ok {
 		if conn, _, err := h.Hijack(); err == nil {
-			_ = conn.Close() // it is to be lost
+			_ = conn.Close() // losing it is the purpose
 		}
 	}
 }

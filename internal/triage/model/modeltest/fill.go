@@ -9,20 +9,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// First answers with the first value that each enum of the schema allows.
+// First answers with the first allowed value of each enum.
 func First(r Request) Reply {
 	return Reply{Text: Fill(r.Schema, func(_ string, allowed []string) string { return allowed[0] })}
 }
 
-// Pick returns an Answer that takes for each enum the value that pick returns.
-// The path has the names that lead to the value, separated by dots.
+// Pick returns an Answer that uses pick for the value of each enum. The path
+// consists of the names that lead to the value, separated by dots.
 func Pick(pick func(path string, allowed []string) string) func(Request) Reply {
 	return func(r Request) Reply { return Reply{Text: Fill(r.Schema, pick)} }
 }
 
-// Fill returns a text that fits a schema of objects, enums, texts and numbers,
-// with the value that pick returns for each enum. A text that is no enum is what
-// pick returns if nothing is allowed, and empty if pick knows of none.
+// Fill returns a text that matches a schema of objects, enums, texts and
+// numbers, with the value of pick for each enum. For a text without an enum, it
+// calls pick with an empty list of allowed values and uses its result, or "".
 func Fill(schema json.RawMessage, pick func(path string, allowed []string) string) string {
 	return fill(schema, nil, pick)
 }
@@ -36,7 +36,7 @@ type node struct {
 	MinItems   int             `json:"minItems"`
 }
 
-// members are those of a JSON object, in their order.
+// members are the members of a JSON object, in order.
 type members []member
 
 type member struct {
@@ -99,8 +99,8 @@ func fill(schema json.RawMessage, path []string, pick func(string, []string) str
 	return quote(pickText(path, pick))
 }
 
-// pickText asks pick for a text of its own. First and its like index what is
-// allowed, so that they are asked with one empty text.
+// pickText calls pick for a free text. Functions such as First index the
+// allowed values, so it passes one empty text.
 func pickText(path []string, pick func(string, []string) string) string {
 	return pick(strings.Join(path, "."), []string{""})
 }
@@ -128,8 +128,8 @@ func enums(schema json.RawMessage, into map[string][]string) {
 	}
 }
 
-// tokens splits an answer into tokens: each value of an enum is one, with the
-// other values as its alternatives, and so is each piece between them.
+// tokens splits an answer into tokens: each enum value is one, with the other
+// values as its alternatives, and so is each piece between them.
 func tokens(r Request, reply Reply) []model.Token {
 	all := make(map[string][]string)
 	enums(r.Schema, all)

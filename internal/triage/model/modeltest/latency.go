@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Latency is how long answers take, by the clock, by tokens, or both.
+// Latency is the duration of answers, as a fixed time, by tokens, or both.
 type Latency struct {
-	// Fixed is what each answer takes.
+	// Fixed is the fixed part of each answer.
 	Fixed time.Duration
-	// Prefill and Decode are tokens a second, for reading what is not in the cache
-	// and for writing; 0 takes no time. A common processor graphics unit has about
-	// 1000 and 24.
+	// Prefill and Decode are the tokens per second for reading uncached tokens
+	// and for writing; 0 takes no time. A common integrated graphics processor
+	// has about 1000 and 24.
 	Prefill, Decode float64
-	// Speed is how many times faster than that the server is; 0 is 1.
+	// Speed is a factor by which the server is faster; 0 means 1.
 	Speed float64
 }
 
-// wait waits as long as an answer takes. It reports false if the client left.
+// wait waits for the duration of an answer. It returns false if the client
+// left.
 func (l Latency) wait(ctx context.Context, out result) bool {
 	took := l.Fixed
 	if l.Prefill > 0 {
@@ -43,15 +44,14 @@ func (l Latency) wait(ctx context.Context, out result) bool {
 	}
 }
 
-// slot is one of those that answer at once. Each keeps what it computed of its
-// last prompt.
+// slot is a slot of the server. Each caches its last prompt.
 type slot struct {
 	last   string
 	cached int
 }
 
-// take waits for a free slot, and for a question takes over what the slot has of
-// the prompt's beginning.
+// take waits for a free slot, and computes for a question how much of the
+// prompt the slot has cached.
 func (s *Server) take(ctx context.Context, r Request) (*slot, error) {
 	select {
 	case taken := <-s.slots:
@@ -69,5 +69,5 @@ func (s *Server) take(ctx context.Context, r Request) (*slot, error) {
 
 func (s *Server) give(taken *slot) { s.slots <- taken }
 
-// CountTokens counts a token for each four bytes, as in ordinary English.
+// CountTokens estimates one token for every four bytes, as in ordinary English.
 func CountTokens(text string) int { return (len(strings.TrimSpace(text)) + 3) / 4 }

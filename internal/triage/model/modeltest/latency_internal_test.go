@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestLatency shows how long a burst of questions takes, by the clock of a test
-// that does not wait.
+// TestLatency checks the duration of a burst of questions on a fake clock.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
@@ -54,7 +53,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestPrefixCache shows that a slot reads the beginning of its last prompt once.
+// TestPrefixCache checks that a slot reads the common prefix of its last prompt
+// once.
 func TestPrefixCache(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

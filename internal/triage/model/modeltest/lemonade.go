@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// lemonade passes questions on to a back end.
+// lemonade forwards questions to a back end.
 type lemonade struct{ openAI }
 
 func (l lemonade) routes(mux *http.ServeMux) {

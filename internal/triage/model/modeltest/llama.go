@@ -2,7 +2,7 @@ package modeltest
 
 import "net/http"
 
-// llamaServer tells of itself what a recorded server did.
+// llamaServer describes itself like a recorded server.
 type llamaServer struct{ openAI }
 
 func (l llamaServer) routes(mux *http.ServeMux) {

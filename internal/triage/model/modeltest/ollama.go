@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ollama is Ollama's own dialect.
+// ollama is Ollama's native dialect.
 type ollama struct{ *Server }
 
 func (o ollama) routes(mux *http.ServeMux) {
@@ -27,7 +27,7 @@ func (o ollama) routes(mux *http.ServeMux) {
 	})
 }
 
-// mark adds what Ollama says of models that run elsewhere.
+// mark adds Ollama's fields for remote models.
 func (o ollama) mark(remote bool, entry map[string]any) map[string]any {
 	if remote {
 		entry["remote_host"], entry["remote_model"] = "https://ollama.com:443", o.config.Model

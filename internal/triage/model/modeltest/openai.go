@@ -22,7 +22,7 @@ func (s *Server) speak() dialect {
 	return base
 }
 
-// openAI is what servers have in common that take OpenAI's chat completions.
+// openAI is the common part of servers with OpenAI's chat completions.
 type openAI struct{ *Server }
 
 func (o openAI) routes(mux *http.ServeMux) {

@@ -9,7 +9,7 @@ import (
 //go:embed recordings
 var recordings embed.FS
 
-// Recording is a request to a real server, and its answer.
+// Recording is a request to a real server and its answer.
 type Recording struct {
 	Request struct {
 		Path string          `json:"path"`
@@ -20,7 +20,7 @@ type Recording struct {
 }
 
 // Recorded returns a recording of llama-server or ollama, by its name without
-// the ending .json.
+// the extension .json.
 func Recorded(server, name string) (Recording, error) {
 	raw, err := recordings.ReadFile("recordings/" + server + "/" + name + ".json")
 	if err != nil {
@@ -33,7 +33,7 @@ func Recorded(server, name string) (Recording, error) {
 	return r, nil
 }
 
-// Body returns the answer's body as the server sent it.
+// Body returns the body of the answer as sent.
 func (r Recording) Body() []byte {
 	var text string
 	if json.Unmarshal(r.Response, &text) == nil {
@@ -42,7 +42,7 @@ func (r Recording) Body() []byte {
 	return r.Response
 }
 
-// recorded returns the body of a recorded answer, to be changed.
+// recorded returns the body of a recorded answer, which callers may change.
 func recorded(server, name string) map[string]any {
 	var body map[string]any
 	r, err := Recorded(server, name)

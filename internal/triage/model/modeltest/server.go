@@ -1,6 +1,6 @@
-// Package modeltest has a model server for tests, which behaves like the real
-// ones in their dialects: it answers by the schema that it is asked with, in
-// scripted words, and fails in every way that real ones were seen to fail.
+// Package modeltest is a model server for tests that behaves like the real ones
+// in their dialects: it answers by the given schema with scripted values, and
+// has every failure mode observed in real ones.
 package modeltest
 
 import (
@@ -16,37 +16,39 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Config is what a server for tests is. Its zero value is useful.
+// Config configures a server. The zero value is ready to use.
 type Config struct {
-	// Dialect is model.LlamaServer if it is empty.
+	// Dialect is the dialect; "" means model.LlamaServer.
 	Dialect model.Dialect
-	// Model is test-model if it is empty.
+	// Model is the name of the model; "" means test-model.
 	Model string
-	// Context is in tokens, for question and answer together; 0 is 4096.
+	// Context is the limit of tokens for question and answer together; 0 means
+	// 4096.
 	Context int
-	// Slots is how many questions are answered at once; 0 is 4. More wait.
+	// Slots is the number of concurrent questions; 0 means 4. Further ones
+	// wait.
 	Slots int
-	// Answer answers; nil is First.
+	// Answer answers questions; nil means First.
 	Answer func(Request) Reply
-	// Latency is how long answers take; the zero value answers at once.
+	// Latency is the duration of answers; the zero value is immediate.
 	Latency Latency
-	// CutsPrompts says that prompts are cut to the context silently.
+	// CutsPrompts makes the server truncate prompts to the context silently.
 	CutsPrompts bool
-	// RedirectTo is where the fault Redirect sends clients.
+	// RedirectTo is the target of the fault Redirect.
 	RedirectTo string
-	// Recipe is the back end of the model on Lemonade; empty is llamacpp. BackEnd is
-	// its address; empty is one of loopback.
+	// Recipe is the back end of the model on Lemonade; "" means llamacpp.
+	// BackEnd is its address; "" means a loopback address.
 	Recipe, BackEnd string
 }
 
-// Request is a question as the server got it, in whatever dialect.
+// Request is a received question of any dialect.
 type Request struct {
 	Path         string
 	Model        string
 	System, User string
 	Schema       json.RawMessage
 	MaxTokens    int
-	// Choices says that log-probabilities were asked for.
+	// Choices reports whether log-probabilities were requested.
 	Choices bool
 	// Raw is the body of the request.
 	Raw json.RawMessage
@@ -55,8 +57,8 @@ type Request struct {
 // Reply is an answer.
 type Reply struct {
 	Text string
-	// Confidence is the probability that each value of an enum is told to have,
-	// before the schema; 0 is 0.9. The rest is spread over the other values.
+	// Confidence is the probability of each chosen enum value before the
+	// schema; 0 means 0.9. The rest is divided among the other values.
 	Confidence float64
 }
 
@@ -64,7 +66,7 @@ type Reply struct {
 type Server struct {
 	config Config
 	http   *httptest.Server
-	// handler is what the server serves.
+	// handler serves all routes.
 	handler http.Handler
 	closed  chan struct{}
 	close   func()
@@ -78,21 +80,21 @@ type Server struct {
 	file     string
 }
 
-// New starts a server, which ends with the test.
+// New starts a server that stops when the test ends.
 func New(t testing.TB, c Config) *Server {
 	s := Start(c)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// Start starts a server, until Close.
+// Start starts a server, which Close stops.
 func Start(c Config) *Server {
 	s := newServer(c)
 	s.http = httptest.NewServer(s.handler)
 	return s
 }
 
-// newServer returns a server that does not listen yet.
+// newServer returns a server without a listener.
 func newServer(c Config) *Server {
 	c.Dialect, c.Model = cmp.Or(c.Dialect, model.LlamaServer), cmp.Or(c.Model, "test-model")
 	c.Context, c.Slots = cmp.Or(c.Context, 4096), cmp.Or(c.Slots, 4)
@@ -108,7 +110,7 @@ func newServer(c Config) *Server {
 	return s
 }
 
-// Close ends the server and its connections.
+// Close stops the server and its connections.
 func (s *Server) Close() {
 	s.close()
 	s.http.CloseClientConnections()
@@ -118,18 +120,18 @@ func (s *Server) Close() {
 // URL returns the server's base address.
 func (s *Server) URL() string { return s.http.URL }
 
-// Handler returns what the server serves, for listeners of a test's own.
+// Handler returns the handler, for a test's own listeners.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Requests returns the questions so far, in the order of their arrival, without
-// those of the probe that a server has to pass before its first question.
+// Requests returns the questions so far in order of arrival, without those of
+// the probe before the first question.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Probes returns how many questions of the probe there were.
+// Probes returns the number of questions of probes.
 func (s *Server) Probes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *Server) Tier(t testing.TB, name string) model.Tier {
 	return tier
 }
 
-// Swap has the server run another file under the name of its model.
+// Swap replaces the file of the model under the same name.
 func (s *Server) Swap(file string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +176,7 @@ func (s *Server) path() string {
 	return cmp.Or(s.file, "test-model.gguf")
 }
 
-// result is what a dialect writes as an answer.
+// result is the input of a dialect for an answer.
 type result struct {
 	Request
 	Reply
@@ -184,11 +186,11 @@ type result struct {
 	remote                     bool
 }
 
-// dialect is how a kind of server is spoken to.
+// dialect is the API of a kind of server.
 type dialect interface {
-	// routes adds what the server tells of itself.
+	// routes adds the routes with the server's descriptions.
 	routes(mux *http.ServeMux)
-	// chat is the pattern under which questions arrive.
+	// chat returns the pattern of the route for questions.
 	chat() string
 	read(body []byte) (Request, error)
 	write(w http.ResponseWriter, r result)
@@ -254,7 +256,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, reque
 	}
 }
 
-// change makes an answer a wrong one.
+// change applies a fault to an answer.
 func (out *result) change(f Fault) {
 	switch f {
 	case Cut:
@@ -281,9 +283,9 @@ func (s *Server) keep(r Request, probe bool) {
 	}
 }
 
-// isProbe reports whether a question is one of the probe, which is known by its
-// schema. A server would not know; the fake does, so that scripted answers are
-// about a test's own questions.
+// isProbe reports whether a question belongs to the probe, by its schema. A
+// real server could not know, but scripted answers are only for a test's own
+// questions.
 func isProbe(r Request) bool {
 	var n node
 	return json.Unmarshal(r.Schema, &n) == nil && len(n.Properties) == 2 && n.Properties[0].name == "first" && n.Properties[1].name == "second"
