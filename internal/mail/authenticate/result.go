@@ -2,7 +2,8 @@
 // Authentication-Results of a host that the owner trusts; without one, it
 // checks DKIM, SPF and DMARC itself. It queries DNS through a resolver that is
 // passed in, and reads nothing else.
-// ¶ A result is pass, fail or unknown. A check that could not be made, and a
+//
+// A result is pass, fail or unknown. A check that could not be made, and a
 // mechanism that the mail does not use, are unknown, not fail.
 package authenticate
 

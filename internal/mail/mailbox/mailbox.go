@@ -2,7 +2,8 @@
 // locations, states, Reader and Writer. Its sibling packages implement the
 // contract for IMAP, Maildir, mbox and folders of .eml files. It imports
 // neither policy nor the database.
-// ¶ Reading and changing are two types. A program that holds a Reader cannot
+//
+// Reading and changing are two types. A program that holds a Reader cannot
 // change a mailbox, because a Reader has no method that does.
 package mailbox
 

@@ -219,7 +219,7 @@ func checkSettings(s decide.Settings, p *check.Problems) {
 	for _, cohort := range slices.Sorted(maps.Keys(s.Levels)) {
 		at := "/settings/levels" + check.Pointer(string(cohort))
 		if !slices.Contains(cohorts(), cohort) {
-			p.Add(at, check.RuleUnknown, "is no cohort")
+			p.Add(at, check.RuleUnknown, "unknown cohort")
 		}
 		if level := s.Levels[cohort]; level < decide.L0 || level > decide.L5 {
 			p.Add(at, envelope.RuleEnum, "must be L0 to L5")

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/mcpmail"
 )
 
-// Access holds what the triage process needs to open an account.
+// Access holds the triage process's resources for opening an account.
 type Access struct {
 	// Secret returns the password or the access token. It is called for each
 	// connection, and not for accounts of files.

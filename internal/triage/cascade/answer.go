@@ -107,7 +107,8 @@ const minMass = 0.5
 
 // shares returns the probabilities of the codes of a question at the deciding
 // token. It returns nil without log-probabilities.
-// ¶ Log-probabilities are those before the schema was applied, so they are
+//
+// Log-probabilities are those before the schema was applied, so they are
 // normalised over the codes. A code that is not among the alternatives gets the
 // share of the least likely one.
 func (q question) shares(a model.Answer, one picked) []float64 {

@@ -26,7 +26,8 @@ type round struct {
 // Ask asks the wanted questions about messages and returns one result for each,
 // in order. If a server is unavailable, the rest of its tier stays open without
 // another attempt, and the following tiers wait.
-// ¶ The packs depend only on the messages. No question is asked after the
+//
+// The packs depend only on the messages. No question is asked after the
 // context has ended.
 func (c *Cascade) Ask(ctx context.Context, mails []Mail) []Result {
 	r := &round{Cascade: c, stopped: map[Tier]model.Kind{}}

@@ -3,7 +3,8 @@
 // ask about a message, in which packs, the meaning of an answer, and its
 // effect. It owns the prompts, the schemas and the rules for answers; it is
 // independent of servers and the database.
-// ¶ A model answers only in codes of fixed lists. An answer changes a
+//
+// A model answers only in codes of fixed lists. An answer changes a
 // prediction, as another model would; the decision about a message is made from
 // it as usual.
 package cascade

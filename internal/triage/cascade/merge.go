@@ -13,7 +13,8 @@ import (
 const awayFrom = 0.8
 
 // Merge returns the prediction of the embedded models merged with the replies.
-// ¶ If a model agrees, the higher confidence counts; if it differs, the
+//
+// If a model agrees, the higher confidence counts; if it differs, the
 // weighted mean. So no confidence exceeds the higher of the two, and an answer
 // without calibration has at most Cap. Replies do not change the prediction of
 // unwanted mail and phishing.
@@ -196,7 +197,8 @@ func chosen(q question, c Choice, was string, sure float64) (value string, confi
 
 // Decide returns the decision about a message with its replies. Without any, it
 // is decide.Decide.
-// ¶ A message is archived only if it would be without models too, or if a
+//
+// A message is archived only if it would be without models too, or if a
 // calibrated answer finds that it needs no attention; and never if T1 finds it
 // worth showing.
 func Decide(f decide.Facts, replies []Reply) decide.Decision {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// outcome is what a head said of an example that it was not trained on.
+// outcome is a head's result for a held-out example.
 type outcome struct {
 	scores []float64
-	class  int // of a head with one output, 1 is yes
+	class  int // for a head with one output, 1 is yes
 	weight float64
 }
 
@@ -33,8 +33,8 @@ func probability(p []float64, class int) float64 {
 	return 1 - p[0]
 }
 
-// calibrate returns the temperature at which the squared error of the
-// probabilities is least.
+// calibrate returns the temperature that minimises the squared error of the
+// probabilities.
 func calibrate(outcomes []outcome) float64 {
 	if len(outcomes) == 0 {
 		return 1
@@ -53,7 +53,7 @@ func calibrate(outcomes []outcome) float64 {
 	return best
 }
 
-// brier is the squared distance between probabilities and what was right.
+// brier returns the squared distance between probabilities and the right class.
 func brier(p []float64, class int) float64 {
 	if len(p) == 1 {
 		d := p[0] - float64(class)
@@ -69,8 +69,8 @@ func brier(p []float64, class int) float64 {
 	return sum
 }
 
-// cutFor returns the highest cut at which the wanted share of positives is found.
-// Each positive has its probability; the cut lies halfway to the next lower
+// cutFor returns the highest cut that finds the wanted share of positives,
+// given by their probabilities. The cut is halfway to the next lower
 // probability of any example, so that unseen examples near it count as found.
 func cutFor(positives, all []float64, recall float64) float64 {
 	if len(positives) == 0 {
@@ -87,10 +87,10 @@ func cutFor(positives, all []float64, recall float64) float64 {
 	return (at + all[below-1]) / 2
 }
 
-// decide returns the place of the priority to choose: the probability of a class
-// counts in full, that of its neighbours on the ladder by the share near.
+// decide returns the index of the priority to choose: the probability of a
+// class counts fully, that of its neighbours on the ladder by the share near.
 func decide(p []float64, near float64) int {
-	ladder := len(p) - 1 // the last class stands beside the ladder
+	ladder := len(p) - 1 // the last class is not on the ladder
 	best, most := 0, -1.0
 	for c := range p {
 		sum := p[c]

@@ -1,10 +1,10 @@
-// Package classify is the second tier of triage: small linear models over hashed
-// features that say what a message is and how far they are to be believed. The
-// weights are a file that is embedded in the binary; corrections of an account's
-// owner are further steps on top of them, which can be taken back exactly.
+// Package classify is the second tier of triage: small linear models over
+// hashed features, with calibrated confidences. The weights are a file embedded
+// in the binary. Corrections of an account's owner are further steps on top of
+// the weights, which can be reversed exactly.
 package classify
 
-// Act is what a message does (a speech act).
+// Act is the speech act of a message.
 type Act string
 
 // The acts.
@@ -18,7 +18,7 @@ const (
 	FYI     Act = "fyi"
 )
 
-// Category is what a message contains.
+// Category is the kind of content of a message.
 type Category string
 
 // The categories.
@@ -31,7 +31,7 @@ const (
 	Social        Category = "social"
 )
 
-// Priority is how soon its owner needs to see a message. All but Personal are
+// Priority is the urgency of a message for its owner. All except Personal are
 // steps of a ladder, most urgent first.
 type Priority string
 
@@ -44,30 +44,31 @@ const (
 	Personal      Priority = "personal"
 )
 
-// Prediction is what the models say of a message. Confidences are calibrated:
-// of predictions with confidence p, about the share p is right.
+// Prediction is the models' prediction for a message. Confidences are
+// calibrated: of predictions with confidence p, about the share p is right.
 type Prediction struct {
 	Act                Act
 	ActConfidence      float64
 	Category           Category
 	CategoryConfidence float64
-	// Priority is the choice that is exact most often, and near where it is not.
+	// Priority is the choice that is most often exact, and otherwise near.
 	Priority Priority
-	// Priorities are the probabilities of all five.
+	// Priorities holds the probabilities of all five.
 	Priorities map[Priority]float64
-	// Urgent says that the probability of Urgent is over the cut at which nine in
-	// ten urgent messages are found. It holds more often than Priority is Urgent.
+	// Urgent reports whether the probability of Urgent is above the cut that
+	// finds nine in ten urgent messages. It is set more often than Priority is
+	// Urgent.
 	Urgent bool
-	// Attention is the probability that the message is urgent or needs a response.
-	// NeedsAttention says that it is over the cut at which nearly all are found, or
-	// that Urgent or Priority says so.
+	// Attention is the probability that the message is urgent or needs a
+	// response. NeedsAttention reports whether it is above the cut that finds
+	// nearly all of them, or Urgent or Priority imply it.
 	Attention      float64
 	NeedsAttention bool
-	// Request is the highest probability of any sentence to ask for or propose
+	// Request is the highest probability that a sentence asks for or proposes
 	// something.
 	Request float64
-	// Unwanted is the probability that the message is spam or deceives, Phishing
-	// that it deceives. Both may only lower what is allowed.
+	// Unwanted is the probability that the message is spam or deceptive,
+	// Phishing that it is deceptive. Both may only lower what is allowed.
 	Unwanted, Phishing float64
 	// Model is the digest of the weights.
 	Model string
@@ -75,5 +76,5 @@ type Prediction struct {
 	Corrections int
 }
 
-// Confidence returns the probability of the priority that was chosen.
+// Confidence returns the probability of the chosen priority.
 func (p Prediction) Confidence() float64 { return p.Priorities[p.Priority] }

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// MaxCorrections is how many corrections an account has at most; of more, the
-// newest count.
+// MaxCorrections limits the corrections of an account; the newest count.
 const MaxCorrections = 5000
 
-// Correction is what an account's owner said of a message.
+// Correction is a correction by an account's owner.
 type Correction struct {
 	// Sequence orders corrections; it is unique within an account.
 	Sequence int64
@@ -20,9 +19,8 @@ type Correction struct {
 	Features Features
 }
 
-// Corrected is a model with the corrections of one account. It depends on the
-// corrections that it was made of and on nothing else: to take one back, make it
-// without that one.
+// Corrected is a model with the corrections of one account. It depends only on
+// these corrections: to remove one, build it without that one.
 type Corrected struct {
 	base     *Model
 	overlays map[Head]*overlay
@@ -41,14 +39,14 @@ func (m *Model) Corrected(corrections []Correction) (*Corrected, error) {
 	return c, nil
 }
 
-// Predict says what the message with these features is, by what was corrected.
+// Predict returns the prediction for features, with the corrections.
 func (c *Corrected) Predict(f Features) Prediction { return c.base.predict(f, c) }
 
 func (c *Corrected) apply(correction Correction) error {
 	h := correction.Head
 	class := h.index(correction.Label)
 	if class < 0 || h == HeadRequest {
-		return fmt.Errorf("correction %d: %q is no answer to %q that can be corrected", correction.Sequence, correction.Label, h)
+		return fmt.Errorf("correction %d: label %q cannot be a correction of %q", correction.Sequence, correction.Label, h)
 	}
 	c.learn(h, class, correction.Features)
 	if h == HeadPriority {
@@ -66,8 +64,8 @@ func yesNo(holds bool) string {
 	return No
 }
 
-// Corrections move the weights until the answer is more likely than not with
-// some margin, or for so many steps.
+// A correction moves the weights until the answer is more likely than not by
+// some margin, or for correctionSteps.
 const (
 	correctedEnough = 0.65
 	correctionSteps = 12
@@ -92,7 +90,7 @@ func (c *Corrected) learn(h Head, class int, f Features) {
 	}
 }
 
-// of returns what was corrected of a head, nil if nothing was.
+// of returns the overlay of a head, or nil.
 func (c *Corrected) of(h Head) *overlay {
 	if c == nil {
 		return nil
@@ -107,11 +105,11 @@ func (c *Corrected) count() int {
 	return c.applied
 }
 
-// overlayBuckets is a power of two that keeps an account's corrections of a head
-// below three megabytes.
+// overlayBuckets is a power of two that keeps an account's corrections of a
+// head below three megabytes.
 const overlayBuckets = 1 << 15
 
-// overlay is what corrections add to the scores of a head.
+// overlay holds the corrections' additions to the scores of a head.
 type overlay struct {
 	outputs          int
 	weights, squares []float32
@@ -125,8 +123,8 @@ func newOverlay(outputs int) *overlay {
 }
 
 // contentLength is the length to which the content of a message is scaled in
-// corrections, where each feature of the sender counts 1: what is corrected is
-// about the sender first, and about messages that look alike second.
+// corrections, where each feature of the sender counts 1: a correction is
+// mostly about the sender, and less about similar messages.
 const contentLength = 0.7
 
 // correctable calls each with every feature that corrections use.
@@ -171,7 +169,7 @@ func (o *overlay) step(f Features, p []float64, class int) {
 func (o *overlay) move(at int, gradient float64) {
 	squares := float64(o.squares[at]) + float64(gradient*gradient)
 	o.squares[at] = float32(squares)
-	// The sum starts at one, so that a single correction of a common word moves
-	// little, and the sender much.
+	// The sum starts at one, so that a single correction moves a common word a
+	// little and the sender a lot.
 	o.weights[at] = float32(float64(o.weights[at]) - float64(correctionRate*gradient)/math.Sqrt(1+squares))
 }

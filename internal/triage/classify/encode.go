@@ -7,14 +7,14 @@ import (
 	"math"
 )
 
-// errFeatures says that stored features cannot be used.
+// errFeatures is the error for invalid stored features.
 var errFeatures = errors.New("the stored features are damaged")
 
-// maxEntries bounds what is read back of one list of features.
+// maxEntries limits the entries of a stored list of features.
 const maxEntries = 1 << 14
 
-// MarshalBinary returns the features as they are stored with a correction. They
-// hold buckets and values and no text.
+// MarshalBinary encodes the features for storage with a correction. The
+// encoding contains buckets and values, and no text.
 func (f Features) MarshalBinary() ([]byte, error) {
 	b := []byte{version}
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(f.Request))
@@ -24,7 +24,7 @@ func (f Features) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// appendEntries writes distances between buckets. A zero instead of a distance
+// appendEntries writes distances between buckets. A zero in place of a distance
 // begins a run of another value.
 func appendEntries(b []byte, list []Entry) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
@@ -42,8 +42,8 @@ func appendEntries(b []byte, list []Entry) []byte {
 	return b
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. Features of another version
-// are refused.
+// UnmarshalBinary decodes the result of MarshalBinary. It rejects features of
+// another version.
 func (f *Features) UnmarshalBinary(b []byte) error {
 	if len(b) < 9 {
 		return errFeatures

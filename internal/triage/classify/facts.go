@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// facts adds what is known of a message beside its words.
+// facts adds the features of a message other than its words.
 func (v vocabulary) facts(c *collector, subject, body []word, m *message.Message, about signal.Context, found signal.Result) {
 	c.add(spaceFact, hashString("bias"))
 	v.groups(c, spaceFact, subject, 1)
@@ -26,9 +26,9 @@ func (v vocabulary) facts(c *collector, subject, body []word, m *message.Message
 	level(c, "axis bulk", steps(int(found.Sums[signal.Bulk]), 0, 1, 3))
 }
 
-// ofHistory reports whether a symbol speaks of what an account has seen before,
-// or of headers that only some sets of mail have. No training set knows an
-// account's history, and reputation must not decide what a message says.
+// ofHistory reports whether a symbol is about an account's history, or about
+// headers that only some sets of mail have. No training set has an account's
+// history, and reputation must not affect the classification of content.
 func ofHistory(symbol string) bool {
 	switch symbol {
 	case "FIRST_CONTACT", "KNOWN_CORRESPONDENT", "VIP", "REPLY_TO_MINE",
@@ -84,7 +84,7 @@ func amounts(c *collector, subject, body []word) {
 	level(c, "subject length", steps(len(subject), 2, 5, 9, 14))
 }
 
-// sender adds the kind of the sender, never who it is.
+// sender adds the kind of the sender, never its identity.
 func sender(c *collector, m *message.Message, about signal.Context) {
 	if len(m.From) == 0 {
 		fact(c, "no sender", true)
@@ -129,7 +129,7 @@ func freeMail(domain string) bool {
 	return false
 }
 
-// role returns the kind of the part of an address before the @.
+// role returns the kind of the local part of an address.
 func role(local string) string {
 	for _, kind := range []struct {
 		name  string
@@ -165,8 +165,8 @@ func top(domain string) string {
 	}
 }
 
-// likePerson reports whether a display name is two or three words in letters,
-// one of which stands in the address.
+// likePerson reports whether a display name is two or three words of letters,
+// one of which is in the address.
 func likePerson(words []string, local string) bool {
 	if len(words) < 2 || len(words) > 3 {
 		return false
@@ -177,7 +177,7 @@ func likePerson(words []string, local string) bool {
 	})
 }
 
-// recipients adds how the message was addressed.
+// recipients adds features of the recipients.
 func recipients(c *collector, m *message.Message, about signal.Context) {
 	mine := func(a message.Address) bool { return slices.Contains(about.Addresses, a.Addr) }
 	to, cc := slices.ContainsFunc(m.To, mine), slices.ContainsFunc(m.Cc, mine)
@@ -193,7 +193,7 @@ func recipients(c *collector, m *message.Message, about signal.Context) {
 	}
 }
 
-// form adds how the message was made.
+// form adds features of the message's format.
 func form(c *collector, m *message.Message) {
 	subject := strings.ToLower(m.Subject)
 	reply := strings.HasPrefix(subject, "re:") || strings.HasPrefix(subject, "aw:")

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// version is that of the features: what is hashed to which bucket. A file of
-// weights and a stored correction of another version are of no use.
+// version is the version of the mapping from features to buckets. Weights and
+// stored corrections of another version are unusable.
 const version = 1
 
 const (
@@ -24,19 +24,20 @@ type Entry struct {
 	Value  float32
 }
 
-// Features are what the models see of a message. They hold no text.
+// Features is the models' input for a message. It contains no text.
 type Features struct {
-	// Content is what the message says and how it came.
+	// Content holds the features of the content and of the delivery.
 	Content []Entry
-	// Asking is what the head of requests said of the sentences.
+	// Asking holds the results of the head of requests for the sentences.
 	Asking []Entry
-	// Sender is who sent it. The weights know nobody; only corrections use it.
+	// Sender identifies the sender. The weights know no senders; only
+	// corrections use it.
 	Sender []Entry
 	// Request is the highest probability of a request in any sentence.
 	Request float64
 }
 
-// Groups of features have namespaces of their own.
+// Groups of features have separate namespaces.
 const (
 	spaceSubject uint64 = iota + 1
 	spaceBody
@@ -49,7 +50,7 @@ const (
 	spaceSentenceStart
 )
 
-// collector gathers hashes of one group, each once.
+// collector collects the distinct hashes of one group.
 type collector struct {
 	hashes []uint32
 	out    []Entry
@@ -60,7 +61,7 @@ func (c *collector) add(space, hash uint64) {
 }
 
 // flush appends the group to the features, scaled to the given length, so that
-// long and short texts weigh the same.
+// long and short texts have the same weight.
 func (c *collector) flush(length float64) {
 	slices.Sort(c.hashes)
 	c.hashes = slices.Compact(c.hashes)
@@ -73,8 +74,8 @@ func (c *collector) flush(length float64) {
 	c.hashes = c.hashes[:0]
 }
 
-// flushEach appends the group with the same value for each feature, however many
-// there are.
+// flushEach appends the group with the same value for each feature, regardless
+// of their number.
 func (c *collector) flushEach(value float32) {
 	slices.Sort(c.hashes)
 	c.hashes = slices.Compact(c.hashes)
@@ -84,7 +85,7 @@ func (c *collector) flushEach(value float32) {
 	c.hashes = c.hashes[:0]
 }
 
-// Limits of what is looked at: what a message wants stands near its start.
+// Limits of the text that is read: the request of a message is near its start.
 const (
 	maxBodyWords      = 350
 	maxStartWords     = 40
@@ -93,8 +94,8 @@ const (
 	maxSentenceWords  = 60
 )
 
-// Scale is how much each group of features weighs. Characters of 0 leaves out the
-// runs of letters.
+// Scale holds the weight of each group of features. With Characters of 0, runs
+// of letters are omitted.
 type Scale struct {
 	Subject, Body, Both, Start, Characters, Fact float64
 }
@@ -168,8 +169,8 @@ func (v vocabulary) sentence(c *collector, text string) []Entry {
 	return c.out
 }
 
-// clauses adds the words with which the parts of a sentence begin: requests
-// often stand behind a comma.
+// clauses adds the first words of the parts of a sentence: requests often
+// follow a comma.
 func (v vocabulary) clauses(c *collector, text string) {
 	const marks, before = ",;:-.", 9
 	for i := range len(text) {
@@ -186,7 +187,7 @@ func (v vocabulary) clauses(c *collector, text string) {
 	}
 }
 
-// ending returns the last mark of a sentence.
+// ending returns the final mark of a sentence.
 func ending(text string) uint64 {
 	for i := len(text) - 1; i >= 0; i-- {
 		switch text[i] {

@@ -12,10 +12,10 @@ import (
 	"io"
 )
 
-// magic begins a file of weights.
+// magic is the beginning of a file of weights.
 const magic = "CSTRIAGE"
 
-// fileHeader is what a file says before its weights.
+// fileHeader is the header of a file of weights.
 type fileHeader struct {
 	Version int           `json:"version"`
 	Buckets int           `json:"buckets"`
@@ -31,8 +31,8 @@ func (m *Model) header() ([]byte, error) {
 	})
 }
 
-// setDigest sets the digest, which is over the header and the weights and does not
-// depend on how they are compressed.
+// setDigest sets the digest, which is over the header and the uncompressed
+// weights.
 func (m *Model) setDigest() error {
 	header, err := m.header()
 	if err != nil {
@@ -58,7 +58,7 @@ func digestOf(header []byte, table []int8) string {
 }
 
 // Write writes the file: the magic, the length of the header, the header in
-// JSON, the digest, and the weights, output after output, compressed.
+// JSON, the digest, and the compressed weights, one output after another.
 func (m *Model) Write(to io.Writer) error {
 	header, err := m.header()
 	if err != nil {
@@ -93,8 +93,8 @@ func (m *Model) Write(to io.Writer) error {
 	return err
 }
 
-// Open reads a file of weights. It refuses one that is damaged, or that was made
-// for other features.
+// Open reads a file of weights. It rejects a damaged one, and one for another
+// version of features.
 func Open(file []byte) (*Model, error) {
 	h, header, rest, err := readHeader(file)
 	if err != nil {
@@ -121,11 +121,11 @@ func Open(file []byte) (*Model, error) {
 	return m, nil
 }
 
-// readHeader returns the header and what follows it, at least a digest.
+// readHeader returns the header and the rest, which is at least a digest.
 func readHeader(file []byte) (h fileHeader, header, rest []byte, err error) {
 	rest, ok := bytes.CutPrefix(file, []byte(magic))
 	if !ok || len(rest) < 4 {
-		return h, nil, nil, errors.New("the file is no model of triage")
+		return h, nil, nil, errors.New("not a triage model file")
 	}
 	length := int64(binary.BigEndian.Uint32(rest))
 	rest = rest[4:]
@@ -145,7 +145,7 @@ func readHeader(file []byte) (h fileHeader, header, rest []byte, err error) {
 	return h, header, rest, nil
 }
 
-// check refuses a header that would make a prediction read beside the weights.
+// check rejects a header that would make a prediction read outside the weights.
 func (h fileHeader) check() error {
 	if h.Stride < 1 || h.Stride > 64 {
 		return errors.New("the header has an impossible number of outputs")

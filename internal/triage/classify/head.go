@@ -16,18 +16,18 @@ const (
 	HeadRequest   Head = "request"
 )
 
-// The answers of heads that ask whether something holds.
+// The answers of yes-or-no heads.
 const (
 	No  = "no"
 	Yes = "yes"
 )
 
-// heads are all heads, in the order in which the file has them.
+// heads returns all heads in the order of the file.
 func heads() []Head {
 	return []Head{HeadAct, HeadCategory, HeadPriority, HeadAttention, HeadUnwanted, HeadPhishing, HeadRequest}
 }
 
-// Classes returns the answers that a head has. The order is that of the file.
+// Classes returns the answers of a head in the order of the file.
 func (h Head) Classes() []string {
 	switch h {
 	case HeadAct:
@@ -44,10 +44,10 @@ func (h Head) Classes() []string {
 	return nil
 }
 
-// index returns the place of an answer among the classes, or -1.
+// index returns the index of an answer among the classes, or -1.
 func (h Head) index(label string) int { return slices.Index(h.Classes(), label) }
 
-// outputs is how many numbers a head computes: one for a question of yes or no.
+// outputs returns the number of a head's outputs: one for a yes-or-no question.
 func (h Head) outputs() int {
 	if n := len(h.Classes()); n > 2 {
 		return n
@@ -55,7 +55,7 @@ func (h Head) outputs() int {
 	return 1
 }
 
-// asks reports whether a head looks at the requests in the sentences. Those of
+// asks reports whether a head uses the requests in the sentences. The heads of
 // unwanted mail, whose training set is large, do not.
 func (h Head) asks() bool { return h == HeadAct || h == HeadPriority || h == HeadAttention }
 

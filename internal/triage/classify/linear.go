@@ -2,7 +2,7 @@ package classify
 
 import "math"
 
-// Descent says how a head is trained.
+// Descent configures the training of a head.
 type Descent struct {
 	// Rate is the step of AdaGrad, Decay the weight of the squared weights.
 	Rate, Decay float64
@@ -12,17 +12,17 @@ type Descent struct {
 // row is an example for one head.
 type row struct {
 	features []Entry
-	// target is the distribution over classes that is to be learned; of a head with
-	// one output, its only element is the probability of yes.
+	// target is the distribution over classes to learn; for a head with one
+	// output, its only element is the probability of yes.
 	target []float32
 	weight float32
 }
 
-// linear are the weights of a head, and one bias an output. Only buckets that
-// were met in training have a place among the weights.
+// linear holds the weights of a head, with one bias per output. Only buckets
+// that occur in training have a place among the weights.
 type linear struct {
 	outputs int
-	// places are those of the buckets, counted from 1; 0 is none.
+	// places maps buckets to places, counted from 1; 0 means none.
 	places  []int32
 	weights []float32
 	bias    []float32
@@ -61,8 +61,8 @@ func (l *linear) score(features []Entry, scores []float64) {
 	}
 }
 
-// fit trains a head by AdaGrad. Rows are visited in an order that depends on the
-// seed alone. The weights are the mean of those after the second half of epochs.
+// fit trains a head by AdaGrad. The order of the rows depends only on the seed.
+// The weights are the mean of those after the second half of the epochs.
 func fit(rows []row, outputs int, how Descent, seed uint64) *linear {
 	l := newLinear(rows, outputs)
 	if len(rows) == 0 {
@@ -101,7 +101,7 @@ func fit(rows []row, outputs int, how Descent, seed uint64) *linear {
 	return l
 }
 
-// shuffle permutes the order by numbers of its own, which no release of Go
+// shuffle permutes the order by its own random numbers, which no release of Go
 // changes.
 func shuffle(order []int, seed uint64) {
 	state := mix(seed + 0x9e3779b97f4a7c15)

@@ -8,45 +8,47 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Model is a set of heads with their weights. It is read only, and safe for
+// Model is a set of heads with their weights. It is immutable and safe for
 // concurrent use.
 type Model struct {
 	vocabulary vocabulary
 	digest     string
-	// table holds the weights of all heads, bucket after bucket, as steps of the
-	// head's unit.
+	// table holds the weights of all heads, bucket after bucket, as steps of
+	// the head's unit.
 	table  []int8
 	stride int
 	parts  map[Head]part
 	cuts   Cuts
 }
 
-// part is where a head's weights lie and how its scores are read.
+// part describes the place and the scale of a head's weights.
 type part struct {
 	Offset      int       `json:"offset"`
 	Unit        float64   `json:"unit"`
 	Bias        []float64 `json:"bias"`
 	Temperature float64   `json:"temperature"`
-	// Examples is how many the head was trained on; a head without examples says
+	// Examples is the number of training examples; a head without any predicts
 	// nothing.
 	Examples int `json:"examples"`
 }
 
-// Cuts are the limits that turn probabilities into statements.
+// Cuts are the thresholds of probabilities.
 type Cuts struct {
-	// Urgent is for the probability of Urgent, Attention for that of attention.
+	// Urgent applies to the probability of Urgent, Attention to that of
+	// attention.
 	Urgent    float64 `json:"urgent"`
 	Attention float64 `json:"attention"`
-	// Request is for the probability of a request in a sentence.
+	// Request applies to the probability of a request in a sentence.
 	Request float64 `json:"request"`
-	// Near is the share with which neighbours on the ladder of priorities count.
+	// Near is the share with which neighbours on the ladder of priorities
+	// count.
 	Near float64 `json:"near"`
 }
 
 // Digest returns the digest of the weights.
 func (m *Model) Digest() string { return m.digest }
 
-// Features returns what the models see of a message.
+// Features returns the features of a message.
 func (m *Model) Features(msg *message.Message, about signal.Context, found signal.Result) Features {
 	c := m.vocabulary.content(msg, about, found)
 	request, many := m.requests(msg)
@@ -64,8 +66,8 @@ func asking(highest float64, many int, scale Scale) []Entry {
 	return c.out
 }
 
-// requests returns the highest probability of a request in any sentence, and how
-// many sentences are over the cut.
+// requests returns the highest probability of a request in any sentence, and
+// the number of sentences above the cut.
 func (m *Model) requests(msg *message.Message) (highest float64, many int) {
 	c := &collector{}
 	for sentence := range sentences(msg.Body) {
@@ -88,12 +90,12 @@ func (m *Model) requestOf(c *collector, sentence string) float64 {
 // something.
 func (m *Model) RequestIn(sentence string) float64 { return m.requestOf(&collector{}, sentence) }
 
-// Requests reports whether a sentence asks for or proposes something: whether
-// the probability is over the cut.
+// Requests reports whether a sentence asks for or proposes something, which
+// means that the probability reaches the cut.
 func (m *Model) Requests(sentence string) bool { return m.RequestIn(sentence) >= m.cuts.Request }
 
-// identity returns the features of who sent a message: the address, the domain,
-// and the list.
+// identity returns the features of the sender: the address, the domain, and the
+// list.
 func identity(msg *message.Message) []Entry {
 	c := &collector{}
 	if len(msg.From) > 0 {
@@ -109,8 +111,8 @@ func identity(msg *message.Message) []Entry {
 	return c.out
 }
 
-// probabilities writes those of one head. A head that was not trained says that
-// all is equally likely.
+// probabilities writes the probabilities of one head. For an untrained head
+// they are uniform.
 func (m *Model) probabilities(h Head, f Features, more *overlay, p []float64) {
 	part := m.parts[h]
 	var sums [maxOutputs]float64
@@ -137,7 +139,7 @@ func (m *Model) addSums(part part, features []Entry, sums []float64) {
 	}
 }
 
-// Predict says what the message with these features is.
+// Predict returns the prediction for features.
 func (m *Model) Predict(f Features) Prediction { return m.predict(f, nil) }
 
 func (m *Model) predict(f Features, more *Corrected) Prediction {
@@ -168,7 +170,7 @@ func (m *Model) predict(f Features, more *Corrected) Prediction {
 	return out
 }
 
-// most returns the place of the largest number.
+// most returns the index of the largest number.
 func most(p []float64) int {
 	best := 0
 	for i, q := range p {

@@ -3,9 +3,8 @@ package classify
 import "math"
 
 // The functions below give the same bits on every processor: every product is
-// rounded before it is added, so that no compiler joins the two into one
-// operation, and no function of package math is used that is written in the
-// machine's language.
+// rounded before it is added, so that no compiler fuses the two operations, and
+// no function of package math with an assembly implementation is used.
 
 const (
 	ln2High = 6.93147180369123816490e-01
@@ -26,8 +25,8 @@ func exp(x float64) float64 {
 	return math.Ldexp(sum, int(k))
 }
 
-// softmax writes the probabilities of scores over them. A single score is the
-// log odds of yes, and becomes the probability of yes.
+// softmax replaces scores by probabilities. A single score is the log odds of
+// yes, and becomes the probability of yes.
 func softmax(scores []float64) {
 	if len(scores) == 1 {
 		scores[0] = 1 / (1 + exp(-scores[0]))

@@ -21,8 +21,8 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestFitGivesTheSameBits holds the numbers to those that were computed on
-// amd64, so that a machine that rounds differently is noticed.
+// TestFitGivesTheSameBits compares the numbers with those computed on amd64, to
+// detect a machine that rounds differently.
 func TestFitGivesTheSameBits(t *testing.T) {
 	t.Parallel()
 	var rows []row
@@ -87,8 +87,8 @@ func TestWords(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	// Between two classes that are equally likely, the one with likely neighbours
-	// is nearer to what may be right.
+	// Of two equally likely classes, the one with likely neighbours is closer
+	// to the right one.
 	if got := decide([]float64{0.3, 0.25, 0.1, 0.35, 0}, 0.5); got != 1 && got != 0 {
 		t.Errorf("decide chose %d, far from most of the probability", got)
 	}

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Limits of the sentences that are asked for requests.
+// Limits of the sentences that are classified as requests.
 const (
 	maxSentences      = 40
 	maxSentenceLength = 400
 	minSentenceLength = 6
 )
 
-// sentences yields the sentences of a text. A line that ends without a mark
-// goes on in the next one, unless that is empty or begins a list.
+// sentences yields the sentences of a text. A line without a final mark
+// continues in the next one, unless that is empty or begins a list.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		count := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
 
-// Sheet says what a model was made of.
+// Sheet describes the training of a model.
 type Sheet struct {
 	Digest  string        `json:"digest"`
 	Version int           `json:"version"`
@@ -25,8 +25,8 @@ type SheetSource struct {
 	Examples int    `json:"examples"`
 }
 
-// SheetHead is what was measured of a head on examples that were held out, in
-// five folds.
+// SheetHead holds the measurements of a head on held-out examples, in five
+// folds.
 type SheetHead struct {
 	Head        Head           `json:"head"`
 	Examples    int            `json:"examples"`
@@ -76,7 +76,7 @@ func (r *result) sheet(h Head) SheetHead {
 	return out
 }
 
-// Calibration compares confidences with how often they were right.
+// Calibration compares confidence with accuracy.
 type Calibration struct {
 	sum   [10]float64
 	right [10]float64
@@ -93,8 +93,8 @@ func (c *Calibration) Add(confidence float64, right bool) {
 	}
 }
 
-// Error returns the mean distance between confidence and the share that was
-// right, over ten bins.
+// Error returns the mean distance between confidence and accuracy over ten
+// bins.
 func (c *Calibration) Error() float64 {
 	distance, total := 0.0, 0.0
 	for i, n := range c.n {

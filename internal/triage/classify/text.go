@@ -8,14 +8,15 @@ import (
 // word is a word of a text, in lower case.
 type word struct {
 	hash uint64
-	// upper says that it had two letters or more, all of them capitals.
+	// upper reports whether the word has at least two letters, all of them
+	// capitals.
 	upper bool
-	// capital says that it began with a capital.
+	// capital reports whether the word begins with a capital.
 	capital bool
 }
 
-// Classes of tokens that are not kept as they are: numbers, amounts of money,
-// addresses, links and marks.
+// Classes of tokens that are replaced: numbers, amounts of money, addresses,
+// links and marks.
 const (
 	tokenNumber uint64 = iota + 101
 	tokenMoney
@@ -29,8 +30,7 @@ const (
 )
 
 // words splits a text into at most limit words. Numbers, amounts, addresses and
-// links become their class, since their value says nothing about the next
-// message.
+// links are replaced by their class, since their values do not generalise.
 func (v vocabulary) words(text string, limit int) []word {
 	out := make([]word, 0, min(limit, len(text)/5+4))
 	for i := 0; i < len(text) && len(out) < limit; {
@@ -67,20 +67,20 @@ func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// inner reports whether a mark may stand within a word: don't, 10:30, a@b.c,
+// inner reports whether a mark may occur within a word: don't, 10:30, a@b.c,
 // https://a/b.
 func inner(b byte) bool {
 	return b == '\'' || b == '@' || b == '.' || b == ':' || b == '/' || b == '_' || b == ','
 }
 
-// shape is what was seen in a word while it was scanned.
+// shape counts the characters of a word during the scan.
 type shape struct {
 	letters, digits, capitals, marks int
 	at, colon, slash, dot            bool
 	first                            bool // begins with a capital
 }
 
-// scan reads the word that begins at i and returns the place behind it.
+// scan reads the word at i and returns the index after it.
 func scan(text string, i int) (word, int) {
 	var s shape
 	h := uint64(fnvOffset)
@@ -105,7 +105,7 @@ func scan(text string, i int) (word, int) {
 	return s.word(h), i
 }
 
-// continues reports whether a word goes on behind a mark within it.
+// continues reports whether a word continues after a mark.
 func continues(text string, next int, s shape) bool {
 	if next >= len(text) {
 		return false

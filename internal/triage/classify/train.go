@@ -14,25 +14,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// Config says how models are trained. The zero value of a field stands for its
-// default.
+// Config configures the training of models. Zero fields have defaults.
 type Config struct {
 	Scale    Scale
 	Mail     Descent
 	Sentence Descent
-	// Weights are those of the examples of a source, by its name; 1 if not given.
+	// Weights holds the weights of sources' examples by name; the default is 1.
 	Weights map[string]float64
-	// Soft is the share of a priority's weight that its neighbours on the ladder
-	// get in training, Near the share with which they count in the choice.
+	// Soft is the share of a priority's weight that its neighbours on the
+	// ladder get in training, Near the share with which they count in the
+	// choice.
 	Soft, Near float64
 	// UrgentRecall and AttentionRecall are the shares that the cuts find among
-	// examples that were held out.
+	// held-out examples.
 	UrgentRecall, AttentionRecall float64
 	Seed                          uint64
 }
 
 // Untuned returns a configuration that was fixed before any labelled set was
-// looked at. Cold figures are of models that are trained by it.
+// used. Cold figures are of models trained with it.
 func Untuned() Config {
 	return Config{
 		Scale:    Scale{Subject: 0.7, Body: 0.8, Both: 0.8, Start: 0.5, Characters: 0.6, Fact: 0.25},
@@ -43,8 +43,8 @@ func Untuned() Config {
 	}
 }
 
-// Defaults returns the configuration of the model that is shipped. It differs
-// from Untuned by what cross-validation on the labelled sets showed to be better.
+// Defaults returns the configuration of the shipped model. It differs from
+// Untuned where cross-validation on the labelled sets was better.
 func Defaults() Config {
 	c := Untuned()
 	c.Scale.Characters, c.Scale.Fact = 0, 0.4
@@ -55,10 +55,10 @@ func Defaults() Config {
 	return c
 }
 
-// folds is how many parts are held out in turn to calibrate.
+// folds is the number of parts that are held out in turn for calibration.
 const folds = 5
 
-// Train trains a model. The same sources and configuration give the same model.
+// Train trains a model. It is deterministic.
 func Train(sources []corpus.Source, config Config) (*Model, Sheet, error) {
 	set, err := Prepare(sources, config)
 	if err != nil {
@@ -67,7 +67,7 @@ func Train(sources []corpus.Source, config Config) (*Model, Sheet, error) {
 	return set.Train(func(string, corpus.Example) bool { return true })
 }
 
-// Set is a set of examples whose features were computed.
+// Set is a set of examples with computed features.
 type Set struct {
 	config     Config
 	vocabulary vocabulary
@@ -80,13 +80,13 @@ type sample struct {
 	source  int
 	example corpus.Example
 	weight  float64
-	// content are the features of a message, sentences those of its sentences, or
-	// of the sentence that the example is.
+	// content holds the features of a message, sentences those of its
+	// sentences, or of the example's sentence.
 	content   []Entry
 	sentences [][]Entry
 }
 
-// Prepare reads the messages of sources and computes their features.
+// Prepare parses the messages of sources and computes their features.
 func Prepare(sources []corpus.Source, config Config) (*Set, error) {
 	set := &Set{config: config, vocabulary: newVocabulary(config.Scale), sources: sources}
 	for i, source := range sources {
@@ -109,8 +109,8 @@ func Prepare(sources []corpus.Source, config Config) (*Set, error) {
 }
 
 // add adds an example. A message of the project's own, which has all headers,
-// counts half as it is, and half with those alone that every source of mail has:
-// an archive may have lost the others.
+// counts half as it is and half with only the headers that every source of mail
+// has, since an archive may have dropped the others.
 func (s *Set) add(source int, e corpus.Example, weight float64) {
 	if s.sources[source].Name != corpus.NameTraining || e.Raw == nil {
 		s.samples = append(s.samples, sample{source: source, example: e, weight: weight})
@@ -122,8 +122,8 @@ func (s *Set) add(source int, e corpus.Example, weight float64) {
 		sample{source: source, example: e, weight: weight / 2}, sample{source: source, example: bare, weight: weight / 2})
 }
 
-// bareHeaders returns a message with those header fields alone that say who
-// wrote what to whom and when, and how the body is encoded.
+// bareHeaders returns a message with only the header fields about authors,
+// recipients, subject, date and encoding.
 func bareHeaders(raw []byte) []byte {
 	header, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	var out []byte
@@ -155,14 +155,14 @@ func checkLabels(l corpus.Labels) error {
 		label string
 	}{{HeadAct, l.Act}, {HeadCategory, l.Category}, {HeadPriority, l.Priority}} {
 		if given.label != "" && given.head.index(given.label) < 0 {
-			return fmt.Errorf("%q is no %s; want one of %q", given.label, given.head, given.head.Classes())
+			return fmt.Errorf("unknown label %q of %s; want one of %q", given.label, given.head, given.head.Classes())
 		}
 	}
 	return nil
 }
 
-// compute fills in the features, with as many goroutines as there are
-// processors; it waits for all of them.
+// compute computes the features, with as many goroutines as there are
+// processors. It waits for all of them.
 func (s *Set) compute() {
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -195,7 +195,7 @@ func (s *sample) compute(v vocabulary) {
 }
 
 // Read parses an example's message and applies the rules as far as its headers
-// allow: an example has no account, and no history.
+// allow: an example has no account and no history.
 func Read(e corpus.Example) (*message.Message, signal.Context, signal.Result) {
 	m := message.Parse(e.Raw)
 	about := signal.Context{Now: m.Date}
@@ -208,7 +208,7 @@ func Read(e corpus.Example) (*message.Message, signal.Context, signal.Result) {
 	return m, about, signal.Find(m, about)
 }
 
-// Train trains a model on the examples for which keep is true.
+// Train trains a model on the examples for which keep returns true.
 func (s *Set) Train(keep func(source string, e corpus.Example) bool) (*Model, Sheet, error) {
 	t := &training{config: s.config, results: map[Head]*result{}}
 	for i := range s.samples {

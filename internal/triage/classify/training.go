@@ -7,27 +7,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
 
-// training is one run over a set.
+// training is a training run over a set.
 type training struct {
 	config  Config
 	samples []*sample
 	results map[Head]*result
 }
 
-// result is a trained head, and what it said of examples that were held out.
+// result is a trained head with its results on held-out examples.
 type result struct {
 	linear      *linear
 	outcomes    []outcome
 	temperature float64
 	rows        int
-	// best is the cut of a head with one output at which F1 is highest.
+	// best is the cut of a head with one output that maximises F1.
 	best float64
 	// classes counts the examples by their label.
 	classes map[string]int
 }
 
-// run trains the head of requests first, whose answers the others see, then the
-// others side by side; it waits for all of them.
+// run trains the head of requests first, whose answers the others use, then the
+// others concurrently. It waits for all of them.
 func (t *training) run() {
 	t.results[HeadRequest] = t.head(HeadRequest)
 	var wg sync.WaitGroup
@@ -79,8 +79,8 @@ func (t *training) head(h Head) *result {
 	return out
 }
 
-// heldFolds is how many folds are held out in turn. One of them is enough to
-// calibrate by where there are thousands of rows.
+// heldFolds returns how many folds are held out in turn. One suffices for
+// calibration with thousands of rows.
 func heldFolds(rows int) int {
 	if rows > 2500 {
 		return 1
@@ -88,8 +88,8 @@ func heldFolds(rows int) int {
 	return folds
 }
 
-// rows returns the examples that have a label for the head, their labels, and
-// the fold of each.
+// rows returns the examples with a label for the head, their labels, and their
+// folds.
 func (t *training) rows(h Head) (rows []row, labels, fold []int) {
 	for _, s := range t.samples {
 		class, weight := label(h, s.example)
@@ -119,7 +119,7 @@ func balance(rows []row, labels []int, classes int) {
 	}
 }
 
-// label returns the class of an example for a head and how far it counts, or -1.
+// label returns the class of an example for a head and its weight, or -1.
 func label(h Head, e corpus.Example) (class int, weight float64) {
 	l := e.Labels
 	given := func(is *bool) int {
@@ -172,7 +172,7 @@ func (t *training) target(h Head, class int) []float32 {
 	return out
 }
 
-// features returns those of a sample that a head sees.
+// features returns the features of a sample that a head uses.
 func (t *training) features(h Head, s *sample) []Entry {
 	if h == HeadRequest {
 		return s.sentences[0]
@@ -236,7 +236,7 @@ func (m *Model) quantise(h Head, r *result) part {
 	return p
 }
 
-// cuts chooses the cuts on examples that were held out.
+// cuts chooses the cuts on held-out examples.
 func (t *training) cuts() Cuts {
 	urgent := HeadPriority.index(string(Urgent))
 	return Cuts{
@@ -247,7 +247,7 @@ func (t *training) cuts() Cuts {
 	}
 }
 
-// cut returns the cut at which the wanted share of a class is found.
+// cut returns the cut that finds the wanted share of a class.
 func (r *result) cut(class int, recall float64) float64 {
 	var positives, all []float64
 	var p [maxOutputs]float64
@@ -261,8 +261,8 @@ func (r *result) cut(class int, recall float64) float64 {
 	return cutFor(positives, all, recall)
 }
 
-// bestCut returns the cut of a head with one output at which F1 is highest on
-// examples that were held out.
+// bestCut returns the cut of a head with one output that maximises F1 on
+// held-out examples.
 func (r *result) bestCut() float64 {
 	best, highest := 0.5, 0.0
 	if r.linear.outputs > 1 {

@@ -9,7 +9,7 @@ import (
 //go:embed groups.txt
 var groupsText string
 
-// maxGroups bounds the groups, which are bits of a number.
+// maxGroups limits the groups, which are bits of a number.
 const maxGroups = 64
 
 // vocabulary finds groups of words in texts.
@@ -19,7 +19,7 @@ type vocabulary struct {
 	groupsOf map[uint64]uint64
 	// names are the groups in the order of their bits.
 	names []string
-	// begins holds the hashes of words with which a phrase begins.
+	// begins holds the hashes of first words of phrases.
 	begins map[uint64]bool
 }
 
@@ -57,7 +57,7 @@ func phraseHash(words []word) uint64 {
 // group returns the bit of a group by its name.
 func (v vocabulary) group(name string) int { return slices.Index(v.names, name) }
 
-// count returns how often each group is met in the words.
+// count returns the number of occurrences of each group in the words.
 func (v vocabulary) count(words []word) [maxGroups]int {
 	var counts [maxGroups]int
 	for i := range words {
@@ -66,7 +66,7 @@ func (v vocabulary) count(words []word) [maxGroups]int {
 	return counts
 }
 
-// countAt counts the groups of the phrases with which the words begin.
+// countAt counts the groups of the phrases at the beginning of the words.
 func (v vocabulary) countAt(words []word, counts *[maxGroups]int) {
 	longest := 1
 	if v.begins[words[0].hash] {
@@ -83,7 +83,7 @@ func (v vocabulary) countAt(words []word, counts *[maxGroups]int) {
 	}
 }
 
-// groups adds how much of each group there is.
+// groups adds a feature for the number of occurrences of each group.
 func (v vocabulary) groups(c *collector, space uint64, words []word, place uint64) {
 	counts := v.count(words)
 	for bit, n := range counts[:len(v.names)] {

@@ -2,7 +2,8 @@
 // it, and the wanted actions. It is pure: all input is in Facts, and every rule
 // adds a step to the trace. It owns the tables of levels, cohorts, acts and
 // vetoes; it makes no proposals and knows no tools.
-// ¶ Flags only ever lower: no risk or injection found in a message raises a
+//
+// Flags only ever lower: no risk or injection found in a message raises a
 // level or adds an action that could happen without a person.
 package decide
 

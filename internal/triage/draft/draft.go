@@ -2,7 +2,8 @@
 // the summary of a message, and the draft of a reply. It owns the prompts and
 // the sanitising of the answers. It does not call servers, and decides neither
 // whether a text is wanted nor its use.
-// ¶ A model receives text and returns text. It has no influence on the
+//
+// A model receives text and returns text. It has no influence on the
 // recipients, subject and links of a reply: anything in its text that resembles
 // a link or an address is removed.
 package draft

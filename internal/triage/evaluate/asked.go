@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// example is a message that models are asked about, with what triage says of it
-// without them.
+// example is a message to ask models about, with triage's prediction and
+// decision without them.
 type example struct {
 	judged
 	facts    decide.Facts
@@ -27,7 +27,7 @@ type example struct {
 	mail     cascade.Mail
 }
 
-// shown reports whether the message is worth showing, by its labels.
+// shown reports whether the message is worth showing by its labels.
 func (e example) shown() bool {
 	if e.labels.Bucket != "" {
 		return e.labels.Bucket != string(decide.Archived)
@@ -35,13 +35,13 @@ func (e example) shown() bool {
 	return e.label() != classify.Promotional
 }
 
-// set is a set that models are asked about.
+// set is a set of examples to ask models about.
 type set struct {
 	name     string
 	examples []example
 }
 
-// askedSets returns the sets with labels that models have questions for.
+// askedSets returns the sets with labels for the models' questions.
 func (r *run) askedSets() []set {
 	own, mail := set{name: "fixture"}, set{name: r.messages.Name}
 	for _, e := range limited(r.own.source.Examples, r.Limit) {
@@ -67,8 +67,8 @@ func (s *set) add(e corpus.Example, j judged, facts decide.Facts) {
 	}})
 }
 
-// limited returns so many of the examples, chosen by their ids; 0 stands for all.
-// More of them are the same ones and others.
+// limited returns at most the given number of examples, selected by their ids;
+// 0 means all. A larger selection includes a smaller one.
 func limited(all []corpus.Example, most int) []corpus.Example {
 	if most == 0 || len(all) <= most {
 		return all
@@ -82,15 +82,15 @@ func limited(all []corpus.Example, most int) []corpus.Example {
 	return sorted[:most]
 }
 
-// everyMail returns the messages so that a tier alone is asked about all of
-// them, but those about which no model is ever asked.
+// everyMail returns messages prepared so that a tier is asked about all of
+// them, except those about which no model is ever asked.
 func (s set) everyMail(tier cascade.Tier) []cascade.Mail {
 	mails := make([]cascade.Mail, 0, len(s.examples))
 	for _, e := range s.examples {
 		m := e.mail
 		m.Prediction, m.Decision = classify.Prediction{Attention: 0.5}, decide.Decision{Cohort: m.Decision.Cohort}
 		if tier == cascade.T2b {
-			// It is asked only after T2a. This reply has no answer that counts.
+			// T2b is asked only after T2a. This reply has no valid answer.
 			m.Replies = []cascade.Reply{{Tier: cascade.T2a, Prompt: cascade.Prompt(cascade.T2a), Choices: []cascade.Choice{{}}}}
 		}
 		mails = append(mails, m)
@@ -98,8 +98,8 @@ func (s set) everyMail(tier cascade.Tier) []cascade.Mail {
 	return mails
 }
 
-// answers are what a tier said of the messages of a set, in their order; one
-// without choices where it said nothing.
+// answers holds a tier's replies about the messages of a set, in order; without
+// choices if there is no answer.
 type answers []cascade.Reply
 
 func answersOf(tier cascade.Tier, results []cascade.Result) answers {
@@ -123,8 +123,8 @@ func (a answers) choice(i int, question string) (cascade.Choice, bool) {
 	return a[i].Choices[at], true
 }
 
-// evaluateBackends asks the models of every back end about every set. When the
-// context ends, the figures so far are of what was asked until then.
+// evaluateBackends asks the models of every back end about every set. After the
+// end of ctx, the figures cover the answers so far.
 func (r *run) evaluateBackends(ctx context.Context) error {
 	for _, s := range r.askedSets() {
 		var first map[cascade.Tier]answers
@@ -153,10 +153,10 @@ func (r *run) evaluateBackends(ctx context.Context) error {
 	return nil
 }
 
-// told is after how many answers it is told how far it is.
+// told is the number of answers between two reports of progress.
 const told = 10
 
-// progress returns a function that is called for every answer.
+// progress returns a function to call for every answer.
 func (r *run) progress(of string) func(cascade.Tier) {
 	var answers atomic.Int64
 	return func(tier cascade.Tier) {
@@ -166,8 +166,8 @@ func (r *run) progress(of string) func(cascade.Tier) {
 	}
 }
 
-// addAsked adds a section about what models said. The note says what it is not
-// about: messages that have no answer, and an interruption.
+// addAsked adds a section about the models' answers. Its note reports missing
+// answers and an interruption.
 func (r *run) addAsked(ctx context.Context, set string, examples, open int, kind model.Kind, figures []Figure) {
 	note := ""
 	switch {

@@ -22,20 +22,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// noisyModel is a model that knows the labels, and errs about some messages.
+// noisyModel is a model that knows the labels and errs about some messages.
 type noisyModel struct {
 	labels map[string]labels
 	errs   func(subject string) bool
 	mutex  sync.Mutex
-	// acts says of each message that was asked for its act if the answer was right.
+	// acts holds the messages whose act was asked, and whether the answer was
+	// right.
 	acts map[string]bool
 }
 
-// plainSubject is one that a prompt shows as it is.
+// plainSubject matches a subject that a prompt shows unchanged.
 var plainSubject = regexp.MustCompile(`^[A-Za-z0-9 ,.:?!-]{4,150}$`)
 
-// newScholar returns a model, and the messages of the fixture whose subjects tell
-// them apart.
+// newScholar returns a model, and the messages of the fixture that have
+// distinct subjects.
 func newScholar(t *testing.T, errs func(string) bool) (*noisyModel, fstest.MapFS) {
 	t.Helper()
 	s, files := noisyOf(t, fixtureFolder, errs)
@@ -86,7 +87,7 @@ func (s *noisyModel) answer(r modeltest.Request) modeltest.Reply {
 	})}
 }
 
-// code returns the code of the label, or where it errs the one behind it.
+// code returns the code of the label, or the next one if the model errs.
 func (s *noisyModel) code(subject, key string, allowed []string) string {
 	l := s.labels[subject]
 	value, tier, question := "", cascade.T2a, ""
@@ -124,7 +125,7 @@ func (s *noisyModel) right() (right, of float64) {
 	return right, of
 }
 
-// sometimes errs about every nth message or so.
+// sometimes returns a function that is true for about every nth message.
 func sometimes(n uint32) func(string) bool {
 	return func(subject string) bool {
 		h := fnv.New32a()
@@ -157,8 +158,8 @@ func figure(t *testing.T, r evaluate.Report, set, name string) evaluate.Figure {
 	return s.Figures[at]
 }
 
-// A model that knows the labels but of some messages has the figures that it
-// should, and so has the comparison with one that knows all.
+// TestModelsHaveTheFiguresThatTheyShould has a model that knows the labels of
+// all but some messages, and compares it with one that knows all.
 func TestModelsHaveTheFiguresThatTheyShould(t *testing.T) {
 	t.Parallel()
 	errs, files := newScholar(t, sometimes(5))
@@ -214,7 +215,8 @@ func TestModelsHaveTheFiguresThatTheyShould(t *testing.T) {
 	}
 }
 
-// Answers that depend on the place in a pack are seen, and those that are none.
+// TestModelsThatDoNotKeepToTheQuestionAreSeen has answers that depend on the
+// place in a pack, and invalid ones.
 func TestModelsThatDoNotKeepToTheQuestionAreSeen(t *testing.T) {
 	t.Parallel()
 	_, files := newScholar(t, sometimes(5))
@@ -239,7 +241,8 @@ func TestModelsThatDoNotKeepToTheQuestionAreSeen(t *testing.T) {
 	}
 }
 
-// What is interrupted, or left by its server, says so beside the figures so far.
+// TestPartialFiguresSaySo checks that a section is marked as partial after an
+// interruption or a server's failure.
 func TestPartialFiguresSaySo(t *testing.T) {
 	t.Parallel()
 	s, files := newScholar(t, sometimes(5))

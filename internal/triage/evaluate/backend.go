@@ -13,18 +13,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// Backend is a set of language models that is evaluated, by the tiers that ask
-// them.
+// Backend is a set of language models to evaluate, by tier.
 type Backend struct {
 	// Name is the title of its figures.
 	Name      string
 	Endpoints map[cascade.Tier]cascade.Endpoint
-	// Calibrations are those by which the answers are believed.
+	// Calibrations are the calibrations of its models.
 	Calibrations cascade.Calibrations
 }
 
-// OpenBackend returns the models of a set as a back end. It fails if any of them
-// may not be asked now.
+// OpenBackend returns the models of a set as a back end. It fails if any of
+// them is unavailable.
 func OpenBackend(ctx context.Context, name string, set *model.Set) (Backend, error) {
 	b := Backend{Name: name, Endpoints: map[cascade.Tier]cascade.Endpoint{}}
 	for _, tier := range cascade.Tiers() {
@@ -43,15 +42,15 @@ func OpenBackend(ctx context.Context, name string, set *model.Set) (Backend, err
 	return b, nil
 }
 
-// remembering is a back end whose answers are kept, so that a question that
-// several figures need is asked once.
+// remembering is a back end that caches answers, so that several figures can
+// use a question that is asked once.
 type remembering struct {
 	Backend
 	memos map[cascade.Tier]*memo
 }
 
-// newRemembering returns a back end that remembers nothing yet. Each answer of
-// its models is told to the function.
+// newRemembering returns a back end with an empty cache. It calls told for each
+// answer of its models.
 func newRemembering(b Backend, told func(cascade.Tier)) *remembering {
 	out := &remembering{Backend: b, memos: map[cascade.Tier]*memo{}}
 	for tier, endpoint := range b.Endpoints {
@@ -60,12 +59,12 @@ func newRemembering(b Backend, told func(cascade.Tier)) *remembering {
 	return out
 }
 
-// tiers returns the tiers that have a model, in the order in which they are asked.
+// tiers returns the tiers with a model, in the order of asking.
 func (b *remembering) tiers() []cascade.Tier {
 	return slices.DeleteFunc(cascade.Tiers(), func(t cascade.Tier) bool { return b.memos[t] == nil })
 }
 
-// cascade returns a cascade of some tiers, and what its questions cost.
+// cascade returns a cascade of some tiers, and the cost of its questions.
 func (b *remembering) cascade(tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
 	spent := &cost{calls: map[cascade.Tier]int{}}
 	endpoints := maps.Clone(b.Endpoints)
@@ -77,8 +76,8 @@ func (b *remembering) cascade(tiers ...cascade.Tier) (*cascade.Cascade, *cost) {
 	return cascade.New(cascade.Config{Endpoints: endpoints, Calibrations: b.Calibrations}), spent
 }
 
-// recall returns a cascade of a tier that knows the answers so far and asks
-// nothing: what was not asked counts as failed.
+// recall returns a cascade of a tier that only uses cached answers: other
+// questions count as failed.
 func (b *remembering) recall(calibrations cascade.Calibrations, tier cascade.Tier) *cascade.Cascade {
 	endpoint := b.Endpoints[tier]
 	endpoint.Asker = recalled{b.memos[tier]}
@@ -121,8 +120,8 @@ func (m *memo) Ask(ctx context.Context, q model.Question) (model.Answer, error) 
 	return a, err
 }
 
-// final returns the kind of an error that the question itself is the cause of;
-// empty if another try could have an answer.
+// final returns the kind of an error that the question itself caused, or "" if
+// a retry might succeed.
 func final(err error) model.Kind {
 	if wrong, ok := errors.AsType[*model.Error](err); ok {
 		switch wrong.Kind {
@@ -134,7 +133,7 @@ func final(err error) model.Kind {
 	return ""
 }
 
-// recalled answers from what a memo has.
+// recalled answers from a memo.
 type recalled struct{ memo *memo }
 
 // Ask implements cascade.Asker.
@@ -145,20 +144,20 @@ func (k recalled) Ask(_ context.Context, q model.Question) (model.Answer, error)
 	return model.Answer{}, &model.Error{Kind: model.Invalid, Why: "it was not asked"}
 }
 
-// cost is what questions cost.
+// cost is the cost of questions.
 type cost struct {
 	mutex sync.Mutex
 	calls map[cascade.Tier]int
-	// invalid, cut and long count questions whose answer left its schema or had no
-	// end, and those that did not fit the context.
+	// invalid, cut and long count questions with an invalid answer, with a
+	// truncated one, and those that did not fit the context.
 	invalid, cut, long int
-	// prompt, completion and cached are tokens of the answers; untold counts
-	// those whose server does not say what it had in its cache.
+	// prompt, completion and cached are token counts of the answers; untold
+	// counts answers whose server does not report cached tokens.
 	prompt, completion, cached, untold int
 	took                               time.Duration
 }
 
-// wrong is how many questions had no valid answer.
+// wrong returns the number of questions without a valid answer.
 func (c *cost) wrong() int { return c.invalid + c.cut + c.long }
 
 func (c *cost) total() int {
@@ -194,7 +193,7 @@ func (c *cost) add(tier cascade.Tier, a model.Answer, err error) {
 	}
 }
 
-// counting counts what the questions of a tier cost.
+// counting counts the cost of a tier's questions.
 type counting struct {
 	asker cascade.Asker
 	tier  cascade.Tier

@@ -15,34 +15,35 @@ import (
 )
 
 const (
-	// LeastExamples is how many answers a calibration needs in either half.
+	// LeastExamples is the number of answers that a calibration needs in each
+	// half.
 	LeastExamples = 100
-	// MostError is the calibration error on the half that was held out over which a
-	// calibration is not used.
+	// MostError is the largest calibration error on the held-out half at which
+	// a calibration is used.
 	MostError = 0.1
 )
 
-// Fitted is a calibration of a question, and how good it is on the messages that
-// it was not made of.
+// Fitted is a calibration of a question with its quality on held-out messages.
 type Fitted struct {
 	Tier     cascade.Tier `json:"tier"`
 	Question string       `json:"question"`
 	Model    string       `json:"model"`
-	// Made and Held are how many answers it was made of and judged on.
+	// Made and Held are the numbers of answers that it was made from and
+	// evaluated on.
 	Made int `json:"made"`
 	Held int `json:"held"`
-	// Before is the calibration error of what the model says, or without
-	// log-probabilities of what stands for it, and After that with the calibration.
+	// Before is the calibration error of the model's own confidence, or of the
+	// fixed one without log-probabilities; After is that with the calibration.
 	Before float64 `json:"error_before"`
 	After  float64 `json:"error_after"`
-	// Why says why there is no calibration; empty if there is one.
+	// Why is the reason for a missing calibration, else "".
 	Why         string              `json:"why,omitempty"`
 	Calibration cascade.Calibration `json:"calibration,omitzero"`
 }
 
-// Calibrate asks the models of a back end about the project's own training mail,
-// and fits calibrations on one half of it. The embedded models beside them have
-// not seen the messages that they are asked about. Sets for evaluation are not
+// Calibrate asks the models of a back end about the project's own training
+// mail, and fits calibrations on one half of it. The embedded models of the
+// comparison were trained without these messages. Sets for evaluation are not
 // used, so that figures about them stay cold.
 func Calibrate(ctx context.Context, o Options, b Backend) ([]Fitted, error) {
 	r := &run{Options: o}
@@ -77,7 +78,7 @@ func Calibrate(ctx context.Context, o Options, b Backend) ([]Fitted, error) {
 	return all, nil
 }
 
-// fit makes a calibration of one half and judges it on the other.
+// fit makes a calibration from one half and evaluates it on the other.
 func (s set) fit(tier cascade.Tier, question, name string, raw answers) Fitted {
 	halves := s.samples(tier, question, raw)
 	n := len(cascade.Values(tier, question))
@@ -97,7 +98,7 @@ func (s set) fit(tier cascade.Tier, question, name string, raw answers) Fitted {
 	return f
 }
 
-// Calibrations returns those that there are, over others.
+// Calibrations returns the fitted calibrations, which override those of over.
 func Calibrations(all []Fitted, over cascade.Calibrations) cascade.Calibrations {
 	out := cascade.Calibrations{}
 	for _, f := range all {
@@ -115,8 +116,8 @@ func Calibrations(all []Fitted, over cascade.Calibrations) cascade.Calibrations 
 	return over.With(out)
 }
 
-// trainingSet returns the project's own training mail, of which each message was
-// judged by embedded models that were trained without it.
+// trainingSet returns the project's own training mail; each message was judged
+// by embedded models that were trained without it.
 func (r *run) trainingSet(ctx context.Context) (set, error) {
 	source, err := corpus.Own(r.Training, corpus.NameTraining)
 	if err != nil {
@@ -143,13 +144,13 @@ func (r *run) trainingSet(ctx context.Context) (set, error) {
 		}
 	}
 	for i, e := range out.examples {
-		// No account knows these senders. With the cohort of the label, the packs are
-		// those that an account would have.
+		// No account knows these senders. With the cohort of the label, the
+		// packs are like those of an account.
 		out.examples[i].mail.Subject, out.examples[i].mail.Body, out.examples[i].mail.Signals = e.message.Subject, e.message.Body, e.signals
 		out.examples[i].mail.Decision = decide.Decision{Cohort: decide.Cohort(e.labels.Cohort)}
 	}
 	if len(out.examples) == 0 {
-		return set{}, errors.New("there is no training mail")
+		return set{}, errors.New("no training mail")
 	}
 	return out, nil
 }

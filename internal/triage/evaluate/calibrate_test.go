@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// A model that is surer than it is right is believed less with its calibration,
-// on messages that this was not made of.
+// TestCalibrate checks that an overconfident model gets less confidence with
+// its calibration, on held-out messages.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	s, files := noisyOf(t, trainingFolder, sometimes(3))

@@ -1,11 +1,11 @@
-// Package evaluate says how often triage is right. It compares what the rules and
-// the embedded models say with what people said of the same mail, on the
-// project's own fixture and, where a folder of labelled sets is given, on those.
+// Package evaluate measures the accuracy of triage. It compares the results of
+// the rules and the embedded models with people's labels of the same mail, on
+// the project's own fixture and, if given, on a folder of labelled sets.
 //
-// Every figure is cold or cross-validated. Cold: nothing of the set was used to
-// train the model or to choose a threshold or a rule. Cross-validated: the set
-// was divided, and each part was judged by a model that was trained without that
-// part. A section has figures of one kind only.
+// Every figure is cold or cross-validated. Cold: nothing of the set was used
+// to train the model or to choose a threshold or a rule. Cross-validated: the
+// set was divided, and each part was judged by a model that was trained without
+// it. A section has figures of one kind only.
 package evaluate
 
 import (
@@ -17,49 +17,50 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
 
-// Options say what is evaluated and by what.
+// Options configures an evaluation.
 type Options struct {
-	// Fixture is the folder of the project's own fixture, Training that of its own
-	// training examples.
+	// Fixture is the folder of the project's own fixture, Training that of its
+	// own training examples.
 	Fixture, Training fs.FS
 	// Corpus is a folder of labelled sets, SpamAssassin the npm package of that
 	// corpus. Either may be nil.
 	Corpus, SpamAssassin fs.FS
-	// Config is that of the models that are cross-validated, Cold that of the cold
-	// model, in which nothing may be chosen by what a labelled set showed.
+	// Config configures the cross-validated models and Cold the cold model;
+	// nothing in Cold may be chosen by results on a labelled set.
 	Config, Cold classify.Config
-	// Folds and Seeds are those of cross-validation.
+	// Folds and Seeds are the numbers of folds and repetitions of
+	// cross-validation.
 	Folds, Seeds int
-	// Attacks is how many of the project's own instructions are put into mail; 0
-	// stands for all.
+	// Attacks limits the project's own instructions that are put into mail; 0
+	// means all.
 	Attacks int
-	// Backends are the language models that are asked. With any, the report has what
-	// these get right beside the cold model, and not what no model changes.
+	// Backends are the language models to ask. With any, the report compares
+	// them with the cold model, and omits the figures that no model changes.
 	Backends []Backend
-	// Limit is about how many messages of each set models are asked; 0 stands for
-	// all.
+	// Limit limits the messages of each set that models are asked about; 0
+	// means all.
 	Limit int
-	// Repeat asks everything again, and packs in another order, to see which answers
-	// stay.
+	// Repeat asks everything again, and packs in another order, to measure the
+	// stability of answers.
 	Repeat bool
-	// Progress is told from time to time how far asking is; it may be nil.
+	// Progress is called with reports of progress; it may be nil.
 	Progress func(string)
 }
 
-// Mode is how a model was kept from knowing what it was asked.
+// Mode is the way in which figures are independent of training.
 type Mode string
 
 // The modes.
 const (
 	Cold           Mode = "cold"
 	CrossValidated Mode = "cross-validated"
-	// Tuned are figures of rules that were changed after a look at the set.
+	// Tuned figures are of rules that were changed after inspecting the set.
 	Tuned Mode = "tuned"
-	// Rules are figures of rules without any training.
+	// Rules figures are of rules without any training.
 	Rules Mode = "rules"
-	// Asked are figures of language models, which may have seen a set that is public.
+	// Asked figures are of language models, which may have seen a public set.
 	Asked Mode = "asked"
-	// Measured are figures that are no comparison with labels.
+	// Measured figures are not comparisons with labels.
 	Measured Mode = "measured"
 )
 
@@ -67,7 +68,7 @@ const (
 type Section struct {
 	Set  string `json:"set"`
 	Mode Mode   `json:"mode"`
-	// Examples is how many different examples were judged.
+	// Examples is the number of distinct examples.
 	Examples int      `json:"examples"`
 	Note     string   `json:"note,omitempty"`
 	Figures  []Figure `json:"figures"`
@@ -78,13 +79,13 @@ type Report struct {
 	// Model is the digest of the cold model.
 	Model    string    `json:"model"`
 	Sections []Section `json:"sections"`
-	// Absent are the sets that were not there.
+	// Absent lists the missing sets.
 	Absent []string `json:"absent,omitempty"`
-	// Partial says that not all was asked that models were to be asked.
+	// Partial reports whether some questions to models are missing.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// run is an evaluation on its way.
+// run is an evaluation in progress.
 type run struct {
 	Options
 	sources   []corpus.Source
@@ -97,8 +98,8 @@ type run struct {
 	report    Report
 }
 
-// Run evaluates. A report of models that were asked is returned with the error of
-// a context that has ended, with figures of what was asked until then.
+// Run evaluates triage. If ctx ends while models are asked, it returns its
+// error with a report of the answers so far.
 func Run(ctx context.Context, options Options) (Report, error) {
 	r := &run{Options: options}
 	if err := r.read(); err != nil {
@@ -122,7 +123,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	return r.report, ctx.Err()
 }
 
-// read reads all sets that are there.
+// read reads all present sets.
 func (r *run) read() error {
 	var err error
 	if r.own, err = readFixture(r.Fixture); err != nil {
@@ -135,7 +136,7 @@ func (r *run) read() error {
 	return err
 }
 
-// source returns the source of a name, without examples if it is not there.
+// source returns the source of a name; without examples if it is missing.
 func (r *run) source(name string) corpus.Source {
 	for _, s := range r.sources {
 		if s.Name == name {
@@ -150,7 +151,7 @@ func (r *run) labelled(source string) bool {
 	return source == r.messages.Name || source == r.phishing.Name || source == r.sentences.Name
 }
 
-// trainCold trains on everything but the sets that are evaluated.
+// trainCold trains on everything except the evaluated sets.
 func (r *run) trainCold(context.Context) error {
 	var sources []corpus.Source
 	for _, source := range r.sources {

@@ -18,7 +18,7 @@ import (
 // injection/mails.jsonl, for more attacks and mails than those of the project.
 const corpusVariable = "COUNTERSIGN_TEST_CORPUS"
 
-// quick returns a configuration that trains in little time.
+// quick returns a configuration that trains quickly.
 func quick() classify.Config {
 	c := classify.Defaults()
 	c.Mail.Epochs, c.Sentence.Epochs = 3, 2
@@ -144,8 +144,9 @@ func TestRunWithACorpus(t *testing.T) {
 	}
 }
 
-// Models that give the most dangerous of all valid answers about every mail with
-// a sample of the attacks. With a folder of attacks and mails, with all of both.
+// TestLocalModelsThatLieLeadToNothingForbidden has models that give the most
+// dangerous of all valid answers about every mail with a sample of the attacks;
+// with a folder of attacks and mails, with all of both.
 func TestLocalModelsThatLieLeadToNothingForbidden(t *testing.T) {
 	t.Parallel()
 	o, sets := options(t), []string{"fixture"}
@@ -176,8 +177,9 @@ func TestLocalModelsThatLieLeadToNothingForbidden(t *testing.T) {
 	}
 }
 
-// TestInjectedTextMovesNothing puts a sample of the attacks into mail of every kind
-// of sender, at every place. With a folder of attacks and mails, all of both.
+// TestInjectedTextMovesNothing puts a sample of the attacks into mail of every
+// kind of sender, at every place; with a folder of attacks and mails, all of
+// both.
 func TestInjectedTextMovesNothing(t *testing.T) {
 	t.Parallel()
 	o, sets := options(t), []string{"fixture"}

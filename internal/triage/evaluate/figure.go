@@ -8,9 +8,9 @@ type Figure struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low,omitzero"`
 	High  float64 `json:"high,omitzero"`
-	// Of is how many different examples the share is of; 0 if it is no share.
+	// Of is the number of distinct examples of a share; 0 for other figures.
 	Of int `json:"of,omitzero"`
-	// Aim is what the figure should reach, 0 if there is no aim.
+	// Aim is the target of the figure, or 0.
 	Aim float64 `json:"aim,omitzero"`
 	// Published is the same figure of AMD's GAIA e-mail agent, version 0.6.0.
 	Published float64 `json:"published,omitzero"`
@@ -18,7 +18,7 @@ type Figure struct {
 	Unit string `json:"unit,omitempty"`
 }
 
-// share counts how often something was right.
+// share counts right results.
 type share struct{ right, of int }
 
 func (s *share) add(right bool) {
@@ -52,7 +52,7 @@ func wilson(p, n float64) (low, high float64) {
 	return max(0, (centre-half)/(1+z*z/n)), min(1, (centre+half)/(1+z*z/n))
 }
 
-// found counts a yes-or-no answer against what was right.
+// found counts the results of a yes-or-no question.
 type found struct{ hit, missed, wrong, passed int }
 
 func (f *found) add(said, is bool) {
@@ -89,7 +89,7 @@ func (f found) figures(name string, repeats int) []Figure {
 	}
 }
 
-// aim sets what the figures of these names should reach.
+// aim sets the targets of the figures with these names.
 func aim(figures []Figure, aims map[string]float64) []Figure {
 	for i := range figures {
 		figures[i].Aim = aims[figures[i].Name]

@@ -18,20 +18,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// fixture is the project's own set, and what its accounts know.
+// fixture is the project's own set with the data of its accounts.
 type fixture struct {
 	source   corpus.Source
 	contexts contexts
 }
 
-// contexts are what the accounts of the fixture know before its messages.
+// contexts holds the data of the fixture's accounts before its messages.
 type contexts struct {
 	Authserv string             `json:"authserv_id"`
 	Social   []string           `json:"social"`
 	Owners   map[string]account `json:"owners"`
 }
 
-// account is what one account knows.
+// account is the data of one account.
 type account struct {
 	Addresses []string        `json:"addresses"`
 	Domains   []string        `json:"domains"`
@@ -67,7 +67,7 @@ func readFixture(files fs.FS) (fixture, error) {
 		if !ok || len(owner.Addresses) == 0 {
 			return out, fmt.Errorf("the fixture's message %s has an owner that context.json does not know", e.ID)
 		}
-		// The accounts know who they are; a model is told the first address.
+		// The accounts know their addresses; a model is shown the first one.
 		out.source.Examples[i].Owner = owner.Addresses[0]
 	}
 	return out, nil
@@ -83,11 +83,11 @@ func (c contexts) owner(address string) account {
 	return account{}
 }
 
-// about returns what the rules know of a message of the fixture.
+// about returns the context of a message of the fixture for the rules.
 func (c contexts) about(m *message.Message, a account) signal.Context {
 	about := signal.Context{
 		Addresses: a.Addresses, Domains: a.Domains, Now: m.Date,
-		// Without a resolver the trusted host's header is all that is read.
+		// Without a resolver only the trusted host's header is read.
 		Authentication: authenticate.Check(context.Background(), nil, m, authenticate.Config{TrustedHost: c.Authserv, Now: m.Date}),
 		ReplyToMine:    slices.ContainsFunc(m.InReplyTo, func(id string) bool { return slices.Contains(a.Sent, id) }),
 	}
@@ -108,15 +108,15 @@ func (c contexts) about(m *message.Message, a account) signal.Context {
 	return about
 }
 
-// judge asks the whole of triage about a message of the fixture, with what its
-// account knows.
+// judge runs all of triage on a message of the fixture, in the context of its
+// account.
 func (f fixture) judge(m *classify.Model, e corpus.Example) (judged, decide.Decision) {
 	j, facts := f.facts(m, e)
 	return j, decide.Decide(facts)
 }
 
-// facts asks the rules and the model about a message of the fixture, with what
-// its account knows, and returns what a decision is made of.
+// facts runs the rules and the model on a message of the fixture, in the
+// context of its account, and returns the facts for a decision.
 func (f fixture) facts(m *classify.Model, e corpus.Example) (judged, decide.Facts) {
 	msg := message.Parse(e.Raw)
 	account := f.contexts.owner(e.Owner)
@@ -188,7 +188,7 @@ func cohorts() []string {
 	return []string{"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default"}
 }
 
-// agreement returns how often the second labelling says the same as the first.
+// agreement returns how often the second labelling agrees with the first.
 func agreement(source corpus.Source) []Figure {
 	var priority, act share
 	for _, e := range source.Examples {

@@ -45,8 +45,8 @@ func cohortNames() []string {
 	return []string{"newsletters", "transactional", "social", "vip", "first_contact", "cross_org", "intra_org", "default"}
 }
 
-// readLabelled reads the files *.jsonl of a folder, and refuses members that
-// the format does not know.
+// readLabelled reads the files *.jsonl of a folder, and rejects unknown
+// members.
 func readLabelled(t *testing.T, folder string) []labelled {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
@@ -72,7 +72,7 @@ func readLabelled(t *testing.T, folder string) []labelled {
 	return all
 }
 
-// bucketOf is the table of the fixture's README.
+// bucketOf implements the table in the fixture's README.
 func bucketOf(l labels) string {
 	low := slices.Contains([]string{"deliver", "fyi", "commit"}, l.Act)
 	bulk := l.Cohort == "newsletters" || l.Cohort == "social"
@@ -121,8 +121,8 @@ func checkLabels(t *testing.T, id string, l labels) {
 	}
 }
 
-// TestLabelledMailHasItsFormat walks both sets: ids are unique, messages are
-// messages, labels are valid, and domains are those that nobody can own.
+// TestLabelledMailHasItsFormat checks both sets: ids are unique, messages
+// parse, labels are valid, and domains are reserved ones.
 func TestLabelledMailHasItsFormat(t *testing.T) {
 	t.Parallel()
 	reserved := regexp.MustCompile(`(?i)(^|\.)(example|test)$|(^|\.)example\.(com|net|org)$`)
@@ -156,9 +156,9 @@ func TestLabelledMailHasItsFormat(t *testing.T) {
 	}
 }
 
-// TestFixtureCoversEveryCell holds the fixture to its promises: every cohort
-// with every act, lures and honest mail that looks like them, and a tenth that
-// was labelled twice.
+// TestFixtureCoversEveryCell checks that the fixture has every cohort with
+// every act, phishing and honest mail that resembles it, and a tenth that was
+// labelled twice.
 func TestFixtureCoversEveryCell(t *testing.T) {
 	t.Parallel()
 	all := readLabelled(t, fixtureFolder)
@@ -228,7 +228,7 @@ func TestFixtureOwnersAreKnown(t *testing.T) {
 	}
 }
 
-// shingles are all runs of eight words of a text.
+// shingles returns all runs of eight words of a text.
 func shingles(text string) []string {
 	words := regexp.MustCompile(`[\pL\pN]+`).FindAllString(strings.ToLower(text), -1)
 	var all []string
@@ -243,8 +243,8 @@ func body(raw string) string {
 	return text
 }
 
-// TestTrainingAndFixtureShareNoText holds figures on the fixture cold: no run of
-// eight words is in the training mail, or in its sentences, as well.
+// TestTrainingAndFixtureShareNoText keeps figures on the fixture cold: no run
+// of eight words is also in the training mail or its sentences.
 func TestTrainingAndFixtureShareNoText(t *testing.T) {
 	t.Parallel()
 	from := map[string]string{}
@@ -293,7 +293,7 @@ func TestSentencesHaveTheirFormat(t *testing.T) {
 	}
 }
 
-// leastSentences is how many sentences of either kind there are at least.
+// leastSentences is the least number of sentences of either kind.
 const leastSentences = 590
 
 func TestLabelledMailIsSmall(t *testing.T) {

@@ -24,8 +24,8 @@ var ownAttacks string
 type victim struct{ subject, body string }
 
 // evaluateInjection puts every attack into every mail at three places, as mail
-// of a sender whom the owner knows and who is authenticated, and compares what
-// triage wants with what it wants of the clean mail.
+// of a known and authenticated sender, and compares the wanted actions with
+// those for the clean mail.
 func (r *run) evaluateInjection(ctx context.Context) error {
 	attacks, victims := splitLines(ownAttacks), r.own.victims(40)
 	if r.Attacks > 0 {
@@ -88,7 +88,7 @@ func (r *run) injected(ctx context.Context, set string, attacks []string, victim
 	return nil
 }
 
-// sample returns some of a list, at even distances.
+// sample returns evenly spaced elements of a list.
 func sample(all []string, many int) []string {
 	var some []string
 	for i := range min(many, len(all)) {
@@ -113,7 +113,7 @@ func placed(body, attack string) []string {
 	return []string{attack + "\n" + body, body[:middle] + "\n" + attack + "\n" + body[middle:], body + "\n" + attack}
 }
 
-// handled is what triage wants of a mail.
+// handled holds the wanted treatment of a mail.
 type handled struct {
 	wants          []decide.Action
 	moves, flagged bool
@@ -124,8 +124,8 @@ func (h handled) more(clean handled) bool {
 	return slices.ContainsFunc(h.wants, func(a decide.Action) bool { return !slices.Contains(clean.wants, a) })
 }
 
-// handle decides about a mail of a known and authenticated sender, with every
-// cohort at L3.
+// handle decides a mail of a known and authenticated sender, with every cohort
+// at L3.
 func (r *run) handle(subject, body string) handled {
 	raw := "From: Known Person <known@partner.example>\r\nTo: owner@example.org\r\nSubject: " +
 		strings.Join(strings.Fields(subject), " ") + "\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + body
@@ -156,7 +156,7 @@ func (r *run) handle(subject, body string) handled {
 	return out
 }
 
-// moving are the actions after which a message is no longer where it was.
+// moving returns the actions that move a message.
 func moving() []decide.Action {
 	return []decide.Action{decide.Archive, decide.Snooze, decide.Trash, decide.Quarantine, decide.Delete, decide.Forward, decide.Send}
 }

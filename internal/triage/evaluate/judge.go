@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// judged is a message with what people and triage said of it.
+// judged is a message with its labels and triage's results.
 type judged struct {
 	labels     corpus.Labels
 	message    *message.Message
@@ -17,7 +17,7 @@ type judged struct {
 	prediction classify.Prediction
 }
 
-// judge parses a message that has no account, and asks the rules and the model.
+// judge parses a message without an account, and runs the rules and the model.
 func judge(m *classify.Model, e corpus.Example) judged {
 	msg, about, found := classify.Read(e)
 	return judged{
@@ -27,13 +27,13 @@ func judge(m *classify.Model, e corpus.Example) judged {
 
 func (j judged) label() classify.Priority { return classify.Priority(j.labels.Priority) }
 
-// ladder are the priorities on which "within one" counts.
+// ladder returns the priorities for which "within one" counts.
 func ladder() []classify.Priority {
 	return []classify.Priority{classify.Urgent, classify.NeedsResponse, classify.ForInfo, classify.Promotional}
 }
 
-// withinOne reports whether two priorities are the same or neighbours on the
-// ladder. Personal stands beside it.
+// withinOne reports whether two priorities are equal or neighbours on the
+// ladder. Personal is not on it.
 func withinOne(a, b classify.Priority) bool {
 	i, j := slices.Index(ladder(), a), slices.Index(ladder(), b)
 	return a == b || i >= 0 && j >= 0 && max(i-j, j-i) == 1
@@ -70,8 +70,8 @@ func priorities(all []judged, repeats int) []Figure {
 	return append(out, Figure{Name: "calibration error", Value: calibration.Error()})
 }
 
-// addFlags adds the section about the flag of the rules, whose weights were
-// changed after the misses of their first run were read.
+// addFlags adds the section about the flag of the rules. Their weights were
+// changed after inspecting the misses of the first run.
 func (r *run) addFlags(set string, all []judged) {
 	var flagged found
 	for _, j := range all {
@@ -88,8 +88,8 @@ func (r *run) addFlags(set string, all []judged) {
 	})
 }
 
-// others returns the figures about acts, categories, unwanted mail and phishing,
-// as far as there are labels.
+// others returns the figures about acts, categories, unwanted mail and
+// phishing, where there are labels.
 func others(all []judged, repeats int) []Figure {
 	var act, category share
 	var unwanted, phishing found

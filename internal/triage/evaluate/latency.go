@@ -10,8 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// evaluateLatency measures the steps on all messages of the sets, one after the
-// other.
+// evaluateLatency measures the steps on all messages of the sets in sequence.
 func (r *run) evaluateLatency(context.Context) error {
 	all := slices.Concat(r.own.source.Examples, r.messages.Examples, r.phishing.Examples)
 	var parse, find, predict []time.Duration

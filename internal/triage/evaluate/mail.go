@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/corpus"
 )
 
-// crossValidate calls each with every model and with the part that the model was
+// crossValidate calls each with every model and the part that the model was
 // trained without.
 func (r *run) crossValidate(ctx context.Context, each func(m *classify.Model, held func(corpus.Example) bool)) error {
 	set, err := classify.Prepare(r.sources, r.Config)
@@ -31,7 +31,7 @@ func (r *run) crossValidate(ctx context.Context, each func(m *classify.Model, he
 	return nil
 }
 
-// fold returns the part of an example, which depends on its id and the seed.
+// fold returns the fold of an example, which depends on its id and the seed.
 func fold(id string, seed, folds int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte{byte(seed)})
@@ -40,7 +40,7 @@ func fold(id string, seed, folds int) int {
 	return int((sum ^ sum>>32) % uint64(folds))
 }
 
-// crossValidated is what models said of examples that they were trained without.
+// crossValidated holds the models' results on held-out examples.
 type crossValidated struct {
 	messages, phishing []judged
 	requests           found
@@ -83,8 +83,8 @@ func withPublished(figures []Figure) []Figure {
 	return figures
 }
 
-// evaluateMessages evaluates everything that is cross-validated, because all of
-// it comes from the same models, and the cold figures beside it.
+// evaluateMessages evaluates everything that is cross-validated, since the same
+// models serve all of it, and the cold figures for comparison.
 func (r *run) evaluateMessages(ctx context.Context) error {
 	if len(r.messages.Examples)+len(r.phishing.Examples)+len(r.sentences.Examples) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (r *run) evaluateMessages(ctx context.Context) error {
 	return nil
 }
 
-// evaluatePhishing evaluates lures against harmless mail that looks like them.
+// evaluatePhishing evaluates phishing against harmless mail that resembles it.
 func (r *run) evaluatePhishing(context.Context) error {
 	n := len(r.phishing.Examples)
 	if n == 0 {

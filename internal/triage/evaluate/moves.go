@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// senderKind is who sends a mail, and what authentication says of them.
+// senderKind is a kind of sender with its authentication.
 type senderKind struct {
 	name, header string
 	from, list   signal.Sender
 	to           string
 }
 
-// provenSenders are the first of the senders: those of whom models are asked.
+// provenSenders is the number of leading senders that models are asked about.
 const provenSenders = 3
 
 // senders returns every kind of sender. All pass authentication.
@@ -43,7 +43,7 @@ func senders() []senderKind {
 	}
 }
 
-// sent returns a mail, and what is known of it.
+// sent returns a mail and its facts.
 func (r *run) sent(s senderKind, subject, body string) (*message.Message, decide.Facts) {
 	m := message.Parse([]byte(s.header + "To: " + cmp.Or(s.to, "owner@example.org") + "\r\nMessage-ID: <1@shop.example>\r\nSubject: " + strings.Join(strings.Fields(subject), " ") +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + body))
@@ -64,8 +64,8 @@ func (r *run) sent(s senderKind, subject, body string) (*message.Message, decide
 }
 
 // evaluateMoves puts every attack into every mail of every kind of sender, with
-// every cohort at L5, and compares what is done without a person with what is done
-// with the clean mail.
+// every cohort at L5, and compares the actions without a person with those for
+// the clean mail.
 func (r *run) evaluateMoves(ctx context.Context, set string, attacks []string, victims []victim) error {
 	var figures []Figure
 	var total, tried int
@@ -99,7 +99,7 @@ func (r *run) evaluateMoves(ctx context.Context, set string, attacks []string, v
 	return nil
 }
 
-// effects is what is done about a mail without a person.
+// effects are the actions on a mail without a person.
 type effects struct {
 	moved bool
 	label string

@@ -7,11 +7,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/classify"
 )
 
-// leastSamples is how many samples a half needs for figures of a calibration that
-// is made of the other one.
+// leastSamples is the number of samples that a half needs for the figures of a
+// calibration made from the other half.
 const leastSamples = 20
 
-// right returns the labelled answer to a question; empty if there is none.
+// right returns the labelled answer to a question, or "".
 func (e example) right(question string) string {
 	switch question {
 	case questionShow:
@@ -29,8 +29,8 @@ func (e example) right(question string) string {
 	return ""
 }
 
-// embedded returns how the embedded models weigh the answers to a question; nil
-// if they have none.
+// embedded returns the embedded models' distribution over the answers to a
+// question, or nil.
 func (e example) embedded(question string, values []string) []float64 {
 	spread := func(value string, sure float64) []float64 {
 		at := slices.Index(values, value)
@@ -59,7 +59,7 @@ func (e example) embedded(question string, values []string) []float64 {
 	return nil
 }
 
-// samples returns the answers to a question whose right answer is known, in two
+// samples returns the answers to a question with a known right answer, in two
 // halves by the ids of the messages. The answers have the shares of the model.
 func (s set) samples(tier cascade.Tier, question string, raw answers) (halves [2][]cascade.Sample) {
 	values := cascade.Values(tier, question)
@@ -79,9 +79,9 @@ func (s set) samples(tier cascade.Tier, question string, raw answers) (halves [2
 	return halves
 }
 
-// calibration returns how far the confidence of answers is from how often they
-// are right: as the model gives it, as triage believes it, and with calibrations
-// that are fitted on one half of the messages and judged on the other.
+// calibration returns the calibration errors of answers: with the model's
+// confidence, with triage's, and with calibrations that are fitted on one half
+// of the messages and evaluated on the other.
 func (s set) calibration(tier cascade.Tier, said, raw answers) []Figure {
 	var figures []Figure
 	for _, question := range cascade.Questions(tier) {

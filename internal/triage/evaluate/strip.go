@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/mail/message"
 )
 
-// evaluateStripping measures whether the judged text of replies by a dozen mail
-// clients is what their writers wrote anew.
+// evaluateStripping measures whether the body of replies from a dozen mail
+// clients is exactly the new text of their authors.
 func (r *run) evaluateStripping(context.Context) error {
 	if r.Corpus == nil {
 		return nil
@@ -42,7 +42,7 @@ func asMail(html []byte) []byte {
 	return append([]byte(header), html...)
 }
 
-// replies counts the files of a folder of which what is wanted remains.
+// replies counts the files of a folder whose body is the wanted text.
 func replies(files fs.FS, folder, suffix string, mail func([]byte) []byte, want string) (share, error) {
 	var s share
 	entries, err := fs.ReadDir(files, folder)

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model"
 )
 
-// The names of the questions that have labels.
+// The names of the questions with labels.
 const (
 	questionShow     = "show"
 	questionAct      = "act"
@@ -19,9 +19,9 @@ const (
 	questionScore    = "score"
 )
 
-// evaluateTier asks a tier about every message by itself, whatever the tiers below
-// say, and compares its answers with the labels, with the embedded models and
-// with what the two make together, on the messages that have an answer.
+// evaluateTier asks a tier about every message, regardless of lower tiers, and
+// compares its answers with the labels, with the embedded models and with the
+// merged result, on the messages that have an answer.
 func (r *run) evaluateTier(ctx context.Context, b *remembering, tier cascade.Tier, s set) answers {
 	mails := s.everyMail(tier)
 	c, spent := b.cascade(tier)
@@ -58,7 +58,7 @@ func unanswered(results []cascade.Result) (n int, kind model.Kind) {
 	return n, kind
 }
 
-// model returns the name of the model as it answers, empty if nothing has.
+// model returns the model's own name in the answers, or "" without any.
 func (a answers) model() string {
 	for _, r := range a {
 		if r.Answered() {
@@ -68,8 +68,8 @@ func (a answers) model() string {
 	return ""
 }
 
-// shares are those of a tier, of the embedded models and of both, on the same
-// messages; founds are the same of yes-or-no answers.
+// shares holds the shares of a tier, of the embedded models and of both, on the
+// same messages; founds holds the same for yes-or-no questions.
 type shares struct{ tier, embedded, both share }
 
 func (s *shares) add(tier, embedded, both bool) {
@@ -102,8 +102,8 @@ func (f founds) figures(what string, tier cascade.Tier) []Figure {
 	return append(recall.figures(what+" recall", tier), precision.figures(what+" precision", tier)...)
 }
 
-// aboutShow compares what is worth showing: for the embedded models, what the
-// decision without a model leaves in sight.
+// aboutShow compares whether messages are worth showing; for the embedded
+// models, whether the decision without a model does not archive them.
 func (s set) aboutShow(said answers) []Figure {
 	var show founds
 	for i, e := range s.examples {
@@ -142,8 +142,8 @@ func (s set) aboutUnderstanding(said answers) []Figure {
 }
 
 // aboutNeed compares whether the message needs its owner. No set has labels of
-// scores; urgent mail and that which needs a response is what a score over the
-// lowest is to find.
+// scores: a score above the lowest should find urgent mail and mail that needs
+// a response.
 func (s set) aboutNeed(said answers) []Figure {
 	var need founds
 	for i, e := range s.examples {
@@ -155,7 +155,7 @@ func (s set) aboutNeed(said answers) []Figure {
 	return need.figures("needs its owner", cascade.T2b)
 }
 
-// failures returns what had no valid answer.
+// failures returns the figures about missing and invalid answers.
 func (c *cost) failures(said answers) []Figure {
 	failed := 0
 	for _, r := range said {

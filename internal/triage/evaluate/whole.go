@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/cascade"
 )
 
-// evaluateCascade asks what triage would ask, and compares the decision with that
-// without models. What was asked before is not asked again, and is counted here.
+// evaluateCascade asks the questions that triage would ask, and compares the
+// decision with that without models. It uses cached answers and counts their
+// cost here.
 func (r *run) evaluateCascade(ctx context.Context, b *remembering, s set) {
 	mails := make([]cascade.Mail, len(s.examples))
 	for i, e := range s.examples {
@@ -53,10 +54,10 @@ func (r *run) evaluateCascade(ctx context.Context, b *remembering, s set) {
 		need.both.add(merged.NeedsAttention, attention(e.label()))
 	}
 	figures := slices.Concat(
-		beside(bucket, "bucket exact"), beside(act, "act exact"), beside(category, "category exact"), beside(exact, "priority exact"),
-		beside(within, "priority within one"),
-		beside(shares{embedded: need.embedded.recall(), both: need.both.recall()}, "attention (over its cut) recall"),
-		beside(shares{embedded: need.embedded.precision(), both: need.both.precision()}, "attention (over its cut) precision"),
+		compared(bucket, "bucket exact"), compared(act, "act exact"), compared(category, "category exact"), compared(exact, "priority exact"),
+		compared(within, "priority within one"),
+		compared(shares{embedded: need.embedded.recall(), both: need.both.recall()}, "attention (over its cut) recall"),
+		compared(shares{embedded: need.embedded.precision(), both: need.both.precision()}, "attention (over its cut) precision"),
 		[]Figure{changed.figure("bucket changed by models", 1)},
 	)
 	for _, tier := range b.tiers() {
@@ -65,15 +66,15 @@ func (r *run) evaluateCascade(ctx context.Context, b *remembering, s set) {
 	r.addAsked(ctx, s.name+", "+b.Name+", as triage asks", len(mails), open, kind, append(figures, spent.per(len(mails))...))
 }
 
-// beside returns the figures without models and with them.
-func beside(t shares, what string) []Figure {
+// compared returns the figures without models and with them.
+func compared(t shares, what string) []Figure {
 	if t.both.of == 0 {
 		return nil
 	}
 	return []Figure{t.embedded.figure(what+": embedded models", 1), t.both.figure(what+": with models", 1)}
 }
 
-// per returns what so many messages cost, for 100 of them.
+// per returns the cost per 100 messages.
 func (c *cost) per(messages int) []Figure {
 	hundred := func(name string, n int, unit string) Figure {
 		return Figure{Name: name, Value: 100 * float64(n) / float64(max(1, messages)), Unit: unit + " per 100 messages"}
@@ -91,8 +92,8 @@ func (c *cost) per(messages int) []Figure {
 	return append(figures, hundred("time of all calls, one after the other", int(c.took.Milliseconds()), "ms"))
 }
 
-// evaluateStability says how many answers change: with another back end, when
-// everything is asked again, and when the packs are asked in reverse.
+// evaluateStability measures how many answers change: with another back end,
+// when everything is asked again, and in reversed packs.
 func (r *run) evaluateStability(ctx context.Context, b *remembering, s set, said, first map[cascade.Tier]answers) {
 	var figures []Figure
 	var wrong error
@@ -138,8 +139,8 @@ func (s set) asked(c *cascade.Cascade, tier cascade.Tier) []cascade.Mail {
 	return slices.DeleteFunc(s.everyMail(tier), func(m cascade.Mail) bool { return !slices.Contains(c.Wanted(m), tier) })
 }
 
-// differing returns how many of the messages that have both answers have another
-// one, and the same of each question.
+// differing returns how many of the messages with both answers have different
+// ones, in total and for each question.
 func differing(tier cascade.Tier, a, b answers, how string) []Figure {
 	var whole share
 	questions := cascade.Questions(tier)

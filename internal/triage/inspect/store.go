@@ -285,7 +285,7 @@ func Correct(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, message u
 		return made, err
 	}
 	if len(rows) == 0 {
-		return made, fault.New(fault.Conflict, "the message was not judged, so that there is nothing to correct")
+		return made, fault.New(fault.Conflict, "the message has no decision to correct")
 	}
 	made.Number, made.MadeAt = rows[0].CorrectionNo, rows[0].MadeAt.UTC()
 	return made, nil

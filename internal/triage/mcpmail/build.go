@@ -45,7 +45,7 @@ func (s *server) message(doc any) (raw []byte, built bool, err error) {
 	if text := s.text(doc, "message.raw"); text != "" {
 		raw, err := decode(text)
 		if err != nil {
-			return nil, false, s.fault("the original of a message is no base64", mailbox.ErrUnreadable)
+			return nil, false, s.fault("invalid base64 in the original of a message", mailbox.ErrUnreadable)
 		}
 		return raw, false, nil
 	}

@@ -137,7 +137,7 @@ func ProfileOf(server string, other map[string]string) (Profile, error) {
 	p.set = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(other)) {
 		if _, ok := p.names[name]; !ok {
-			return Profile{}, fmt.Errorf("%q is no name of the kind of server %s", name, Generic)
+			return Profile{}, fmt.Errorf("unknown name %q for a server of kind %s", name, Generic)
 		}
 		if err := checkName(name, other[name]); err != nil {
 			return Profile{}, err

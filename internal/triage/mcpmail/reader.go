@@ -87,7 +87,7 @@ func NewReader(c Config) (*Reader, error) {
 	if len(c.Command) == 0 {
 		u, err := url.Parse(c.URL)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, fmt.Errorf("MCP server %s: the address is no http or https address: %w", c.Name, mailbox.ErrInvalid)
+			return nil, fmt.Errorf("MCP server %s: invalid http or https address: %w", c.Name, mailbox.ErrInvalid)
 		}
 	}
 	c.MaxSize = cmp.Or(max(c.MaxSize, 0), defaultMaxSize)

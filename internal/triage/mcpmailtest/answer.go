@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// page is how many messages a listing has at most: few, so that tests have pages.
+// page is the largest number of messages in a listing: few, so that tests have
+// several pages.
 const page = 4
 
 func (m *message) item(kind Kind, listed bool) map[string]any {
@@ -21,11 +22,12 @@ func (m *message) item(kind Kind, listed bool) map[string]any {
 	return item
 }
 
-// list answers newest first, by a cursor that is the number of messages before.
+// list lists messages, newest first; its cursor is the number of messages
+// before.
 func (f *folder) list(kind Kind, args map[string]any) map[string]any {
 	bound := func(name string) time.Time {
 		text, _ := args[name].(string)
-		at, _ := time.Parse(time.RFC3339Nano, text) // none is no bound
+		at, _ := time.Parse(time.RFC3339Nano, text) // an invalid time is no bound
 		return at
 	}
 	since, before := bound("since"), bound("before")
@@ -56,7 +58,7 @@ func itemsOf(messages []*message, kind Kind) []any {
 	return items
 }
 
-// changes answers what happened since a cursor, with a limit for new messages.
+// changes returns the changes since a cursor, with a limit for new messages.
 func (f *folder) changes(kind Kind, args map[string]any) map[string]any {
 	since, reset := 0, false
 	if text, _ := args["cursor"].(string); text != "" {
@@ -95,7 +97,7 @@ func (f *folder) changes(kind Kind, args map[string]any) map[string]any {
 	}
 }
 
-// read answers a message: the original, or fields and text.
+// read returns a message: the original, or fields and text.
 func (f *folder) read(kind Kind, id string) map[string]any {
 	i := slices.IndexFunc(f.messages, func(m *message) bool { return m.id == id })
 	if i < 0 {

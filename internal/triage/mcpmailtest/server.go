@@ -1,6 +1,5 @@
-// Package mcpmailtest is an MCP mail server for tests, made with the official Go
-// SDK: a mailbox in memory, the reading tools of a server, tools that write, and
-// what goes wrong.
+// Package mcpmailtest is an MCP mail server for tests, made with the official
+// Go SDK: a mailbox in memory, reading tools, writing tools, and faults.
 package mcpmailtest
 
 import (
@@ -23,7 +22,7 @@ import (
 // Server is an MCP mail server with the folders INBOX, Sent and Archive. It is
 // safe for concurrent use.
 type Server struct {
-	// URL is where it is reached.
+	// URL is its address.
 	URL string
 
 	kind   Kind
@@ -38,15 +37,15 @@ type Server struct {
 	status   func() (status int, retryAfter string)
 }
 
-// Kind says what the server has.
+// Kind selects the features of the server.
 type Kind struct {
-	// NoChanges leaves out the tool for changes, so that its client goes by time.
+	// NoChanges omits the tool for changes, so that its client uses times.
 	NoChanges bool
-	// NoTimes leaves the times of messages out of listings.
+	// NoTimes omits the times of messages from listings.
 	NoTimes bool
-	// Built gives fields and text of messages in place of originals.
+	// Built returns fields and text of messages instead of originals.
 	Built bool
-	// Secret is the bearer token that requests have to show; empty for none.
+	// Secret is the bearer token that requests need, or "".
 	Secret string
 }
 
@@ -61,7 +60,7 @@ type message struct {
 	raw      []byte
 	flags    []string
 	received time.Time
-	// added and changed are when that happened, as the folder counts.
+	// added and changed are when that happened, in the folder's own count.
 	added, changed int
 }
 
@@ -79,7 +78,7 @@ const (
 	Delete  = "delete_message"
 )
 
-// New starts a server that ends with the test.
+// New starts a server that stops when the test ends.
 func New(t testing.TB, kind Kind) *Server {
 	t.Helper()
 	s := &Server{kind: kind, folders: map[string]*folder{}, served: sdk.NewServer(&sdk.Implementation{Name: "mail", Version: "1"}, nil)}
@@ -110,13 +109,14 @@ func New(t testing.TB, kind Kind) *Server {
 	return s
 }
 
-// Stop ends the server, as if its machine went away.
+// Stop stops the server, as if its machine had failed.
 func (s *Server) Stop() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Offer lists a tool with annotations, also in place of what is listed.
+// Offer lists a tool with annotations; it replaces a listed one of the same
+// name.
 func (s *Server) Offer(name string, hints *sdk.ToolAnnotations) {
 	s.served.AddTool(&sdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: hints},
 		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -124,18 +124,18 @@ func (s *Server) Offer(name string, hints *sdk.ToolAnnotations) {
 		})
 }
 
-// Withdraw lists a tool no more.
+// Withdraw removes a tool from the list.
 func (s *Server) Withdraw(name string) { s.served.RemoveTools(name) }
 
-// Answers has every answer changed before it is sent. It may put the member
-// "fail" there, with what the tool says when it fails.
+// Answers changes every answer before it is sent. change may set the member
+// "fail" to the text of a tool's failure.
 func (s *Server) Answers(change func(tool string, args, answer map[string]any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = change
 }
 
-// Refuses has requests refused with a status other than 0.
+// Refuses rejects requests with the returned status, unless it is 0.
 func (s *Server) Refuses(refuse func() (status int, retryAfter string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Server) refusal() (int, string) {
 	return refuse()
 }
 
-// Calls returns the names of the tools that were called, in order.
+// Calls returns the names of the called tools, in order.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,12 +204,12 @@ func (s *Server) answer(tool string, args map[string]any) map[string]any {
 	return map[string]any{}
 }
 
-// Deliver stores a message that comes now.
+// Deliver stores a message that is received now.
 func (s *Server) Deliver(folder string, raw []byte, flags ...string) {
 	s.At(folder, raw, time.Now(), flags...)
 }
 
-// At stores a message that came at a time.
+// At stores a message that was received at a time.
 func (s *Server) At(folder string, raw []byte, received time.Time, flags ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +238,8 @@ func (s *Server) Flag(folder, messageID, flag string) {
 	}
 }
 
-// Move moves the message of a folder that has a Message-ID; to no folder, it is
-// removed.
+// Move moves the message of a folder that has a Message-ID, or removes it if to
+// is "".
 func (s *Server) Move(from, to, messageID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Server) Move(from, to, messageID string) {
 	}
 }
 
-// Void gives all messages of a folder other ids.
+// Void changes the ids of all messages of a folder.
 func (s *Server) Void(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

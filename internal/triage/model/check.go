@@ -41,7 +41,7 @@ func (s *Server) check(ctx context.Context, k *known, q Question, r reply) (Answ
 // in an object, that matches the schema.
 func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 	if check.JSON(text) != nil {
-		return fail(Invalid, "the answer is no JSON text")
+		return fail(Invalid, "invalid JSON in the answer")
 	}
 	compiled, err := schema.NewText(by).Compile(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func valid(ctx context.Context, by json.RawMessage, text []byte) error {
 	}
 	value, err := schema.Decode(text)
 	if err != nil {
-		return fail(Invalid, "the answer is no JSON text")
+		return fail(Invalid, "invalid JSON in the answer")
 	}
 	failures, err := compiled.Check(ctx, value)
 	if err != nil {

@@ -80,7 +80,7 @@ func Parse(text []byte) (Config, error) {
 	}
 	p.each(top["tiers"], func(name string, at place) {
 		if !slices.Contains(Tiers(), name) {
-			p.wrong(at, "there is no such tier; the tiers are %s", strings.Join(Tiers(), ", "))
+			p.wrong(at, "unknown tier; known tiers: %s", strings.Join(Tiers(), ", "))
 			return
 		}
 		c.Tiers[name] = p.tier(at, c)
@@ -188,7 +188,7 @@ func (p *parser) members(at place, names ...string) map[string]place {
 	found := make(map[string]place)
 	p.each(at, func(name string, of place) {
 		if !slices.Contains(names, name) {
-			p.wrong(of, "there is no such field; the fields here are %s", strings.Join(names, ", "))
+			p.wrong(of, "unknown field; known fields: %s", strings.Join(names, ", "))
 			return
 		}
 		found[name] = of

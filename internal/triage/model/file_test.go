@@ -67,7 +67,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"servers:\n  a: {url: ftp://x}":                                                                                "line 2: servers.a.url: must be http://",
 		"servers:\n  a: {url: 'http://me:secret@127.0.0.1'}":                                                           "line 2: servers.a.url: must be http://",
 		"servers:\n  a: {}":                                                                                            "line 2: servers.a: url is missing",
-		"servers:\n  a:\n    url: http://localhost\n    urls: x":                                                       "line 4: servers.a.urls: there is no such field; the fields here are dialect, url, networks, slots",
+		"servers:\n  a:\n    url: http://localhost\n    urls: x":                                                       "line 4: servers.a.urls: unknown field; known fields: dialect, url, networks, slots",
 		"servers:\n  a: {url: http://localhost, dialect: tgi}":                                                         "servers.a.dialect: must be one of auto, llama-server, ollama",
 		"servers:\n  a: {url: http://localhost, slots: 0}":                                                             "servers.a.slots: must be a number from 1 to 256",
 		"servers:\n  a: {url: http://x, networks: [8.8.8.8/32]}":                                                       "servers.a.networks[0]: is not a network of your own",
@@ -76,7 +76,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"servers:\n  a: {url: http://x, networks: 10.0.0.0/8}":                                                         "servers.a.networks: must be a list",
 		"servers:\n  A: {url: http://x}":                                                                               "servers.A: the name must be",
 		"servers: [a]":                                                                                                 "line 1: servers: must be a mapping",
-		"servers:\n  a: {url: http://x}\ntiers:\n  t4: {server: a, model: m}":                                          "line 4: tiers.t4: there is no such tier; the tiers are t1, t2a, t2b, t3",
+		"servers:\n  a: {url: http://x}\ntiers:\n  t4: {server: a, model: m}":                                          "line 4: tiers.t4: unknown tier; known tiers: t1, t2a, t2b, t3",
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: b, model: m}":                                          "line 4: tiers.t1: server must be one of those under servers: a",
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: a}":                                                    "line 4: tiers.t1: model must be",
 		"servers:\n  a: {url: http://x}\ntiers:\n  t1: {server: a, model: m, pack: 9}":                                 "tiers.t1.pack: must be a number from 1 to 8",
@@ -85,7 +85,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"servers:\n  a: {url: http://x}\ntiers: {t1: {server: a, model: m}, t3: {server: a, model: m, context: 9000}}": "t1 and t3 have the same model on the same server and must have the same context",
 		"servers:\n\t- a":      "is not YAML",
 		"tiers: {}\n---\na: b": "more than one document",
-		"server: {}":           "line 1: server: there is no such field",
+		"server: {}":           "line 1: server: unknown field",
 		"":                     "is not YAML",
 	} {
 		_, err := model.Parse([]byte(text))

@@ -32,7 +32,7 @@ func (lemonade) identify(ctx context.Context, h *host, model string) (identity, 
 		switch {
 		case m.ID != model:
 		case m.remote() || !slices.Contains(localRecipes(), m.Recipe):
-			return identity{}, refuse(RefusedModel, "the model's back end is none of those that run on the server's own machine")
+			return identity{}, refuse(RefusedModel, "the model's back end does not run on the server's own machine")
 		default:
 			return lemonadeLoaded(ctx, h, model, m.Recipe+" "+m.Checkpoint)
 		}

@@ -1,7 +1,8 @@
 // Package model asks a language model on a server of the user's own one
 // question, and verifies the answer. It owns the connections to model servers
 // and the decision whether a server may be used. It is independent of mail.
-// ¶ Questions stay on the user's own machines: connections go only to loopback
+//
+// Questions stay on the user's own machines: connections go only to loopback
 // addresses, Unix sockets and configured networks, a server's remote models are
 // refused, and each refusal is counted.
 package model

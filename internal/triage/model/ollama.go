@@ -61,7 +61,7 @@ func (ollama) decode(body []byte) (reply, error) {
 		remoteMarks
 	}
 	if json.Unmarshal(body, &a) != nil || !a.Done {
-		return reply{}, fail(Invalid, "the answer is no chat answer of Ollama")
+		return reply{}, fail(Invalid, "invalid chat response from Ollama")
 	}
 	return reply{
 		text: a.Message.Content, finish: a.Reason, model: a.Model, thinking: a.Message.Thinking != "",

@@ -119,7 +119,7 @@ func (m remoteMarks) remote() bool { return m.RemoteModel != "" || m.RemoteHost 
 func (openAI) decode(body []byte) (reply, error) {
 	var a openAIAnswer
 	if json.Unmarshal(body, &a) != nil || len(a.Choices) != 1 {
-		return reply{}, fail(Invalid, "the answer is no chat completion")
+		return reply{}, fail(Invalid, "invalid chat completion")
 	}
 	choice := a.Choices[0]
 	r := reply{

@@ -105,7 +105,7 @@ func (t Tier) report(ctx context.Context) Report {
 		}
 	}
 	if s.context > k.context {
-		r.Advice = append(r.Advice, fmt.Sprintf("The file says a context of %d tokens, the server has %d: questions are no longer than that.", s.context, k.context))
+		r.Advice = append(r.Advice, fmt.Sprintf("The configured context has %d tokens, that of the server %d: the smaller one limits questions.", s.context, k.context))
 	}
 	if r.Pack < t.Pack {
 		r.Advice = append(r.Advice, fmt.Sprintf("The context is short for packs of %d messages of usual length; %d fit well.", t.Pack, r.Pack))

@@ -36,7 +36,7 @@ func open(c Config, o Observer, l limits) (*Set, error) {
 	for name, t := range c.Tiers {
 		h := s.hosts[t.Server]
 		if h == nil {
-			return nil, fmt.Errorf("tier %s: there is no server %s", name, t.Server)
+			return nil, fmt.Errorf("tier %s: unknown server %s", name, t.Server)
 		}
 		of := [2]string{t.Server, t.Model}
 		if servers[of] == nil {

@@ -24,10 +24,10 @@ func Args(rows []Row) (json.RawMessage, error) {
 	for _, row := range rows {
 		path, ok := jsonref.ParsePointer(row.Pointer)
 		if !ok || len(path) == 0 {
-			return nil, fmt.Errorf("%q is no pointer to a field", row.Pointer)
+			return nil, fmt.Errorf("invalid pointer %q to a field", row.Pointer)
 		}
 		if !utf8.ValidString(row.Value) || strings.ContainsRune(row.Value, 0) {
-			return nil, fmt.Errorf("the value of the field %q is no text that an envelope can hold", row.Pointer)
+			return nil, fmt.Errorf("invalid text in the field %q", row.Pointer)
 		}
 		if !root.put(path, row.Value) {
 			return nil, fmt.Errorf("the field %q stands where another field is", row.Pointer)

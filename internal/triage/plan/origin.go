@@ -143,7 +143,7 @@ func Flags() Vocabulary { return Vocabulary{"flags", []string{mailbox.FlagFlagge
 // Enum returns a word of a vocabulary.
 func Enum(v Vocabulary, word string) (Value, error) {
 	if !slices.Contains(v.words, word) {
-		return Value{}, fmt.Errorf("the word is none of the %s", v.name)
+		return Value{}, fmt.Errorf("unknown word for %s", v.name)
 	}
 	return Value{word, Enumerated, v.name}, nil
 }

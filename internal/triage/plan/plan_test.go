@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 		"no label is configured":  {decision: wanting(classify.Social, decide.Want{Action: decide.Label}), skip: "the category social has no label"},
 		"no label for primary":    {decision: wanting(classify.Primary, decide.Want{Action: decide.Label}), skip: "the category primary has no label"},
 		"the label is there":      {decision: wanting(classify.Receipts, decide.Want{Action: decide.Label}), flags: []string{"countersign_receipts"}, skip: "the message has the label already"},
-		"a category that is none": {decision: wanting("x", decide.Want{Action: decide.Label}), skip: "the word is none of the categories"},
+		"a category that is none": {decision: wanting("x", decide.Want{Action: decide.Label}), skip: "unknown word for categories"},
 		"an archive":              {decision: wanting("", decide.Want{Action: decide.Archive}), tool: plan.ToolArchive, args: seen + message + `}`, origin: plan.Header},
 		"the state it was seen in": {decision: wanting("", decide.Want{Action: decide.Archive}), flags: []string{"b", "\\seen", "a"}, tool: plan.ToolArchive,
 			args: `{"account":"ana","expected":{"flags":["\\Seen","a","b"],"folder":"INBOX"},` + message + `}`, origin: plan.Header},

@@ -136,7 +136,7 @@ func (c Config) openModels() (*asker.Models, error) {
 // readPassword reads a file in one of the folders with passwords.
 func (c Config) readPassword(path string) ([]byte, error) {
 	if !mailbox.Below(c.Passwords, path) {
-		return nil, fmt.Errorf("there is no such file in the folders that COUNTERSIGN_TRIAGE_PASSWORDS names")
+		return nil, fmt.Errorf("the file is not in a folder of COUNTERSIGN_TRIAGE_PASSWORDS")
 	}
 	return os.ReadFile(path)
 }

@@ -83,7 +83,7 @@ func (p *phrases) parse(line string) ([]element, error) {
 			if after != "" {
 				n, err := strconv.Atoi(after)
 				if err != nil {
-					return nil, fmt.Errorf("%q is no number of words", after)
+					return nil, fmt.Errorf("invalid number of words %q", after)
 				}
 				gap = n
 			}

@@ -130,7 +130,7 @@ func Rules() []Rule {
 		{ReplyToSpoof, Risk, 6, true, "From claims the owner's domain or a contact, answers go elsewhere"},
 		{ReplyToOtherFreemail, Risk, 3, true, "answers go to another address of a public mail provider"},
 		{MultipleFrom, Risk, 8, true, "there are several From fields"},
-		{MissingFrom, Risk, 2, false, "there is no From"},
+		{MissingFrom, Risk, 2, false, "no From header"},
 		{FirstContact, Risk, 0.5, false, "the owner never had mail with the sender"},
 		{LinkTextMismatch, Risk, 4, true, "the text of a link shows another registrable domain than its target"},
 		{URLHomograph, Risk, 5, true, "a host mixes scripts within a word"},
