@@ -169,7 +169,7 @@ func (o *overlay) step(f Features, p []float64, class int) {
 func (o *overlay) move(at int, gradient float64) {
 	squares := float64(o.squares[at]) + float64(gradient*gradient)
 	o.squares[at] = float32(squares)
-	// The sum starts at one, so that a single correction moves a common word a
-	// little and the sender a lot.
+	// The sum starts at one, so that a single correction moves a common word
+	// little and the sender much.
 	o.weights[at] = float32(float64(o.weights[at]) - float64(correctionRate*gradient)/math.Sqrt(1+squares))
 }
