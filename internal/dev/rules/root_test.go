@@ -40,6 +40,46 @@ func strayFiles(tree fs.FS) ([]string, error) {
 	return stray, err
 }
 
+// resultFiles returns the files with results of a measurement in a tree. They
+// belong below a folder named results, which git ignores.
+func resultFiles(tree fs.FS) (found []string, err error) {
+	err = fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (slices.Contains([]string{"results", "node_modules"}, name) || strings.HasPrefix(name, ".") && name != "."):
+			return fs.SkipDir
+		case !entry.IsDir() && name == "results.jsonl":
+			found = append(found, file)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func TestResultsAreBelowIgnoredFolders(t *testing.T) {
+	t.Parallel()
+
+	found, err := resultFiles(root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		t.Errorf("%s holds results of a measurement; write them below a folder named results", file)
+	}
+}
+
+func TestResultFiles(t *testing.T) {
+	t.Parallel()
+	tree := fstest.MapFS{"bench/results.jsonl": {}, "bench/results/results.jsonl": {}, "bench/main.go": {}, "results.jsonl": {}}
+
+	found, err := resultFiles(tree)
+
+	if want := []string{"bench/results.jsonl", "results.jsonl"}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("resultFiles() = %q, %v, want %q", found, err, want)
+	}
+}
+
 func TestRootHoldsListedFiles(t *testing.T) {
 	t.Parallel()
 

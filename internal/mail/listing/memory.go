@@ -113,7 +113,7 @@ func (m *Memory) Changes(ctx context.Context, folder Folder, since mailbox.Curso
 			return Difference{}, fmt.Errorf("cursor of changes: %w", mailbox.ErrInvalid)
 		}
 	}
-	p := pass{Folder: folder, ctx: ctx, since: c, limit: limit, known: known, remembered: len(since) == 0}
+	p := pass{Folder: folder, since: c, limit: limit, known: func() ([]string, error) { return known(ctx) }, remembered: len(since) == 0}
 	if len(since) > 0 && m.cursor == string(since) {
 		p.accounted, p.remembered = m.keys, true
 	}

@@ -1,7 +1,6 @@
 package listing
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 
@@ -11,10 +10,9 @@ import (
 // pass is one comparison of a folder with a cursor.
 type pass struct {
 	Folder
-	ctx   context.Context
 	since cursor
 	limit int
-	known func(context.Context) ([]string, error)
+	known func() ([]string, error)
 
 	// accounted holds the sorted hashes of the names that need no report as
 	// new. remembered reports whether it is complete, and asked whether
@@ -80,7 +78,7 @@ func (p *pass) ask() error {
 	if p.asked {
 		return nil
 	}
-	keys, err := p.known(p.ctx)
+	keys, err := p.known()
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,6 @@ func newAccount(of Account) *account { return &account{Account: of, turn: make(c
 type session struct {
 	*account
 	source *Source
-	ctx    context.Context
 	// broken says that the connection cannot be used any more.
 	broken bool
 }
@@ -93,11 +92,11 @@ func (a *account) takeTurn(ctx context.Context) bool {
 // try runs a call once, and reports whether the connection broke. The caller has
 // the turn.
 func (a *account) try(ctx context.Context, s *Source, run func(*session) source.Observation) (o source.Observation, broken bool) {
-	on := &session{account: a, source: s, ctx: ctx}
+	on := &session{account: a, source: s}
 	if a.writer == nil {
 		w, err := a.Open(ctx)
 		if err != nil {
-			return on.failed(err, false), true
+			return on.failed(ctx, err, false), true
 		}
 		a.writer = w
 	}
@@ -150,7 +149,7 @@ func (a *account) close() error {
 // failed returns what an error of the mailbox means for a call, of which written
 // says whether it may have changed something. What the mailbox says of its own
 // accord is not shown: it may hold anything.
-func (s *session) failed(err error, written bool) source.Observation {
+func (s *session) failed(ctx context.Context, err error, written bool) source.Observation {
 	refuse := s.source.refuse
 	switch {
 	case errors.Is(err, safehttp.ErrForbidden): // whatever else it says
@@ -174,8 +173,8 @@ func (s *session) failed(err error, written bool) source.Observation {
 	}
 	s.broken = true
 	switch {
-	case s.ctx.Err() != nil:
-		return source.Observation{Written: written, Code: source.EndedCode(s.ctx)}
+	case ctx.Err() != nil:
+		return source.Observation{Written: written, Code: source.EndedCode(ctx)}
 	case written:
 		return source.Observation{Written: true, Code: source.CodeLost}
 	}
@@ -184,8 +183,8 @@ func (s *session) failed(err error, written bool) source.Observation {
 
 // folder returns the folder of a use: the configured one, or the first that the
 // account has for one of the uses. The error is mailbox.ErrNoFolder without one.
-func (s *session) folder(uses ...mailbox.Use) (string, error) {
-	all, err := s.writer.Folders(s.ctx)
+func (s *session) folder(ctx context.Context, uses ...mailbox.Use) (string, error) {
+	all, err := s.writer.Folders(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -26,12 +26,12 @@ func (r reference) at(l mailbox.Location) reference {
 }
 
 // find returns the state of the message of a reference.
-func (s *session) find(r reference) (mailbox.State, error) {
+func (s *session) find(ctx context.Context, r reference) (mailbox.State, error) {
 	identity, err := hex.DecodeString(r.Identity)
 	if err != nil {
 		return mailbox.State{}, mailbox.ErrInvalid
 	}
-	return s.writer.Find(s.ctx, r.Location, r.MessageID, identity)
+	return s.writer.Find(ctx, r.Location, r.MessageID, identity)
 }
 
 // expectation is the state in which a call was decided on.
@@ -84,9 +84,9 @@ func changed(of reference, before, after mailbox.State) source.Observation {
 
 func (s *Source) state(ctx context.Context, _ source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		now, err := on.find(in.Message)
+		now, err := on.find(ctx, in.Message)
 		if err != nil {
-			return on.failed(err, false)
+			return on.failed(ctx, err, false)
 		}
 		return answer(result{State: &now, Message: in.Message.at(now.Location)})
 	})
@@ -96,7 +96,7 @@ func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) sou
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		want := on.labels(in)
 		want.Add, want.Remove = append(want.Add, in.Flags.Add...), append(want.Remove, in.Flags.Remove...)
-		return on.change(call, in, want)
+		return on.change(ctx, call, in, want)
 	})
 }
 
@@ -114,45 +114,45 @@ func (a *account) labels(in changeArgs) mailbox.Change {
 
 func (s *Source) flag(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		return on.change(call, in, mailbox.Change{Add: in.Flags.Add, Remove: in.Flags.Remove})
+		return on.change(ctx, call, in, mailbox.Change{Add: in.Flags.Add, Remove: in.Flags.Remove})
 	})
 }
 
 func (s *Source) archive(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		folder, err := on.folder(mailbox.UseArchive, mailbox.UseAll)
+		folder, err := on.folder(ctx, mailbox.UseArchive, mailbox.UseAll)
 		if errors.Is(err, mailbox.ErrNoFolder) {
 			return s.refuse(source.CodeNotFound, "the account has no folder for archived messages; name one as folders.archive in the source's configuration")
 		}
 		if err != nil {
-			return on.failed(err, false)
+			return on.failed(ctx, err, false)
 		}
 		in.Folder = folder
-		return on.moveTo(call, in)
+		return on.moveTo(ctx, call, in)
 	})
 }
 
 func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		if name, special := strings.CutPrefix(in.Folder, `\`); special {
-			folder, err := on.folder(mailbox.Use(strings.ToLower(name)))
+			folder, err := on.folder(ctx, mailbox.Use(strings.ToLower(name)))
 			if name == "" { // which other folders have
 				err = mailbox.ErrNoFolder
 			}
 			if err != nil {
-				return on.failed(err, false)
+				return on.failed(ctx, err, false)
 			}
 			in.Folder = folder
 		}
-		return on.moveTo(call, in)
+		return on.moveTo(ctx, call, in)
 	})
 }
 
 // moveTo moves a message to the folder of the arguments, with their labels.
-func (s *session) moveTo(call source.Call, in changeArgs) source.Observation {
+func (s *session) moveTo(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	want := s.labels(in)
 	want.MoveTo = in.Folder
-	return s.change(call, in, want)
+	return s.change(ctx, call, in, want)
 }
 
 // maxRaces is how often a call looks again because someone changed the message
@@ -160,25 +160,25 @@ func (s *session) moveTo(call source.Call, in changeArgs) source.Observation {
 const maxRaces = 3
 
 // change makes a change of a message.
-func (s *session) change(call source.Call, in changeArgs, want mailbox.Change) source.Observation {
+func (s *session) change(ctx context.Context, call source.Call, in changeArgs, want mailbox.Change) source.Observation {
 	if want.Check() != nil {
 		return s.source.refuse(source.CodeInvalidArgs, "a label or a flag is not valid, or is both added and removed")
 	}
 	for race := 1; ; race++ {
-		now, err := s.find(in.Message)
+		now, err := s.find(ctx, in.Message)
 		if err != nil {
-			return s.failed(err, false)
+			return s.failed(ctx, err, false)
 		}
 		before, decided := s.decide(call, in, want, now)
 		if decided != nil {
 			return *decided
 		}
-		after, err := s.writer.Change(s.ctx, now, now.ChangeTo(made(want, now)))
+		after, err := s.writer.Change(ctx, now, now.ChangeTo(made(want, now)))
 		if errors.Is(err, mailbox.ErrChanged) && race < maxRaces {
 			continue
 		}
 		if err != nil {
-			return s.failed(err, true)
+			return s.failed(ctx, err, true)
 		}
 		return changed(in.Message, before, after)
 	}

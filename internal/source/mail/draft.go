@@ -35,38 +35,38 @@ func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) sour
 		if err != nil {
 			return s.refuse(source.CodeInvalidArgs, "an address is not one address and nothing else, or the text cannot be written as mail")
 		}
-		folder, err := on.folder(mailbox.UseDrafts)
+		folder, err := on.folder(ctx, mailbox.UseDrafts)
 		if errors.Is(err, mailbox.ErrNoFolder) {
 			return s.refuse(source.CodeNotFound, "the account has no folder for drafts; name one as folders.drafts in the source's configuration")
 		}
 		if err != nil {
-			return on.failed(err, false)
+			return on.failed(ctx, err, false)
 		}
-		return on.store(folder, id, raw)
+		return on.store(ctx, folder, id, raw)
 	})
 }
 
 // store appends a draft to a folder. An earlier attempt's draft counts as this
 // one's, unless its owner has edited it.
-func (s *session) store(folder, id string, raw []byte) source.Observation {
+func (s *session) store(ctx context.Context, folder, id string, raw []byte) source.Observation {
 	digest := identity.Identify(raw)
 	ref := reference{MessageID: id, Identity: hex.EncodeToString(digest[:])}
 	flags := mailbox.Flags(mailbox.FlagDraft, mailbox.FlagSeen)
-	at, err := s.writer.Append(s.ctx, folder, flags, raw)
+	at, err := s.writer.Append(ctx, folder, flags, raw)
 	after := mailbox.State{Location: at, Flags: flags}
 	if errors.Is(err, mailbox.ErrExists) {
-		after, err = s.find(ref.at(at))
+		after, err = s.find(ctx, ref.at(at))
 		if errors.Is(err, mailbox.ErrGone) {
 			o := source.Observation{Written: true, Answered: true}.AlreadyDone()
 			o.Message = s.source.name + ": an earlier attempt stored the draft, and someone has edited it since"
 			return o
 		}
 		if err != nil {
-			return s.failed(err, false)
+			return s.failed(ctx, err, false)
 		}
 	}
 	if err != nil {
-		return s.failed(err, true)
+		return s.failed(ctx, err, true)
 	}
 	o := answer(result{After: &after, Message: ref.at(after.Location)})
 	o.ProviderID = id

@@ -19,20 +19,20 @@ type restoreArgs struct {
 }
 
 func (s *Source) restore(ctx context.Context, call source.Call, in restoreArgs) source.Observation {
-	return s.with(ctx, in.Account, func(on *session) source.Observation { return on.restore(call, in) })
+	return s.with(ctx, in.Account, func(on *session) source.Observation { return on.restore(ctx, call, in) })
 }
 
 // restore changes a message from the state in which a call left it to the one in
 // which the call found it.
-func (s *session) restore(call source.Call, in restoreArgs) source.Observation {
+func (s *session) restore(ctx context.Context, call source.Call, in restoreArgs) source.Observation {
 	change := in.After.ChangeTo(in.Before)
 	kept := []string{mailbox.FlagDeleted, mailbox.FlagDraft}
 	if change.Check() != nil || slices.ContainsFunc(kept, func(f string) bool { return mailbox.HasFlag(change.Add, f) || mailbox.HasFlag(change.Remove, f) }) {
 		return s.source.refuse(source.CodeInvalidArgs, "the states differ in a flag that is not valid, or that no call sets")
 	}
-	now, err := s.find(in.Message.at(in.After.Location))
+	now, err := s.find(ctx, in.Message.at(in.After.Location))
 	if err != nil {
-		return s.failed(err, false)
+		return s.failed(ctx, err, false)
 	}
 	toDo, touched := s.compare(now, in, change)
 	switch {
@@ -43,7 +43,7 @@ func (s *session) restore(call source.Call, in restoreArgs) source.Observation {
 	case toDo == some && !call.Unsure:
 		return s.source.refuse(source.CodeChanged, "someone has changed the message since; a part of what the call did is taken back already")
 	}
-	return s.apply(in.Message, now, change)
+	return s.apply(ctx, in.Message, now, change)
 }
 
 // amount is how much of a call there is to take back.
@@ -95,13 +95,13 @@ func (s *session) compare(now mailbox.State, in restoreArgs, change mailbox.Chan
 }
 
 // apply makes a change of a message that must not be in another state by then.
-func (s *session) apply(of reference, now mailbox.State, change mailbox.Change) source.Observation {
-	after, err := s.writer.Change(s.ctx, now, change)
+func (s *session) apply(ctx context.Context, of reference, now mailbox.State, change mailbox.Change) source.Observation {
+	after, err := s.writer.Change(ctx, now, change)
 	if errors.Is(err, mailbox.ErrChanged) {
 		return s.source.refuse(source.CodeChanged, "someone is changing the message")
 	}
 	if err != nil {
-		return s.failed(err, true)
+		return s.failed(ctx, err, true)
 	}
 	return changed(of, now, after)
 }
@@ -109,17 +109,17 @@ func (s *session) apply(of reference, now mailbox.State, change mailbox.Change) 
 // deleteDraft moves a draft to the trash, if it is as it was stored.
 func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
-		trash, err := on.folder(mailbox.UseTrash)
+		trash, err := on.folder(ctx, mailbox.UseTrash)
 		if errors.Is(err, mailbox.ErrNoFolder) {
 			return s.refuse(source.CodeNotFound, "the account has no trash; name a folder as folders.trash in the source's configuration")
 		}
 		if err != nil {
-			return on.failed(err, false)
+			return on.failed(ctx, err, false)
 		}
-		now, err := on.find(in.Message.at(in.After.Location))
+		now, err := on.find(ctx, in.Message.at(in.After.Location))
 		switch {
 		case err != nil:
-			return on.failed(err, false)
+			return on.failed(ctx, err, false)
 		case now.Folder == trash:
 			return changed(in.Message, now, now).AlreadyDone()
 		case !mailbox.HasFlag(now.Flags, mailbox.FlagDraft):
@@ -127,6 +127,6 @@ func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs)
 		case !now.Equal(in.After):
 			return s.refuse(source.CodeChanged, "someone has changed the draft since; its "+difference(now, in.After)+" differs from what was stored")
 		}
-		return on.apply(in.Message, now, mailbox.Change{MoveTo: trash})
+		return on.apply(ctx, in.Message, now, mailbox.Change{MoveTo: trash})
 	})
 }
