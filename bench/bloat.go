@@ -22,9 +22,9 @@ type tableSize struct {
 	Autovacuums int64
 }
 
-// measureBloat burns -n actions down in ten bursts and shows what they leave in
-// the tables: at the end of the work, and after autovacuum. The ratio is to what
-// the first burst, a tenth of them, left.
+// measureBloat burns -n actions down in ten bursts and reports the dead space in
+// the tables: at the end of the work, and after autovacuum. The ratio is to the
+// space after the first burst, a tenth of the actions.
 func measureBloat(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(h *environment) error {
 		empty, err := tableSizes(ctx, h.pool)

@@ -18,11 +18,11 @@ import (
 // sampled is a program whose samples are compared, and the kind of its worker.
 type sampled struct{ name, program, kind string }
 
-// measureCPU compares what an action costs this build with what a job costs
-// River, or with what an action costs another build, in -pairs pairs. A sample is
-// a process and a database of its own, and the first of a pair is the second of
-// the next. Other work on the machine makes a sample take longer, which is not
-// measured, and its caches colder, which both samples of a pair share.
+// measureCPU compares the cost of an action in this build with that of a job in
+// River, or of an action in another build, in -pairs pairs. Each sample has its
+// own process and database, and the first of a pair is the second of the next.
+// Other work on the machine makes a sample take longer, which is not measured,
+// and its caches colder, which both samples of a pair share.
 func measureCPU(ctx context.Context, s *suite) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *suite) sample(ctx context.Context, of sampled) (taken costs, err error)
 	return taken, nil
 }
 
-// withoutAutovacuum switches autovacuum off on a private server: it comes by the
-// clock, into whatever sample is being taken then.
+// withoutAutovacuum switches autovacuum off on a private server: it runs by the
+// clock, in any sample.
 func (s *suite) withoutAutovacuum(ctx context.Context) (restore func(), err error) {
 	if s.srv.private == nil {
 		return func() {}, nil
@@ -181,7 +181,7 @@ func (s *suite) reportPairs(other string, pairs [][2]costs) {
 	}
 }
 
-// change returns what the interval of a ratio shows.
+// change returns the meaning of a ratio's interval.
 func change(low, high float64) string {
 	switch {
 	case high < 1:

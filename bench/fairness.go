@@ -83,8 +83,8 @@ func (d blockedBucket) build(ctx context.Context, h *environment) error {
 const bucketsLeft = `SELECT EXISTS (SELECT 1 FROM buckets b WHERE b.name LIKE 'bucket.%'
 	AND EXISTS (SELECT 1 FROM outbox o WHERE o.bucket_id = b.bucket_id))`
 
-// measureExhausted burns actions down beside a bucket with -crowd due actions, of
-// which almost none may run, against the same without that bucket.
+// measureExhausted burns actions down with another bucket of -crowd due actions,
+// of which almost none may run, and without that bucket.
 func measureExhausted(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(beside *environment) error {
 		if err := closed().build(ctx, beside); err != nil {
@@ -224,8 +224,8 @@ func fillBacklogs(ctx context.Context, h *environment, smallest int) error {
 	return err
 }
 
-// shares returns, in percent, how many actions of each tenant had ended when the
-// tenant with the smallest backlog had none left.
+// shares returns the number of actions of each tenant, in percent, that had
+// ended when the tenant with the smallest backlog had none left.
 func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 	rows, err := pool.Query(ctx, `
 		WITH done AS (
@@ -244,7 +244,7 @@ func shares(ctx context.Context, pool *pgxpool.Pool) ([]float64, error) {
 }
 
 // measureLimited burns actions down through buckets whose limits are too wide to
-// have an effect, against buckets without limits: the cost of limits.
+// have an effect, and through buckets without limits: the cost of limits.
 func measureLimited(ctx context.Context, s *suite) error {
 	wide := limits.Bucket{Rate: &limits.Rate{Limit: 1_000_000, Per: envelope.Duration(100 * time.Second), Burst: 1_000_000}}
 	all := wide

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// singly is how many requests are made one at a time, and together how many by
-	// several callers, of which proposers propose and agents call tools.
+	// singly is the number of requests made one at a time, and together the number
+	// made by several callers, of which proposers propose and agents call tools.
 	singly    = 200
 	together  = 4000
 	proposers = 64
@@ -38,8 +38,9 @@ const (
 )
 
 // measureHTTP measures single requests as agents make them: proposals over REST
-// beside a bare handler with one INSERT, and calls through /mcp beside the same
-// calls straight to the tool's server. The API is a process of its own.
+// compared with a bare handler with one INSERT, and calls through /mcp compared
+// with the same calls directly to the tool's server. The API is a separate
+// process.
 func measureHTTP(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(h *environment) error {
 		server, _ := slowServer(0)
@@ -112,7 +113,7 @@ type restCaller struct {
 	http        *http.Client
 }
 
-// propose proposes a call of the tool and returns what it took, in milliseconds.
+// propose proposes a call of the tool and returns the duration in milliseconds.
 func (c *restCaller) propose(ctx context.Context, query string) (float64, error) {
 	body := fmt.Appendf(nil, `{"type":"mcp.exec","external_id":%q,"tool":{"name":"slow","source":"slow"},"args":{}}`, uuid.NewString())
 	return c.post(ctx, c.base+"/api/v1/actions"+query, body)
@@ -123,8 +124,8 @@ func (c *restCaller) post(ctx context.Context, url string, body []byte) (float64
 	return took, err
 }
 
-// send sends a request whose answer has a status, and returns what it took, in
-// milliseconds, and the answer.
+// send sends a request that must return status, and returns the duration in
+// milliseconds, and the body.
 func (c *restCaller) send(ctx context.Context, method, url string, body []byte, status int) (took float64, text []byte, err error) {
 	began := time.Now()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -145,7 +146,7 @@ func (c *restCaller) send(ctx context.Context, method, url string, body []byte, 
 	return float64(time.Since(began).Microseconds()) / 1000, text, err
 }
 
-// reads measures what pages and agents read, with several in flight.
+// reads measures the reads of pages and agents, with several in flight.
 func (c *restCaller) reads(ctx context.Context, rep *report) error {
 	_, text, err := c.send(ctx, http.MethodGet, c.base+"/api/v1/actions?limit=1", nil, http.StatusOK)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *restCaller) waits(ctx context.Context, rep *report) error {
 	return nil
 }
 
-// proposeSingly measures proposals that nobody executes yet.
+// proposeSingly measures proposals without a worker.
 func proposeSingly(ctx context.Context, s *suite, pool *pgxpool.Pool, c *restCaller) error {
 	bare, err := bareHandler(ctx, pool)
 	if err != nil {
@@ -298,8 +299,8 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// several makes n calls by some callers at once. It returns what each took, sorted,
-// and the calls a second.
+// several makes n calls by concurrent callers. It returns the duration of each,
+// sorted, and the calls per second.
 func several(ctx context.Context, callers, n int, call func(ctx context.Context, caller int) (float64, error)) (took []float64, rate float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// minPairs is how many pairs an interval needs at least.
+// minPairs is the least number of pairs for an interval.
 const minPairs = 6
 
 // interval returns the median of at least minPairs values and the ends of an

@@ -28,8 +28,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestIntervalHoldsTheMedian counts how often the interval misses the median of
-// a skewed distribution.
+// TestIntervalHoldsTheMedian counts the intervals that miss the median of a
+// skewed distribution.
 func TestIntervalHoldsTheMedian(t *testing.T) {
 	t.Parallel()
 	const runs, middle = 4000, 0.6931471805599453

@@ -55,7 +55,7 @@ func measureLatency(ctx context.Context, s *suite) error {
 }
 
 // sample submits n actions of the tool touch, one after the other, and measures in
-// milliseconds how long each takes until it is called.
+// milliseconds the time until each is called.
 func sample(ctx context.Context, called <-chan time.Time, n int, submit func(ctx context.Context, i int) error) ([]float64, error) {
 	took := make([]float64, n)
 	for i := range took {

@@ -17,15 +17,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/model/modeltest"
 )
 
-// What is measured with local models: a backlog that is read once, mail that comes
-// while the process runs, and an urgent message behind a backlog.
+// The measurements with local models: a backlog that is read once, mail that
+// arrives while the process runs, and an urgent message behind a backlog.
 const (
 	backlogMessages = 500
 	warmMessages    = 100
 	modelSlots      = 4
 )
 
-// tierOf says which tier a question is of, by its prompt.
+// tierOf returns the tier of a question, by its prompt.
 func tierOf(r modeltest.Request) string {
 	switch {
 	case strings.Contains(r.System, "k: How was it sent?"):
@@ -36,7 +36,7 @@ func tierOf(r modeltest.Request) string {
 	return "t2b"
 }
 
-// models is a model server of the bench, and what it was asked.
+// models is a model server of the bench, and the questions that it received.
 type models struct {
 	*triage
 
@@ -70,7 +70,7 @@ func measureModels(ctx context.Context, s *suite) error {
 				m.words.Add(int64(modeltest.CountTokens(reply.Text)))
 				took := kind.fixed[tierOf(r)]
 				if tierOf(r) == "t1" {
-					took *= time.Duration(strings.Count(r.User, "[mail m")) // it is known for one message alone
+					took *= time.Duration(strings.Count(r.User, "[mail m")) // the time is for one message
 				}
 				time.Sleep(took)
 				return reply
@@ -85,8 +85,8 @@ func measureModels(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// answerOf answers every fourth message as one that its owner needs, by its text,
-// and the others as none.
+// answerOf answers every fourth message as needed by its owner, by its text, and
+// the others as not needed.
 func answerOf(r modeltest.Request) modeltest.Reply {
 	at := 0
 	return modeltest.Reply{Confidence: 0.95, Text: modeltest.Fill(r.Schema, func(_ string, allowed []string) string {
@@ -122,7 +122,7 @@ func (m *models) measure(ctx context.Context, kind string, alone time.Duration) 
 	return m.running(ctx, kind)
 }
 
-// questions reports what was asked.
+// questions reports the questions received.
 func (m *models) questions(kind string) {
 	calls := map[string]int{}
 	in := 0
@@ -134,8 +134,8 @@ func (m *models) questions(kind string) {
 		calls["t1"], calls["t2a"], calls["t2b"], backlogMessages, in*100/backlogMessages, int(m.words.Load())*100/backlogMessages)
 }
 
-// backlog has a process read a Maildir once, and returns its processor time and
-// how long it took.
+// backlog runs a process on a Maildir once, and returns its processor time and
+// its duration.
 func (y *triage) backlog(ctx context.Context) (used, took time.Duration, err error) {
 	dir, sent, err := y.maildir(backlogMessages)
 	if err != nil {
@@ -166,7 +166,7 @@ func (y *triage) backlog(ctx context.Context) (used, took time.Duration, err err
 	return state.UserTime() + state.SystemTime(), took, y.verify(ctx, backlogMessages, sent)
 }
 
-// settled checks that so many messages are there and nothing is left to ask.
+// settled checks that n messages were read and no question is left.
 func (y *triage) settled(ctx context.Context, n int) error {
 	read, open, err := y.asked(ctx)
 	if err == nil && (read != n || open > 0) {
@@ -175,8 +175,7 @@ func (y *triage) settled(ctx context.Context, n int) error {
 	return err
 }
 
-// asked returns how many messages were read, and about how many models are still
-// to be asked.
+// asked returns the number of messages read, and the number with open questions.
 func (y *triage) asked(ctx context.Context) (read, open int, err error) {
 	err = y.h.pool.QueryRow(ctx, "SELECT (SELECT count(1) FROM triage_messages), (SELECT count(1) FROM triage_decisions WHERE wanted_at IS NOT NULL)").Scan(&read, &open)
 	return read, open, err
@@ -257,7 +256,7 @@ func deliverMail(dir string, from, n int) error {
 	return nil
 }
 
-// drop writes a message into the inbox, whole at once.
+// drop writes a message into the inbox atomically.
 func drop(dir, name string, raw []byte) error {
 	tmp := filepath.Join(dir, "tmp", name)
 	if err := os.WriteFile(tmp, raw, 0o600); err != nil {

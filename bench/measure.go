@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// suite is what all benchmarks of a run share.
+// suite holds the shared parts of a run's benchmarks.
 type suite struct {
 	options
 	srv *server
@@ -92,7 +92,7 @@ func (s *suite) emptyRate(ctx context.Context, left string) (r float64, err erro
 	return r, err
 }
 
-// burn works until fn returns, and returns how long that took.
+// burn works until fn returns, and returns the duration.
 func burn(ctx context.Context, sys system, fn func() error) (took time.Duration, err error) {
 	began := time.Now()
 	err = sys.whileWorking(ctx, func() error {
@@ -180,7 +180,7 @@ func measureSustained(ctx context.Context, s *suite) error {
 	return err
 }
 
-// sustain submits for a while and returns at what rate actions ended.
+// sustain submits for a while and returns the rate at which actions ended.
 func sustain(ctx context.Context, length time.Duration, sys system) (float64, error) {
 	const ahead = 20_000
 	batch := sys.batchSize()

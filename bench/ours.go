@@ -173,8 +173,8 @@ func (h *environment) batchSize() int { return 1000 }
 
 func (h *environment) worker() (kind, url string) { return "ours", h.url }
 
-// left counts what waits. Submitted actions that do not wait have ended, and
-// the outbox is small, so that the query costs next to nothing.
+// left counts the waiting actions. Submitted actions that do not wait have
+// ended, and the outbox is small, so the query costs next to nothing.
 func (h *environment) left(ctx context.Context, _ int) (n int, err error) {
 	err = h.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n)
 	return n, err
@@ -182,7 +182,7 @@ func (h *environment) left(ctx context.Context, _ int) (n int, err error) {
 
 func (h *environment) untilDone(ctx context.Context) error { return untilNone(ctx, h.pool, outboxLeft) }
 
-// burn works until a query finds nothing left, and returns how long that took.
+// burn works until a query finds nothing left, and returns the duration.
 func (h *environment) burn(ctx context.Context, left string) (time.Duration, error) {
 	return burn(ctx, h, func() error { return untilNone(ctx, h.pool, left) })
 }
@@ -205,17 +205,17 @@ func (h *environment) close(ctx context.Context) {
 	_ = h.tel.Shutdown(context.WithoutCancel(ctx))
 }
 
-// bucketCount is over how many buckets the envelopes are spread.
+// bucketCount is the number of buckets of the envelopes.
 const bucketCount = 10
 
 func bucketName(n int) string {
 	return fmt.Sprintf("bucket.%d", (n%bucketCount+bucketCount)%bucketCount)
 }
 
-// setLimits switches every check on that an envelope can meet, so that none is
-// left out of what is measured: quiet hours (three days from now), a list of
-// those who must not be contacted, trust and scopes. None of them holds the
-// envelopes back.
+// setLimits enables every check that an envelope can meet, so that the
+// measurement includes all of them: quiet hours (three days from now), a
+// do-not-contact list, trust and scopes. None of them holds the envelopes
+// back.
 func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	for n := range bucketCount {
 		if err := limits.PutBucket(ctx, tx, tenant, limits.Bucket{Name: bucketName(n)}, "bench"); err != nil {
@@ -237,8 +237,8 @@ func setLimits(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	return err
 }
 
-// setPolicy has policy look at the arguments of every envelope, and at what
-// users switched off. Neither holds the envelopes back.
+// setPolicy makes policy evaluate the arguments of every envelope, and users'
+// preferences. Neither holds the envelopes back.
 func setPolicy(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	snap, err := settings.NewCache().Current(ctx, tx, tenant)
 	if err != nil {

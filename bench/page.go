@@ -29,7 +29,7 @@ const (
 	pageFolder  = "../web"
 )
 
-// pageFigures is what web/tools/speed.mjs prints. Times are in milliseconds,
+// pageFigures is the output of web/tools/speed.mjs. Times are in milliseconds,
 // heaps in bytes.
 type pageFigures struct {
 	Chromium string     `json:"chromium"`
@@ -49,8 +49,8 @@ type pageTimes struct {
 	Count int     `json:"count"`
 }
 
-// pageEvents is what a time with many events does to the page. Long tasks are
-// those of more than 50 ms.
+// pageEvents is the page's work during a period with many events. Long tasks
+// are those of more than 50 ms.
 type pageEvents struct {
 	Events          int     `json:"events"`
 	Seconds         float64 `json:"seconds"`
@@ -104,8 +104,7 @@ func measurePage(ctx context.Context, s *suite) error {
 	})
 }
 
-// pageMissing says what is not installed that the measurement needs, or is
-// empty.
+// pageMissing returns the missing program that the measurement needs, or "".
 func pageMissing() string {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "there is no Node"
@@ -126,8 +125,8 @@ func chromiumPath() string {
 	return "/usr/bin/chromium"
 }
 
-// preparePage makes actions that have ended and actions that wait for a person.
-// What is proposed later is allowed again.
+// preparePage creates ended actions and pending actions. Later proposals are
+// allowed again.
 func (h *environment) preparePage(ctx context.Context) error {
 	if err := h.submit(ctx, 0, pageEnded, 1000); err != nil {
 		return err
@@ -205,7 +204,7 @@ func reportPage(r *report, f pageFigures) {
 // sizeLine is a line of web/tools/budget.mjs.
 var sizeLine = regexp.MustCompile(`(?m)^(?:TOO LARGE )?(\S.*): ([0-9.]+) of ([0-9.]+) kB$`)
 
-// reportSizes reports the compressed sizes of what is loaded first, of the style
+// reportSizes reports the compressed sizes of the initial scripts, of the style
 // and of the largest view that is loaded later.
 func reportSizes(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("node"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// A child of this program is a worker. The environment says which, and has the
-// URL of the database: the command line can be seen by all.
+// A child of this program is a worker. The kind of worker and the URL of the
+// database are in the environment: the command line is public.
 const (
 	workerEnv = "BENCH_WORKER"
 	urlEnv    = "BENCH_URL"

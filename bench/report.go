@@ -75,8 +75,8 @@ func (r *report) single(name, unit string, value float64, extra map[string]float
 	r.write(result{Name: name, Ours: value, Unit: unit, Extra: extra})
 }
 
-// aimed reports a figure beside the most that it should be, or the least if it is
-// a rate.
+// aimed reports a figure with its target: the highest value allowed, or the
+// lowest if it is a rate.
 func (r *report) aimed(name, unit string, value, aim float64, extra map[string]float64) {
 	verb := "met"
 	if rate := strings.HasPrefix(unit, "/"); rate && value < aim || !rate && value > aim {

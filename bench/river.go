@@ -101,13 +101,13 @@ func (p *peer) whileWorking(ctx context.Context, fn func() error) error {
 	return errors.Join(fn(), p.client.Stop(context.WithoutCancel(ctx)))
 }
 
-// left returns how many inserted jobs are not yet worked, by a counter in the
-// process, as River's own benchmark does.
+// left returns the number of inserted jobs that are not yet worked, by a
+// counter in the process, like River's own benchmark.
 func (p *peer) left(_ context.Context, inserted int) (int, error) {
 	return inserted - int(p.worked.Load()), nil
 }
 
-// untilNone polls every 50 ms until a query returns false: seldom enough that the
+// untilNone polls every 50 ms until a query returns false: rarely enough that the
 // query, which has to skip dead rows, costs neither side much.
 func untilNone(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	return process.Poll(ctx, 50*time.Millisecond, func() (done bool, err error) {

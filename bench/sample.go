@@ -17,18 +17,19 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// sampleEnv makes a child of this program take a sample of so many actions, of
+// sampleEnv makes a child of this program take a sample of that many actions, of
 // the kind of worker and in the database that workerEnv and urlEnv name. The
-// child may be built of another revision, so that what it prints stays as it is.
+// child may be built from another revision, so its output format must not
+// change.
 const sampleEnv = "BENCH_SAMPLE"
 
-// costs is what submitting an action and working it off cost.
+// costs is the cost of submitting an action and executing it.
 type costs struct {
 	Submit cost `json:"submit"`
 	Work   cost `json:"work"`
 }
 
-// cost is what one action costs. Processor time is user and system time, in
+// cost is the cost of one action. Processor time is user and system time, in
 // microseconds; that of PostgreSQL is 0 if its processes cannot be seen.
 type cost struct {
 	GoCPU       float64 `json:"go_cpu_us"`
@@ -102,10 +103,10 @@ func takeCosts(ctx context.Context, sys system, pool *pgxpool.Pool, url string, 
 	return costs{Submit: at[1].since(at[0], n), Work: at[2].since(at[1], n)}, nil
 }
 
-// used returns what this process and the server have used so far. It closes the
-// pool's connections before: only backends that end report all that they wrote
-// and used. The pool may open others meanwhile. The collection of garbage counts
-// as work of what made the garbage.
+// used returns the resources that this process and the server have used so far.
+// It closes the pool's connections before: only backends that end report all
+// their writes and usage. The pool may open others meanwhile. Garbage collection
+// counts as work of the code that produced the garbage.
 func used(ctx context.Context, pool *pgxpool.Pool, url string) (u cost, err error) {
 	runtime.GC()
 	conn, err := pgx.Connect(ctx, url)

@@ -24,12 +24,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/worker"
 )
 
-// sqlBatch is how many envelopes are in a transaction, and in a request.
+// sqlBatch is the number of envelopes in a transaction, and in a request.
 const sqlBatch = 500
 
 // measureSQL submits -n envelopes in batches over the API, and as many in SQL, until
-// all of them are actions; then it measures the time from the commit of one that was
-// proposed in SQL until its tool is called.
+// all of them are actions; then it measures the time from the commit of a proposal
+// in SQL to the call of its tool.
 func measureSQL(ctx context.Context, s *suite) error {
 	var overAPI, inSQL, ratios []float64
 	for range s.rounds {
@@ -130,7 +130,7 @@ func rateInSQL(ctx context.Context, h *environment, n int) (float64, error) {
 	})
 }
 
-// take takes proposals as a worker does, but that it is not told of them.
+// take takes proposals like a worker, but without notifications.
 func take(ctx context.Context, taker *proposal.Taker) error {
 	for {
 		more, _, err := taker.Step(ctx)

@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/triage/signal"
 )
 
-// earlyMessages is when the memory is looked at first.
+// earlyMessages is the number of messages at which the memory is read first.
 const earlyMessages = 10_000
 
-// measureTriage has the command triage read a generated Maildir of -n messages,
-// and measures before that what the rules and the embedded models need alone.
+// measureTriage runs the command triage on a generated Maildir of -n messages,
+// after measuring the time of the rules and the embedded models alone.
 func measureTriage(ctx context.Context, s *suite) error {
 	if err := triageLatency(s); err != nil {
 		return err
@@ -66,8 +66,8 @@ func measureTriage(ctx context.Context, s *suite) error {
 
 func perMessage(used time.Duration, n int) float64 { return used.Seconds() * 1000 / float64(n) }
 
-// memory is what a process had while it read: megabytes by how many messages it
-// had read.
+// memory holds the memory of a process while it read: megabytes by the number
+// of messages read.
 type memory struct {
 	read    []int
 	rss     []float64
@@ -120,7 +120,7 @@ func (m memory) report(y *triage, n int) {
 	y.report("at the end ÷ at 10,000", "×", median(late)/median(early))
 }
 
-// triageLatency measures what the rules and the embedded models need for a
+// triageLatency measures the time of the rules and the embedded models for a
 // message that was read.
 func triageLatency(s *suite) error {
 	model, err := classify.Embedded()
@@ -148,7 +148,7 @@ func triageLatency(s *suite) error {
 }
 
 // maildir generates a Maildir of n messages in the folder of the run and returns
-// how many of them the owner sent.
+// the number of those that the owner sent.
 func (y *triage) maildir(n int) (dir string, sent int, err error) {
 	if dir, err = os.MkdirTemp(y.dir, "maildir"); err != nil {
 		return "", 0, err

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// killedMessages is the most messages of a backfill that is interrupted, kills
-	// how often its process is killed, and cuts how often it loses its connections.
+	// killedMessages bounds the messages of a backfill that is interrupted, kills
+	// is the number of times that its process is killed, and cuts the number of
+	// times that it loses its connections.
 	killedMessages = 5000
 	kills          = 10
 	cuts           = 2
@@ -108,7 +109,8 @@ func (y *triage) interrupted(ctx context.Context, a account.Account, n, sent int
 	return y.verify(ctx, n, sent)
 }
 
-// moments are how many messages were read when the backfill is interrupted.
+// moments returns the numbers of read messages at which the backfill is
+// interrupted.
 func moments(n int) []int {
 	at := make([]int, kills+cuts)
 	for i := range at {
@@ -118,7 +120,7 @@ func moments(n int) []int {
 	return at
 }
 
-// untilRead waits until so many messages were committed.
+// untilRead waits until n messages were committed.
 func (y *triage) untilRead(ctx context.Context, child *process.Child, n int) error {
 	return y.until(ctx, child, "SELECT coalesce(sum(read), 0) >= $1 FROM triage_runs", n)
 }
@@ -153,7 +155,8 @@ func connectionTo(server *dovecottest.Server) (account.Connection, error) {
 	return account.Connection{Host: host, Port: port, User: mailUser, Security: account.Plain}, err
 }
 
-// deliver gives Dovecot n generated messages and returns how many the owner sent.
+// deliver delivers n generated messages to Dovecot and returns the number of
+// those that the owner sent.
 func deliver(server *dovecottest.Server, n int) (sent int, err error) {
 	for i := range n {
 		m := mailbox.Generate(seed, i)

@@ -23,13 +23,13 @@ const (
 	// bulkFor, in a worker of slowSlots: a minute of work.
 	bulkCalls = 20_000
 	bulkFor   = 300 * time.Millisecond
-	// approvals are measured without the bulk, and as many beside it.
+	// approvals is the number measured without the bulk, and again with it.
 	approvals = 20
 )
 
-// measureWaited measures how long a person waits for an action that they approve
-// (approve --wait), without other work and beside a bulk of due actions of the
-// same source in the same bucket.
+// measureWaited measures the time that a person waits for an action that they
+// approve (approve --wait), without other work and with a bulk of due actions of
+// the same source in the same bucket.
 func measureWaited(ctx context.Context, s *suite) error {
 	return s.environment(ctx, "", func(h *environment) error {
 		server, _ := slowServer(bulkFor)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// openRate is how many proposals a second arrive in an open loop, for openFor.
+	// openRate is the number of proposals per second in an open loop, for openFor.
 	openRate = 500
 	openFor  = 4 * time.Second
 	// manySessions make sessionCalls calls each.
@@ -28,7 +28,7 @@ const (
 	// idleWaiters wait for actions that do not end, for idleFor.
 	idleWaiters = 1000
 	idleFor     = 10 * time.Second
-	// tokenWaiters is how many wait with one token.
+	// tokenWaiters is the number of waits with one token.
 	tokenWaiters = 200
 	// manyConnections lets a token have all of these connections.
 	manyConnections = "2000"
@@ -99,7 +99,8 @@ func (c *restCaller) decisions(ctx context.Context, h *environment, rep *report,
 	return h.setMode(ctx, envelope.ModeAllow)
 }
 
-// callInSessions makes calls in many MCP sessions at once. An error of any ends it.
+// callInSessions makes calls in many concurrent MCP sessions. The first error ends
+// it.
 func callInSessions(ctx context.Context, rep *report, base, token string) error {
 	sessions := make([]*mcp.ClientSession, manySessions)
 	for i := range sessions {

@@ -97,7 +97,7 @@ type ActionFilter struct {
 	Oldest bool
 	// Summary cuts the arguments of each item and leaves out the trace of policy.
 	Summary bool
-	// Limit is how many a page holds; zero means 50.
+	// Limit is the size of a page; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
 	Cursor string
@@ -141,8 +141,8 @@ func (c *Client) Action(ctx context.Context, id envelope.ActionID) (wire.Action,
 	return read[wire.Action](ctx, c, actionPath(id), nil)
 }
 
-// Wait reads an action when it has ended, or as it is when the time is over;
-// ended reports which.
+// Wait returns an action when it has ended or the time is over; ended reports
+// whether it has.
 func (c *Client) Wait(ctx context.Context, id envelope.ActionID, atMost time.Duration) (a wire.Action, ended bool, err error) {
 	for until := time.Now().Add(atMost); ; {
 		left := min(max(time.Until(until), time.Millisecond), maxServerWait)
@@ -162,13 +162,13 @@ func (c *Client) Attempts(ctx context.Context, id envelope.ActionID) ([]wire.Att
 	return list[wire.Attempt](ctx, c, actionPath(id)+"/attempts", nil)
 }
 
-// History lists what happened to an action, oldest first.
+// History lists the history of an action, oldest first.
 func (c *Client) History(ctx context.Context, id envelope.ActionID) ([]wire.HistoryItem, error) {
 	return list[wire.HistoryItem](ctx, c, actionPath(id)+"/history", nil)
 }
 
-// Forecast returns when an action would go out if it were approved now, and what speaks
-// against that.
+// Forecast returns when an action would be sent if it were approved now, and the
+// obstacles.
 func (c *Client) Forecast(ctx context.Context, id envelope.ActionID) (wire.Forecast, error) {
 	return read[wire.Forecast](ctx, c, actionPath(id)+"/forecast", nil)
 }
@@ -209,7 +209,7 @@ func (c *Client) Approve(ctx context.Context, id envelope.ActionID, in wire.Appr
 }
 
 // PreviewAlways returns the grant that approving an action with always would make,
-// and the past calls that it would have let through.
+// and the past calls that it would have allowed.
 func (c *Client) PreviewAlways(ctx context.Context, id envelope.ActionID, etag string, in wire.Always) (wire.GrantPreview, error) {
 	var g wire.GrantPreview
 	_, err := c.do(ctx, request{method: http.MethodPost, path: actionPath(id) + "/always", header: ifMatch(etag), in: in}, &g)
@@ -259,15 +259,14 @@ type InboxFilter struct {
 	Tool, Source        string
 	Session, Automation string
 	Risks               []envelope.Risk
-	// Escalated, if it is set, selects what has, or has not, waited so long that
-	// more people should know.
+	// Escalated, if set, selects items that were, or were not, escalated.
 	Escalated     *bool
 	ExpiresBefore time.Time
 	// Order is oldest, newest, expiry or risk; empty is oldest. Summary cuts the
 	// arguments of each item. Counts take neither.
 	Order   string
 	Summary bool
-	// Limit is how many a page holds; zero means 50.
+	// Limit is the size of a page; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before, in the same order.
 	Cursor string
@@ -293,12 +292,12 @@ func (c *Client) Inbox(ctx context.Context, f InboxFilter) (wire.Page[wire.Inbox
 	return read[wire.Page[wire.InboxItem]](ctx, c, inboxPath, query)
 }
 
-// InboxCounts counts what waits for a person.
+// InboxCounts counts the items of the inbox.
 func (c *Client) InboxCounts(ctx context.Context, f InboxFilter) (wire.InboxCounts, error) {
 	return read[wire.InboxCounts](ctx, c, inboxPath+"/counts", f.query())
 }
 
-// view returns the view of a list to ask for.
+// view returns the value of the query parameter view.
 func view(summary bool) string {
 	if summary {
 		return "summary"
@@ -320,7 +319,7 @@ type ExecutionFilter struct {
 	Since, Until   time.Time
 	// Summary is as in ActionFilter.
 	Summary bool
-	// Limit is how many a page holds; zero means 50.
+	// Limit is the size of a page; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
 	Cursor string

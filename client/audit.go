@@ -24,8 +24,8 @@ func (c *Client) VerifyAudit(ctx context.Context, after int64, head string) (wir
 	return read[wire.AuditReport](ctx, c, "/api/v1/audit/verify", given("after_checkpoint", number(int(after)), "head", head))
 }
 
-// NoteHead records that somebody noted a head of the chain, to keep it elsewhere.
-// Of a head that was noted before, the first time stays.
+// NoteHead records that a head of the chain was noted for storage elsewhere. For
+// a head noted before, the first time is kept.
 func (c *Client) NoteHead(ctx context.Context, head wire.AuditHead) error {
 	in := struct {
 		Hash string `json:"hash"`

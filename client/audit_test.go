@@ -50,7 +50,7 @@ func TestTruncatedExportIsAnError(t *testing.T) {
 		},
 		"silent": func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, `{"place":"1-2"}`)
-			_ = http.NewResponseController(w).Flush() // the client says what it saw
+			_ = http.NewResponseController(w).Flush() // the client reports the events that it received
 			<-r.Context().Done()
 		},
 	} {

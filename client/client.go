@@ -41,11 +41,10 @@ import (
 const (
 	// maxBody bounds an answer in bytes.
 	maxBody = 64 << 20
-	// answerFor bounds a request, not counting the time that it asks the
-	// server to wait.
+	// answerFor bounds a request, not counting the wait that it asks for.
 	answerFor = 60 * time.Second
-	// maxPause is the longest wait before a request is repeated. A server that
-	// asks for a longer one is not asked again.
+	// maxPause is the longest pause before a request is repeated. After a longer
+	// Retry-After the request is not repeated.
 	maxPause = 10 * time.Second
 )
 
@@ -54,16 +53,16 @@ type Config struct {
 	// HTTP makes the requests; nil means one of the client's own, without a
 	// time-out, since every request has a deadline.
 	HTTP *http.Client
-	// Token, if set, returns the token of every request, for one that is renewed
-	// from time to time. The token that New was given is then not used.
+	// Token, if set, returns the token of every request, for tokens that are
+	// renewed. The token passed to New is then not used.
 	Token func(ctx context.Context) (string, error)
 	// Agent is sent as User-Agent.
 	Agent string
-	// Retries is how often a request that is safe to repeat is repeated when the
-	// server is away, busy or limits the caller; zero means 3, less is never.
+	// Retries bounds the repetitions of a safe request while the server is
+	// unavailable, busy or limits the caller; zero means 3, a negative value none.
 	Retries int
-	// Silence is how long a stream of events may be silent before it counts as
-	// lost; zero means 45 s, three times the server's heartbeat.
+	// Silence is the time after which a silent stream of events counts as lost;
+	// zero means 45 s, three times the server's heartbeat.
 	Silence time.Duration
 	// Pause is the first wait before a request is repeated or a lost stream is
 	// opened again; zero means 200 ms. Further ones grow to 5 s.
@@ -114,15 +113,15 @@ type request struct {
 	header       http.Header
 	// in is sent as JSON; nil sends no body.
 	in any
-	// wait is how long the server is asked to take.
+	// wait is the time that the server is asked to wait.
 	wait time.Duration
 	// repeatable is set for a POST that has the same effect when repeated. The
 	// other methods always have.
 	repeatable bool
 }
 
-// send makes a request once and returns the answer, whose body the caller
-// closes, if it is a success. Any other is a *Problem.
+// send makes a request once and returns the response if it is a success; the
+// caller closes its body. Any other response is a *Problem.
 func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	var body io.Reader
 	if rq.in != nil {
@@ -200,8 +199,8 @@ func (c *Client) once(ctx context.Context, rq request) (*http.Response, []byte, 
 	return answer, text, nil
 }
 
-// retryAfter returns how long to wait at least before a request is repeated,
-// and whether that may help.
+// retryAfter returns the least pause before a request is repeated, and whether
+// a repetition may succeed.
 func retryAfter(err error) (time.Duration, bool) {
 	if _, away := errors.AsType[*UnreachableError](err); away {
 		return 0, true
@@ -250,7 +249,7 @@ func (c *Client) do(ctx context.Context, rq request, out any) (*http.Response, e
 	return answer, nil
 }
 
-// tell makes a request whose answer has no content.
+// tell makes a request whose response has no content.
 func (c *Client) tell(ctx context.Context, method, path string, query url.Values, in any) error {
 	_, err := c.do(ctx, request{method: method, path: path, query: query, in: in}, nil)
 	return err
@@ -279,7 +278,7 @@ func ifMatch(tag string) http.Header {
 	return http.Header{"If-Match": {`"` + tag + `"`}}
 }
 
-// waiting asks the server to answer when the end has come, or after d.
+// waiting asks the server to respond at the end of the action, or after d.
 func (rq request) waiting(parameter string, d time.Duration) request {
 	if d > 0 {
 		rq.query, rq.wait = url.Values{parameter: {fmt.Sprintf("%dms", d.Milliseconds())}}, d
@@ -287,7 +286,7 @@ func (rq request) waiting(parameter string, d time.Duration) request {
 	return rq
 }
 
-// given makes a query of names and values, leaving out those that are empty.
+// given returns a query of names and values, without empty values.
 func given(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -221,8 +221,8 @@ func TestFollowEndsOnWatcherErrorAndRefusal(t *testing.T) {
 	}
 }
 
-// FuzzReadEvents: no stream breaks the reader, and what it finds does not
-// depend on how lines end.
+// FuzzReadEvents: every stream can be read, and the result does not depend on
+// the line endings.
 func FuzzReadEvents(f *testing.F) {
 	f.Add([]byte("id: 1-1-0\nevent: settled\ndata: {}\n\n"))
 	f.Add([]byte(": alive\r\n\r\nid:2\r\ndata:a\r\ndata: b\r\n\r\n"))

@@ -26,7 +26,7 @@ const maxLine = 1 << 20
 type EventFilter struct {
 	// Kinds are the kinds of events to pass on.
 	Kinds []string
-	// Action and Session are those that an event must be about.
+	// Action and Session restrict the events to one action or session.
 	Action, Session string
 	// Tool is a pattern of the tool, as source:name, where either may be *.
 	Tool string
@@ -50,10 +50,10 @@ type Watcher struct {
 	Lost func(err error, again time.Duration)
 }
 
-// Follow passes events on until ctx ends, the watcher returns an error, or the
-// server refuses the stream. It begins after the event whose id is since, or
-// now if that is empty. When the stream is lost it resumes after the last event
-// that was passed on. It returns that event's id.
+// Follow passes events to the watcher until ctx ends, the watcher returns an
+// error, or the server refuses the stream. It begins after the event whose id
+// is since, or now if that is empty. If the stream is lost, it resumes after
+// the last event passed to the watcher. It returns that event's id.
 func (c *Client) Follow(ctx context.Context, since string, w Watcher) (last string, err error) {
 	pauses := c.pauses()
 	last = since

@@ -86,8 +86,8 @@ func Example() {
 	// true completed "sent"
 }
 
-// An operator approves what waits, as it was shown: the ETag makes the server
-// refuse if somebody has edited the action since.
+// An operator approves the pending version that was shown: with the ETag the
+// server refuses if the action was edited since.
 func ExampleClient_Approve() {
 	server := apiStub()
 	defer server.Close()
@@ -165,7 +165,7 @@ func ExampleClient_Invoke() {
 	// success {"celsius":21} <nil>
 }
 
-// ordersTx stands for a transaction of pgx (pgx.Tx).
+// ordersTx replaces a transaction of pgx (pgx.Tx).
 type ordersTx struct{}
 
 func (ordersTx) QueryRow(context.Context, string, ...any) ids {

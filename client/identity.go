@@ -38,8 +38,8 @@ func (c *Client) EndBrowserSession(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, mySessionsPath+"/"+url.PathEscape(id), nil, nil)
 }
 
-// Tokens lists the tenant's tokens, newest first; with all also those that
-// were revoked or have expired.
+// Tokens lists the tenant's tokens, newest first; with all, revoked and
+// expired ones too.
 func (c *Client) Tokens(ctx context.Context, all bool) ([]wire.Token, error) {
 	return list[wire.Token](ctx, c, tokensPath, given("limit", "200", "all", flag(all)))
 }

@@ -74,7 +74,7 @@ type ContactFilter struct {
 	Kind, Prefix string
 	// Expired includes entries that no longer count.
 	Expired bool
-	// Limit is how many a page holds; zero means 50.
+	// Limit is the size of a page; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
 	Cursor string
@@ -86,7 +86,7 @@ func (c *Client) Contacts(ctx context.Context, f ContactFilter) (wire.Page[wire.
 		"kind", f.Kind, "prefix", f.Prefix, "expired", flag(f.Expired), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
-// AddContacts adds entries, up to 1000, or none of them.
+// AddContacts adds up to 1000 entries, all or none.
 func (c *Client) AddContacts(ctx context.Context, entries ...wire.Contact) (wire.ContactCount, error) {
 	return post[wire.ContactCount](ctx, c, doNotContactPath, wire.Contacts{Entries: entries})
 }
@@ -134,7 +134,7 @@ func (c *Client) DeleteEmployee(ctx context.Context, id string) error {
 type PauseFilter struct {
 	// Active leaves out lifted pauses.
 	Active bool
-	// Limit is how many a page holds; zero means 50.
+	// Limit is the size of a page; zero means 50.
 	Limit int
 	// Cursor is the NextCursor of the page before.
 	Cursor string
@@ -189,20 +189,20 @@ func (c *Client) Settings(ctx context.Context) (wire.Settings, error) {
 	return s, err
 }
 
-// PutSettings replaces the settings of the tenant. Fields left out go back
-// to its default. If somebody changed the settings since those with the ETag
-// were read, the error is ErrStale.
+// PutSettings replaces the settings of the tenant. Omitted fields return to
+// their defaults. If the settings were changed since the ETag was read, the
+// error is ErrStale.
 func (c *Client) PutSettings(ctx context.Context, s wire.Settings) error {
 	_, err := c.do(ctx, request{method: http.MethodPut, path: settingsPath, header: ifMatch(s.ETag), in: s}, nil)
 	return err
 }
 
-// Retention lists how long each kind of data is kept.
+// Retention lists the retention of each kind of data.
 func (c *Client) Retention(ctx context.Context) ([]wire.Retention, error) {
 	return list[wire.Retention](ctx, c, retentionPath, nil)
 }
 
-// PutRetention sets how long a kind of data is kept.
+// PutRetention sets the retention of a kind of data.
 func (c *Client) PutRetention(ctx context.Context, r wire.Retention) error {
 	in := wire.Retention{Period: r.Period, Action: r.Action, Note: r.Note}
 	return c.tell(ctx, http.MethodPut, retentionPath+"/"+url.PathEscape(r.Kind), nil, in)

@@ -33,7 +33,7 @@ func Items[T any](page func(cursor string) (wire.Page[T], error)) iter.Seq2[T, e
 	}
 }
 
-// maxPage is the most items that the server answers with at once.
+// maxPage is the largest page of the server.
 const maxPage = 200
 
 // list reads all items of a list.

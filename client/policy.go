@@ -55,8 +55,7 @@ func (c *Client) DeleteRule(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, rulesPath+"/"+url.PathEscape(id), nil, nil)
 }
 
-// Grants lists the grants that hold, the latest first; if ended is set, also
-// those that do not hold any more.
+// Grants lists the current grants, latest first; with ended, ended ones too.
 func (c *Client) Grants(ctx context.Context, ended bool) ([]wire.Grant, error) {
 	return list[wire.Grant](ctx, c, grantsPath, given("ended", flag(ended)))
 }
@@ -70,14 +69,15 @@ func (c *Client) MakeGrant(ctx context.Context, g wire.GrantInput) (uuid.UUID, e
 }
 
 // PreviewGrant returns the grant that MakeGrant would make, and the past calls that
-// it would have let through.
+// it would have allowed.
 func (c *Client) PreviewGrant(ctx context.Context, in wire.GrantInput) (wire.GrantPreview, error) {
 	var g wire.GrantPreview
 	_, err := c.do(ctx, request{method: http.MethodPost, path: grantsPath, query: given("dry_run", flag(true)), in: in}, &g)
 	return g, err
 }
 
-// RevokeGrant ends a grant; actions that it let through and that are not sent yet wait again.
+// RevokeGrant ends a grant; actions that it allowed and that are not sent yet are pending
+// again.
 func (c *Client) RevokeGrant(ctx context.Context, id uuid.UUID) error {
 	return c.tell(ctx, http.MethodDelete, grantsPath+"/"+id.String(), nil, nil)
 }
@@ -101,8 +101,8 @@ func sessionModePath(session, tool string) string {
 	return sessionsPath + "/" + url.PathEscape(session) + "/" + url.PathEscape(tool)
 }
 
-// Preferences lists what is switched off; for an employee, unless zero, what
-// is switched off for that employee or for everybody.
+// Preferences lists the switched-off tools; with an employee, those switched
+// off for that employee or for everybody.
 func (c *Client) Preferences(ctx context.Context, employee envelope.EmployeeID) ([]wire.Preference, error) {
 	return list[wire.Preference](ctx, c, preferencesPath, given("employee_id", idText(employee)))
 }
@@ -130,8 +130,8 @@ func (c *Client) Reviews(ctx context.Context) ([]wire.ReviewRule, error) {
 	return list[wire.ReviewRule](ctx, c, reviewsPath, nil)
 }
 
-// PutReview sets a review rule. If somebody changed the rule since the one with
-// the ETag was read, the error is ErrStale.
+// PutReview sets a review rule. If the rule was changed since the ETag was
+// read, the error is ErrStale.
 func (c *Client) PutReview(ctx context.Context, r wire.ReviewRule) error {
 	path, query := reviewsPath+"/"+url.PathEscape(r.Tool), given("risk", string(r.Risk))
 	in := wire.ReviewRule{Approvals: r.Approvals, Wait: r.Wait, Warn: r.Warn, Escalate: r.Escalate}
@@ -180,9 +180,9 @@ func (c *Client) PutLimits(ctx context.Context, doc json.RawMessage, o PutOption
 type PutOptions struct {
 	// DryRun reports the changes and makes none.
 	DryRun bool
-	// IfMatch is the ETag of the document that the change is based on, as an
-	// earlier dry run reported it; if somebody changed the document since, the
-	// error is ErrChanged. Empty is the document at the time of the call.
+	// IfMatch is the ETag of the document that the change is based on, from an
+	// earlier dry run. If the document was changed since, the error is ErrChanged.
+	// Empty applies the change to the current document.
 	IfMatch string
 }
 

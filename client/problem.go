@@ -17,8 +17,8 @@ import (
 
 // The kinds of problems. Test for one with errors.Is(err, client.ErrNotFound).
 var (
-	// ErrNotFound means that there is no such thing, or that the caller may not
-	// know of it.
+	// ErrNotFound means that the thing does not exist, or that the caller may not
+	// see it.
 	ErrNotFound = errors.New("not found")
 	// ErrInvalid means that the request breaks a rule; repeating it is no use.
 	ErrInvalid = errors.New("invalid")
@@ -42,7 +42,7 @@ var (
 type Problem struct {
 	wire.Problem
 
-	// RetryAfter is how long the server asks to wait; zero if it does not say.
+	// RetryAfter is the wait that the server asks for; zero if none.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -67,7 +67,7 @@ func (p *Problem) Error() string {
 	return text.String()
 }
 
-// Unwrap returns the kind of the problem, or nil for one that has none.
+// Unwrap returns the kind of the problem, or nil if it has none.
 func (p *Problem) Unwrap() error {
 	return kinds[strings.TrimPrefix(p.Type, "urn:countersign:problem:")]
 }
@@ -80,8 +80,8 @@ var kinds = map[string]error{
 	"invalid": ErrInvalid, "too_large": ErrInvalid, "unsupported_media_type": ErrInvalid, "method_not_allowed": ErrInvalid,
 }
 
-// readProblem reads an answer that is not a success, also one that comes from
-// a proxy and is not a problem document.
+// readProblem reads a response that is not a success, including one from a
+// proxy that is not a problem document.
 func readProblem(answer *http.Response) *Problem {
 	const limit = 1 << 20
 	p := &Problem{}

@@ -9,15 +9,15 @@ import (
 
 const proposalsPath = "/api/v1/proposals"
 
-// SQLProposalFilter selects proposals in SQL; its zero fields do not narrow, save
-// that without a state those that wait are left out.
+// SQLProposalFilter selects proposals in SQL. Zero fields select all, but without
+// a state waiting proposals are left out.
 type SQLProposalFilter struct {
 	// State is waiting, refused or duplicate.
 	State string
 	// Login is the name of a database login.
 	Login string
-	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor of
-	// the page before.
+	// Limit is the size of a page; zero means 50. Cursor is the NextCursor of the
+	// previous page.
 	Limit  int
 	Cursor string
 }

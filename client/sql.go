@@ -25,10 +25,11 @@ type QueryRowContexter[R Row] interface {
 
 // ProposeTx proposes an action in the caller's transaction, on a connection whose
 // login may propose (countersign db-login bind). It returns the id of the action
-// that a worker makes of it after the commit; a rollback leaves nothing. A proposal
-// that breaks a rule is an *envelope.InvalidError, and nothing was sent; what policy
-// denies is told by countersign.proposal_status and [Client.SQLProposal]. Any other
-// error is the database's, after which the transaction is to be rolled back.
+// that a worker creates after the commit; a rollback leaves nothing. For an invalid
+// proposal the error is an *envelope.InvalidError, and nothing was sent. A denial by
+// policy is reported later, by countersign.proposal_status and [Client.SQLProposal].
+// Any other error is the database's, after which the transaction must be rolled
+// back.
 func ProposeTx[R Row](ctx context.Context, tx QueryRower[R], p envelope.Proposal) (envelope.ActionID, error) {
 	return proposeIn(ctx, tx.QueryRow, p)
 }
@@ -38,8 +39,8 @@ func ProposeSQLTx[R Row](ctx context.Context, tx QueryRowContexter[R], p envelop
 	return proposeIn(ctx, tx.QueryRowContext, p)
 }
 
-// ProposeManyTx is ProposeTx for up to 10,000 actions at once, and returns their ids
-// in order. All are proposed or none.
+// ProposeManyTx is ProposeTx for up to 10,000 actions, and returns their ids in
+// order. All are proposed or none.
 func ProposeManyTx[R Row](ctx context.Context, tx QueryRower[R], all []envelope.Proposal) ([]envelope.ActionID, error) {
 	return proposeManyIn(ctx, tx.QueryRow, all)
 }

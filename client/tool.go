@@ -48,8 +48,8 @@ func (c *Client) Tool(ctx context.Context, name string) (wire.Tool, error) {
 	return read[wire.Tool](ctx, c, toolPath(name), nil)
 }
 
-// DiffTool reads what changed in the definition of a tool since it was
-// accepted. Tools of settings are named as source:name.
+// DiffTool returns the changes of a tool's definition since it was accepted.
+// Tools of settings are named as source:name.
 func (c *Client) DiffTool(ctx context.Context, tool string) (wire.ToolDiff, error) {
 	return read[wire.ToolDiff](ctx, c, toolPath(tool)+"/diff", nil)
 }
@@ -59,8 +59,8 @@ func (c *Client) AcceptTool(ctx context.Context, tool string, in wire.ToolAccept
 	return c.tell(ctx, http.MethodPost, toolPath(tool)+"/accept", nil, in)
 }
 
-// OverrideTool sets a tool's overrides; those left out go back to what follows
-// from the source.
+// OverrideTool sets a tool's overrides; omitted ones return to the values from
+// the source.
 func (c *Client) OverrideTool(ctx context.Context, tool string, o wire.Overrides) error {
 	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/overrides", nil, o)
 }
@@ -70,8 +70,8 @@ func (c *Client) DescribeTool(ctx context.Context, tool string, d wire.ToolDescr
 	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/description", nil, d)
 }
 
-// PutToolRule sets whom a tool writes to, what it takes to use it, and when it
-// is tried again.
+// PutToolRule sets the recipients, the required scopes and the retries of a
+// tool.
 func (c *Client) PutToolRule(ctx context.Context, tool string, r wire.ToolRule) error {
 	return c.tell(ctx, http.MethodPut, toolPath(tool)+"/rule", nil, r)
 }
@@ -142,8 +142,8 @@ func (c *Client) DeleteSource(ctx context.Context, id string) error {
 	return c.tell(ctx, http.MethodDelete, sourcePath(id), nil, nil)
 }
 
-// RefreshSource asks for a source's tools to be listed now. That is done when
-// the source's ListedAt is later than the returned time.
+// RefreshSource requests a listing of a source's tools now. It is complete
+// when the source's ListedAt is later than the returned time.
 func (c *Client) RefreshSource(ctx context.Context, id string) (time.Time, error) {
 	out, err := post[wire.Refresh](ctx, c, sourcePath(id)+"/refresh", nil)
 	return out.AskedAt, err

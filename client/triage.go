@@ -24,16 +24,16 @@ func (c *Client) TriageAccount(ctx context.Context, name string) (wire.TriageAcc
 	return read[wire.TriageAccount](ctx, c, triageAccountPath(name), nil)
 }
 
-// PutTriageAccount makes or changes a mail account. With a tag, that of a
-// TriageAccount, it fails if somebody changed the account since.
+// PutTriageAccount creates or changes a mail account. With a tag, that of a
+// TriageAccount, it fails if the account was changed since.
 func (c *Client) PutTriageAccount(ctx context.Context, name string, in wire.TriageAccountInput, tag string) (wire.TriageAccount, error) {
 	var out wire.TriageAccount
 	_, err := c.do(ctx, request{method: http.MethodPut, path: triageAccountPath(name), in: in, header: ifMatch(tag)}, &out)
 	return out, err
 }
 
-// DeleteTriageAccount deletes a mail account with everything that triage knows of
-// its mail.
+// DeleteTriageAccount deletes a mail account and all data of triage about its
+// mail.
 func (c *Client) DeleteTriageAccount(ctx context.Context, name string) error {
 	return c.tell(ctx, http.MethodDelete, triageAccountPath(name), nil, nil)
 }
@@ -43,7 +43,7 @@ func (c *Client) TriageRuns(ctx context.Context, account string, limit int, curs
 	return read[wire.Page[wire.TriageRun]](ctx, c, triageAccountPath(account)+"/runs", given("limit", number(limit), "cursor", cursor))
 }
 
-// AskTriageRun asks for a run of an account now.
+// AskTriageRun requests a run of an account now.
 func (c *Client) AskTriageRun(ctx context.Context, account string) (wire.TriageStatus, error) {
 	return post[wire.TriageStatus](ctx, c, triageAccountPath(account)+"/runs", nil)
 }
@@ -55,14 +55,14 @@ func (c *Client) TriageSetAside(ctx context.Context, account string) ([]wire.Tri
 	return answer.Items, err
 }
 
-// RetryTriageSetAside has the messages of an account read again that are set aside,
-// and asks for a run.
+// RetryTriageSetAside retries the messages of an account that were set aside, and
+// requests a run.
 func (c *Client) RetryTriageSetAside(ctx context.Context, account string) (wire.TriageStatus, error) {
 	return post[wire.TriageStatus](ctx, c, triageAccountPath(account)+"/set-aside", nil)
 }
 
-// TriageStatus says of every account, or of one, whether, when, and why not, it
-// is read.
+// TriageStatus returns whether and when every account, or one, is read, or the
+// reason why it is not.
 func (c *Client) TriageStatus(ctx context.Context, account string) ([]wire.TriageStatus, error) {
 	answer, err := read[struct{ Items []wire.TriageStatus }](ctx, c, triagePath+"/status", given("account", account))
 	return answer.Items, err
@@ -76,14 +76,14 @@ type TriageMessageFilter struct {
 	// HeaderID is a Message-ID, with or without angle brackets. No other field goes
 	// with it.
 	HeaderID string
-	// Question selects messages whose owner is asked, or is not.
+	// Question selects messages with, or without, a question to their owner.
 	Question *bool
 	// Expired selects messages of which a proposal expired without a decision and is
 	// not proposed again.
 	Expired bool
 	Since   time.Time
-	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor of
-	// the page before.
+	// Limit is the size of a page; zero means 50. Cursor is the NextCursor of the
+	// previous page.
 	Limit  int
 	Cursor string
 }
@@ -113,7 +113,7 @@ func (c *Client) TriageWhy(ctx context.Context, id uuid.UUID) (wire.TriageWhy, e
 	return read[wire.TriageWhy](ctx, c, triageMessagePath(id)+"/why", nil)
 }
 
-// TriageCorrections lists what people said of a message.
+// TriageCorrections lists the corrections of a message by people.
 func (c *Client) TriageCorrections(ctx context.Context, id uuid.UUID) ([]wire.TriageCorrection, error) {
 	answer, err := read[struct{ Items []wire.TriageCorrection }](ctx, c, triageMessagePath(id)+"/corrections", nil)
 	return answer.Items, err
@@ -132,14 +132,14 @@ func (c *Client) RetractTriageCorrection(ctx context.Context, id uuid.UUID, corr
 func triageAccountPath(name string) string  { return triagePath + "/accounts/" + url.PathEscape(name) }
 func triageMessagePath(id uuid.UUID) string { return triagePath + "/messages/" + id.String() }
 
-// TriageTexts lists the texts that were asked for about a message.
+// TriageTexts lists the texts that were requested for a message.
 func (c *Client) TriageTexts(ctx context.Context, id uuid.UUID) ([]wire.TriageText, error) {
 	answer, err := read[struct{ Items []wire.TriageText }](ctx, c, triageMessagePath(id)+"/texts", nil)
 	return answer.Items, err
 }
 
-// AskTriageText asks for a summary of a message, or for the draft of an answer. A
-// triage process with a model for texts writes it; TriageTexts returns it then.
+// AskTriageText requests a summary of a message, or the draft of an answer. A
+// triage process with a model for texts writes it; TriageTexts then returns it.
 func (c *Client) AskTriageText(ctx context.Context, id uuid.UUID, in wire.TriageTextInput) (wire.TriageText, error) {
 	return post[wire.TriageText](ctx, c, triageMessagePath(id)+"/texts", in)
 }

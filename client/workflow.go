@@ -22,7 +22,7 @@ type SubmittedWorkflow struct {
 	Pending bool
 }
 
-// SubmitWorkflow submits a workflow, an object as the API takes it, whose
+// SubmitWorkflow submits a workflow, an object as in the API, whose
 // external_id makes it safe to repeat. The server waits for its wait; the
 // argument must not be less.
 func (c *Client) SubmitWorkflow(ctx context.Context, workflow json.RawMessage, wait time.Duration) (SubmittedWorkflow, error) {
@@ -44,10 +44,10 @@ func (c *Client) PlanWorkflow(ctx context.Context, workflow json.RawMessage) (wi
 // WorkflowFilter narrows a list of workflows; its zero fields do not.
 type WorkflowFilter struct {
 	State, Session, ExternalID string
-	// NeedsOperator leaves only those that wait for an operator.
+	// NeedsOperator selects those that wait for an operator.
 	NeedsOperator bool
-	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor
-	// of the page before.
+	// Limit is the size of a page; zero means 50. Cursor is the NextCursor of the
+	// previous page.
 	Limit  int
 	Cursor string
 }
@@ -58,8 +58,8 @@ func (c *Client) Workflows(ctx context.Context, f WorkflowFilter) (wire.Page[wir
 		"external_id", f.ExternalID, "needs_operator", flag(f.NeedsOperator), "limit", number(f.Limit), "cursor", f.Cursor))
 }
 
-// Workflow reads a workflow when it has ended or needs a person, or as it is
-// when the time is over; zero does not wait. ended reports which.
+// Workflow returns a workflow when it has ended, needs a person, or the time
+// is over; zero does not wait. ended reports whether it has ended.
 func (c *Client) Workflow(ctx context.Context, id uuid.UUID, wait time.Duration) (w wire.Workflow, ended bool, err error) {
 	rq := request{method: http.MethodGet, path: workflowsPath + "/" + id.String()}
 	answer, err := c.do(ctx, rq.waiting("wait", wait), &w)

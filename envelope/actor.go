@@ -7,23 +7,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Actor is who did something, in one form everywhere: in events, votes, exports,
-// and in every column that says who. For whoever shows a token it is the token's
-// name, which is free text, and behind it the ids that tell two of one name apart:
+// Actor identifies who did something, in one form everywhere: in events, votes,
+// exports, and the columns for actors. For the holder of a token it is the token's
+// name, which is free text, followed by the ids that make it unambiguous:
 //
 //	ada's laptop (operator 0198c7a0-…, token 0198c7a1-…)
 //	deploy bot (token 0198c7a2-…)
 //	ada (operator 0198c7a0-…)
 //
-// The last is a person whom somebody else vouched for: an issuer, or Slack.
+// The last is a person authenticated by an issuer or by Slack.
 //
-// What Countersign does by itself has a name without ids, such as "policy" or
-// "worker/…". No name of a token can pass for one: the last parentheses are
-// always Countersign's own.
+// Countersign itself has names without ids, such as "policy" or "worker/…". A
+// token's name cannot imitate one: the last parentheses are always Countersign's
+// own.
 type Actor string
 
-// NewActor returns whoever showed a token: a person, if operator is not zero. A
-// person who showed none has the operator's id in its place.
+// NewActor returns the holder of a token: a person, if operator is not zero. A
+// person without a token has the operator's id in its place.
 func NewActor(name string, token, operator uuid.UUID) Actor {
 	switch {
 	case token == uuid.Nil:
@@ -55,8 +55,8 @@ func (a Actor) Parts() (name string, token, operator uuid.UUID) {
 	return found[1], token, operator
 }
 
-// Brief returns the name and the id of the person, or of the token if nobody said
-// whose it is, for tables that people read: "name (id)".
+// Brief returns the name and the id of the person, or of the token if the person
+// is unknown, for tables that people read: "name (id)".
 func (a Actor) Brief() string {
 	name, token, operator := a.Parts()
 	switch {

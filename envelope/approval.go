@@ -2,12 +2,12 @@ package envelope
 
 import "github.com/countersign-dev/countersign/internal/fault"
 
-// Approval is whether an action may be executed, as far as people are asked.
+// Approval is the state of an action's approval by people.
 type Approval string
 
 // The approvals.
 const (
-	// ApprovalAuto needs nobody.
+	// ApprovalAuto needs no person.
 	ApprovalAuto Approval = "auto"
 	// ApprovalRequired waits for a person.
 	ApprovalRequired Approval = "required"
@@ -37,12 +37,12 @@ const (
 	DecisionGrant Decision = "grant"
 	// DecisionDeny is a person's no.
 	DecisionDeny Decision = "deny"
-	// DecisionExpire is nobody's answer in time.
+	// DecisionExpire is the end of the time to decide.
 	DecisionExpire Decision = "expire"
 )
 
-// NextApproval returns where a decision leads. Only what is required can be
-// decided, and only once; everything else is fault.Conflict.
+// NextApproval returns the state after a decision. Only ApprovalRequired can
+// be decided, and only once; otherwise the error is fault.Conflict.
 func NextApproval(from Approval, d Decision) (Approval, error) {
 	if from == ApprovalRequired {
 		switch d {

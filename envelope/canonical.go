@@ -7,7 +7,7 @@ import (
 )
 
 // maxCanonicalDepth is more than an envelope may have, so that the definitions
-// of tools and what they answer have a canonical form too.
+// and answers of tools have a canonical form too.
 const maxCanonicalDepth = 128
 
 // Canonical returns the one form of a JSON value that all texts with the same
@@ -35,9 +35,9 @@ func Canonical(raw []byte) ([]byte, error) {
 	return canonical, nil
 }
 
-// CheckJSON returns what Canonical would refuse of a text, and refuses one with
-// more than so many values: a short value takes many times its text in memory.
-// Every error is an *InvalidError.
+// CheckJSON returns the errors that Canonical would return for a text, and
+// rejects one with more than mostValues values: a short value takes many times
+// its text in memory. Every error is an *InvalidError.
 func CheckJSON(raw []byte, mostValues int) error {
 	s := jsonscan.New(raw)
 	s.Limit(maxCanonicalDepth, math.MaxInt)

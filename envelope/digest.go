@@ -11,13 +11,13 @@ import (
 const digestPrefix = "sha256:"
 
 // Digest is the SHA-256 of a canonical form. Two digests are equal if and only
-// if what they were taken of means the same.
+// if the values have the same meaning.
 type Digest [sha256.Size]byte
 
-// DigestOf returns the digest of what Canonical returned.
+// DigestOf returns the digest of a result of Canonical.
 func DigestOf(canonical []byte) Digest { return sha256.Sum256(canonical) }
 
-// ParseDigest reads what String returns. The error is fault.Invalid.
+// ParseDigest parses the output of String. The error is fault.Invalid.
 func ParseDigest(text string) (Digest, error) {
 	var d Digest
 	digits, ok := strings.CutPrefix(text, digestPrefix)

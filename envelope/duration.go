@@ -8,19 +8,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Duration is a length of time that somebody sets, written with units: 90s,
-// 1h30m, 1d, 1d12h. A day has 24 hours.
+// Duration is a configured length of time, written with units: 90s, 1h30m, 1d,
+// 1d12h. A day has 24 hours.
 type Duration time.Duration
 
 // day is the unit that the standard library does not have.
 const day = 24 * time.Hour
 
-// maxDays bounds what a duration's text may say, far above every limit.
+// maxDays bounds a duration, far above every limit.
 const maxDays = 10_000
 
-// ParseDuration reads what String writes, and what time.ParseDuration reads.
-// The error is fault.Invalid for any other text, a negative duration and one of
-// more than 10000 days. The result is exact to the microsecond.
+// ParseDuration parses the output of String, and the syntax of
+// time.ParseDuration. The error is fault.Invalid for any other text, a negative
+// duration and one of more than 10000 days. The result is exact to the
+// microsecond.
 func ParseDuration(text string) (Duration, error) {
 	refused := fault.New(fault.Invalid, "a duration is a number with a unit (ms, s, m, h or d), such as 500ms, 90s, 1h30m or 1d")
 	var days time.Duration
@@ -67,7 +68,7 @@ func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 // MarshalText returns the same as String and never an error.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what ParseDuration reads.
+// UnmarshalText parses the syntax of ParseDuration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := ParseDuration(string(text))
 	if err == nil {

@@ -1,16 +1,15 @@
-// Package envelope is Countersign's contract: what an agent may propose, how
-// it reads back, and which states it may pass through.
+// Package envelope is Countersign's contract: the fields of a proposal, the fields of an
+// action that are read back, and the states of an action.
 //
-// [Parse] and [ParseMany] are the only way from bytes to a [Proposal]. They are
-// strict, because what a person approves must be exactly what is executed: a
-// field that the contract does not have, a key that occurs twice or a character
-// that a database cannot store is refused with a pointer to it. [Canonical] and [Digest]
-// say when two texts mean the same. [Next] and [NextApproval] are the one place
-// that knows the legal moves.
+// [Parse] and [ParseMany] are the only way from bytes to a [Proposal]. They are strict,
+// because the executed action must be exactly the approved one: an unknown field, a
+// duplicate key or a character that a database cannot store is rejected with its
+// pointer. [Canonical] and [Digest] define when two texts are equal. [Next] and
+// [NextApproval] alone define the state transitions.
 //
-// The package is pure: it reads no clock, opens nothing and decides nothing
-// about policy. The same contract for other languages is the JSON Schema in
-// schemas/action-envelope.json; tests hold the two to each other.
+// The package is pure: it reads no clock, opens nothing and decides nothing about
+// policy. The same contract for other languages is the JSON Schema in
+// schemas/action-envelope.json; tests compare the two.
 package envelope
 
 import (
@@ -26,8 +25,8 @@ const (
 	TypeExec = "mcp.exec"
 	// MaxBytes is the largest envelope that may be submitted.
 	MaxBytes = 256 << 10
-	// MaxDepth is how many objects and arrays may enclose each other in one
-	// envelope, itself included.
+	// MaxDepth bounds the nesting of objects and arrays in one envelope, itself
+	// included.
 	MaxDepth = 32
 )
 
@@ -51,7 +50,7 @@ type Envelope struct {
 	Args     json.RawMessage `json:"args"`
 	Risk     Risk            `json:"risk"`
 	Approval Approval        `json:"approval"`
-	// SessionID groups what an agent did in one conversation.
+	// SessionID groups the actions of an agent in one conversation.
 	SessionID string `json:"session_id,omitempty"`
 	// AutomationID names the automation that proposed it.
 	AutomationID string      `json:"automation_id,omitempty"`
@@ -60,7 +59,7 @@ type Envelope struct {
 	Timestamps   Timestamps  `json:"timestamps"`
 }
 
-// Tool names what is called.
+// Tool is the name of a tool and of its source.
 type Tool struct {
 	// Name is the tool's name at its source.
 	Name string `json:"name"`
@@ -74,15 +73,15 @@ type Tool struct {
 // Constraints bound when and how fast an action may be executed. Times are
 // kept in UTC and to the microsecond.
 type Constraints struct {
-	// RateBucket names the bucket whose rate and concurrency limits hold.
+	// RateBucket is the bucket whose rate and concurrency limits apply.
 	RateBucket string `json:"rate_bucket,omitempty"`
 	// MustRunBefore is the deadline. An action that has not been started by
 	// then is skipped.
 	MustRunBefore time.Time `json:"must_run_before,omitzero"`
 	// NotBefore is the earliest time at which the action may be started.
 	NotBefore time.Time `json:"not_before,omitzero"`
-	// Urgent asks to be sent in quiet hours too. It works only for an employee
-	// whom policy allows it.
+	// Urgent requests that the action ignore quiet hours. It has an effect only
+	// for an employee whom policy allows it.
 	Urgent bool `json:"urgent,omitempty"`
 }
 
@@ -94,30 +93,30 @@ func (c Constraints) IsZero() bool {
 // Result is the outcome of an action so far.
 type Result struct {
 	Status Status `json:"status"`
-	// ProviderID is what the provider calls the thing that the action made, or
-	// nil while that is not known.
+	// ProviderID is the provider's id of the thing that the action created, or nil
+	// if it is unknown.
 	ProviderID *string `json:"provider_id"`
-	// Error says why the last attempt did not succeed, or is nil.
+	// Error is the failure of the last attempt, or nil.
 	Error *Failure `json:"error"`
-	// Output is what the tool answered, redacted and cut to size.
+	// Output is the tool's answer, redacted and truncated.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Attempts counts the calls that were made.
 	Attempts int `json:"attempts"`
 }
 
-// Failure is why an attempt did not succeed.
+// Failure is the reason why an attempt did not succeed.
 type Failure struct {
-	// Code is a short stable word that programs can tell apart.
+	// Code is a short stable word for programs.
 	Code string `json:"code"`
 	// Message is for people, and holds neither secrets nor arguments.
 	Message string `json:"message"`
 }
 
-// Timestamps say when an action passed its milestones, in UTC.
+// Timestamps are the times of an action's milestones, in UTC.
 type Timestamps struct {
 	CreatedAt time.Time `json:"created_at"`
-	// SentAt is when the tool was called with success, or nil.
+	// SentAt is the time of the successful call, or nil.
 	SentAt *time.Time `json:"sent_at"`
-	// CompletedAt is when the action reached a terminal status, or nil.
+	// CompletedAt is the time of the terminal status, or nil.
 	CompletedAt *time.Time `json:"completed_at"`
 }

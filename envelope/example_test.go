@@ -70,7 +70,7 @@ func ExampleProposal_Digest() {
 	// Output: true
 }
 
-// What the README shows.
+// The example of the README.
 func ExampleProposal_Validate() {
 	propose := func() error {
 		p := envelope.Proposal{
@@ -80,7 +80,7 @@ func ExampleProposal_Validate() {
 			Args:       json.RawMessage(`{"title": "Invoice 117", "body": "paid"}`),
 		}
 		if err := p.Validate(); err != nil {
-			return err // says where, by JSON Pointer, and which rule
+			return err // the error has the JSON Pointer and the rule
 		}
 		body, err := json.Marshal(p)
 		fmt.Println(string(body))

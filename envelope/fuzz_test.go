@@ -20,8 +20,9 @@ func seed(f *testing.F) {
 	}
 }
 
-// FuzzParse holds Parse to encoding/json: what that refuses is refused, and
-// what is accepted has the same meaning there and survives being written.
+// FuzzParse compares Parse with encoding/json: a text that encoding/json
+// rejects is rejected, and an accepted one has the same meaning there and
+// survives a round trip.
 func FuzzParse(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -108,8 +109,8 @@ func FuzzParseMany(f *testing.F) {
 	})
 }
 
-// FuzzCanonical checks that a canonical form means the same, is its own
-// canonical form, and exists only of what encoding/json accepts.
+// FuzzCanonical checks that a canonical form has the same meaning, is its own
+// canonical form, and exists only for texts that encoding/json accepts.
 func FuzzCanonical(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {

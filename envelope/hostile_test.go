@@ -33,9 +33,9 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// What a text costs must not grow with the number of its problems. This counts
-// allocations, of which naming a problem takes several, since time is no
-// measure on a busy machine; counting needs the process to itself.
+// The cost of a text must not grow with the number of its problems. The test
+// counts allocations, of which reporting a problem takes several, since times
+// vary on a busy machine; counting needs the process to itself.
 func TestHostileTextsStayCheap(t *testing.T) { // AllocsPerRun forbids parallel tests
 	const most = 5000
 	for name, text := range hostile(200 << 10) {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Rule is a short stable word for what a field breaks.
+// Rule is a short stable word for a violated rule.
 type Rule string
 
 // The rules.
@@ -51,19 +51,19 @@ const (
 
 // FieldError is one thing that is wrong, and where.
 type FieldError struct {
-	// Pointer is an RFC 6901 JSON Pointer; "" is the whole text. It ends above
-	// a field whose name is longer than 64 bytes, and before it is longer than
-	// 512 bytes itself.
+	// Pointer is an RFC 6901 JSON Pointer; "" is the whole text. It ends above a
+	// field whose name is longer than 64 bytes, and before it is longer than 512
+	// bytes itself.
 	Pointer string `json:"pointer"`
-	// Rule is what is broken.
+	// Rule is the violated rule.
 	Rule Rule `json:"rule"`
-	// Message says what to do about it. It never repeats a value.
+	// Message is the remedy. It never contains a value.
 	Message string `json:"message"`
 }
 
-// InvalidError lists what is wrong with a text, in the order in which it was
-// found and at most 33 things. It is fault.Invalid, and its text may be shown
-// to the sender of the text.
+// InvalidError lists the problems of a text, at most 33, in the order in which
+// they were found. It is fault.Invalid, and its text may be shown to the
+// sender of the text.
 type InvalidError struct {
 	Fields []FieldError
 }

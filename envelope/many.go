@@ -3,7 +3,7 @@ package envelope
 import "github.com/countersign-dev/countersign/envelope/internal/jsonscan"
 
 const (
-	// MaxItems is how many proposals may be submitted together.
+	// MaxItems bounds the proposals of one submission.
 	MaxItems = 1000
 	// MaxManyBytes is the largest text that holds several proposals.
 	MaxManyBytes = 16 << 20
@@ -12,19 +12,18 @@ const (
 	maxManyValues = 500_000
 )
 
-// Item is one of several proposals: either what was read, or what is wrong
-// with it.
+// Item is one of several proposals: either the proposal or its error.
 type Item struct {
 	Proposal *Proposal
 	Err      *InvalidError
 }
 
-// ParseMany reads several proposals from an array, or from an object whose
-// only field "items" is one. What is wrong with one proposal is in its item,
-// with pointers from the start of the text (/items/3/risk, or /3/risk), and
-// does not affect the others. The error, an *InvalidError, is for a text that is
-// not a list of at most MaxItems in at most MaxManyBytes, has more than 500,000
-// JSON values in all, or is not JSON at all.
+// ParseMany reads several proposals from an array, or from an object whose only
+// field "items" is one. The problems of a proposal are in its item, with
+// pointers from the start of the text (/items/3/risk, or /3/risk), and do not
+// affect the others. The error, an *InvalidError, is for a text that is not a
+// list of at most MaxItems in at most MaxManyBytes, has more than 500,000 JSON
+// values in all, or is not JSON at all.
 func ParseMany(raw []byte) ([]Item, error) {
 	if len(raw) > MaxManyBytes {
 		return nil, &InvalidError{[]FieldError{{"", RuleSize, "must be at most 16777216 bytes long; send several lists"}}}
@@ -39,8 +38,8 @@ func ParseMany(raw []byte) ([]Item, error) {
 	return items, nil
 }
 
-// list reads what encloses the items within the limits of one item, which each
-// item then has to itself.
+// list reads the text around the items; each item has the limits of one
+// envelope to itself.
 func (r reader) list() (items []Item) {
 	r.Limit(MaxDepth, MaxBytes)
 	if r.Peek() == '[' {

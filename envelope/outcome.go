@@ -14,8 +14,8 @@ type Outcome struct {
 	Phase Phase
 	// Mode is the mode that policy decided.
 	Mode Mode
-	// DecidedBy is who decided, at DecidedAt; empty if no person did. Note is the
-	// person's reason.
+	// DecidedBy is the person who decided, at DecidedAt; empty if no person did.
+	// Note is the person's reason.
 	DecidedBy Actor
 	DecidedAt *time.Time
 	Note      string

@@ -19,7 +19,7 @@ const (
 // Parse reads one proposal, strictly: at most MaxBytes of UTF-8 with nothing
 // after it, no more than MaxDepth levels deep, with the fields of Proposal and
 // no others, none of them null or twice, here and inside args. The error is an
-// *InvalidError that lists all that is wrong, as far as it can be read.
+// *InvalidError that lists all problems, as far as the text can be parsed.
 func Parse(raw []byte) (*Proposal, error) {
 	p, err := parse(raw)
 	if err != nil {
@@ -44,7 +44,7 @@ func parse(raw []byte) (*Proposal, *InvalidError) {
 const sizeMessage = "must be at most 262144 bytes long"
 
 // reader reads the parts of an envelope and reports those that break a rule.
-// Every method reads exactly one value, whatever it is.
+// Every method reads exactly one value of any kind.
 type reader struct {
 	*jsonscan.Scanner
 }

@@ -19,7 +19,7 @@ const (
 	employeeText = "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
 )
 
-// parseID returns what UnmarshalText reads.
+// parseID returns the result of UnmarshalText.
 func parseID[T any, P interface {
 	*T
 	UnmarshalText([]byte) error

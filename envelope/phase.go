@@ -19,10 +19,10 @@ const (
 	PhaseCompleted Phase = "completed"
 	// PhaseDenied is an action that policy or a person refused.
 	PhaseDenied Phase = "denied"
-	// PhaseFailed is an action whose tool call failed for good. It is a dead
-	// letter until somebody replays or discards it.
+	// PhaseFailed is an action whose tool call failed permanently. It is a dead
+	// letter until it is replayed or discarded.
 	PhaseFailed Phase = "failed"
-	// PhaseExpired is an action that nobody decided about in time.
+	// PhaseExpired is an action that was not decided in time.
 	PhaseExpired Phase = "expired"
 	// PhaseSkipped is an action that was approved and then not sent, because
 	// its deadline passed or something changed before the call.
@@ -30,7 +30,7 @@ const (
 	// PhaseUndone is an action that was withdrawn before it was sent.
 	PhaseUndone Phase = "undone"
 	// PhaseUnknown is an action whose tool call may or may not have had its
-	// effect. Somebody has to find out; proposing it again could repeat it.
+	// effect. It must be resolved; proposing it again could repeat the effect.
 	PhaseUnknown Phase = "unknown"
 )
 

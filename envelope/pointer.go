@@ -9,8 +9,8 @@ func EscapePointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// UnescapePointer returns the name that one token of an RFC 6901 JSON Pointer
-// stands for. A tilde that escapes nothing stays as it is.
+// UnescapePointer returns the unescaped form of one token of an RFC 6901 JSON
+// Pointer. A tilde that escapes nothing is kept.
 func UnescapePointer(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

@@ -28,8 +28,8 @@ type Proposal struct {
 	Args json.RawMessage `json:"args"`
 	// Risk is the submitter's estimate. Policy may raise it.
 	Risk Risk `json:"risk,omitempty"`
-	// Approval is "", ApprovalAuto or ApprovalRequired. Asking for a person
-	// always works; asking for nobody works only where policy allows it.
+	// Approval is "", ApprovalAuto or ApprovalRequired. ApprovalRequired always
+	// has an effect; ApprovalAuto only where policy allows it.
 	Approval     Approval    `json:"approval,omitempty"`
 	SessionID    string      `json:"session_id,omitempty"`
 	AutomationID string      `json:"automation_id,omitempty"`
@@ -42,7 +42,7 @@ func (p *Proposal) Validate() error {
 	var problems []jsonscan.Problem
 	args := []byte(p.Args)
 	if len(args) > 0 {
-		// What is not JSON must not reach the text that is parsed below.
+		// Invalid JSON must not reach the text that is parsed below.
 		if args, problems = canonicalize(jsonscan.New(args)); len(problems) > 0 {
 			args = []byte("{}")
 		}
@@ -60,17 +60,16 @@ func (p *Proposal) Validate() error {
 	return found
 }
 
-// Digest returns the digest of the requested action: type, tool, args, risk,
-// approval, employee_id, automation_id and constraints. It leaves out the fields
-// that identify the proposal and its submitter: action_id, external_id,
-// tenant_id, session_id and version. The error is an *InvalidError, and only possible if
-// Args is not what Parse accepts.
+// Digest returns the digest of the requested action: type, tool, args, risk, approval,
+// employee_id, automation_id and constraints. It leaves out the fields that identify the
+// proposal and its submitter: action_id, external_id, tenant_id, session_id and version.
+// The error is an *InvalidError, and only possible if Parse would reject Args.
 func (p *Proposal) Digest() (Digest, error) {
 	action, _, err := p.Digests()
 	return action, err
 }
 
-// Digests returns what Digest does, and the digest of the arguments alone.
+// Digests returns the result of Digest, and the digest of the arguments.
 func (p *Proposal) Digests() (action, arguments Digest, err error) {
 	return new(Digester).Digests(p)
 }
@@ -82,7 +81,7 @@ type Digester struct {
 	writer  writer
 }
 
-// Digests returns what the method of a proposal does.
+// Digests is the Digests method of a proposal, with reused memory.
 func (d *Digester) Digests(p *Proposal) (action, arguments Digest, err error) {
 	d.scanner.Reset(p.Args)
 	args, problems := canonicalize(&d.scanner)
@@ -92,9 +91,9 @@ func (d *Digester) Digests(p *Proposal) (action, arguments Digest, err error) {
 	return DigestOf(p.canonical(&d.writer, args, false)), DigestOf(args), nil
 }
 
-// canonical writes the proposal in canonical form around args that are in it
-// already: all fields, or those that the digest covers. What it returns is valid
-// until the writer writes again.
+// canonical writes the proposal in canonical form around args that are canonical
+// already: all fields, or those that the digest covers. The result is valid
+// until the next write.
 func (p *Proposal) canonical(w *writer, args []byte, all bool) []byte {
 	w.buf = w.buf[:0]
 	w.open()

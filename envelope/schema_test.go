@@ -85,8 +85,8 @@ func schemaPointers(tb testing.TB, s *jsonschema.Schema, text []byte) []string {
 	return slices.Sorted(maps.Keys(pointers))
 }
 
-// beyondSchema are the rules that a JSON Schema cannot say. The last two could
-// be said of known fields, but not of whatever args may hold.
+// beyondSchema are the rules that JSON Schema cannot express. The last two
+// could be expressed for known fields, but not for the contents of args.
 func beyondSchema() []envelope.Rule {
 	return []envelope.Rule{
 		envelope.RuleSyntax, envelope.RuleEncoding, envelope.RuleDuplicateKey,

@@ -15,14 +15,14 @@ const (
 	StatusSending Status = "sending"
 	// StatusSent has happened.
 	StatusSent Status = "sent"
-	// StatusConflict had happened already, says the provider. It counts as
-	// success.
+	// StatusConflict: the provider reports that the effect exists already. It
+	// counts as success.
 	StatusConflict Status = "conflict"
 	// StatusFailed did not happen and is a dead letter.
 	StatusFailed Status = "failed"
 	// StatusSkipped was taken off the schedule before it was started.
 	StatusSkipped Status = "skipped"
-	// StatusUnknown was started, and nobody knows whether it happened.
+	// StatusUnknown was started, and its outcome is unknown.
 	StatusUnknown Status = "unknown"
 )
 
@@ -36,7 +36,7 @@ func (s Status) Valid() bool {
 }
 
 // Ended reports whether s changes only by a person: it is terminal, or unknown
-// until a person says what happened.
+// until it is resolved.
 func Ended(s Status) bool { return Terminal(s) || s == StatusUnknown }
 
 // Terminal reports whether s is an end. Only a replay leads away from a failed

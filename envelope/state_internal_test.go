@@ -43,8 +43,7 @@ func TestTransitionsAreUnambiguous(t *testing.T) {
 	}
 }
 
-// drawing renders the table of transitions, and those of approvals and phases,
-// as a page.
+// drawing renders the tables of transitions, approvals and phases as a page.
 func drawing() string {
 	var page strings.Builder
 	page.WriteString("# States of an action\n\n" +

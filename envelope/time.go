@@ -9,9 +9,8 @@ import (
 // that it reads back from a database as it was written.
 func kept(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// parseTime reads an RFC 3339 time in capital letters. The years are
-// limited to those that arithmetic and storage keep; Go's zero time means no
-// time.
+// parseTime parses an RFC 3339 time in capital letters. The years are limited
+// to those that arithmetic and storage support; Go's zero time means no time.
 func parseTime(text []byte) (t time.Time, ok bool) {
 	if !timeShaped(text) || string(text[:4]) < "1970" || string(text[:4]) > "2999" {
 		return t, false
@@ -22,9 +21,9 @@ func parseTime(text []byte) (t time.Time, ok bool) {
 	return kept(t), true
 }
 
-// timeShaped reports whether a text looks like an RFC 3339 time. Go's own reading
-// also takes one digit for the hour, a comma before the fraction and a zone of
-// more than a day; whether the day exists is left to it.
+// timeShaped reports whether a text has the form of an RFC 3339 time. Go's own
+// parser also accepts one digit for the hour, a comma before the fraction and a
+// zone of more than a day; it checks whether the day exists.
 func timeShaped(text []byte) bool {
 	const clock, maxFraction = "0000-00-00T00:00:00", 9
 	if len(text) <= len(clock) || !shaped(text[:len(clock)], clock) {

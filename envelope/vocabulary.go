@@ -1,6 +1,6 @@
 package envelope
 
-// Risk is how much harm an action could do.
+// Risk is the possible harm of an action.
 type Risk string
 
 // The risks.
@@ -32,7 +32,8 @@ const (
 	// EffectKeyed is done once per idempotency key by its source: repeat under
 	// the same key.
 	EffectKeyed Effect = "keyed"
-	// EffectOnce is everything else: never repeat what may have happened.
+	// EffectOnce is everything else: a call that may have happened is never
+	// repeated.
 	EffectOnce Effect = "once"
 )
 

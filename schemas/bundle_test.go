@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write openapi.yaml anew")
 
 // definitions names the schemas of action-envelope.json's definitions whose
-// own name with a capital letter would say too little among all the others.
+// own name with a capital letter would be too vague among all the others.
 var definitions = map[string]string{
 	"uuid": "UUID", "tool": "EnvelopeTool", "type": "EnvelopeType", "version": "EnvelopeVersion",
 }
@@ -39,8 +39,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// Generators make one type of each component, whatever its kind, and some write
-// all names in one style.
+// Generators make one type of each component of any kind, and some write all
+// names in one style.
 func TestComponentsHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	var doc struct{ Components map[string]map[string]any }
@@ -60,8 +60,8 @@ func TestComponentsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// bundle joins openapi/openapi.yaml, the paths and components beside it, and
-// the definitions of action-envelope.json into one document.
+// bundle joins openapi/openapi.yaml, the paths and components in its folder,
+// and the definitions of action-envelope.json into one document.
 func bundle() ([]byte, error) {
 	root, err := read("openapi/openapi.yaml")
 	if err != nil {

@@ -13,7 +13,7 @@ var (
 )
 
 // ActionEnvelope returns the JSON Schema (2020-12) of the action envelope. Its
-// definition "proposal" says what may be submitted.
+// definition "proposal" is the schema of a submission.
 func ActionEnvelope() []byte { return []byte(actionEnvelope) }
 
 // OpenAPI returns the description (OpenAPI 3.1) of the HTTP interface, in

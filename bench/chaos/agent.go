@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// submitBatch is how many actions one submission has.
+	// submitBatch is the number of actions in one submission.
 	submitBatch = 50
 	// submitTimeout bounds one submission, and submitPause is the wait before
 	// a failed one is repeated.
@@ -135,7 +135,7 @@ const sourceID = "counter"
 const maxAttempts = 20
 
 // newTenant creates a tenant whose only source is the counting server, with the
-// tools of the classes under test, and everything allowed.
+// tools of the classes under test, and a policy that allows everything.
 func newTenant(ctx context.Context, pool *pgxpool.Pool, cache *settings.Cache, name, url string, classes []envelope.Effect) (tenant envelope.TenantID, err error) {
 	config, err := json.Marshal(connection.MCPConfig{Transport: "http", URL: url + "/mcp"})
 	if err != nil {

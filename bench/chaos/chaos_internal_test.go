@@ -28,8 +28,8 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A crash of the server, not of the machine, so that nothing has to reach
-	// the disk; but what is committed has to reach the operating system.
+	// The server crashes, but not the machine, so nothing has to reach the disk;
+	// but committed data has to reach the operating system.
 	o.private.Fast, o.private.Settings = true, map[string]string{"synchronous_commit": "on"}
 	var out bytes.Buffer
 

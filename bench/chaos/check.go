@@ -18,7 +18,7 @@ import (
 // workerLost is the code of an unknown outcome whose worker vanished.
 const workerLost = "worker_lost"
 
-// evidence is what the properties are checked on.
+// evidence is the input of the checks of the properties.
 type evidence struct {
 	fault      fault
 	plan       plan
@@ -26,7 +26,7 @@ type evidence struct {
 	signs      map[string]int
 	actions    []database.Action
 	server     *counting.Counts
-	// late counts the workers that did not stop when asked to.
+	// late counts the workers that did not stop in time.
 	late int
 	// crashes counts the workers that ended by themselves while the database
 	// was up.
@@ -49,8 +49,8 @@ type total struct {
 	Open             int `json:"-"`
 }
 
-// check compares what Countersign stores with the journal of the counting server.
-// It returns a total for each class, and what violates which property.
+// check compares Countersign's tables with the journal of the counting server. It
+// returns a total for each class, and the violations of each property.
 func (e evidence) check() ([]total, violations) {
 	totals := make([]total, len(e.plan.classes))
 	v := violations{}
@@ -170,12 +170,12 @@ func (e evidence) held(action uuid.UUID) bool {
 	return slices.ContainsFunc(e.injections, func(one *injection) bool { return one.held[action] })
 }
 
-// count returns how many injections of a kind there were.
+// count returns the number of injections of a kind.
 func (e evidence) count(kind string) int {
 	return len(slices.DeleteFunc(slices.Clone(e.injections), func(one *injection) bool { return one.kind != kind }))
 }
 
-// countOrphans returns how many leases the workers left behind that were hit by
+// countOrphans returns the number of leases left behind by workers hit by
 // injections of a kind.
 func (e evidence) countOrphans(kind string) int {
 	n := 0
@@ -199,8 +199,8 @@ func (e evidence) worst() time.Duration {
 	return longest
 }
 
-// outageSlack is how long after the database was down a worker may still end
-// because of it: it has tried to connect before.
+// outageSlack is the time after an outage of the database in which a worker
+// may still exit because of it: it has tried to connect before.
 const outageSlack = 2 * time.Second
 
 // unexplained counts the exits of workers that no outage of the database
@@ -268,7 +268,7 @@ func allProperties() []property {
 	}
 }
 
-// violations has what violates each property.
+// violations holds the violations of each property.
 type violations map[property][]string
 
 func (v violations) add(p property, what string) { v[p] = append(v[p], what) }

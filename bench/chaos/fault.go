@@ -17,8 +17,8 @@ import (
 // fault is a kind of failure to inject, and which outcomes it allows.
 type fault struct {
 	name, about string
-	// n is how many actions per class show it, over how long the second half
-	// of them is submitted.
+	// n is the number of actions per class, and over the time during which the
+	// second half of them is submitted.
 	n    int
 	over time.Duration
 	// proxy is where a proxy is put between two of the processes.
@@ -38,8 +38,8 @@ type fault struct {
 	inject injector
 	// signs are the signs that the fault had an effect; each must be seen.
 	signs []string
-	// codes are the codes with which a call of class once may end unknown, and
-	// most is how many may; see mayBeUnknown.
+	// codes are the codes with which a call of class once may end as unknown, and
+	// most bounds their number; see mayBeUnknown.
 	codes []string
 	most  func(evidence) int
 }
@@ -99,19 +99,21 @@ func (f fault) unavailable(url string) string {
 	return ""
 }
 
-// The bounds on how many actions may end unknown.
+// The bounds on the number of actions that may end as unknown.
 
 // noneUnknown is for faults that lose no outcome.
 func noneUnknown(evidence) int { return 0 }
 
-// perInjection is what one worker can have in flight, at each injection.
+// perInjection bounds the calls that one worker can have in flight, over all
+// injections.
 func perInjection(e evidence) int { return len(e.injections) * e.plan.concurrency }
 
-// perOutage is what all workers can have in flight, at each injection.
+// perOutage bounds the calls that all workers can have in flight, over all
+// injections.
 func perOutage(e evidence) int { return perInjection(e) * e.plan.workers }
 
 // perFaulty is the number of actions with faulty answers in the journal.
 func perFaulty(e evidence) int { return len(e.server.Faulty) }
 
-// lostCodes are those of a call whose connection was lost.
+// lostCodes are the codes of a call whose connection was lost.
 func lostCodes() []string { return []string{source.CodeLost, source.CodeTimeout} }

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// freezes is how often a worker is frozen, freezePause the time between.
+	// freezes is the number of times that a worker is frozen, freezePause the time
+	// between.
 	freezes     = 3
 	freezePause = time.Second
-	// openTimeout bounds how long everything else may take to end while a
+	// openTimeout bounds the time until everything else has ended while a
 	// transaction stays open.
 	openTimeout = 45 * time.Second
 	// skewSeen is more than a run takes and less than every skew.
 	skewSeen = 4 * time.Minute
-	// skewKillEvery is how often a worker is killed under skew, so that leases
-	// expire that others claim.
+	// skewKillEvery is the interval at which a worker is killed under skew, so
+	// that its leases expire and others claim them.
 	skewKillEvery = 2 * time.Second
 )
 
@@ -226,11 +227,11 @@ func (t *faultRun) awaitOthers(ctx context.Context) error {
 const (
 	// restartPause is the time between two restarts of the database.
 	restartPause = 2 * time.Second
-	// holdTimeout is how long the database is held up, again and again, until
-	// the statement in question is in it.
+	// holdTimeout bounds the time for which the database is held up, again and
+	// again, until the statement is in it.
 	holdTimeout = 20 * time.Second
-	// fills is how often the disk is filled up, fullFor how long it is full,
-	// and fillPause the time before each.
+	// fills is the number of times that the disk is filled up, fullFor the time
+	// for which it is full, and fillPause the time before each.
 	fills     = 2
 	fullFor   = 4 * time.Second
 	fillPause = 4 * time.Second
@@ -302,7 +303,7 @@ func (t *faultRun) restartAtPoints(ctx context.Context, mode embedded.Mode) erro
 }
 
 // holdAt holds the database up until a worker's session is at a point, and
-// leaves it so: what is there now ends with the server.
+// leaves it held: the sessions end with the server.
 func (t *faultRun) holdAt(ctx context.Context, p database.Point) (*database.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdTimeout)
 	defer cancel()

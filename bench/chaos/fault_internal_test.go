@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/chaos/counting"
 )
 
-// TestBounds computes how many actions may end unknown.
+// TestBounds computes the number of actions that may end as unknown.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	e := evidence{

@@ -18,15 +18,15 @@ import (
 
 const (
 	delay, jitter = 200 * time.Millisecond, 50 * time.Millisecond
-	// databaseRate is the rate of a slow connection to the database, in
-	// kilobytes a second, and slowRead what is read over it to see that.
+	// databaseRate is the rate of a slow connection to the database, in kilobytes
+	// a second, and slowRead the amount read over it to observe that.
 	databaseRate = 32
 	slowRead     = 32 << 10
 	// toolRate is the rate of a slow connection to the tool.
 	toolRate = 2
-	// databaseCuts is how often connections to the database are cut. After
-	// the first cut of those to the tool, breakers keep most calls from it for
-	// half a minute.
+	// databaseCuts is the number of times that connections to the database are
+	// cut. After the first cut of those to the tool, breakers keep most calls from
+	// it for half a minute.
 	databaseCuts, toolCuts = 5, 3
 	// networkPause is the time before each disturbance.
 	networkPause = 1500 * time.Millisecond
@@ -34,11 +34,11 @@ const (
 	// toolSilence longer than a call may take.
 	databaseSilence = 14 * time.Second
 	toolSilence     = mcp.DefaultCallTimeout + 5*time.Second
-	// impaired is how long a network stays slow or late, and probePause the
-	// time between two queries over it.
+	// impaired is the time for which a network stays slow or late, and probePause
+	// the time between two queries over it.
 	impaired   = 10 * time.Second
 	probePause = 500 * time.Millisecond
-	// probeTimeout is when the network counts as silent.
+	// probeTimeout is the time after which the network counts as silent.
 	probeTimeout = 2 * time.Second
 )
 
@@ -154,8 +154,8 @@ func probeSilence(ctx context.Context, t *faultRun) error {
 	return errors.Join(t.addLogged(signSilence, "worker waits for the database", 0), t.addLogged(signSilence, "leases were not renewed", 0))
 }
 
-// probeEvery times a query to the database again and again, and counts those
-// that took at least so long.
+// probeEvery repeats a query to the database, and counts those that took at
+// least least.
 func probeEvery(sign, query string, least time.Duration) injector {
 	return func(ctx context.Context, t *faultRun) error {
 		end := time.Now().Add(impaired)
@@ -169,7 +169,7 @@ func probeEvery(sign, query string, least time.Duration) injector {
 	}
 }
 
-// probe returns how long a query takes through the workers' proxy.
+// probe returns the duration of a query through the workers' proxy.
 func (t *faultRun) probe(ctx context.Context, query string, limit time.Duration) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -188,8 +188,8 @@ func (t *faultRun) probe(ctx context.Context, query string, limit time.Duration)
 }
 
 const (
-	// toolFaultFor is how long the tool has a fault, toolFaultShare the share
-	// of its calls that is affected.
+	// toolFaultFor is the duration of a tool's fault, toolFaultShare the share of
+	// its calls that is affected.
 	toolFaultFor   = 6 * time.Second
 	toolFaultShare = 0.12
 )

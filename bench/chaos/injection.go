@@ -21,21 +21,21 @@ const (
 	byDisk    = "disk"
 )
 
-// injection is one failure that was injected, and what followed.
+// injection is one injected failure and its consequences.
 type injection struct {
 	kind string
 	at   time.Time
-	// took is how long it lasted, once it is over.
+	// took is its duration, once it is over.
 	took time.Duration
 	over bool
 
 	// held are the actions under a lease between the poll before it and the
 	// poll after it.
 	held map[uuid.UUID]bool
-	// open are the leases of the first poll since it began, without those that
-	// an earlier injection had left behind, as long as they are unchanged;
-	// orphans those that were not settled within half a lease: the ones of the
-	// worker that was hit.
+	// open are the leases of the first poll since it began, without those that an
+	// earlier injection had left behind, as long as they are unchanged; orphans
+	// those that were not settled within half a lease: the ones of the worker that
+	// was hit.
 	seen, orphansKnown bool
 	open               map[database.Lease]bool
 	orphans            []database.Lease

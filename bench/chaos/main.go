@@ -1,7 +1,7 @@
 // Command chaos verifies that an effect happens once, or that its outcome is
 // recorded as unknown: it sends actions to a server that counts, meanwhile
 // injects a fault (into workers, the database, the network, the tool, the disk,
-// the clock), and then compares what Countersign recorded with the server's own
+// the clock), and then compares Countersign's records with the server's own
 // count. It does not measure speed.
 package main
 

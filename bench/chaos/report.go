@@ -42,7 +42,7 @@ func (t *faultRun) printProgress(at time.Time, now database.State, down bool) {
 		now.Ended[string(envelope.StatusUnknown)], len(now.Leases), len(t.injections.list()), note)
 }
 
-// namedAtMost is how many violations of a property are printed.
+// namedAtMost bounds the printed violations of a property.
 const namedAtMost = 20
 
 // print writes the result of one run.

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// pollInterval is how often the database is polled.
+	// pollInterval is the poll interval of the database.
 	pollInterval = 100 * time.Millisecond
-	// progressInterval is how often progress is printed.
+	// progressInterval is the interval at which progress is printed.
 	progressInterval = 2 * time.Second
-	// settleTimeout is how long after the last injection everything must have
-	// ended, besides some leases. A call may take half a minute, and as long
-	// does a breaker stay open.
+	// settleTimeout is the time after the last injection within which everything
+	// must have ended, except for some leases. A call may take half a minute, and
+	// a breaker may stay open as long.
 	settleTimeout = 2 * time.Minute
 )
 
@@ -47,7 +47,7 @@ type plan struct {
 	seed        uint64
 }
 
-// total returns how many actions there are.
+// total returns the number of actions.
 func (p plan) total() int { return p.n * len(p.classes) }
 
 // class returns the class of an action's number: classes alternate.
@@ -89,8 +89,8 @@ func (t *faultRun) addSign(sign string, n int) {
 	t.signs[sign] += n
 }
 
-// addLogged counts the lines of the workers' log with a message as a sign, from
-// workers whose clocks are wrong by at least so much.
+// addLogged counts, as a sign, the lines of the workers' log with a message,
+// from workers whose clocks are wrong by at least wrong.
 func (t *faultRun) addLogged(sign, msg string, wrong time.Duration) error {
 	n, err := t.log.count(msg, wrong)
 	t.addSign(sign, n)
@@ -186,7 +186,7 @@ func (t *faultRun) startProxy() error {
 	return nil
 }
 
-// collect reads what Countersign and the tool have recorded, and checks it.
+// collect reads the records of Countersign and the tool, and checks them.
 func (t *faultRun) collect(ctx context.Context, ended time.Time, exits []time.Time, late int) (outcome, error) {
 	actions, err := t.reader.Actions(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ type suite struct {
 	stdout io.Writer
 	dir    string
 	log    workersLog
-	db     *database.Server // of all faults that need none of their own
+	db     *database.Server // of all faults without a database of their own
 	// programs are the worker programs, by whether their clocks are skewed.
 	programs map[bool]string
 

@@ -77,8 +77,8 @@ func startTool(ctx context.Context, cfg counting.Config) (*tool, error) {
 	return t, nil
 }
 
-// start starts the process and reads its address. The mutex is held, or nobody
-// else uses t yet.
+// start starts the process and reads its address. The mutex is held, or t is
+// not shared yet.
 func (t *tool) start(ctx context.Context) (_ *process.Child, err error) {
 	defer func() {
 		if err != nil {
@@ -134,7 +134,7 @@ func (t *tool) stop() error {
 	return err
 }
 
-// restartCount returns how often the server has died.
+// restartCount returns the number of restarts of the server.
 func (t *tool) restartCount() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

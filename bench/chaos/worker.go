@@ -17,12 +17,12 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// skewEnv has how far the clock of a worker is ahead that buildWorker built as
-// skewed.
+// skewEnv is the variable with the clock skew of a worker that buildWorker
+// built as skewed.
 const skewEnv = "CHAOS_CLOCK_SKEW"
 
-// skewOf returns how far the clock of the worker in a slot is ahead: minutes,
-// behind or right in turn.
+// skewOf returns the clock skew of the worker in a slot: minutes ahead,
+// minutes behind or none, in turn.
 func skewOf(slot int) time.Duration {
 	return []time.Duration{7 * time.Minute, -5 * time.Minute, 0}[slot%3]
 }
@@ -65,8 +65,8 @@ func buildWorker(ctx context.Context, dir string, skewed bool) (string, error) {
 	return program, nil
 }
 
-// skewClock writes the replaced file into a folder, and returns the file that
-// tells `go build` of it.
+// skewClock writes the replaced file into a folder, and returns the overlay
+// file for `go build`.
 func skewClock(ctx context.Context, dir string) (overlay string, err error) {
 	const before = "\tsec, nsec, mono := runtimeNow()\n"
 	const after = before + "\tsec += chaosSkew\n"
@@ -114,8 +114,8 @@ func (l *workersLog) begin() error {
 }
 
 // count counts the lines of the run with a message, from workers whose clocks
-// are wrong by at least so much, which is longer than the run. Lines that are no
-// JSON are skipped: a worker that ends may print any.
+// are wrong by at least wrong, which is longer than the run. Lines other than
+// JSON are skipped: an ending worker may print any.
 func (l *workersLog) count(msg string, wrong time.Duration) (int, error) {
 	info, err := l.file.Stat()
 	if err != nil {

@@ -50,8 +50,8 @@ func (a *attack) during(s span) map[string]bool {
 	return names
 }
 
-// run sends so many generated requests, and each known one among them, some at
-// once, and returns when they are answered.
+// run sends bodies generated requests, with each known one among them, several
+// concurrently, and returns when all are answered.
 func (a *attack) run(ctx context.Context, bodies int) {
 	next := make(chan request)
 	tick := time.NewTicker(time.Second / time.Duration(a.rate))
@@ -97,7 +97,7 @@ func deep(name string, levels int, inner string) string {
 	return strings.Repeat(`{"`+name+`":`, levels) + inner + strings.Repeat("}", levels)
 }
 
-// list returns a list of so many equal elements.
+// list returns a list of n equal elements.
 func list(one string, n int) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
 
 func invoke(name, tool, inputs string) request {
@@ -145,8 +145,7 @@ func known() []request {
 	}
 }
 
-// newProposals returns a batch of proposals that nobody made before, with texts
-// of so many bytes.
+// newProposals returns a batch of n new proposals, with texts of length bytes.
 func newProposals(n, length int) string {
 	text := strings.Repeat("ab", length/2)
 	var b strings.Builder
@@ -156,8 +155,8 @@ func newProposals(n, length int) string {
 	return `{"items":[` + b.String()[1:] + `]}`
 }
 
-// generated returns a request that nobody wrote: a body for one of the routes,
-// made of hostile parts.
+// generated returns a random request: a body for one of the routes, made of
+// hostile parts.
 func generated(random *rand.Rand) request {
 	tool := fmt.Sprintf("t%d", random.IntN(12))
 	if random.IntN(20) == 0 {
@@ -194,7 +193,7 @@ func generated(random *rand.Rand) request {
 	return r
 }
 
-// value returns a JSON value, or almost one, of at most so many levels.
+// value returns a JSON value, or almost one, of at most levels levels.
 func value(random *rand.Rand, levels int) string {
 	scalars := []string{
 		"1", "-0", "1e999999", "1e400", "-1.5e-399", strings.Repeat("9", 1+random.IntN(500)), "null", "true", `""`, `"\u0000"`, `"\ud800"`, "\"\xff\"",

@@ -1,7 +1,7 @@
-// Package hostile measures what one tenant notices of another one that attacks
-// the API: with bodies that are costly to read, with arguments and schemas that
-// are costly to check, and with connections on which little is sent or nothing is
-// read. The API is a process of its own.
+// Package hostile measures the effect on one tenant while another one attacks the
+// API: with bodies that are costly to read, with arguments and schemas that are
+// costly to check, and with connections on which little is sent or nothing is
+// read. The API is a separate process.
 package hostile
 
 import (
@@ -22,20 +22,20 @@ import (
 type Config struct {
 	// URL is the superuser URL of an empty database.
 	URL string
-	// Rounds is how often it is measured, each time without the attack and then
-	// with it.
+	// Rounds is the number of measurements, each without the attack and then with
+	// it.
 	Rounds int
-	// Bodies is how many generated bodies are sent in all rounds, besides the
-	// known ones, each of which is sent once a round. Zero sends neither.
+	// Bodies is the number of generated bodies sent in all rounds, in addition to
+	// the known ones, each of which is sent once per round. Zero sends none of
+	// either.
 	Bodies int
-	// Silent is how many silent connections the attacker keeps open.
+	// Silent is the number of silent connections that the attacker keeps open.
 	Silent int
-	// Quiet is how long the other tenant works before each attack, and at least how
-	// long each attack lasts.
+	// Quiet is the time for which the other tenant works before each attack, and
+	// the least duration of each attack.
 	Quiet time.Duration
-	// Attackers is how many requests of the attacker are open at once, and Rate
-	// how many of them, and of its silent connections, it begins a second, all at
-	// most.
+	// Attackers bounds the attacker's open requests, and Rate the requests and
+	// silent connections that it begins per second.
 	Attackers, Rate int
 }
 
@@ -46,27 +46,28 @@ type Round struct{ QuietP50, QuietP99, P50, P99 time.Duration }
 // Ratio returns P99 by QuietP99.
 func (r Round) Ratio() float64 { return float64(r.P99) / float64(r.QuietP99) }
 
-// Result is what was measured.
+// Result is the result of a measurement.
 type Result struct {
 	Rounds []Round
-	// Served is how many requests of the other tenant were answered during the
-	// attacks, Failed how many not as they should have been.
+	// Served counts the requests of the other tenant that were answered during the
+	// attacks, Failed the unexpected answers among them.
 	Served, Failed int
 	// Sent counts the attacker's requests by the status of their answers; 0 is
 	// none.
 	Sent map[int]int
 	// Opened counts the silent connections by kind, and Ended those that the API
-	// ended by its answer. Held is the most that it had open at once.
+	// ended by its answer. Held is the highest number open concurrently.
 	Opened, Ended map[string]int
 	Held          int
-	// Took is how long the attacks took.
+	// Took is the duration of the attacks.
 	Took time.Duration
 	// PeakBytes is the most memory that the API's process had.
 	PeakBytes int64
 	// Slowest has the attacker's slowest requests.
 	Slowest []Slow
 	// Beside counts, by name, the attacker's requests that were open during the
-	// slowest hundredth of the other tenant's, and Late is how many those were.
+	// slowest hundredth of the other tenant's, and Late is the size of that
+	// hundredth.
 	Beside map[string]int
 	Late   int
 }

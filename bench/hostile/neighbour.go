@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// pace is how often the other tenant sends a request, whatever became of the
-// last one.
+// pace is the interval at which the other tenant sends requests, answered or
+// not.
 const pace = 20 * time.Millisecond
 
 // worker is the tenant that works.
@@ -31,7 +31,7 @@ type span struct{ from, to time.Time }
 
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
 
-// reset forgets what was measured.
+// reset discards the measurements.
 func (w *worker) reset() { w.took, w.failed = nil, 0 }
 
 // work proposes, previews and reads actions at a steady pace, for a time or
@@ -61,7 +61,7 @@ func (w *worker) work(ctx context.Context, length time.Duration, over <-chan str
 	}
 }
 
-// once makes one request, and notes how long its answer took.
+// once makes one request, and records the duration.
 func (w *worker) once(ctx context.Context, n int) {
 	method, path, body := http.MethodPost, "/api/v1/actions", fmt.Sprintf(
 		`{"type":"mcp.exec","external_id":%q,"tool":{"name":"countersign.noop","source":"countersign"},"args":{"n":%d,"note":"the neighbour works"}}`, uuid.NewString(), n)

@@ -89,7 +89,7 @@ func newTenant(ctx context.Context, tx pgx.Tx, name string, tools []source.Tool)
 	return made.Token.Text(), err
 }
 
-// hostileTools are tools whose schemas are as costly as a listing lets them be.
+// hostileTools are tools whose schemas are as costly as a listing allows.
 func hostileTools() []source.Tool {
 	names := make([]string, 1000)
 	for i := range names {
@@ -115,7 +115,7 @@ func hostileTools() []source.Tool {
 }
 
 // nested returns a schema whose references multiply: each of its levels refers
-// to the next one in as many branches.
+// to the next one in several branches.
 func nested(levels, branches int, combinator string) string {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{"a":{"$ref":"#/$defs/l0"}},"$defs":{`)

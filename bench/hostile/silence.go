@@ -17,11 +17,12 @@ const (
 	// attackerIP is the address that the silent connections come from, which is
 	// another one than the neighbour's.
 	attackerIP = "127.0.0.2"
-	// drip is how often a slow client sends a byte.
+	// drip is the interval at which a slow client sends a byte.
 	drip = time.Second
-	// holdFor is for how long the attacker keeps a connection that nobody closes.
+	// holdFor is the time for which the attacker keeps a connection that the API
+	// does not close.
 	holdFor = 20 * time.Second
-	// sampleEvery is how often the API's connections are counted.
+	// sampleEvery is the interval at which the API's connections are counted.
 	sampleEvery = 500 * time.Millisecond
 )
 
@@ -40,8 +41,9 @@ func limits() []string {
 	}
 }
 
-// maxConnections bounds what the attacker may hold: what its address and its token
-// may, and what is just being refused or closed on a busy machine.
+// maxConnections bounds the connections that the attacker may hold: the limits of
+// its address and its token, and those that are just being refused or closed on a
+// busy machine.
 const maxConnections = addressConnections + callerConnections + 30
 
 // silent is a connection on which little is sent or nothing is read: send begins
@@ -80,8 +82,8 @@ type silence struct {
 	kinds   []silent
 
 	mu sync.Mutex
-	// opened counts the connections by kind, ended by what the API did: the status of
-	// its answer, or that it closed without one.
+	// opened counts the connections by kind, ended by the API's reaction: the status
+	// of its answer, or a close without one.
 	opened, ended map[string]int
 }
 
@@ -89,8 +91,8 @@ func newSilence(base, token string) *silence {
 	return &silence{address: strings.TrimPrefix(base, "http://"), kinds: kinds(token), opened: make(map[string]int), ended: make(map[string]int)}
 }
 
-// run keeps so many connections open, some of each kind, until ctx ends. It opens
-// at most so many a second.
+// run keeps connections open, some of each kind, until ctx ends. It opens at most
+// rate per second.
 func (s *silence) run(ctx context.Context, connections, rate int) {
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()
@@ -150,7 +152,7 @@ func (s *silence) count(in map[string]int, name string) {
 	in[name]++
 }
 
-// write sends what a kind sends.
+// write sends the data of a kind.
 func (k silent) write(ctx context.Context, c net.Conn) {
 	if _, err := io.WriteString(c, k.send); err != nil {
 		return

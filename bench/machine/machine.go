@@ -1,4 +1,5 @@
-// Package machine describes what a measurement ran on, and stores its results.
+// Package machine describes the machine and the versions of a measurement, and
+// stores its results.
 package machine
 
 import (
@@ -15,7 +16,7 @@ import (
 // Describe returns the platform, the number of processors and their model.
 func Describe() string {
 	model := "unknown processor"
-	info, _ := os.ReadFile("/proc/cpuinfo") // empty where there is none
+	info, _ := os.ReadFile("/proc/cpuinfo") // empty without /proc
 	for line := range strings.Lines(string(info)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
 			model = strings.TrimSpace(value)
@@ -25,8 +26,8 @@ func Describe() string {
 	return fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
 }
 
-// Load returns how many processes were running, on average, in the last one,
-// five and fifteen minutes, or says that it is not known.
+// Load returns the average number of running processes in the last one, five
+// and fifteen minutes, or "unknown" in words.
 func Load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if fields := strings.Fields(string(text)); err == nil && len(fields) >= 3 {
@@ -36,7 +37,7 @@ func Load() string {
 }
 
 // Versions returns the versions of Go, of Countersign's commit and of some
-// modules, by name; what the program was built without is missing.
+// modules, by name; those that the program was built without are missing.
 func Versions(modules ...string) map[string]string {
 	v := map[string]string{"go": runtime.Version()}
 	info, ok := debug.ReadBuildInfo()

@@ -1,6 +1,6 @@
 // Package mailbox generates the mail of one owner: newsletters, notifications,
-// people, threads that the owner answers, pages of HTML and lures, 1 to 20 kB
-// each. A message depends on the seed and its number alone.
+// people, threads that the owner answers, pages of HTML and phishing mails, 1
+// to 20 kB each. A message depends only on the seed and its number.
 package mailbox
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Owner is whose mail it is, Domain the owner's, and TrustedHost the server whose
-// results of authentication stand in the headers.
+// Owner is the address of the mailbox, Domain the owner's, and TrustedHost the
+// server whose authentication results are in the headers.
 const (
 	Owner       = "mara@tallis.example"
 	Domain      = "tallis.example"
@@ -22,7 +22,7 @@ const (
 
 // Message is a generated message.
 type Message struct {
-	// Sent says that the owner wrote it.
+	// Sent reports whether the owner wrote it.
 	Sent bool
 	Date time.Time
 	Raw  []byte
@@ -62,8 +62,8 @@ func Generate(seed uint64, number int) Message {
 	return w.message()
 }
 
-// Write writes n messages into a Maildir of its own, the owner's into .Sent, and
-// returns how many those are.
+// Write writes n messages into a new Maildir, the owner's into .Sent, and
+// returns the number of those.
 func Write(dir string, seed uint64, n int) (sent int, err error) {
 	for _, folder := range []string{"", ".Sent"} {
 		for _, part := range []string{"cur", "new", "tmp"} {
@@ -123,7 +123,7 @@ func (w *writer) person() {
 	w.text += "\r\nBest regards\r\n"
 }
 
-// answer is a mail in a thread, with what it quotes.
+// answer is a mail in a thread, with its quotation.
 func (w *writer) answer() {
 	w.colleague()
 	w.names()

@@ -1,5 +1,5 @@
 // Package process starts the child processes of a run, restarts them, kills
-// and freezes them. It does not know what they do.
+// and freezes them. It is independent of their work.
 package process
 
 import (
@@ -17,13 +17,13 @@ import (
 // Child is a running child process.
 type Child struct {
 	process *os.Process
-	input   io.Closer     // its end tells a child that watches it to end
+	input   io.Closer     // its end makes a watching child exit
 	ended   chan struct{} // closed when it has ended
 	state   *os.ProcessState
 }
 
-// Start starts a program with more environment. What it prints goes to stdout
-// and stderr, which may be nil.
+// Start starts a program with more environment. Its output goes to stdout and
+// stderr, which may be nil.
 func Start(program string, env []string, stdout, stderr io.Writer, args ...string) (*Child, error) {
 	cmd := exec.Command(program, args...) // no context: the caller kills or stops the process
 	cmd.Env = append(os.Environ(), env...)
@@ -64,7 +64,7 @@ func (c *Child) PID() int { return c.process.Pid }
 // Ended is closed when the child has ended.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// State waits for the end of the child and returns how it ended and what it used.
+// State waits for the end of the child and returns its exit state and usage.
 func (c *Child) State() *os.ProcessState {
 	<-c.ended
 	return c.state
@@ -76,8 +76,8 @@ func (c *Child) Kill() {
 	<-c.ended
 }
 
-// Stop asks the child to end, and kills it if it does not within the grace
-// period. It reports whether it did.
+// Stop asks the child to end, and kills it after the grace period. It reports
+// whether the child ended in time.
 func (c *Child) Stop(grace time.Duration) bool {
 	_ = c.process.Signal(syscall.SIGTERM) // the only error is that it has ended
 	timer := time.NewTimer(grace)
@@ -117,9 +117,9 @@ func Poll(ctx context.Context, interval time.Duration, fn func() (done bool, err
 }
 
 const (
-	// StopGrace is how long a child may take to stop when asked to.
+	// StopGrace is the time that a child has to stop.
 	StopGrace = 20 * time.Second
-	// restartPause keeps a child that ends at once from being started in a
+	// restartPause keeps a child that ends immediately from being restarted in a
 	// tight loop.
 	restartPause = 100 * time.Millisecond
 )
@@ -131,14 +131,14 @@ type Set struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	children []*Child
 	exits    []time.Time
 	late     int
 	failed   error
 }
 
-// NewSet starts so many processes. Generations count from 1.
+// NewSet starts size processes. Generations count from 1.
 func NewSet(size int, start func(slot, generation int) (*Child, error)) *Set {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{start: start, cancel: cancel, children: make([]*Child, size)}
@@ -214,9 +214,9 @@ func (s *Set) Freeze(slot int) (at time.Time, resume func(), ok bool) {
 	return time.Now(), func() { _ = c.process.Signal(syscall.SIGCONT) }, true // the only error is that it has ended
 }
 
-// Stop asks all processes to stop and waits for them. It returns when others
-// ended by themselves, how many had to be killed, and why one could not be
-// started.
+// Stop asks all processes to stop and waits for them. It returns the times at
+// which others exited by themselves, the number that had to be killed, and the
+// error of a failed start.
 func (s *Set) Stop() (exits []time.Time, late int, err error) {
 	s.cancel()
 	s.wg.Wait()

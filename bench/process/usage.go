@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Memory returns the resident memory of a process and the most that it has had, in
-// megabytes. It reports false where the system does not say.
+// Memory returns the resident memory of a process and its highest value, in
+// megabytes. It returns false if the system does not report it.
 func Memory(pid int) (resident, highest float64, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -29,7 +29,7 @@ func Memory(pid int) (resident, highest float64, ok bool) {
 	return resident, highest, resident > 0
 }
 
-// stat returns the fields of a process behind its name; nil where there is none.
+// stat returns the fields of a process after its name; nil if it cannot be read.
 func stat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -38,8 +38,8 @@ func stat(pid int) []string {
 	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 }
 
-// Parent returns the process id of the parent of a process; 0 where the system does
-// not say.
+// Parent returns the process id of the parent of a process; 0 if the system does
+// not report it.
 func Parent(pid int) int {
 	fields := stat(pid)
 	if len(fields) < 2 {
@@ -49,8 +49,8 @@ func Parent(pid int) int {
 	return parent
 }
 
-// TreeTime returns the processor time that a process has used, with its children,
-// those that have ended and those that run.
+// TreeTime returns the processor time of a process and its children, both ended
+// and running ones.
 func TreeTime(pid int) (used time.Duration) {
 	// Fields of proc(5), the first two after the name being 3 and 4: 14 and 15 are
 	// user and system time, 16 and 17 those of children that ended, 20 is the number
@@ -90,7 +90,7 @@ func ticks(field string) time.Duration {
 // scheduled returns the processor time of the first thread of a process to the
 // nanosecond. It reports false where the system does not count it.
 func scheduled(pid int) (time.Duration, bool) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // empty where there is none
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // empty without /proc
 	first, _, _ := strings.Cut(string(text), " ")
 	n, err := strconv.ParseInt(first, 10, 64)
 	return time.Duration(n), err == nil && n > 0

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// balancer passes connections on to one of several processes, as the network of
-// Kubernetes does: it chooses for each new connection, and leaves the others
+// balancer forwards connections to one of several processes, like the network
+// of Kubernetes: it chooses for each new connection, and leaves the others
 // alone. A connection that its process refuses is closed.
 type balancer struct {
 	listener net.Listener
 	running  sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	to    []string
 	conns map[net.Conn]bool
 }

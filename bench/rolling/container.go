@@ -48,7 +48,7 @@ func newHost(rootfs string, plain bool) (*host, error) {
 
 func (h *host) close() { _ = os.RemoveAll(h.bundles) }
 
-// describe says in what the programs run.
+// describe returns a description of the environment of the programs.
 func (h *host) describe() string {
 	if h.runc == "" {
 		return "NO CONTAINERS (runc needs to be installed, and root): plain processes from " + h.rootfs
@@ -133,8 +133,8 @@ func (c *container) kill() {
 	c.child.Kill()
 }
 
-// terminate asks the program to end, kills it if it has not after a time, and
-// returns how long it took.
+// terminate asks the program to end, kills it after kill, and returns the
+// duration.
 func (c *container) terminate(ctx context.Context, kill time.Duration) (time.Duration, error) {
 	began := time.Now()
 	if err := syscall.Kill(c.child.PID(), syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/bench/process"
 )
 
-// replicas is how many processes there are of each program.
+// replicas is the number of processes of each program.
 const replicas = 2
 
 // deployment is the processes of a run.
@@ -107,7 +107,7 @@ func (d *deployment) replaceAll(ctx context.Context) error {
 		if _, err := d.add(ctx, old.program); err != nil {
 			return err
 		}
-		// The balancer learns of the end beside it, and later.
+		// The balancer gets the end independently, and later.
 		drop := time.AfterFunc(lag, func() { d.balancer.remove(old.address) })
 		took, err := old.terminate(ctx, d.scenario.kill)
 		if err != nil {
@@ -122,7 +122,7 @@ func (d *deployment) replaceAll(ctx context.Context) error {
 	return process.Wait(ctx, warm)
 }
 
-// stop ends what still runs.
+// stop ends the running programs.
 func (d *deployment) stop() {
 	for _, r := range d.all {
 		if !r.hasEnded() {

@@ -26,13 +26,13 @@ type proposed struct {
 	took time.Duration
 }
 
-// load is the agents, and what they notice.
+// load is the agents, and the results that they get.
 type load struct {
 	address, token string
 	stopping       chan struct{}
 	running        sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	next     int
 	accepted map[int]proposed
 	requests int

@@ -1,8 +1,8 @@
 // Command rolling replaces the processes of a running deployment one after
 // another, as an upgrade in Kubernetes does, while agents propose actions, and
-// counts what they notice: requests that are refused, effects that are lost or
-// happen twice, and calls whose outcome is unknown. Each property has a control,
-// a run in which it must break. It does not measure speed.
+// counts the visible problems: requests that are refused, effects that are lost
+// or happen twice, and calls whose outcome is unknown. Each property has a
+// control, a run in which it must break. It does not measure speed.
 package main
 
 import (
@@ -22,13 +22,13 @@ import (
 
 // The time that each step takes.
 const (
-	// lag is for how long a load balancer goes on choosing a process that was asked
-	// to end.
+	// lag is the time for which a load balancer still chooses a process that is
+	// shutting down.
 	lag = 3 * time.Second
-	// warm is how long there is load before the first process is replaced.
+	// warm is the duration of the load before the first process is replaced.
 	warm = 2 * time.Second
-	// shortest and longest bound an ordinary call of the tool; one that is long
-	// takes longCall, more than every grace here.
+	// shortest and longest bound an ordinary call of the tool; a long one takes
+	// longCall, more than every grace here.
 	shortest, longest, longCall = 100 * time.Millisecond, 500 * time.Millisecond, 12 * time.Second
 )
 
@@ -38,7 +38,8 @@ type scenario struct {
 	// linger and grace are COUNTERSIGN_LINGER and COUNTERSIGN_GRACE; a process is
 	// killed that has not ended kill after SIGTERM.
 	linger, grace, kill time.Duration
-	// broken says what must break, of a control; nil for what must hold.
+	// broken reports whether a control broke as it must; nil for runs in which the
+	// properties must hold.
 	broken func(result) bool
 }
 
@@ -122,7 +123,8 @@ const (
 	broke = "breaks, as it must"
 )
 
-// conclusion says whether the properties hold, or of a control whether they break.
+// conclusion returns whether the properties hold or, for a control, whether they
+// break.
 func (s scenario) conclusion(r result) string {
 	if s.broken != nil {
 		if s.broken(r) {

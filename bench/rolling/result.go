@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// result is what a run counted.
+// result holds the counts of a run.
 type result struct {
-	// Requests are those of the agents; Refused those without an answer that accepts.
+	// Requests are those of the agents; Refused those that were not accepted.
 	Requests, Refused int
 	// Sent and Unknown count the accepted actions by their end. Lost have none, or
-	// say sent without an effect. Doubled had two effects, or two ends.
+	// are sent without an effect. Doubled had two effects, or two ends.
 	Sent, Unknown, Lost, Doubled int
 	// ShortUnknown are unknown though their calls are shorter than every grace.
 	ShortUnknown int
 	// Took is the longest time from SIGTERM to the end, by program.
 	Took map[string]time.Duration
-	// Examples name some of what is wrong.
+	// Examples name some of the problems.
 	Examples []string
 }
 
@@ -33,7 +33,7 @@ func (r result) row(name, conclusion string) string {
 	return fmt.Sprintf(row, name, r.Requests, r.Refused, r.Sent, r.Unknown, r.ShortUnknown, r.Lost, r.Doubled, short(r.Took["api"]), short(r.Took["worker"]), conclusion)
 }
 
-// compare compares what agents, the tool and the database know.
+// compare compares the records of the agents, the tool and the database.
 func compare(l *load, t *tool, stored map[string]end, took map[string]time.Duration) result {
 	r := result{Requests: l.requests, Refused: len(l.refused), Took: took}
 	r.Examples = append(r.Examples, l.refused[:min(len(l.refused), mostExamples)]...)

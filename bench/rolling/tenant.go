@@ -95,7 +95,8 @@ func (w *tenant) settled(ctx context.Context) error {
 	})
 }
 
-// end is how an action ended: its status, and how many attempts ended it.
+// end is the end of an action: its status, and the number of attempts that
+// ended it.
 type end struct {
 	status string
 	ends   int

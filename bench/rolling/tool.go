@@ -25,7 +25,7 @@ type tool struct {
 	url    string
 	server *httptest.Server
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	effects map[int]int
 	keys    map[string]bool
 }
@@ -58,8 +58,8 @@ func startTool() (*tool, error) {
 	return t, nil
 }
 
-// count has the effect happen at the beginning of the call, whatever becomes of
-// its answer.
+// count makes the effect happen at the beginning of the call, even if its
+// answer is lost.
 func (t *tool) count(n int, key string, keyed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package wire is the Go form of the representations of the REST API: what
-// requests and answers hold, with their JSON names. Types have no behaviour.
-// The server writes and reads them, and package client returns and takes them.
+// Package wire has the Go types of the REST API's representations: the
+// contents of requests and responses, with their JSON names. Types have no
+// behaviour. The server writes and reads them, and package client returns and
+// accepts them.
 package wire
 
 import (
@@ -24,15 +25,15 @@ type Action struct {
 	Phase    envelope.Phase    `json:"phase"`
 	Effect   envelope.Effect   `json:"effect"`
 	Policy   PolicyDecision    `json:"policy"`
-	// Decision is nil where no person is asked.
+	// Decision is nil if the action needs no approval.
 	Decision *Decision `json:"decision"`
-	// NextAttemptAt is when the action is due, while it is scheduled.
+	// NextAttemptAt is the due time, while the action is scheduled.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	// Waiting is nil where the action waits for nothing.
 	Waiting *Waiting `json:"waiting"`
 	// Reverts is the action that this one reverts; nil if it reverts none.
 	Reverts *envelope.ActionID `json:"reverts,omitempty"`
-	// RevertedBy is the last reversal of the action; nil if there is none.
+	// RevertedBy is the latest reversal of the action; nil if there is none.
 	RevertedBy *Reverted `json:"reverted_by,omitempty"`
 	// ArgsCut, of a summary, reports whether the arguments are longer than a
 	// summary shows: they are {} then, and ArgsPreview is the beginning of their text.
@@ -104,27 +105,26 @@ type Waiting struct {
 	// For is one word, such as approval; Message is a line for people.
 	For     string `json:"for"`
 	Message string `json:"message"`
-	// Until is when the wait ends at the soonest; nil if that is not known.
+	// Until is the earliest end of the wait; nil if unknown.
 	Until *time.Time `json:"until"`
 }
 
-// Forecast is what would become of an action if it were approved now.
+// Forecast is the expected result if an action were approved now.
 type Forecast struct {
-	// GoesOutAt is when its call would be made; nil if never, or if that is not
-	// known.
+	// GoesOutAt is the expected time of the call; nil if never, or if unknown.
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	// Allowed reports whether it would be sent at all.
 	Allowed bool `json:"allowed"`
-	// ApprovalsLeft is how many other people must still agree after an approval by
-	// the caller.
+	// ApprovalsLeft is the number of other people who must still agree after an
+	// approval by the caller.
 	ApprovalsLeft int `json:"approvals_left"`
 	// Gates are the checks that hold it, or end it.
 	Gates []Waiting `json:"gates"`
-	// Problem is why it would not be sent; nil if it would.
+	// Problem is the reason why it would not be sent; nil if it would.
 	Problem *Problem `json:"problem,omitempty"`
 }
 
-// PolicyDecision is what policy decided when an action was proposed.
+// PolicyDecision is the decision of policy about a proposal.
 type PolicyDecision struct {
 	Mode envelope.Mode `json:"mode"`
 	// Source is the layer that set the mode, and those that made it stricter.
@@ -135,7 +135,7 @@ type PolicyDecision struct {
 // PolicyStep is the decision of one layer of policy.
 type PolicyStep struct {
 	Layer string `json:"layer"`
-	// Said is empty if the layer decided nothing.
+	// Said is the layer's mode; empty if the layer decided nothing.
 	Said envelope.Mode `json:"said,omitzero"`
 	// Rule is the id of the rule about arguments or of the grant, and Tool the
 	// pattern of the rule that decided.
@@ -163,7 +163,7 @@ type Decision struct {
 	Edited *Edited `json:"edited,omitempty"`
 }
 
-// Edited is what people changed of a proposal.
+// Edited is the change of a proposal by people.
 type Edited struct {
 	By           envelope.Actor  `json:"by"`
 	ProposedArgs json.RawMessage `json:"proposed_args"`
@@ -229,8 +229,8 @@ type Problem struct {
 	Execution *Invocation `json:"execution,omitempty"`
 }
 
-// Event is an event of one action; or, for the kind configured, what was
-// changed.
+// Event is an event of one action or, for the kind configured, a change of
+// configuration.
 type Event struct {
 	// ID is the event's place in the stream, to resume after.
 	ID       string            `json:"id,omitzero"`

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Approval is how an action is approved.
+// Approval holds the options of an approval.
 type Approval struct {
 	Note string `json:"note,omitzero"`
 	// ETag is the Decision.ETag of the action that the approver saw, sent as
@@ -24,7 +24,7 @@ type Approval struct {
 
 // Always lets calls with the arguments of an action through, for a limited time.
 type Always struct {
-	// ExpiresIn is for how long; zero leaves it to the server.
+	// ExpiresIn is the lifetime; zero means the server's default.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	// Scope is session, employee, automation or tenant; empty is session.
 	Scope string `json:"scope,omitzero"`
@@ -41,7 +41,7 @@ type Note struct {
 	Note string `json:"note,omitzero"`
 }
 
-// Denial is how an action is denied.
+// Denial holds the options of a denial.
 type Denial struct {
 	// Note is the reason, for the record and for the agent.
 	Note string `json:"note,omitzero"`
@@ -53,9 +53,8 @@ type Denial struct {
 type BulkDecision struct {
 	IDs  []envelope.ActionID `json:"ids"`
 	Note string              `json:"note,omitzero"`
-	// ETags are the versions of some of them that the decider saw. An action
-	// that has another now is refused, and so is one that was edited and is not
-	// among these.
+	// ETags are the versions of some of them that the decider saw. An action with
+	// another version is refused, and so is an edited one that is not among these.
 	ETags map[envelope.ActionID]string `json:"etags,omitempty"`
 }
 
@@ -138,35 +137,35 @@ type InboxItem struct {
 	Message string `json:"message,omitzero"`
 }
 
-// InboxCounts is how much waits for a person. Each number is counted up to a
+// InboxCounts counts the items of the inbox. Each number is counted up to a
 // bound; Capped reports whether one reached it.
 type InboxCounts struct {
 	Total  int         `json:"total"`
 	Capped bool        `json:"capped"`
 	ByKind InboxByKind `json:"by_kind"`
-	// Escalated is how much has waited so long that more people should know, and
-	// Expiring how much expires within the hour.
+	// Escalated counts the escalated items, and Expiring those that expire within
+	// the hour.
 	Escalated int `json:"escalated"`
 	Expiring  int `json:"expiring"`
-	// Tools are those that most waits for, the most first.
+	// Tools are the tools with the most items, the most first.
 	Tools []ToolCount `json:"tools"`
 }
 
-// InboxByKind is how much of each kind waits.
+// InboxByKind counts the items of each kind.
 type InboxByKind struct {
 	Approval     int `json:"approval"`
 	Unknown      int `json:"unknown"`
 	Compensation int `json:"compensation"`
 }
 
-// ToolCount is how much waits for one tool.
+// ToolCount counts the items of one tool.
 type ToolCount struct {
 	Tool  string `json:"tool"`
 	Count int    `json:"count"`
 }
 
-// ReviewRule is how many people must approve the actions that a key covers,
-// from a risk on, and in what time. A nil time is left to other rules.
+// ReviewRule is the number of approvals for the actions that a key matches,
+// from a risk on, with the times. A nil time is left to other rules.
 type ReviewRule struct {
 	Tool      string             `json:"tool,omitzero"`
 	Risk      envelope.Risk      `json:"risk,omitzero"`

@@ -16,11 +16,11 @@ type Call struct {
 	// ExternalID is the caller's own name for the call, which makes it safe to
 	// repeat.
 	ExternalID string `json:"external_id,omitzero"`
-	// DryRun asks what would happen.
+	// DryRun requests a prediction instead of a call.
 	DryRun bool `json:"dry_run,omitzero"`
-	// Wait is how long to wait for the end. If it is nil, the server
-	// waits half a minute for a call that may run, and not at all for one that
-	// a person must approve.
+	// Wait is the time to wait for the end. If it is nil, the server waits half a
+	// minute for a call that may run, and not at all for one that a person must
+	// approve.
 	Wait *envelope.Duration `json:"wait,omitempty"`
 	// Plan is from a dry run of the same call.
 	Plan         string                `json:"plan,omitzero"`
@@ -32,7 +32,7 @@ type Call struct {
 	Constraints  *envelope.Constraints `json:"constraints,omitempty"`
 }
 
-// ExecutionStatus is one word for how an execution ended, or stands.
+// ExecutionStatus is the outcome, or the state, of an execution.
 type ExecutionStatus string
 
 // The statuses of executions.
@@ -43,7 +43,7 @@ const (
 	ExecutionError ExecutionStatus = "error"
 	// ExecutionDenied: policy or a person denied the action.
 	ExecutionDenied ExecutionStatus = "denied"
-	// ExecutionExpired: nobody approved the action in time.
+	// ExecutionExpired: the action was not approved in time.
 	ExecutionExpired ExecutionStatus = "expired"
 	// ExecutionSkipped: the action was unscheduled before its first attempt.
 	ExecutionSkipped ExecutionStatus = "skipped"
@@ -69,7 +69,7 @@ type Invocation struct {
 	Outputs  json.RawMessage   `json:"outputs"`
 	Error    *envelope.Failure `json:"error"`
 	Attempts int               `json:"attempts"`
-	// StartedAt, FinishedAt and DurationMS are of the last attempt, whatever its
+	// StartedAt, FinishedAt and DurationMS are those of the last attempt of any
 	// outcome; nil without one, and until the call has ended.
 	StartedAt  *time.Time     `json:"started_at"`
 	FinishedAt *time.Time     `json:"finished_at"`
@@ -86,11 +86,11 @@ type Invocation struct {
 type Prediction struct {
 	// Result is run, wait, ask, skip or deny.
 	Result string `json:"result"`
-	// At is when this was found, by the database's clock.
+	// At is the time of the prediction, by the database's clock.
 	At time.Time `json:"at"`
-	// GoesOutAt is when the call would be sent at the soonest; if a person has to
-	// approve the action, not before the approval. It is nil where there is no
-	// call, or only an operator can say when.
+	// GoesOutAt is the earliest time of the call; if a person must approve the
+	// action, not before the approval. It is nil if there is no call, or if only
+	// an operator can end the wait.
 	GoesOutAt *time.Time `json:"goes_out_at"`
 	// Gates are the checks, in the order in which they are made.
 	Gates  []GateResult   `json:"gates"`
@@ -101,7 +101,7 @@ type Prediction struct {
 type DryRun struct {
 	Prediction
 
-	// Call is what would be sent.
+	// Call is the call that would be made.
 	Call PlannedCall `json:"call"`
 	// KnownID is the action that has this name already, with this content.
 	KnownID *envelope.ActionID `json:"known_action_id"`
@@ -117,22 +117,22 @@ type GateResult struct {
 	Result  string `json:"result"`
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
-	// Until is when a wait is over; nil if that is not known.
+	// Until is the end of the wait; nil if unknown.
 	Until *time.Time `json:"until"`
 }
 
 // BucketForecast is the state of the bucket that a call would be in.
 type BucketForecast struct {
 	Name string `json:"name"`
-	// Permits is how many calls may go now; nil is any number.
+	// Permits is the number of calls that may be made now; nil for any number.
 	Permits *int64 `json:"permits"`
-	// OpensAt is when the next call may go; nil is now.
+	// OpensAt is the time of the next permit; nil for now.
 	OpensAt *time.Time `json:"opens_at"`
-	// Due is how many actions are due before it, up to 100,000.
+	// Due counts the actions that are due before it, up to 100,000.
 	Due int64 `json:"due"`
 }
 
-// PlannedCall is what would be sent to a source.
+// PlannedCall is a call that would be made to a source.
 type PlannedCall struct {
 	Tool       string          `json:"tool"`
 	Args       json.RawMessage `json:"args"`
@@ -152,8 +152,8 @@ type Execution struct {
 	// Phase is empty for a dry run.
 	Phase envelope.Phase `json:"phase,omitzero"`
 	Tool  string         `json:"tool"`
-	// Inputs are the effective arguments. Redacted reports whether what looks
-	// like a credential was taken out of them, or of Proposed.
+	// Inputs are the effective arguments. Redacted reports whether values that
+	// look like credentials were removed from them, or from Proposed.
 	Inputs   json.RawMessage `json:"inputs"`
 	Redacted bool            `json:"inputs_redacted"`
 	// Proposed are the arguments as proposed, if EditedBy edited them.
@@ -186,7 +186,8 @@ type Execution struct {
 	Decision *ExecutionDecision `json:"decision"`
 	// Preview is the result of a dry run; nil for an action.
 	Preview json.RawMessage `json:"preview,omitempty"`
-	// ArgsCut and ArgsPreview are those of a summary, as in Action, of Inputs.
+	// ArgsCut and ArgsPreview are the parts of a summary, as in Action, for
+	// Inputs.
 	ArgsCut     *bool  `json:"args_cut,omitempty"`
 	ArgsPreview string `json:"args_preview,omitzero"`
 }
@@ -199,7 +200,7 @@ type ExecutionDecision struct {
 	Note     string            `json:"note"`
 }
 
-// TokenName is the id of a token, that of the person whose it is, and its name.
+// TokenName is the id of a token, that of its person, and its name.
 type TokenName struct {
 	ID         uuid.UUID  `json:"token_id"`
 	OperatorID *uuid.UUID `json:"operator_id,omitempty"`
@@ -235,7 +236,7 @@ type Snapshot struct {
 	At    time.Time `json:"at"`
 	// Tool is the read, at the call's own source.
 	Tool string `json:"tool"`
-	// Code is why there is no result, in one word.
+	// Code is the reason for a missing result, in one word.
 	Code   string          `json:"code,omitzero"`
 	Result json.RawMessage `json:"result,omitempty"`
 }

@@ -29,12 +29,12 @@ type DeadLetter struct {
 	Reconciliation *Reconciliation `json:"reconciliation,omitempty"`
 }
 
-// Reconciliation is how far reads have found out an unknown outcome.
+// Reconciliation is the progress of the reads about an unknown outcome.
 type Reconciliation struct {
 	Attempts int `json:"attempts"`
 	// LastResult is the result of the last read, in one word.
 	LastResult string `json:"last_result,omitzero"`
-	// NextAt is when the next read is due; nil when none is.
+	// NextAt is the time of the next read; nil if none is due.
 	NextAt *time.Time `json:"next_at"`
 }
 
@@ -56,8 +56,8 @@ type DeadLetterFilter struct {
 	// on, before Until.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Limit is how many a page holds; zero means 50. Cursor is the NextCursor
-	// of the page before. Only lists have them.
+	// Limit is the size of a page; zero means 50. Cursor is the NextCursor of the
+	// previous page. Only lists have them.
 	Limit  int    `json:"-"`
 	Cursor string `json:"-"`
 }
@@ -83,7 +83,7 @@ type BulkRequest struct {
 	// hold. One of the two is required.
 	IDs    []envelope.ActionID `json:"action_ids,omitempty"`
 	Filter *DeadLetterFilter   `json:"filter,omitempty"`
-	// Limit bounds how many are changed; zero means envelope.MaxItems.
+	// Limit bounds the changed entries; zero means envelope.MaxItems.
 	Limit int `json:"limit,omitzero"`
 	// DryRun changes nothing.
 	DryRun bool `json:"dry_run,omitzero"`
@@ -93,11 +93,12 @@ type BulkRequest struct {
 type ReplayRequest struct {
 	BulkRequest
 
-	// AllowDuplicates also replays those of unknown outcome, whose effect it may
-	// duplicate. Without it a filter leaves them out, and naming one by id is a
-	// conflict for the whole request.
+	// AllowDuplicates also replays entries with an unknown outcome, whose effect
+	// may be duplicated. Without it a filter leaves them out, and naming one by id
+	// is a conflict for the whole request.
 	AllowDuplicates bool `json:"allow_duplicates,omitzero"`
-	// PerSecond is how many become due in a second; zero is all at once.
+	// PerSecond is the number that become due per second; zero makes all due
+	// immediately.
 	PerSecond float64 `json:"per_second,omitzero"`
 	// Note is the reason, for the record.
 	Note string `json:"note,omitzero"`
@@ -114,9 +115,10 @@ type DiscardRequest struct {
 type BulkResult struct {
 	// DryRun reports whether nothing was changed.
 	DryRun bool `json:"dry_run"`
-	// ActionIDs are those that were changed or, in a dry run, would be.
+	// ActionIDs are the changed ones or, in a dry run, those that would be
+	// changed.
 	ActionIDs []envelope.ActionID `json:"action_ids"`
-	// Left counts the selected ones that remain, and LeftOut those of unknown
+	// Left counts the selected ones that remain, and LeftOut those with an unknown
 	// outcome that were left out.
 	Left    int `json:"left"`
 	LeftOut int `json:"left_out"`
@@ -124,7 +126,7 @@ type BulkResult struct {
 	Counts []DeadLetterCount `json:"counts"`
 	// AsOf is the server's time.
 	AsOf time.Time `json:"as_of"`
-	// AheadMS is how far the schedule of a paced replay reaches beyond AsOf,
+	// AheadMS is the time from AsOf to the end of the schedule of a paced replay,
 	// in milliseconds.
 	AheadMS int64 `json:"ahead_ms"`
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// HistoryKind is what happened to an action.
+// HistoryKind is the kind of an entry in an action's history.
 type HistoryKind string
 
 // The kinds of things that happen to an action.
 const (
 	// HistoryProposed: it was accepted, and policy decided.
 	HistoryProposed HistoryKind = "proposed"
-	// HistoryAsked: people have to agree.
+	// HistoryAsked: approval is required.
 	HistoryAsked HistoryKind = "asked"
 	// HistoryVoted: a person agreed, and more must.
 	HistoryVoted HistoryKind = "voted"
-	// HistoryEdited: a person changed what will be sent.
+	// HistoryEdited: a person changed the arguments.
 	HistoryEdited HistoryKind = "edited"
 	// HistoryApproved: a person agreed, and enough did.
 	HistoryApproved HistoryKind = "approved"
-	// HistoryDenied: a person, or policy, said no.
+	// HistoryDenied: a person, or policy, denied it.
 	HistoryDenied HistoryKind = "denied"
-	// HistoryExpiring: nobody had decided when the time was nearly over.
+	// HistoryExpiring: it was undecided shortly before the end of the wait.
 	HistoryExpiring HistoryKind = "expiring"
-	// HistoryEscalated: nobody had decided for so long that more people were told.
+	// HistoryEscalated: it was undecided for long enough to be escalated.
 	HistoryEscalated HistoryKind = "escalated"
-	// HistoryExpired: nobody decided in time.
+	// HistoryExpired: it was not decided in time.
 	HistoryExpired HistoryKind = "expired"
 	// HistoryReturned: it was approved or allowed, and needs a person after all.
 	HistoryReturned HistoryKind = "returned_to_approval"
@@ -47,7 +47,7 @@ const (
 	HistoryReplayed HistoryKind = "replayed"
 	// HistoryDiscarded: it was a dead letter, and was given up.
 	HistoryDiscarded HistoryKind = "discarded"
-	// HistoryResolved: its outcome was unknown, and somebody recorded it.
+	// HistoryResolved: its unknown outcome was resolved.
 	HistoryResolved HistoryKind = "resolved"
 	// HistoryReverted: its reversal was proposed.
 	HistoryReverted HistoryKind = "reverted"
@@ -57,7 +57,7 @@ const (
 type HistoryItem struct {
 	At   time.Time   `json:"at"`
 	Kind HistoryKind `json:"kind"`
-	// Actor is who did it; empty for Countersign itself.
+	// Actor is the actor; empty for Countersign itself.
 	Actor envelope.Actor `json:"actor,omitzero"`
 	// Note is the reason that the actor gave.
 	Note   string         `json:"note,omitzero"`
@@ -69,13 +69,14 @@ type HistoryItem struct {
 // HistoryDetail is more about a HistoryItem; which fields are set depends on its
 // kind.
 type HistoryDetail struct {
-	// Origin is where a proposal came from, Mode and Source what policy decided
+	// Origin is the origin of a proposal, Mode and Source the decision of policy
 	// about it, and WorkflowID the workflow of which it is a step.
 	Origin     *Origin       `json:"origin,omitempty"`
 	Mode       envelope.Mode `json:"mode,omitzero"`
 	Source     string        `json:"source,omitzero"`
 	WorkflowID uuid.UUID     `json:"workflow_id,omitzero"`
-	// Needed is how many people must agree, and ExpiresAt until when.
+	// Needed is the number of required approvals, and ExpiresAt the end of the
+	// wait.
 	Needed    int        `json:"approvals_needed,omitzero"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// Round goes up when the subject of the vote changes; votes of earlier ones do not

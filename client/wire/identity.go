@@ -20,11 +20,11 @@ type Me struct {
 	Session *SessionEnds `json:"session,omitempty"`
 }
 
-// SessionEnds is when a browser session ends.
+// SessionEnds are the times at which a browser session ends.
 type SessionEnds struct {
 	ID        string    `json:"session_id"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// IdleAt is when it ends unless the person does something before.
+	// IdleAt is the time at which it ends without activity.
 	IdleAt time.Time `json:"idle_at"`
 }
 
@@ -34,7 +34,7 @@ type BrowserSession struct {
 	// Via is oidc, code or token.
 	Via       string    `json:"via"`
 	CreatedAt time.Time `json:"created_at"`
-	// UsedAt is when the person last did something there.
+	// UsedAt is the time of the last activity.
 	UsedAt    time.Time `json:"used_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 	IdleAt    time.Time `json:"idle_at"`
@@ -71,7 +71,7 @@ type LoginOptions struct {
 // LoginProvider is an issuer of OpenID Connect to log in at.
 type LoginProvider struct {
 	Name string `json:"name"`
-	// Label is how to call it on a button.
+	// Label is the text of the login button.
 	Label    string `json:"label"`
 	LoginURL string `json:"login_url"`
 }
@@ -85,7 +85,7 @@ type TokenGrant struct {
 	OperatorID string   `json:"operator_id,omitzero"`
 	Scopes     []string `json:"scopes,omitempty"`
 	Tools      []string `json:"tools,omitempty"`
-	// Automations, Employees and Sessions are those that proposals may name.
+	// Automations, Employees and Sessions are the names that proposals may use.
 	Automations []string `json:"automations,omitempty"`
 	Employees   []string `json:"employees,omitempty"`
 	Sessions    []string `json:"sessions,omitempty"`
@@ -103,7 +103,7 @@ type Token struct {
 	// LastUsedAt is exact to about half a minute; nil is never.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	RotatedAt  *time.Time `json:"rotated_at,omitempty"`
-	// PreviousUntil is when the secret before the last rotation ends.
+	// PreviousUntil is the time at which the secret before the last rotation ends.
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 	RevokedAt     *time.Time `json:"revoked_at,omitempty"`
 }
@@ -120,11 +120,12 @@ type IssuedToken struct {
 	Token string `json:"token"`
 	TokenGrant
 	ExpiresAt *time.Time `json:"expires_at"`
-	// PreviousUntil is how long the secret before this one is still valid.
+	// PreviousUntil is the time until which the secret before this one is still
+	// valid.
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 }
 
-// OperatorInput is what can be set of an operator.
+// OperatorInput holds the settings of an operator.
 type OperatorInput struct {
 	Name    string `json:"name"`
 	Email   string `json:"email,omitzero"`
@@ -152,12 +153,12 @@ type Operator struct {
 // ProviderInput is an OpenID Connect issuer to trust.
 type ProviderInput struct {
 	ProviderFields
-	// WebClientSecret is the secret of the web client. Nil keeps the one that is
-	// stored, and "" is none.
+	// WebClientSecret is the secret of the web client. Nil keeps the stored one,
+	// and "" is none.
 	WebClientSecret *string `json:"web_client_secret,omitempty"`
 }
 
-// ProviderFields are what can be set and shown of an OpenID Connect issuer whose
+// ProviderFields are the visible settings of an OpenID Connect issuer whose
 // tokens are accepted.
 type ProviderFields struct {
 	Issuer         string            `json:"issuer"`
@@ -167,7 +168,7 @@ type ProviderFields struct {
 	Roles          map[string]string `json:"roles,omitempty"`
 	DefaultRole    string            `json:"default_role,omitzero"`
 	AllowedDomains []string          `json:"allowed_domains,omitempty"`
-	// Label is how to call it on a button.
+	// Label is the text of the login button.
 	Label string `json:"label,omitzero"`
 	// WebClientID is its name of the API, where people log in in a browser.
 	WebClientID string `json:"web_client_id,omitzero"`

@@ -14,8 +14,8 @@ type Bucket struct {
 	Name     string    `json:"name,omitzero"`
 	Rate     *Rate     `json:"rate,omitempty"`
 	Calendar *Calendar `json:"calendar,omitempty"`
-	// Concurrency is how many calls may be open at once; nil is any number. The
-	// server refuses zero, which would stop the bucket: that is a pause.
+	// Concurrency bounds the open calls; nil is any number. The server rejects
+	// zero, which would stop the bucket; use a pause for that.
 	Concurrency *int `json:"concurrency,omitempty"`
 }
 
@@ -23,7 +23,8 @@ type Bucket struct {
 type Rate struct {
 	Limit int               `json:"limit"`
 	Per   envelope.Duration `json:"per"`
-	// Burst is how many may go at once after a time without any; zero means 1.
+	// Burst is the number of calls that may be made together after an idle time;
+	// zero means 1.
 	Burst int `json:"burst,omitzero"`
 }
 
@@ -45,20 +46,22 @@ type BucketState struct {
 	ETag string `json:"etag,omitzero"`
 }
 
-// BucketUse is how much of a bucket's limits is used.
+// BucketUse is the current use of a bucket's limits.
 type BucketUse struct {
-	// RetiredAt is when new actions were no longer let in.
+	// RetiredAt is the time since which new actions are rejected.
 	RetiredAt *time.Time `json:"retired_at"`
-	// Permits is how many actions may go now; nil without a rate or a calendar.
+	// Permits is the number of actions that may run now; nil without a rate or a
+	// calendar.
 	Permits *int64 `json:"permits"`
-	// CalendarUsed is how many went in this period; nil without a calendar.
+	// CalendarUsed is the number of actions in this period; nil without a
+	// calendar.
 	CalendarUsed *int64 `json:"calendar_used"`
-	// InUse is how many calls are open, counted only under a limit.
+	// InUse is the number of open calls, counted only under a limit.
 	InUse int64 `json:"in_use"`
-	// OpensAt is when the next may go; nil is now.
+	// OpensAt is the time of the next permit; nil for now.
 	OpensAt *time.Time `json:"opens_at"`
-	// ClosedUntil is how long the bucket is closed, by the answer of a provider or by
-	// somebody, and ClosedBy the reason in one word.
+	// ClosedUntil is the end of a closure, by the answer of a provider or by a
+	// person, and ClosedBy the reason in one word.
 	ClosedUntil *time.Time `json:"closed_until"`
 	ClosedBy    string     `json:"closed_by,omitzero"`
 	// Paused reports whether the bucket, the tenant or everything is paused.
@@ -78,7 +81,7 @@ type QuietHours struct {
 	// Timezone is an IANA name such as Europe/Berlin.
 	Timezone string   `json:"timezone"`
 	Windows  []Window `json:"windows"`
-	// Spread is over how long the actions that waited are sent after the end;
+	// Spread is the time after the end over which the waiting actions are sent;
 	// nil is five minutes.
 	Spread *envelope.Duration `json:"spread,omitempty"`
 	ETag   string             `json:"etag,omitzero"`
@@ -88,9 +91,9 @@ type QuietHours struct {
 type Window struct {
 	// Days are those on which the window begins: mon to sun. None is every day.
 	Days []string `json:"days,omitempty"`
-	// From is when the window begins, HH:MM on the wall clock.
+	// From is the start of the window, HH:MM on the wall clock.
 	From string `json:"from"`
-	// Until is when the window ends: HH:MM on the same day, 24:00 for the day's
+	// Until is the end of the window: HH:MM on the same day, 24:00 for the day's
 	// end, or HH:MM+1 on the next day. A window is at most 24 hours long.
 	Until string `json:"until"`
 }
@@ -103,7 +106,7 @@ type Contact struct {
 	Value  string `json:"value"`
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
-	// ExpiresAt is when the entry stops to count; nil is never.
+	// ExpiresAt is the end of the entry; nil is never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// CreatedAt and CreatedBy are not sent.
 	CreatedAt time.Time      `json:"created_at,omitzero"`
@@ -164,16 +167,17 @@ type Pause struct {
 	Reason string         `json:"reason"`
 	By     envelope.Actor `json:"by"`
 	At     time.Time      `json:"at"`
-	// KilledAt bounds a kill: it ends actions proposed before. Cancelled
-	// counts them, and SweptAt is when that was complete.
+	// KilledAt bounds a kill: it ends actions proposed before. Cancelled counts
+	// them, and SweptAt is the time at which that was complete.
 	KilledAt  *time.Time `json:"killed_at"`
 	Cancelled int        `json:"cancelled"`
 	SweptAt   *time.Time `json:"swept_at"`
-	// LiftedAt is when it ended, and WokenAt when what waited was due again.
+	// LiftedAt is its end, and WokenAt the time at which waiting actions were due
+	// again.
 	LiftedAt *time.Time     `json:"lifted_at"`
 	LiftedBy envelope.Actor `json:"lifted_by,omitzero"`
 	WokenAt  *time.Time     `json:"woken_at"`
-	// NeedsPolicyWrite reports whether only somebody with policy:write lifts it.
+	// NeedsPolicyWrite reports whether lifting it needs policy:write.
 	NeedsPolicyWrite bool `json:"needs_policy_write"`
 }
 
@@ -199,9 +203,9 @@ type Settings struct {
 	PhoneRegion string `json:"phone_region"`
 	// PlusAddressing takes ana+news@ for ana@ on the do-not-contact list.
 	PlusAddressing bool `json:"plus_addressing"`
-	// SessionPending is how many actions of a session may wait for a person, and
-	// SessionMinute how many it may propose in a minute that begins with the
-	// first; zero is any number, nil the default.
+	// SessionPending bounds the pending actions of a session, and SessionMinute
+	// those that it may propose in a minute that begins with the first; zero is
+	// any number, nil the default.
 	SessionPending *int `json:"session_pending_max,omitempty"`
 	SessionMinute  *int `json:"session_minute_max,omitempty"`
 	// ETag identifies the settings as they were read, for a change that is based
@@ -224,7 +228,7 @@ type SettingChange struct {
 	Section string `json:"section"`
 	// Name is the setting within the section.
 	Name string `json:"name,omitzero"`
-	// Was and Is are the setting before and after; nil where there is none.
+	// Was and Is are the setting before and after; nil if there is none.
 	Was json.RawMessage `json:"was,omitempty"`
 	Is  json.RawMessage `json:"is,omitempty"`
 }
@@ -237,7 +241,7 @@ type SettingChanges struct {
 	ETag string `json:"-"`
 }
 
-// Retention is how long one kind of data is kept.
+// Retention is the retention of one kind of data.
 type Retention struct {
 	// Kind is actions or events.
 	Kind string `json:"kind,omitzero"`
@@ -245,8 +249,8 @@ type Retention struct {
 	Period envelope.Duration `json:"period"`
 	// Action is delete or report.
 	Action string `json:"action"`
-	// Older counts the entries that the last daily check found to be older, up to 10,000;
-	// CheckedAt is when, nil for not yet.
+	// Older counts the older entries found by the last daily check, up to 10,000;
+	// CheckedAt is its time, nil if there was none.
 	Older     int64      `json:"older,omitzero"`
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Note is the reason, in a request.

@@ -28,8 +28,8 @@ func TestStructsHaveTheMembersOfTheDocument(t *testing.T) {
 		"SessionMode":    {"expires_in"},          // the request's
 		"SettingChanges": {"dry_run"},             // the query's
 	}
-	// Parts are embedded in others, or stand on a line of an export, which the
-	// document describes in words.
+	// Parts are embedded in others, or are a line of an export, which the document
+	// describes in words.
 	parts := []string{"AuditClosing", "BucketUse", "BulkRequest", "Change", "ProviderFields", "Target", "TokenGrant"}
 	objects := documentObjects(t)
 	for name, members := range wireStructs(t) {
@@ -176,7 +176,7 @@ func goTypes(declared map[string]ast.Expr, expr ast.Expr) types {
 }
 
 // documentObjects returns the members of every object of the API's document,
-// with those of the schemas that it is made of.
+// including those of its composed schemas.
 func documentObjects(t *testing.T) (objects []map[string]types) {
 	t.Helper()
 	text, err := os.ReadFile("../../schemas/openapi.yaml")
@@ -211,8 +211,8 @@ func documentObjects(t *testing.T) (objects []map[string]types) {
 // document is an OpenAPI document.
 type document struct{ root, schemas map[string]any }
 
-// parts returns a schema, or that which it refers to, and the schemas of which it
-// is composed.
+// parts returns a schema, or the schema that it refers to, and the schemas of
+// which it is composed.
 func (d *document) parts(schema any) (s map[string]any, of []any) {
 	s, _ = schema.(map[string]any)
 	if ref, ok := s["$ref"].(string); ok {

@@ -12,20 +12,20 @@ type Overview struct {
 	// Estimated reports whether counts are estimates, because there is too much
 	// to count.
 	Estimated bool `json:"estimated"`
-	// Due is how many actions could be claimed now or are held back by a
-	// bucket, Scheduled how many wait for a later time, and InFlight how many
+	// Due counts the actions that could be claimed now or are held back by a
+	// bucket, Scheduled those that wait for a later time, and InFlight those that
 	// a worker has.
 	Due       int64 `json:"due"`
 	Scheduled int64 `json:"scheduled"`
 	InFlight  int64 `json:"in_flight"`
-	// LeasesOverdue counts actions whose lease ended and that no worker has
+	// LeasesOverdue counts actions with an expired lease that no worker has
 	// claimed since.
 	LeasesOverdue int64 `json:"leases_overdue"`
-	// OldestDue is how long the oldest action has been due that nothing holds
-	// back; 0 if there is none.
+	// OldestDue is the age of the oldest due action that nothing holds back; 0 if
+	// there is none.
 	OldestDue float64 `json:"oldest_due_seconds"`
-	// Waiting is what waits by its reason, most first. What waits for a person
-	// is included.
+	// Waiting counts the waiting actions by reason, most first, including those
+	// that wait for a person.
 	Waiting []OverviewWaiting `json:"waiting"`
 	// Buckets are those with limits or with actions, the fullest first, up to
 	// 200.
@@ -46,7 +46,7 @@ type Overview struct {
 type OverviewWaiting struct {
 	Reason  string `json:"reason"`
 	Actions int64  `json:"actions"`
-	// OldestDue is how long ago the first of them would have been due but for
+	// OldestDue is the time since the first of them would have been due without
 	// the reason; 0 if none is yet.
 	OldestDue float64 `json:"oldest_due_seconds"`
 	// NextIn is the time until the first becomes due; nil if unknown.
@@ -60,10 +60,11 @@ type OverviewBucket struct {
 	OldestDue float64 `json:"oldest_due_seconds"`
 	Paused    bool    `json:"paused"`
 	Limited   bool    `json:"limited"`
-	// Permits is how many actions may go now; nil without a rate or a calendar.
+	// Permits is the number of actions that may run now; nil without a rate or a
+	// calendar.
 	Permits *int64 `json:"permits"`
-	// InUse is how many of the Concurrency calls are open; both are nil without
-	// a limit.
+	// InUse is the number of open calls, of at most Concurrency; both are nil
+	// without a limit.
 	InUse       *int64 `json:"in_use"`
 	Concurrency *int64 `json:"concurrency"`
 	// OpensIn is the time until an action may go, and ClosedBy the cause, if
@@ -95,7 +96,8 @@ type OverviewPause struct {
 // OverviewApprovals counts the actions that wait for a person, up to 5,000.
 type OverviewApprovals struct {
 	Waiting int64 `json:"waiting"`
-	// OldestAt is when the first of those was proposed; nil if there are none.
+	// OldestAt is the time of the oldest proposal among them; nil if there are
+	// none.
 	OldestAt *time.Time `json:"oldest_at"`
 }
 
@@ -108,14 +110,14 @@ type OverviewDeadLetters struct {
 
 // OverviewThroughput counts recent attempts.
 type OverviewThroughput struct {
-	// Covers is how far back the counts reach: five minutes, or less when there
-	// was more than is read.
+	// Covers is the range of the counts: five minutes, or less if there were more
+	// attempts than are read.
 	Covers float64         `json:"covers_seconds"`
 	Ended  []OverviewEnded `json:"ended"`
 }
 
-// OverviewEnded counts the attempts of a tool that ended in one way; pending is
-// what will be tried again.
+// OverviewEnded counts the attempts of a tool that ended in one way; pending
+// counts those that will be retried.
 type OverviewEnded struct {
 	Tool            string `json:"tool"`
 	Status          string `json:"status"`

@@ -9,14 +9,15 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Change is who last changed a setting, and when. It is not sent.
+// Change is the author and the time of a setting's last change. It is not
+// sent.
 type Change struct {
 	Version   int64          `json:"version,omitzero"`
 	UpdatedAt time.Time      `json:"updated_at,omitzero"`
 	UpdatedBy envelope.Actor `json:"updated_by,omitzero"`
 }
 
-// Mode is what holds for the tools that a key covers.
+// Mode is the mode of the tools that a key matches.
 type Mode struct {
 	// Automation is empty for the organisation's mode.
 	Automation string        `json:"automation_id,omitzero"`
@@ -57,12 +58,12 @@ type GrantInput struct {
 	// Loose are JSON Pointers to the arguments that may differ or be absent; the
 	// empty pointer is all without a pin.
 	Loose []string `json:"loose,omitempty"`
-	// ExpiresIn is for how long; zero leaves it to the server.
+	// ExpiresIn is the lifetime; zero means the server's default.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	Reason    string            `json:"reason,omitzero"`
 }
 
-// Grant lets calls of one tool through that a person would have to approve.
+// Grant allows calls of one tool that would otherwise need approval.
 type Grant struct {
 	ID         uuid.UUID           `json:"grant_id"`
 	Tool       string              `json:"tool"`
@@ -87,7 +88,7 @@ type Grant struct {
 }
 
 // GrantPreview is a grant that would be made, and the past calls that it would
-// have let through.
+// have allowed.
 type GrantPreview struct {
 	Tool       string                     `json:"tool"`
 	Employee   envelope.EmployeeID        `json:"employee_id,omitzero"`
@@ -96,9 +97,9 @@ type GrantPreview struct {
 	Pins       map[string]json.RawMessage `json:"pins"`
 	Loose      []string                   `json:"loose"`
 	ExpiresIn  envelope.Duration          `json:"expires_in"`
-	// Since is the start of the range. Examined is how many past actions were gone
-	// through, and Complete reports whether these were all of the range; Compared is
-	// how many were calls of the tool, and Count how many of them would have passed.
+	// Since is the start of the range. Examined counts the past actions read, and
+	// Complete reports whether these were all of the range; Compared counts the
+	// calls of the tool among them, and Count those that would have been allowed.
 	Since    time.Time `json:"since"`
 	Examined int       `json:"examined"`
 	Complete bool      `json:"complete"`
@@ -124,7 +125,7 @@ type SessionMode struct {
 	Tool      string        `json:"tool,omitzero"`
 	Mode      envelope.Mode `json:"mode"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
-	// ExpiresIn is for how long, in a request.
+	// ExpiresIn is the lifetime, in a request.
 	ExpiresIn envelope.Duration `json:"expires_in,omitzero"`
 	Change
 	ETag string `json:"etag,omitzero"`
@@ -139,21 +140,21 @@ type Preference struct {
 	ETag string `json:"etag,omitzero"`
 }
 
-// Question is a call about which policy is asked.
+// Question is a call to explain.
 type Question struct {
 	// Tool is source:name.
 	Tool string `json:"tool"`
-	// Args are left out if rules about arguments are not to be asked.
+	// Args are omitted to leave out rules about arguments.
 	Args       json.RawMessage     `json:"args,omitempty"`
 	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
 	Session    string              `json:"session_id,omitzero"`
 	Automation string              `json:"automation_id,omitzero"`
 	Risk       envelope.Risk       `json:"risk,omitzero"`
-	// Approval is required if the agent asks for a person.
+	// Approval is required if the agent requests approval.
 	Approval envelope.Approval `json:"approval,omitzero"`
 }
 
-// Explanation is what policy would decide, with the result of every layer.
+// Explanation is the decision of policy, with the result of every layer.
 type Explanation struct {
 	Tool     string        `json:"tool"`
 	Mode     envelope.Mode `json:"mode"`
@@ -176,12 +177,12 @@ type Simulation struct {
 	Overrides []SimulatedOverride `json:"overrides,omitempty"`
 	// Cursor is the NextCursor of the page before.
 	Cursor string `json:"cursor,omitzero"`
-	// Most is how many actions a page examines; zero means 2000.
+	// Most is the number of actions that a page examines; zero means 2000.
 	Most int `json:"limit,omitzero"`
 }
 
-// SimulatedOverride is the risk or the effect class of a tool to try; what is
-// empty stays as it is.
+// SimulatedOverride is the risk or the effect class of a tool to try; an empty
+// field is unchanged.
 type SimulatedOverride struct {
 	Tool   string          `json:"tool"`
 	Risk   string          `json:"risk,omitzero"`
@@ -193,8 +194,8 @@ type SimulationPage struct {
 	// Version is that of the tenant's configuration. If it differs between two
 	// pages, the current policy changed meanwhile.
 	Version int64 `json:"config_version"`
-	// Examined counts the examined actions, Compared those that were decided
-	// again, and WithoutTool those left out because their tool does not exist any more.
+	// Examined counts the examined actions, Compared those that were decided again, and
+	// WithoutTool those left out because their tool no longer exists.
 	Examined    int                    `json:"examined"`
 	Compared    int                    `json:"compared"`
 	WithoutTool int                    `json:"without_tool"`

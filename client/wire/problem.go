@@ -1,7 +1,7 @@
 package wire
 
-// ProblemCode is a stable word for a problem. More may come: take one that you
-// do not know for the problem's type.
+// ProblemCode is a stable word for a problem. More may be added: treat an
+// unknown code as the problem's type.
 type ProblemCode string
 
 // The codes that repeat the last word of the problem's type.
@@ -23,7 +23,7 @@ const (
 	CodeUnsupportedMediaType ProblemCode = "unsupported_media_type"
 )
 
-// The codes of who may do what.
+// The codes of missing rights.
 const (
 	// CodeAccountDisabled means that the person is disabled here.
 	CodeAccountDisabled ProblemCode = "account_disabled"
@@ -45,8 +45,8 @@ const (
 	CodeLoosens ProblemCode = "loosens"
 	// CodeNoDomain means that the account's e-mail domain may not log in.
 	CodeNoDomain ProblemCode = "no_domain"
-	// CodeNoPublicURL means that the service does not know its address: set
-	// COUNTERSIGN_PUBLIC_URL.
+	// CodeNoPublicURL means that the service's public address is not configured:
+	// set COUNTERSIGN_PUBLIC_URL.
 	CodeNoPublicURL ProblemCode = "no_public_url"
 	// CodeNoRole means that the account has no role here.
 	CodeNoRole ProblemCode = "no_role"
@@ -83,10 +83,10 @@ const (
 	// CodeMayHaveHappened means that the action may have had its effect.
 	CodeMayHaveHappened ProblemCode = "may_have_happened"
 	// CodeOwnEdit means that the same person edited the arguments, and a review rule
-	// asks for another one.
+	// requires another one.
 	CodeOwnEdit ProblemCode = "own_edit"
 	// CodeOwnProposal means that the same person proposed the action: another one
-	// has to decide.
+	// must decide.
 	CodeOwnProposal ProblemCode = "own_proposal"
 	// CodePlan means that the plan of a dry run no longer holds: make another one.
 	CodePlan ProblemCode = "plan"

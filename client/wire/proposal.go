@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// SQLProposal is a proposal made in SQL that became no action of its
-// own. One that was accepted is the action of the same id.
+// SQLProposal is a proposal made in SQL that is not an action of its own. An
+// accepted proposal is the action of the same id.
 type SQLProposal struct {
 	ID envelope.ActionID `json:"proposal_id"`
 	// Login is the database login that proposed it.
@@ -16,15 +16,15 @@ type SQLProposal struct {
 	// State is waiting, refused or duplicate.
 	State      string    `json:"state"`
 	ProposedAt time.Time `json:"proposed_at"`
-	// AnsweredAt is when it was refused or found to be a duplicate.
+	// AnsweredAt is the time at which it was refused or found to be a duplicate.
 	AnsweredAt *time.Time `json:"answered_at"`
 	// ActionID is the action that was there, of a duplicate.
 	ActionID *envelope.ActionID `json:"action_id"`
-	// Problem is why it was refused.
+	// Problem is the reason why it was refused.
 	Problem *SQLProposalProblem `json:"problem"`
 }
 
-// SQLProposalProblem is why a proposal in SQL was refused.
+// SQLProposalProblem is the reason why a proposal in SQL was refused.
 type SQLProposalProblem struct {
 	// Kind is the kind of the problem as the API names it: invalid, denied, conflict
 	// or limited.

@@ -48,6 +48,7 @@ type SubscriptionInput struct {
 	RateBucket    string        `json:"rate_bucket,omitzero"`
 	SigningSecret string        `json:"signing_secret,omitzero"`
 	Enabled       *bool         `json:"enabled,omitempty"`
-	// FromNow leaves out what happened while the subscription was disabled.
+	// FromNow leaves out the events of the time in which the subscription was
+	// disabled.
 	FromNow bool `json:"from_now,omitzero"`
 }

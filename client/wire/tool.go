@@ -24,7 +24,7 @@ type Tool struct {
 	Effect       envelope.Effect `json:"effect"`
 	SideEffects  []string        `json:"side_effects"`
 	Reversible   bool            `json:"reversible"`
-	// Reversal is how a call is reverted; nil if none is declared.
+	// Reversal is the declared reversal; nil if there is none.
 	Reversal         *Reversal     `json:"reversal,omitempty"`
 	MaxAttempts      int           `json:"max_attempts"`
 	Mode             envelope.Mode `json:"mode"`
@@ -43,8 +43,8 @@ type Tool struct {
 	Scopes []string `json:"scopes"`
 	// Retry is as an operator set it; the rest has the defaults.
 	Retry Retry `json:"retry"`
-	// Timeout is how long a call may go without an answer or progress, as an operator
-	// set it; zero leaves it to the source.
+	// Timeout is the time that a call may take without an answer or progress, as set
+	// by an operator; zero means the source's default.
 	Timeout envelope.Duration `json:"timeout,omitzero"`
 	ETag    string            `json:"etag"`
 }
@@ -70,8 +70,8 @@ type ToolSource struct {
 	Error *string `json:"error"`
 }
 
-// ToolDiff is what changed in a tool's definition since it was accepted, with
-// characters that do not show written as escapes.
+// ToolDiff is the change of a tool's definition since it was accepted, with
+// invisible characters written as escapes.
 type ToolDiff struct {
 	Tool             string           `json:"tool"`
 	Drift            string           `json:"drift"`
@@ -102,7 +102,7 @@ type Overrides struct {
 	MaxAttempts int             `json:"max_attempts,omitzero"`
 }
 
-// ToolDescription is an operator's description of a tool; what is left out is
+// ToolDescription is an operator's description of a tool; omitted fields are
 // inferred.
 type ToolDescription struct {
 	Module string `json:"module,omitzero"`
@@ -141,37 +141,37 @@ type Source struct {
 	Quarantine bool       `json:"quarantine"`
 	ListedAt   *time.Time `json:"listed_at"`
 	ListError  *string    `json:"list_error"`
-	// LeftOut is how many tools its last listing left out, and LeftOutTools the
-	// first few of them.
+	// LeftOut is the number of tools that its last listing left out, and
+	// LeftOutTools the first few of them.
 	LeftOut      int           `json:"left_out"`
 	LeftOutTools []LeftOutTool `json:"left_out_tools"`
 	// UncheckedTools are the first of its tools whose input schema has regular
-	// expressions that no engine has.
+	// expressions that are not supported.
 	UncheckedTools []UncheckedTool `json:"unchecked_tools"`
-	// Tools is how many tools it offers now. Denied are those among them that
-	// are denied for being dangerous; nil if there are none.
+	// Tools is the number of tools that it offers now. Denied are those that are
+	// denied for being dangerous; nil if there are none.
 	Tools  int          `json:"tools"`
 	Denied *DeniedTools `json:"denied"`
 	// SkippedLines counts lines of its program's output that were no messages.
 	SkippedLines int `json:"skipped_lines"`
-	// AddressAccepted reports whether calls go where an administrator accepted
-	// that they go, QuarantinedTools how many new tools wait to be accepted.
+	// AddressAccepted reports whether an administrator accepted the source's
+	// address, QuarantinedTools counts the new tools to accept.
 	AddressAccepted  bool `json:"address_accepted"`
 	QuarantinedTools int  `json:"quarantined_tools"`
-	// Quarantined reports whether all its tools wait, because nobody who may
-	// change policy has accepted where its calls go.
+	// Quarantined reports whether all its tools are in quarantine, because nobody
+	// with policy:write has accepted its address.
 	Quarantined bool `json:"quarantined"`
 	// ETag identifies the settings, for If-Match.
 	ETag string `json:"etag,omitzero"`
 }
 
-// DeniedTools are the tools of a source that nobody may use because their risk
-// is danger and the tenant denies that where no mode is set.
+// DeniedTools are the tools of a source that are denied because their risk is
+// danger and the tenant denies that if no mode is set.
 type DeniedTools struct {
 	Count int `json:"count"`
 	// Tools are the names of the first hundred, as the source wrote them.
 	Tools []string `json:"tools"`
-	// Message is the reason, and the way to have a person asked instead.
+	// Message is the reason, and the way to require approval instead.
 	Message string `json:"message"`
 }
 
@@ -194,7 +194,7 @@ type SourceInput struct {
 	Config json.RawMessage `json:"config"`
 	// Credentials are stored encrypted and never shown again.
 	Credentials json.RawMessage `json:"credentials,omitempty"`
-	// DefaultRisk is read, write or danger, for tools that do not say.
+	// DefaultRisk is read, write or danger, for tools without a risk.
 	DefaultRisk string `json:"default_risk,omitzero"`
 	// Enabled is true by default; the guard and the quarantine
 	// stay as they are.
@@ -203,23 +203,23 @@ type SourceInput struct {
 	Quarantine *bool  `json:"quarantine,omitempty"`
 }
 
-// ToolRule is an operator's rule for a tool: whom it writes to, what it
-// takes to use it, and when it is tried again.
+// ToolRule is an operator's rule for a tool: its recipients, the scopes
+// required to use it, and its retries.
 type ToolRule struct {
-	// Recipients are JSON Pointers to whom the arguments address; nil leaves
-	// them to a guess from the schema, and none is nobody.
+	// Recipients are JSON Pointers to the recipients in the arguments; nil infers
+	// them from the schema, and an empty list means none.
 	Recipients *[]string `json:"recipients,omitempty"`
 	// Scopes are those that an employee needs to use the tool.
 	Scopes []string `json:"scopes,omitempty"`
 	Retry  Retry    `json:"retry,omitzero"`
-	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
-	// leaves it to the source.
+	// Timeout is the time that a call may take without an answer or progress, 1s to
+	// 1h; zero means the source's default.
 	Timeout envelope.Duration `json:"timeout,omitzero"`
 }
 
-// Retry is when a tool is tried again. Zero fields have the defaults.
+// Retry is the retry policy of a tool. Zero fields have the defaults.
 type Retry struct {
-	// MaxAttempts is how many attempts are made in all, 1 to 100.
+	// MaxAttempts is the number of attempts in all, 1 to 100.
 	MaxAttempts int `json:"max_attempts,omitzero"`
 	// Base is the first pause before a retry, which doubles with every attempt up
 	// to Cap.
@@ -236,7 +236,7 @@ type ToolAcceptance struct {
 
 // SnapshotRule is the read before and after every call of a tool.
 type SnapshotRule struct {
-	// Tool is the tool around whose calls the snapshots are. It is not sent.
+	// Tool is the tool around whose calls the snapshots are taken. It is not sent.
 	Tool string `json:"tool,omitzero"`
 	// Read is a tool of the same source that only reads.
 	Read string `json:"read"`
@@ -247,7 +247,7 @@ type SnapshotRule struct {
 	ETag     string `json:"etag,omitzero"`
 }
 
-// Refresh is the time at which a source was asked to be listed.
+// Refresh is the time at which a listing of a source was requested.
 type Refresh struct {
 	SourceID string    `json:"source_id"`
 	AskedAt  time.Time `json:"asked_at"`

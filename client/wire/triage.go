@@ -22,13 +22,13 @@ type TriageConnection struct {
 	// SecretName is the header, or the program's variable, for the password.
 	SecretName string `json:"secret_name,omitzero"`
 	// Server is the kind of MCP server. Names are those of tools, arguments and
-	// fields that differ, of the kind generic.
+	// fields that differ, for the kind generic.
 	Server string            `json:"server,omitzero"`
 	Names  map[string]string `json:"names,omitempty"`
 	// Path is on the machine that triage runs on.
 	Path    string   `json:"path,omitzero"`
 	Folders []string `json:"folders,omitempty"`
-	// TrustedHost is the authserv-id whose Authentication-Results are believed.
+	// TrustedHost is the authserv-id whose Authentication-Results are trusted.
 	TrustedHost     string `json:"trusted_host,omitzero"`
 	MaxMessageBytes int64  `json:"max_message_bytes,omitzero"`
 }
@@ -36,18 +36,18 @@ type TriageConnection struct {
 // TriageTextSettings are the texts that a language model writes about an account's mail, and
 // how.
 type TriageTextSettings struct {
-	// Summaries and Drafts say when they are written: on_request, or wanted for
-	// messages that wait for their owner too.
+	// Summaries and Drafts set the messages for which they are written:
+	// on_request, or wanted for messages that wait for their owner too.
 	Summaries string `json:"summaries,omitempty"`
 	Drafts    string `json:"drafts,omitempty"`
-	// Examples are Message-IDs, without angle brackets, of sent mail whose manner
-	// drafts take.
+	// Examples are Message-IDs, without angle brackets, of sent mail whose style
+	// drafts follow.
 	Examples []string `json:"examples,omitempty"`
-	// Signature stands at the end of every draft.
+	// Signature is the end of every draft.
 	Signature string `json:"signature,omitempty"`
 }
 
-// TriageTextInput asks for a text about a message.
+// TriageTextInput requests a text about a message.
 type TriageTextInput struct {
 	// Kind is summary or draft.
 	Kind string `json:"kind"`
@@ -68,14 +68,15 @@ type TriageText struct {
 	// Text is the written text, Problem the reason for none.
 	Text    string `json:"text"`
 	Problem string `json:"problem"`
-	// Model and Prompt say who wrote it.
+	// Model and Prompt are the model and the prompt that wrote it.
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
 	// ExternalID names the proposal that a draft led to.
 	ExternalID string `json:"external_id,omitempty"`
 }
 
-// TriageSettings are what decisions about an account's mail depend on.
+// TriageSettings are the settings that decisions about an account's mail
+// depend on.
 type TriageSettings struct {
 	Addresses   []string          `json:"addresses,omitempty"`
 	Domains     []string          `json:"domains,omitempty"`
@@ -91,8 +92,8 @@ type TriageSettings struct {
 	Unsure      float64           `json:"unsure,omitempty"`
 }
 
-// TriageProposals are what proposals about an account's mail take from its
-// configuration.
+// TriageProposals is the part of an account's configuration that its proposals
+// use.
 type TriageProposals struct {
 	Source      string            `json:"source,omitempty"`
 	Account     string            `json:"account,omitempty"`
@@ -110,8 +111,8 @@ type TriageAccount struct {
 	Settings   TriageSettings     `json:"settings"`
 	Proposals  TriageProposals    `json:"proposals"`
 	Texts      TriageTextSettings `json:"texts"`
-	// SecretFrom is the place where the triage process finds the password. HasSecret says
-	// that the password is stored instead, encrypted.
+	// SecretFrom is the place where the triage process finds the password. HasSecret
+	// reports whether the password is stored instead, encrypted.
 	SecretFrom   string            `json:"secret_from,omitempty"`
 	HasSecret    bool              `json:"has_secret"`
 	Enabled      bool              `json:"enabled"`
@@ -137,13 +138,14 @@ type TriageAccountInput struct {
 	BackfillDays *int                `json:"backfill_days,omitempty"`
 }
 
-// TriageStatus is whether, when and why not an account is read.
+// TriageStatus is the state of reading an account, with the times and the
+// reason.
 type TriageStatus struct {
 	Account string `json:"account"`
 	Kind    string `json:"kind"`
 	Enabled bool   `json:"enabled"`
 	// State is one of disabled, unseen, running, watching, asked, failing, overdue,
-	// waiting and limited; Reason is it in a sentence.
+	// waiting and limited; Reason describes it in a sentence.
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	// RunID is the run that reads the account now.
@@ -152,23 +154,23 @@ type TriageStatus struct {
 	AskedAt       *time.Time `json:"asked_at"`
 	LastStartedAt *time.Time `json:"last_started_at"`
 	LastEndedAt   *time.Time `json:"last_ended_at"`
-	// LastReadAt is when all folders were last looked at without an error, also
-	// within a run that goes on.
+	// LastReadAt is the time at which all folders were last read without an error,
+	// also during a run.
 	LastReadAt *time.Time `json:"last_read_at"`
 	LastError  string     `json:"last_error,omitempty"`
 	// Failures counts runs that failed in a row.
 	Failures int `json:"failures"`
-	// Folders counts the folders that were read, Backfilled those of which all older
-	// mail was read too.
+	// Folders counts the folders that were read, Backfilled those whose older mail
+	// was all read too.
 	Folders    int `json:"folders"`
 	Backfilled int `json:"backfilled"`
 	// Quota is nil for accounts of files, and before the first run.
 	Quota *TriageQuota `json:"quota,omitempty"`
-	// Models is nil where no language model was ever asked.
+	// Models is nil if no language model was ever asked.
 	Models *TriageModels `json:"models,omitempty"`
 	// SetAside counts the messages that could not be read, judged or stored, and
-	// Expired those of which a proposal expired without a decision and is not
-	// proposed again.
+	// Expired those with a proposal that expired undecided and is not proposed
+	// again.
 	SetAside int `json:"set_aside"`
 	Expired  int `json:"expired"`
 }
@@ -181,7 +183,7 @@ type TriageSetAside struct {
 	Key        string    `json:"key"`
 	ReceivedAt time.Time `json:"received_at"`
 	Size       int64     `json:"size"`
-	// Step is what failed: list, read or store.
+	// Step is the failed step: list, read or store.
 	Step     string    `json:"step"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
@@ -191,12 +193,12 @@ type TriageSetAside struct {
 	Again bool `json:"again"`
 }
 
-// TriageModels is what language models are to be asked about an account's mail,
-// and which of them can be.
+// TriageModels are the open questions to language models about an account's
+// mail, and the state of each model.
 type TriageModels struct {
-	// Withheld counts the messages of which nothing is proposed until models are
-	// asked, Degraded those that were decided without and are asked as soon as that
-	// is possible. Since is when the first of them began to wait.
+	// Withheld counts the messages without proposals until models are asked,
+	// Degraded those decided without models, to be asked as soon as possible. Since
+	// is the start of the wait of the first of them.
 	Withheld int        `json:"withheld"`
 	Degraded int        `json:"degraded"`
 	Since    *time.Time `json:"since"`
@@ -213,8 +215,8 @@ type TriageModel struct {
 	Server string   `json:"server"`
 	Model  string   `json:"model"`
 	Tiers  []string `json:"tiers"`
-	// Usable reports whether it can be asked; else Kind and Why are the reason, and Since since
-	// when.
+	// Usable reports whether it can be asked; otherwise Kind and Why are the reason, and Since
+	// its start.
 	Usable bool       `json:"usable"`
 	Kind   string     `json:"kind,omitempty"`
 	Why    string     `json:"why,omitempty"`
@@ -224,7 +226,7 @@ type TriageModel struct {
 // TriageQuota is the rest of a mail provider's quota for triage.
 type TriageQuota struct {
 	Provider string `json:"provider"`
-	// Until is when reading goes on, and Reason why it was stopped.
+	// Until is the time at which reading continues, and Reason why it was stopped.
 	Until  *time.Time `json:"until,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 	// Limits are those for an hour or longer.
@@ -238,8 +240,8 @@ type TriageLimit struct {
 	Of   string            `json:"of"`
 	Per  envelope.Duration `json:"per"`
 	Most int64             `json:"most"`
-	// Left is what could be taken at once at a time. What was taken comes back
-	// evenly.
+	// Left is the quota that could be taken in one go at a time. Used quota
+	// returns evenly.
 	Left int64     `json:"left"`
 	At   time.Time `json:"at"`
 }

@@ -62,8 +62,8 @@ type TriageMessageDetail struct {
 	Proposals   []TriageProposal   `json:"proposals"`
 	Corrections []TriageCorrection `json:"corrections"`
 	Texts       []TriageText       `json:"texts"`
-	// TouchedAt is when its owner moved or flagged the message; Undone are the
-	// actions of triage that were taken back.
+	// TouchedAt is the time at which its owner moved or flagged the message;
+	// Undone are the undone actions of triage.
 	TouchedAt *time.Time `json:"touched_at"`
 	Undone    []string   `json:"undone"`
 	// RunID is the run that decided. Tier is the highest tier that the decision rests
@@ -73,12 +73,12 @@ type TriageMessageDetail struct {
 	Tier   string     `json:"tier,omitempty"`
 	Model  string     `json:"model,omitempty"`
 	Prompt string     `json:"prompt,omitempty"`
-	// Answers are what language models answered. Degraded says which tiers the
-	// decision does without, and why.
+	// Answers are the answers of language models. Degraded lists the tiers that
+	// the decision lacks, with the reasons.
 	Answers  []TriageAnswer `json:"answers"`
 	Degraded string         `json:"degraded,omitempty"`
-	// Waiting are the tiers that are still to be asked; Withheld says that nothing is
-	// proposed until then.
+	// Waiting are the tiers that are still to be asked; Withheld reports that nothing
+	// is proposed until then.
 	Waiting  []string `json:"waiting"`
 	Withheld bool     `json:"withheld,omitempty"`
 }
@@ -89,14 +89,14 @@ type TriageAnswer struct {
 	Tier   string `json:"tier"`
 	Model  string `json:"model,omitempty"`
 	Prompt string `json:"prompt"`
-	// Pack is how many messages it was asked about together.
+	// Pack is the number of messages in the same question.
 	Pack    int            `json:"pack"`
 	Choices []TriageChoice `json:"choices"`
-	// Failed is why it gave no answer though it was asked.
+	// Failed is the reason for a missing answer.
 	Failed string `json:"failed,omitempty"`
 }
 
-// TriageChoice is the answer to one question, and how far it is believed.
+// TriageChoice is the answer to one question, and its confidence.
 type TriageChoice struct {
 	Question   string  `json:"question"`
 	Code       string  `json:"code"`
@@ -200,13 +200,12 @@ type TriageWhy struct {
 	Steps   []TriageWhyStep `json:"steps"`
 }
 
-// TriageWhyStep is a step on the way from the mail to what happened.
+// TriageWhyStep is a step of the explanation, from the mail to the result.
 type TriageWhyStep struct {
 	// Stage is reading, signal, rule, skip, proposal, value, policy, outcome, owner or
 	// correction.
 	Stage string `json:"stage"`
 	Text  string `json:"text"`
-	// ActionID is the action that the step is about, whose decision says what policy
-	// said.
+	// ActionID is the action of the step, whose decision is that of policy.
 	ActionID *envelope.ActionID `json:"action_id,omitempty"`
 }

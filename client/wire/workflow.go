@@ -17,7 +17,7 @@ type Workflow struct {
 	// State is running, reverting, stuck, compensation_failed, completed,
 	// failed, cancelled, reverted or resolved.
 	State string `json:"state"`
-	// Code and Message say why the workflow stopped.
+	// Code and Message are the reason why the workflow stopped.
 	Code    string `json:"code,omitzero"`
 	Message string `json:"message,omitzero"`
 	// StoppedAt is the step at which the workflow stopped; nil while it runs.
@@ -46,15 +46,15 @@ type WorkflowStep struct {
 	// reverted, revert_failed or resolved.
 	State    string             `json:"state"`
 	ActionID *envelope.ActionID `json:"action_id"`
-	// Outputs are the answer, as far as it is stored; lists leave it out.
+	// Outputs are the stored answer; lists leave it out.
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 	Code    string          `json:"code,omitzero"`
 	Message string          `json:"message,omitzero"`
-	// Reversal is how the step is reversed; nil if no reversal is declared.
+	// Reversal is the declared reversal; nil if there is none.
 	Reversal *StepReversal `json:"reversal"`
 }
 
-// StepReversal is how a step is reversed, and the action that does so.
+// StepReversal is the reversal of a step, and its action.
 type StepReversal struct {
 	Tool     string             `json:"tool"`
 	ActionID *envelope.ActionID `json:"action_id"`

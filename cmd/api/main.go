@@ -33,8 +33,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end; a second one has its usual
-	// effect.
+	// The first signal starts an orderly end; a second one has its usual effect.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
 }
@@ -102,7 +101,7 @@ func answer(ctx context.Context, cfg config.API, tel *telemetry.Telemetry, pool 
 	if err != nil {
 		return err
 	}
-	var events broker.Listen // nil only looks
+	var events broker.Listen // nil polls
 	if !cfg.PollOnly {
 		events = postgres.ListenEvents(pool, tel.Log)
 	}

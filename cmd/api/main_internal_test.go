@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// started is a run of api, whose log is read up to a line.
+// started is a running api, whose log is read up to a line.
 type started struct {
 	t     *testing.T
 	stop  context.CancelFunc
@@ -62,7 +62,7 @@ func (s *started) drain() {
 	}
 }
 
-// wants asks an address for what it answers on paths.
+// wants compares the statuses of paths at an address.
 func wants(t *testing.T, address string, statuses map[string]int) {
 	t.Helper()
 	for path, want := range statuses {
@@ -98,7 +98,7 @@ func TestServesUntilItIsStopped(t *testing.T) {
 	address := s.until("listening")
 	go s.drain() // ends with the run
 
-	// The metrics tell of every tenant, and are on a listener of their own.
+	// The metrics cover every tenant, and have their own listener.
 	wants(t, address, map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusNotFound})
 	wants(t, probes, map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusOK})
 	res, err := http.Post("http://"+address+"/mcp", "application/json", strings.NewReader("{}"))
@@ -116,8 +116,8 @@ func TestServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// From SIGTERM on a process is not ready, and still answers. A second one ends
-// it at once.
+// After SIGTERM a process is not ready, but still answers. A second signal
+// ends it immediately.
 func TestLingersWithoutBeingReady(t *testing.T) {
 	t.Parallel()
 	child := exec.CommandContext(t.Context(), os.Args[0])

@@ -16,8 +16,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an end in order; from then on they have their
-	// usual effect, so that a second one forces it.
+	// The first signal starts an orderly end; later ones have their usual effect,
+	// so that a second one forces it.
 	context.AfterFunc(ctx, stop)
 	environ := config.TakeEnviron()
 	config.CollectSeldom(environ)

@@ -1,5 +1,5 @@
 // Command triage reads mail accounts, decides about each message once and
-// proposes what to do about it, until SIGTERM, or with --once until all is read.
+// proposes actions for it, until SIGTERM, or with --once until all mail is read.
 package main
 
 import (
@@ -20,7 +20,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks to stop; a second one has its usual effect.
+	// The first signal stops the command in order; a second one has its usual
+	// effect.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
 }

@@ -161,7 +161,7 @@ func TestUnboundLoginGetsTheRemedy(t *testing.T) {
 	}
 }
 
-// collector receives what is exported with OTLP.
+// collector receives exported OTLP data.
 type collector struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -25,7 +25,7 @@ func writeModels(t *testing.T, address string) string {
 	return "COUNTERSIGN_TRIAGE_MODELS=" + path
 }
 
-// outside returns the tables besides those of triage that hold a text.
+// outside returns the tables that hold a text, except for those of triage.
 func (f *fixture) outside(text string) (found []string) {
 	f.t.Helper()
 	rows, err := f.db.Query(f.t.Context(), `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

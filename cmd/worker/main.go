@@ -29,7 +29,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks to drain; a second one has its usual effect.
+	// The first signal starts draining; a second one has its usual effect.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], config.TakeEnviron(), os.Stdout, os.Stderr))
 }

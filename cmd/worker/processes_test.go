@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The limits that the processes share, and how much there is to do.
+// The limits that the processes share, and the amount of work.
 const (
 	rateLimit, rateBurst = 25, 4 // a second
 	ceiling              = 3
 	inRate, inCeiling    = 70, 60
-	// latency is how long the tool takes, so that calls overlap.
+	// latency is the duration of a call, so that calls overlap.
 	latency = 20 * time.Millisecond
 	// killAt is at which call a worker is killed.
 	killAt = 25
@@ -59,16 +59,16 @@ type arrival struct {
 	at     time.Time
 }
 
-// clock is an MCP server that notes when its tool is called, and how many
-// calls it has at once.
+// clock is an MCP server that records the calls of its tool, and the number of
+// concurrent calls.
 type clock struct {
 	mu       sync.Mutex
 	arrivals []arrival
 	open     map[string]int
 	most     map[string]int
 	reached  chan struct{}
-	// full is closed when as many calls are under way at once as the ceiling lets
-	// through. Until then none of them is answered, however slow the machine is.
+	// full is closed when the number of concurrent calls reaches the ceiling.
+	// Until then no call is answered, even on a slow machine.
 	full chan struct{}
 }
 
@@ -151,13 +151,13 @@ func setUp(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 		t.Fatal(err)
 	}
 	in(func(ctx context.Context, tx pgx.Tx) error {
-		// What a killed worker was at is called again.
+		// The calls of a killed worker are repeated.
 		return catalog.ConfigureTool(ctx, tx, tenant, policy.Key{Source: "clock", Action: "touch"}, catalog.Overrides{Effect: envelope.EffectIdempotent})
 	})
 	return tenant
 }
 
-// noteClaims keeps when each claim began, and tells of every end.
+// noteClaims stores the time of each claim, and notifies of every end.
 func noteClaims(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{
@@ -272,7 +272,7 @@ func TestProcessesKeepTheLimitsTogether(t *testing.T) {
 	c.checkAll(t)
 }
 
-// checkRate looks at every stretch of time between two arrivals.
+// checkRate checks every interval between two arrivals.
 func (c *clock) checkRate(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	began := make(map[string][]time.Time)

@@ -33,12 +33,12 @@ func TestDatabaseErrorsAreReported(t *testing.T) {
 	}
 }
 
-// untilReady is the process's standard output. It ends the worker when that
-// says that it has started, after asking its probes.
+// untilReady is the process's standard output. When it reports the start, it
+// checks the probes and ends the worker.
 type untilReady struct {
 	t    *testing.T
 	stop context.CancelFunc
-	// migrate is called when the worker says that it waits for that.
+	// migrate is called when the worker reports that it waits for a migration.
 	migrate func()
 	address string
 	text    bytes.Buffer

@@ -29,8 +29,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// toolServer is an MCP server that creates and deletes things. A call of one
-// that is held has its effect, and is not answered before it is let go.
+// toolServer is an MCP server that creates and deletes things. A held call has
+// its effect, but is not answered until it is released.
 type toolServer struct {
 	mu     sync.Mutex
 	things map[string]bool
@@ -84,8 +84,8 @@ func (y *toolServer) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ok"}}, IsError: req.Params.Name == "refuse"}, nil
 }
 
-// setUpTools makes a tenant with the server as its source, where what is made can
-// be unmade, and calls may be repeated.
+// setUpTools creates a tenant with the server as its source. Creation has a
+// reversal, and calls may be repeated.
 func setUpTools(t *testing.T, pool *pgxpool.Pool, url string) envelope.TenantID {
 	t.Helper()
 	tenant := envelope.TenantID(uuid.Must(uuid.NewV7()))
@@ -206,11 +206,11 @@ func (st *fixture) kill() {
 	if err := st.worker.Process.Kill(); err != nil {
 		st.t.Fatal(err)
 	}
-	_ = st.worker.Wait() // says that it was killed
+	_ = st.worker.Wait() // the error reports the kill
 }
 
-// killBetweenSteps has the step that is held end, and the worker killed before
-// anybody has moved the batch on.
+// killBetweenSteps ends the held step, and kills the worker before any worker
+// has advanced the workflow.
 func (st *fixture) killBetweenSteps(id workflow.ID, h *hold) {
 	st.t.Helper()
 	tx, err := st.pool.Begin(st.ctx)

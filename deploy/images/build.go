@@ -14,7 +14,7 @@ import (
 // names are the programs of the image, at /NAME.
 func names() []string { return []string{"api", "countersign", "triage", "worker"} }
 
-// programs are built binaries, and what they know of themselves.
+// programs are built binaries, and their build information.
 type programs struct {
 	dir                  string
 	system, architecture string
@@ -24,10 +24,10 @@ type programs struct {
 	committed time.Time
 }
 
-// buildPrograms builds what is committed, since only that has a version: in a
-// copy, because Go finds no version in a git worktree, and what else lies in the
-// folder must not be in the image. A folder without git is built as it is, and has
-// the version devel.
+// buildPrograms builds the committed files, since only those have a version: in a
+// copy, because Go finds no version in a git worktree, and other files in the
+// folder must not be in the image. A folder without git is built unchanged, and
+// has the version devel.
 func buildPrograms(ctx context.Context, root, scratch, system, architecture string) (programs, error) {
 	p := programs{dir: filepath.Join(scratch, "bin"), system: system, architecture: architecture, info: make(map[string]*buildinfo.BuildInfo)}
 	from, err := filepath.Abs(root)
@@ -60,8 +60,8 @@ func buildPrograms(ctx context.Context, root, scratch, system, architecture stri
 	return p, p.describe()
 }
 
-// describe reads what Go stamped on the binaries, as the programs themselves do
-// for their version.
+// describe reads the build information of the binaries, as the programs
+// themselves do for their version.
 func (p *programs) describe() (err error) {
 	info := p.info[names()[0]]
 	if p.version = info.Main.Version; p.version == "" || p.version == "(devel)" {

@@ -59,7 +59,7 @@ func programsOf(project *types.Project) map[string]types.ServiceConfig {
 	return all
 }
 
-// wrongWith returns what is wrong with a deployment.
+// wrongWith returns the problems of a deployment.
 func wrongWith(ctx context.Context, project *types.Project, rootfs string) (wrong []string) {
 	names := slices.Sorted(maps.Keys(programsOf(project)))
 	if !slices.Equal(names, []string{"api", "migrate", "triage", "worker"}) {
@@ -93,9 +93,9 @@ func wrongWith(ctx context.Context, project *types.Project, rootfs string) (wron
 	return wrong
 }
 
-// starts runs a program of the image with the environment that it would have. A
-// configuration that it can use ends it with the status of a database that does
-// not answer, since there is none; else it is that of wrong use.
+// starts runs a program of the image with its environment. If the configuration
+// is valid, the program exits with the status of an unreachable database, since
+// there is none; otherwise with that of wrong use.
 func starts(ctx context.Context, name string, s types.ServiceConfig, rootfs string) (wrong []string) {
 	program := exec.CommandContext(ctx, filepath.Join(rootfs, s.Entrypoint[0]), s.Entrypoint[1:]...)
 	program.Env = []string{}

@@ -87,7 +87,7 @@ func assemble(p programs, under base, license, scratch string) (v1.Image, []byte
 		files = append(files, file{name: name, from: filepath.Join(p.dir, name), mode: 0o755})
 	}
 	files = append(files, file{name: "LICENSE", from: license, mode: 0o644}, file{name: "sbom.cdx.json", text: bom, mode: 0o644})
-	// What a base has of these is the operator's.
+	// If a base has these files, they are the operator's.
 	for name, text := range map[string]string{
 		"etc/passwd": fmt.Sprintf("root:x:0:0:root:/:/sbin/nologin\ncountersign:x:%d:%d:countersign:/:/sbin/nologin\n", user, user),
 		"etc/group":  fmt.Sprintf("root:x:0:\ncountersign:x:%d:\n", user),
@@ -143,7 +143,7 @@ func configure(image v1.Image, p programs, under base, created v1.Time) (v1.Imag
 		config.Config.Env = []string{"PATH=/"}
 	}
 	if under.reference != "" {
-		config.Config.Env = append(config.Config.Env, "HOME=/tmp") // where npx keeps what it downloads
+		config.Config.Env = append(config.Config.Env, "HOME=/tmp") // the cache folder of npx
 	}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func configure(image v1.Image, p programs, under base, created v1.Time) (v1.Imag
 }
 
 // certificates returns the CA certificates that Mozilla's programs trust for TLS, as PEM.
-// One that is trusted for some of its certificates only is left out, since a file
-// cannot say that.
+// A CA that is trusted for some of its certificates only is left out, since a file cannot
+// express that.
 func certificates() string {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -28,7 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// fixture is what the tests share, because building takes a while.
+// fixture is the shared image of the tests, because building takes a while.
 type fixture struct {
 	made
 	dir, rootfs string
@@ -214,7 +214,8 @@ func labels(t *testing.T, f fixture) {
 	}
 }
 
-// completeSBOM compares with what the go command says of the binaries.
+// completeSBOM compares the SBOM with the go command's information on the
+// binaries.
 func completeSBOM(t *testing.T, f fixture) {
 	text, err := os.ReadFile(f.SBOM)
 	if err != nil {

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// made is what run reports.
+// made is the report of run.
 type made struct {
 	Image    string `json:"image"`
 	Version  string `json:"version"`
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }() // the system cleans up what is left
+	defer func() { _ = os.RemoveAll(scratch) }() // the system cleans up the rest
 	under, err := pull(ctx, *base, *plain, system, architecture)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Agent-go asks Countersign to store a note, waits for what becomes of it,
-// and prints that.
+// Agent-go proposes to store a note, waits for the end of the action, and
+// prints the result.
 package main
 
 import (
@@ -65,7 +65,7 @@ func run(ctx context.Context, title, body string) (int, error) {
 	return report(submitted.Action), nil
 }
 
-// report prints what became of an action and returns the exit code.
+// report prints the result of an action and returns the exit code.
 func report(a wire.Action) int {
 	switch a.Phase {
 	case envelope.PhaseCompleted:

@@ -1,6 +1,6 @@
-// Command notes-mcp is a small MCP server whose tools have effects that can be
-// seen: notes are files in one folder. It shows what Countersign makes of
-// tools that read, write, destroy, and fail at first.
+// Command notes-mcp is a small MCP server whose tools have visible effects:
+// notes are files in one folder. It shows how Countersign handles tools that
+// read, write, destroy, and fail at first.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// shutdownGrace is how long running requests may take when the server is told
-// to stop.
+// shutdownGrace is the time that running requests have when the server stops.
 const shutdownGrace = 2 * time.Second
 
 func main() {

@@ -52,7 +52,7 @@ func looksIntoTheInbox(d *fixture) {
 	if counts.Total != 1 || !page.Items[0].MayDecide {
 		d.t.Errorf("counts = %+v of %+v", counts, page)
 	}
-	d.want(d.operator("approve", id, "--etag", strings.Repeat("A", 24)), command.ExitFailed, "look again")
+	d.want(d.operator("approve", id, "--etag", strings.Repeat("A", 24)), command.ExitFailed, "read it again")
 	d.want(d.operator("approve", id, "--etag", page.Items[0].ETag, "--wait"), command.ExitOK, "completed")
 	d.want(d.agent("inbox"), command.ExitFailed, "role agent")
 }

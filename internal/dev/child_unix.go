@@ -5,5 +5,5 @@ package dev
 import "syscall"
 
 // childAttributes are those of a process that Ctrl-C in the terminal does not
-// reach, since we end it in order.
+// reach, since we stop it in order.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

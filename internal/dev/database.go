@@ -96,9 +96,9 @@ func (e *Environment) migrate(ctx context.Context) (string, error) {
 	return fmt.Sprintf("schema %d, from %d", m.To, m.From), nil
 }
 
-// The files of the keys that encrypt the credentials of sources, and the passwords
-// with which triage reads mail: COUNTERSIGN_TRIAGE_KEY of a triage process beside
-// the environment is the content of the latter.
+// The files of the key that encrypts the credentials of sources, and of the key
+// for triage's mail passwords, which is also the COUNTERSIGN_TRIAGE_KEY of a
+// triage process outside the environment.
 const (
 	keyName     = "secret.key"
 	mailKeyName = "triage.key"
@@ -161,7 +161,7 @@ func keyError(dir, name string, err error) error {
 	return fmt.Errorf("%s contains no key; restore the key, or delete the file and enter all encrypted secrets again", filepath.Join(dir, name))
 }
 
-// writeSecret writes a file at once that only its owner can read.
+// writeSecret writes a file atomically that only its owner can read.
 func writeSecret(path string, text []byte) error {
 	draft := path + ".new"
 	if err := os.WriteFile(draft, append(text, '\n'), 0o600); err != nil {

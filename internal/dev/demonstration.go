@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// waitFor bounds how long the demonstration waits for an action to end.
+// waitFor bounds the time that the demonstration waits for an action to end.
 const waitFor = 15 * time.Second
 
-// demonstration proposes actions as an agent and decides as an operator. What
-// it proposes, and how each action must end, is in steps.
+// demonstration proposes actions as an agent and decides as an operator. The
+// proposals, and the expected end of each action, are in steps.
 type demonstration struct {
 	agent, operator *client.Client
 	// notes is the folder of the example server, and made are the ids of the
@@ -108,7 +108,7 @@ func (d *demonstration) run(ctx context.Context, s *step) error {
 	return nil
 }
 
-// submit sends the proposal of a step and, unless somebody is to decide, waits
+// submit sends the proposal of a step and, unless a person is to decide, waits
 // for the end of its action.
 func (d *demonstration) submit(ctx context.Context, s *step) (client.Submitted, error) {
 	args := map[string]string{}
@@ -176,33 +176,33 @@ const (
 	undoneTitle   = "A thought too many"
 )
 
-// A step is one action of the demonstration: what the agent proposes, what a
-// person decides, and how the action must end.
+// A step is one action of the demonstration: the proposal, a person's
+// decision, and the expected end of the action.
 type step struct {
 	StepReport
 	// name is the end of the external id.
 	name, tool string
-	// title and body are of the note to write. note is the name of the earlier
-	// step whose note the action is about.
+	// title and body are those of the note to write. note is the name of the
+	// earlier step whose note the action is about.
 	title, body, note string
 	// twice submits the proposal twice, as an agent does that lost the answer.
 	twice bool
 	// decide, if not nil, decides instead of waiting for the end.
 	decide func(d *demonstration, ctx context.Context, id envelope.ActionID) (wire.Action, error)
 	want   ending
-	// read returns what the call returned in a few words, and what is wrong with
-	// it. Nil is for an action that is not sent.
+	// read returns a short result of the call, and its error. Nil is for an action
+	// that is not sent.
 	read func(d *demonstration, out output) (result, wrong string)
 }
 
-// output is what a tool of the example server returned.
+// output is the result of a tool of the example server.
 type output struct {
 	ID, Title, Body string
 	Notes           []any
 	Tries           int
 }
 
-// ending is how an action must end.
+// ending is the expected end of an action.
 type ending struct {
 	mode     envelope.Mode
 	phase    envelope.Phase
@@ -218,8 +218,8 @@ func notSent(mode envelope.Mode, phase envelope.Phase) ending {
 	return ending{mode, phase, envelope.StatusSkipped, 0}
 }
 
-// steps returns the steps in their order: later ones need what earlier ones
-// made. Deleting is denied because policy denies destructive tools by default.
+// steps returns the steps in order: later ones use notes of earlier ones.
+// Deleting is denied because policy denies destructive tools by default.
 func steps() []step {
 	const notSure = "not without the finance team"
 	return []step{{
@@ -273,8 +273,8 @@ func approve(d *demonstration, ctx context.Context, id envelope.ActionID) (wire.
 	return d.operator.Approve(ctx, id, wire.Approval{Note: "fine"}, waitFor)
 }
 
-// wrote returns the result of a call that wrote a note, and what is wrong if its
-// file is missing.
+// wrote returns the result of a call that wrote a note, and an error if its file
+// is missing.
 func (d *demonstration) wrote(id, how string) (result, wrong string) {
 	if _, err := os.Stat(filepath.Join(d.notes, id+".md")); err != nil {
 		wrong = "its file is not on disk"

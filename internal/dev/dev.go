@@ -2,7 +2,7 @@
 // an example MCP server in one process, and a demonstration that proposes and
 // decides actions through the API as agents and people do. It owns the order in
 // which the parts start and stop. It is not for deployments: its tokens and its
-// key lie in files, and everything ends with the process.
+// key are in files, and everything ends with the process.
 package dev
 
 import (
@@ -27,8 +27,8 @@ import (
 
 // Config describes the environment.
 type Config struct {
-	// DatabaseURL names the database, whose user must be allowed to create
-	// roles and schemas. Empty starts a private server.
+	// DatabaseURL is the database, whose user must be allowed to create roles and
+	// schemas. Empty starts a private server.
 	DatabaseURL string
 	// SecretKey encrypts the credentials of sources: 32 bytes in base64. Empty
 	// makes a key, which is kept in Dir.
@@ -39,8 +39,8 @@ type Config struct {
 	Dir string
 	// Listen is the API's address; port 0 is a free one.
 	Listen string
-	// Notes is the program notes-mcp. Empty is the one beside this program, or
-	// one that is built.
+	// Notes is the program notes-mcp. Empty uses the one in the folder of this
+	// program, or builds it.
 	Notes string
 	// Getenv returns a variable of triage, such as COUNTERSIGN_MAILDIRS; nil has none.
 	Getenv func(name string) string
@@ -50,7 +50,7 @@ type Config struct {
 	Version string
 	// Progress receives a line for each part that has started, if not nil.
 	Progress io.Writer
-	// Log receives what the parts log, if not nil.
+	// Log receives the log of the parts, if not nil.
 	Log *slog.Logger
 }
 
@@ -82,8 +82,8 @@ type Environment struct {
 	closers []func(context.Context) error
 }
 
-// closeFor bounds how long everything together may take to end, on top of the
-// grace of running calls.
+// closeFor bounds the time until everything has stopped, on top of the grace
+// of running calls.
 const closeFor = 40 * time.Second
 
 // Open starts the parts, one after the other. If one fails, or ctx ends
@@ -166,7 +166,7 @@ func dialable(addr net.Addr) string {
 
 // makeDir makes the folder of the environment. A private server that does not
 // run as the current user must be able to pass through the folder; the secret
-// files in it are readable by their owner alone.
+// files in it are readable by their owner only.
 func (e *Environment) makeDir() error {
 	if e.cfg.Dir == "" {
 		dir, err := os.MkdirTemp("", "countersign-dev-")
@@ -191,7 +191,8 @@ func (e *Environment) makeDir() error {
 
 func (e *Environment) onClose(fn func(context.Context) error) { e.closers = append(e.closers, fn) }
 
-// onStop is onClose for what stops without an error and without a limit.
+// onStop is onClose for parts that stop without an error and without a time
+// limit.
 func (e *Environment) onStop(stop func()) {
 	e.onClose(func(context.Context) error {
 		stop()
@@ -199,8 +200,8 @@ func (e *Environment) onStop(stop func()) {
 	})
 }
 
-// Close stops the parts in the reverse order and returns when none runs any
-// more. Running calls get a few seconds to end. Closing twice is no error.
+// Close stops the parts in the reverse order and returns when all have ended.
+// Running calls get a few seconds to end. Close may be called twice.
 func (e *Environment) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeFor)
 	defer cancel()
@@ -245,7 +246,7 @@ func (e *Environment) TokensFile() string {
 // Elapsed returns the time since Open was called.
 func (e *Environment) Elapsed() time.Duration { return time.Since(e.started) }
 
-// progress shows which parts start, and how long each took.
+// progress shows the parts that start, and the duration of each start.
 type progress struct{ out io.Writer }
 
 // run starts a part and shows its name meanwhile.

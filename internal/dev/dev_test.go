@@ -190,8 +190,8 @@ func TestOpenReturnsTheRemedy(t *testing.T) {
 	}
 }
 
-// What the user sets in the tenant demo changes neither how the environment
-// starts nor how the demonstration ends.
+// Settings of the user in the tenant demo change neither the start of the
+// environment nor the end of the demonstration.
 func TestTheUsersSettingsDoNotReachTheDemonstration(t *testing.T) {
 	t.Parallel()
 	database, dir := dbtest.URL(t), t.TempDir()

@@ -54,7 +54,7 @@ func TestExamplesOfAgents(t *testing.T) {
 	}
 }
 
-// runAgent runs an agent, and returns what it prints after what is expected.
+// runAgent runs an agent, and returns its output after want.
 func runAgent(t *testing.T, h *dev.Environment, agent []string, title, want string, code int) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), agent[0], append(agent[1:len(agent):len(agent)], title, "the text")...)

@@ -32,11 +32,12 @@ import (
 )
 
 const (
-	// MailSource is the source that changes the sample mailbox, and mailAccount what
-	// both it and triage call the mailbox.
+	// MailSource is the source that changes the sample mailbox, and mailAccount the
+	// name of the mailbox in both it and triage.
 	MailSource  = "mail"
 	mailAccount = "sample"
-	// trustedHost is whose Authentication-Results the sample mailbox believes.
+	// trustedHost is the host whose Authentication-Results the sample mailbox
+	// trusts.
 	trustedHost = "mx.sample.example"
 	// labelPrefix begins the labels that triage sets, which are of no concern when
 	// another change is taken back.
@@ -44,8 +45,8 @@ const (
 	mailOwner   = "ada@brightwater.example"
 )
 
-// mailTools are the tools that policy allows in a demonstration: what they do can
-// be reverted.
+// mailTools are the tools that policy allows in a demonstration: their effects
+// can be reverted.
 func mailTools() []string {
 	return []string{"message.label", "message.archive", "message.restore"}
 }
@@ -57,8 +58,8 @@ type mailbox struct {
 	login  string
 }
 
-// newMailbox makes a Maildir for a tenant, the source that may change it, an
-// account of triage, and a database login that may do what triage does.
+// newMailbox creates a Maildir for a tenant, the source that may change it, an
+// account of triage, and a database login with the rights of triage.
 func (e *Environment) newMailbox(ctx context.Context, of tenant) (*mailbox, error) {
 	m := &mailbox{dir: filepath.Join(e.mailDir(), of.id.String())}
 	for _, folder := range []string{"", ".Archive", ".Sent", ".Drafts", ".Junk"} {
@@ -130,7 +131,8 @@ func (e *Environment) registerAccount(ctx context.Context, of tenant, dir string
 		return account.Put(ctx, tx, of.id, account.Account{
 			ID: uuid.Must(uuid.NewV7()), Name: mailAccount, Kind: account.Maildir, Enabled: true, Every: 5 * time.Second, BackfillDays: 30,
 			Connection: account.Connection{Path: dir, TrustedHost: trustedHost},
-			// Newsletters are done without a person unless their owner says otherwise.
+			// Newsletters are archived without approval unless their owner has decided
+			// otherwise.
 			Settings: decide.Settings{
 				Addresses: []string{mailOwner}, Domains: []string{"brightwater.example"}, Levels: map[decide.Cohort]decide.Level{decide.Newsletters: decide.L2},
 			},
@@ -168,8 +170,8 @@ func (e *Environment) startTriage(ctx context.Context) (string, error) {
 // mailDir is where the sample mailboxes are.
 func (e *Environment) mailDir() string { return filepath.Join(e.dir, "mail") }
 
-// registerMail makes the mailbox a source of a tenant, and allows what can be
-// reverted, as an administrator does.
+// registerMail makes the mailbox a source of a tenant, and allows its
+// reversible tools, as an administrator does.
 func (e *Environment) registerMail(ctx context.Context, of tenant, dir string) error {
 	admin, err := e.Client(of.tokens.Admin)
 	if err != nil {

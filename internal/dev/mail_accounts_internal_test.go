@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// TestTriageOfTheEnvironmentReadsAccountsOfTheUser beside the sample mailbox: one of
-// files in a folder that a variable names, and one of an IMAP server without TLS on
-// this machine, with a stored password.
+// TestTriageOfTheEnvironmentReadsAccountsOfTheUser adds two accounts to the sample
+// mailbox: one of files in a folder that a variable names, and one of an IMAP server
+// without TLS on this machine, with a stored password.
 func TestTriageOfTheEnvironmentReadsAccountsOfTheUser(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// MailReport is what triage made of the sample mailbox.
+// MailReport is the result of triage for the sample mailbox.
 type MailReport struct {
 	Messages []MailLine `json:"messages"`
 }
@@ -30,17 +30,17 @@ type MailLine struct {
 	Subject string `json:"subject"`
 	Cohort  string `json:"cohort"`
 	Bucket  string `json:"bucket"`
-	// Result says what happened to the message.
+	// Result is the end of the message's action.
 	Result string `json:"result"`
-	// Actions are the ids of what was proposed.
+	// Actions are the ids of the proposed actions.
 	Actions []string `json:"actions"`
 }
 
 // sample is a mail of the sample mailbox, and how it must end.
 type sample struct {
 	name, from, subject, body, headers string
-	// want begins what must have happened to the message; known delivers earlier
-	// mail of the same sender first.
+	// want is the beginning of the expected result; known delivers earlier mail of
+	// the same sender first.
 	want  string
 	known int
 }
@@ -94,7 +94,7 @@ func (s sample) raw(id, subject string, at time.Time) string {
 		"\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\n" + s.body + "\n\n" + mailWord + "\n"
 }
 
-// demonstrateMail has triage read a sample mailbox, and reports what became of
+// demonstrateMail runs triage on a sample mailbox, and reports the result for
 // each message.
 func (e *Environment) demonstrateMail(ctx context.Context, of tenant, runID string) (MailReport, []string, error) {
 	box, err := e.newMailbox(ctx, of)
@@ -125,7 +125,7 @@ func (d *mailDemonstration) messageID(name string) string {
 	return name + "." + d.runID + "@sample.example"
 }
 
-// deliverAll delivers what the senders wrote before, which triage reads first, and
+// deliverAll delivers earlier mail of the senders, which triage reads first, and
 // then the sample mails.
 func (d *mailDemonstration) deliverAll(ctx context.Context) error {
 	at := time.Now()
@@ -148,7 +148,7 @@ func (d *mailDemonstration) deliverAll(ctx context.Context) error {
 	return d.triage.Once(ctx)
 }
 
-// report follows what was proposed about each sample mail to its end.
+// report waits for the end of the proposals about each sample mail.
 func (d *mailDemonstration) report(ctx context.Context) (r MailReport, wrong []string, err error) {
 	for _, s := range samples() {
 		line, err := d.line(ctx, s)
@@ -163,7 +163,7 @@ func (d *mailDemonstration) report(ctx context.Context) (r MailReport, wrong []s
 	return r, wrong, nil
 }
 
-// line returns what became of a mail. What was archived is taken back.
+// line returns the result for a mail. An archived mail is moved back.
 func (d *mailDemonstration) line(ctx context.Context, s sample) (line MailLine, err error) {
 	line = MailLine{From: s.from, Subject: s.subject, Actions: []string{}}
 	var phishing bool
@@ -254,7 +254,7 @@ func (d *mailDemonstration) settled(ctx context.Context, id envelope.ActionID) (
 	}
 }
 
-// write shows what became of each message.
+// write prints the result for each message.
 func (r MailReport) write(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MAIL FROM\tSUBJECT\tCOHORT\tBUCKET\tRESULT")

@@ -36,9 +36,9 @@ const (
 
 	notesProgram = "notes-mcp"
 	notesPackage = "github.com/countersign-dev/countersign/examples/notes-mcp"
-	// notesStart bounds how long the server may take to print its address.
+	// notesStart bounds the time until the server prints its address.
 	notesStart = 15 * time.Second
-	// notesStop is how long the server may take to end before it is killed.
+	// notesStop is the time that the server has to end before it is killed.
 	notesStop = 5 * time.Second
 )
 
@@ -95,8 +95,8 @@ func (e *Environment) startNotes(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s, process %d", e.notesURL, cmd.Process.Pid), nil
 }
 
-// findNotes returns the program: the configured one, the one beside this
-// program, or one that is built from the source.
+// findNotes returns the program: the configured one, the one in the folder of
+// this program, or one built from the source.
 func (e *Environment) findNotes(ctx context.Context) (string, error) {
 	if e.cfg.Notes != "" {
 		return e.cfg.Notes, nil
@@ -135,7 +135,7 @@ func awaitAddress(ctx context.Context, out *os.File) (string, error) {
 	return url, nil
 }
 
-// logLines logs what a child writes to standard error.
+// logLines logs a child's standard error.
 type logLines struct{ log *slog.Logger }
 
 // Write logs text as one entry.
@@ -193,9 +193,8 @@ func acceptNotes(ctx context.Context, admin *client.Client) error {
 	return nil
 }
 
-// setUpTools configures what the example server does not say of its tools, and
-// people would: which effect class they have, and that publishing needs no
-// approval.
+// setUpTools configures the tools of the example server as a person would:
+// their effect classes, and that publishing needs no approval.
 func setUpTools(ctx context.Context, admin *client.Client) error {
 	for tool, o := range map[string]wire.Overrides{
 		toolCreate:  {Effect: envelope.EffectKeyed},

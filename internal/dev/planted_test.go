@@ -59,9 +59,9 @@ func names(t *testing.T) []string {
 	return all
 }
 
-// plant creates in a schema what could be chosen by a statement that searches it:
-// operators and functions of all names that statements use, for arguments that
-// pg_catalog has none for, and types, casts and tables. Each counts its calls in
+// plant creates in a schema objects that a statement searching it could choose:
+// operators and functions of all names that statements use, for arguments without
+// a match in pg_catalog, and types, casts and tables. Each counts its calls in
 // the sequence planted.calls.
 const plant = `
 DO $plant$
@@ -104,8 +104,8 @@ END
 $plant$`
 
 // TestNothingPlantedRuns lets a whole environment migrate and work on a database
-// whose owner is an application that planted objects in public and in a schema of
-// its own, and that may propose.
+// whose owner is an application that planted objects in public and in its own
+// schema, and that may propose.
 func TestNothingPlantedRuns(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -115,7 +115,7 @@ func TestNothingPlantedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Its database is dropped by now, and with it what it owned.
+		// Its database was dropped before, and with it the objects that it owned.
 		if _, err := server.Exec(context.WithoutCancel(ctx), "DROP ROLE "+login); err != nil {
 			t.Error(err)
 		}
@@ -169,7 +169,7 @@ func TestNothingPlantedRuns(t *testing.T) {
 		if states, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			t.Errorf("proposals with the path %s are %q, %v", path, states, err)
 		}
-		for range 40 { // a call counts what waits at random
+		for range 40 { // a call counts waiting proposals at random
 			exec(`SELECT countersign.propose('{"type": "mcp.exec", "tool": {"source": "notes", "name": "create_note"}, "args": {}}')`)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-// notesAddressFile is the file of Dir that says where the example server listened
-// last. What waits for a decision is bound to the address of its source, so that
-// after a start at another one it could only be denied.
+// notesAddressFile is the file of Dir with the last address of the example
+// server. Pending actions are bound to the address of their source, so after a
+// start at another one they could only be denied.
 const notesAddressFile = "notes.address"
 
 // anyPort is an address of this machine with a free port.
 const anyPort = "127.0.0.1:0"
 
-// notesAddress returns where the example server is to listen: where it listened
-// last, if that is free.
+// notesAddress returns the address for the example server: its last one, if
+// that is free.
 func (e *Environment) notesAddress(ctx context.Context) string {
 	text, err := os.ReadFile(filepath.Join(e.dir, notesAddressFile))
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// grace is how long running calls, and requests, may take at the end.
+	// grace is the time that running calls and requests have at the end.
 	grace = 5 * time.Second
-	// concurrency bounds the calls that are open at once.
+	// concurrency bounds the open calls.
 	concurrency = 20
 )
 
@@ -35,8 +35,8 @@ const (
 func (e *Environment) startWorker(ctx context.Context) (string, error) {
 	log := e.cfg.Log
 	e.cache = settings.NewCache()
-	// Whoever has the tokens of the tenant demo also runs the environment. Tenants
-	// that were added for others start no programs.
+	// A holder of the tokens of the tenant demo also runs the environment. Tenants
+	// added for others start no programs.
 	e.live = connection.NewPool(connection.Config{
 		Cipher: e.vault, Networks: safehttp.Loopback(), Stdio: func(of envelope.TenantID) bool { return of == e.demo.id },
 		Maildir: func(of envelope.TenantID, path string) bool {

@@ -26,7 +26,7 @@ const publishLog = "publish.log"
 // Report is the result of a demonstration.
 type Report struct {
 	OK bool `json:"ok"`
-	// Problems lists what did not end as expected; empty means success.
+	// Problems lists unexpected results; empty means success.
 	Problems []string     `json:"problems"`
 	Steps    []StepReport `json:"steps"`
 	Mail     MailReport   `json:"mail"`
@@ -36,15 +36,15 @@ type Report struct {
 
 // StepReport is one step of the demonstration.
 type StepReport struct {
-	// Request says in a few words what the agent asked for, Decision what a
-	// person decided, if asked, and Result what the call returned.
+	// Request is the agent's request in a few words, Decision a person's decision,
+	// if any, and Result the result of the call.
 	Request  string      `json:"request"`
 	Decision string      `json:"decision,omitzero"`
 	Result   string      `json:"result"`
 	OK       bool        `json:"ok"`
 	Action   wire.Action `json:"action"`
 
-	// problems are what is wrong beside the ending.
+	// problems are errors other than an unexpected end.
 	problems []string
 }
 
@@ -145,7 +145,7 @@ func ended(a wire.Action) string {
 	return string(a.Envelope.Result.Status)
 }
 
-// codeUndone is the code of what somebody took back.
+// codeUndone is the code of an undone action.
 const codeUndone = "undone"
 
 func tries(a wire.Action) string {

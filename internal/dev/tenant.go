@@ -35,7 +35,7 @@ type Tokens struct {
 	Owner    string `json:"owner"`
 }
 
-// A tenant is one that the environment has tokens of.
+// A tenant is one whose tokens the environment has.
 type tenant struct {
 	id     envelope.TenantID
 	tokens Tokens
@@ -65,8 +65,8 @@ func (e *Environment) prepareTenant(ctx context.Context) (string, error) {
 }
 
 // newDemonstrationTenant makes a tenant for one demonstration, with the sources
-// of the tenant demo. What the user has set for that one (limits, quiet hours,
-// policy) thus never changes how a demonstration ends.
+// of the tenant demo. So the user's settings of the tenant demo (limits, quiet
+// hours, policy) never change the result of a demonstration.
 func (e *Environment) newDemonstrationTenant(ctx context.Context, runID string) (tenant, error) {
 	t, err := e.ensureTenant(ctx, demonstrationPrefix+runID)
 	if err != nil {
@@ -122,8 +122,8 @@ func (e *Environment) ensureTokens(ctx context.Context, of *tenant) error {
 	return nil
 }
 
-// readTokens reads the file of tokens. A file that cannot be parsed, like one
-// that does not exist, gives no tokens.
+// readTokens reads the file of tokens. A missing or invalid file has no
+// tokens.
 func readTokens(path string) (Tokens, error) {
 	var t Tokens
 	if path == "" {

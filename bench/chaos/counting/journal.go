@@ -1,6 +1,6 @@
 // Package counting is an MCP server whose tools only count their calls. Its
 // journal outlives its process, and it has faults on demand. It does not check
-// what Countersign says about the calls.
+// Countersign's records of the calls.
 package counting
 
 import (
@@ -18,7 +18,7 @@ type event struct {
 	// N is the action's number, Key the call's idempotency key.
 	N   int    `json:"n"`
 	Key string `json:"key,omitzero"`
-	// Fault is what made an answer faulty.
+	// Fault is the fault of a faulty answer.
 	Fault Fault `json:"fault,omitzero"`
 }
 
@@ -65,8 +65,8 @@ type Counts struct {
 	Arrived, Effects, Faulty map[int]int
 	// Mixed lists the numbers that came under more than one key, or none.
 	Mixed []int
-	// Rejected counts the calls rejected with 429 without a fault, and Busy
-	// those that the fault Busy rejected.
+	// Rejected counts the calls rejected with 429 without a fault, and Busy those
+	// that the fault Busy rejected.
 	Rejected, Busy int
 	// keys has the key of each number, done the keys that took effect.
 	keys map[int]string

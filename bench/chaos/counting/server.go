@@ -48,7 +48,7 @@ type server struct {
 	// fail ends the server when its journal is incomplete.
 	fail func(error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	journal *journal
 	setting Setting
 }
@@ -148,9 +148,9 @@ func (s *server) apply(n int, key string, keyed bool) (again bool) {
 	return false
 }
 
-// Fault is what is wrong with the server's answers. Half of the affected calls
-// have taken effect; of those rejected as busy none has, and of those during
-// which the process dies all have.
+// Fault is a fault of the server's answers. Half of the affected calls have
+// taken effect; none of those rejected as busy has, and all of those during
+// which the process dies have.
 type Fault string
 
 // The faults.

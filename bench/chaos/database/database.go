@@ -1,6 +1,6 @@
 // Package database owns the PostgreSQL server of a run: it starts, restarts,
-// holds up and fills it, and reads what Countersign wrote about a tenant. It
-// does not judge what it reads.
+// holds up and fills it, and reads Countersign's rows of a tenant. It does not
+// judge them.
 package database
 
 import (
@@ -23,8 +23,8 @@ import (
 const (
 	// sessionName is the application_name of this program's sessions.
 	sessionName = "chaos"
-	// upTimeout is how long the database has to answer before it is restarted,
-	// as a supervisor would do it, and upPoll how often it is asked.
+	// upTimeout is the time that the database has to answer before it is
+	// restarted, as a supervisor would do, and upPoll the poll interval.
 	upTimeout = 5 * time.Second
 	upPoll    = 100 * time.Millisecond
 )
@@ -112,7 +112,7 @@ const (
 	// DiskSize is the size of a small disk, in bytes: a fresh cluster takes
 	// about 60 MB, and its write-ahead log is limited to as much.
 	DiskSize = 256 << 20
-	// refill is how often space that has become free is taken too.
+	// refill is the interval at which freed space is taken too.
 	refill = 50 * time.Millisecond
 	// spaceTimeout bounds one statement that needs space.
 	spaceTimeout = time.Second

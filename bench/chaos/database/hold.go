@@ -14,15 +14,15 @@ import (
 const (
 	// releaseTimeout bounds Release.
 	releaseTimeout = 5 * time.Second
-	// HoldTry is how long one hold waits for a session to come to a point, and
-	// holdPoll how often sessions are polled.
+	// HoldTry is the time that one hold waits for a session to reach a point, and
+	// holdPoll the poll interval.
 	HoldTry  = 300 * time.Millisecond
 	holdPoll = 5 * time.Millisecond
 )
 
-// Point is what a worker's session is doing while the database is held up. At
-// the first two its statement runs and is undone by a crash; at the others its
-// commit is written, but the worker was never told.
+// Point is a step of a worker's session during which the database is held up.
+// At the first two its statement is running and is undone by a crash; at the
+// others its commit is written, but the worker has no reply.
 type Point string
 
 // The points.
@@ -41,7 +41,7 @@ type Hold struct {
 	lock   pgx.Tx // nil if commits are held
 }
 
-// Hold holds the database up, so that sessions come to a point.
+// Hold holds the database up until sessions reach a point.
 func (s *Server) Hold(ctx context.Context, at Point) (*Hold, error) {
 	if at == ClaimCommits || at == SettleCommits {
 		return &Hold{server: s}, s.alterSystem(ctx, "SET synchronous_standby_names = 'nobody'", true)
@@ -94,8 +94,8 @@ func (s *Server) alterSystem(ctx context.Context, change string, reload bool) er
 }
 
 // Both count the sessions that claim and those that settle. A statement is
-// known by its text; a commit by the tables that its transaction has touched:
-// settling writes tool_executions, claiming reads actions.
+// recognised by its text; a commit by the tables that its transaction has
+// touched: settling writes tool_executions, claiming reads actions.
 const (
 	statementsSQL = `
 SELECT
@@ -120,8 +120,8 @@ CROSS JOIN LATERAL (
 WHERE a.datname = current_database() AND a.wait_event = 'SyncRep' AND a.application_name <> $1`
 )
 
-// Await waits HoldTry at most until a session has come to a point, and returns
-// how many are at which.
+// Await waits at most HoldTry until a session has reached a point, and returns
+// the number of sessions at each.
 func (h *Hold) Await(ctx context.Context, at Point) (caught map[Point]int, err error) {
 	end := time.Now().Add(HoldTry)
 	query, claim, settle := statementsSQL, ClaimRuns, SettleRuns
@@ -140,7 +140,8 @@ func (h *Hold) Await(ctx context.Context, at Point) (caught map[Point]int, err e
 }
 
 // LeftOpen counts the transactions that have claimed or settled something, and
-// so hold its rows, and whose client has sent nothing for at least so long.
+// so hold locks on its rows, and whose client has sent nothing for at least
+// idle.
 func (s *Server) LeftOpen(ctx context.Context, idle time.Duration) (int, error) {
 	const query = `
 SELECT count(1)

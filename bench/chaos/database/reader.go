@@ -15,7 +15,7 @@ import (
 // readTimeout bounds one read.
 const readTimeout = 30 * time.Second
 
-// Reader reads what the workers have written about one tenant.
+// Reader reads the workers' rows of one tenant.
 type Reader struct {
 	Server *Server
 	Tenant envelope.TenantID
@@ -29,7 +29,7 @@ type Lease struct {
 
 // State is the state of all actions at one moment.
 type State struct {
-	// Leases are those that are out, expired or not.
+	// Leases are the current leases, expired or not.
 	Leases map[Lease]bool
 	// Begun are the actions that have been claimed and have not ended.
 	Begun map[uuid.UUID]bool
@@ -46,7 +46,7 @@ func (r Reader) State(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) error {
-		// What was proposed in SQL and has not been taken is open too.
+		// Proposals made in SQL and not yet taken are open too.
 		const open = `
 SELECT o.fresh + p.waiting, o.all + p.waiting
 FROM (SELECT count(1) FILTER (WHERE o.fence = 0) AS fresh, count(1) AS all FROM outbox o WHERE o.tenant_id = $1) o,
@@ -88,7 +88,7 @@ GROUP BY e.status`
 	return now, err
 }
 
-// Refused counts what was proposed in SQL and refused.
+// Refused counts the refused proposals made in SQL.
 func (r Reader) Refused(ctx context.Context) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (r Reader) Actions(ctx context.Context) (all []Action, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err = postgres.InTx(ctx, r.Server.Pool, postgres.Worker(), func(tx pgx.Tx) (err error) {
-		// The planner knows nothing yet of tables that have just been filled.
+		// The planner has no statistics of tables that have just been filled.
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_nestloop = off"); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
 // Package network puts a proxy of Toxiproxy between two processes, and
-// disturbs what goes through. It does not know what the processes are.
+// disturbs their traffic. It is independent of the kind of processes.
 package network
 
 import (
@@ -55,7 +55,7 @@ func (p *Proxy) Address() string { return p.proxy.Listen }
 // Close ends the proxy.
 func (p *Proxy) Close() { p.proxy.Stop() }
 
-// Cut ends every connection with a reset; new ones may be made at once.
+// Cut ends every connection with a reset; new ones are possible immediately.
 func (p *Proxy) Cut() error {
 	p.proxy.Stop()
 	if err := p.proxy.Start(); err != nil {
@@ -103,7 +103,7 @@ func Delayed(by, jitter time.Duration) []Toxic {
 	}}}
 }
 
-// Slow limits answers to so many kilobytes a second on each connection.
+// Slow limits answers to kilobytes per second on each connection.
 func Slow(kilobytes int) []Toxic {
 	return []Toxic{{Type: "bandwidth", Stream: down, Attributes: map[string]any{"rate": kilobytes}}}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered/renderedtest"
 )
 
-// TestAdmission asks an API server, which stores nothing, whether it would take
-// every object of every combination.
+// TestAdmission submits every object of every combination to an API server as a
+// dry run.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	plane, sets := newAPIServer(t), renderedtest.Sets(t)
@@ -36,8 +36,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// newAPIServer starts an API server that knows every kind of object that the
-// combinations have, with a namespace that admits restricted pods alone.
+// newAPIServer starts an API server with every kind of object that the
+// combinations have, and a namespace that admits restricted pods only.
 func newAPIServer(t *testing.T) *kubetest.Plane {
 	t.Helper()
 	plane := kubetest.Start(t)
@@ -59,7 +59,7 @@ func newAPIServer(t *testing.T) *kubetest.Plane {
 	return plane
 }
 
-// TestAdmissionCanFail has the API server refuse what it must.
+// TestAdmissionCanFail submits objects that the API server must refuse.
 func TestAdmissionCanFail(t *testing.T) {
 	t.Parallel()
 	plane, source := newAPIServer(t), renderedtest.Source(t)
@@ -72,7 +72,7 @@ func TestAdmissionCanFail(t *testing.T) {
 		{Target: "PodDisruptionBudget/countersign-api", Patch: `[{"op": "add", "path": "/spec/minAvailable", "value": 1}]`, Want: "cannot be both set"},
 		{Target: "CronJob/countersign-doctor", Patch: `[{"op": "replace", "path": "/spec/timeZone", "value": "Europe/Nowhere"}]`, Want: "unknown time zone"},
 		{Target: "Deployment/countersign-api", Patch: `[{"op": "replace", "path": "/spec/selector/matchLabels/app.kubernetes.io~1component", "value": "apis"}]`, Want: "does not match template"},
-		// A warning alone is a refusal too.
+		// A warning alone counts as a refusal.
 		{Target: "Deployment/countersign-api", Patch: `[{"op": "remove", "path": "/spec/template/spec/securityContext"}]`, Want: "would violate PodSecurity"},
 	} {
 		before, after := c.Sets(t, source)
@@ -103,8 +103,8 @@ func refusals(ctx context.Context, plane *kubetest.Plane, set rendered.Set) []st
 	return problems
 }
 
-// unadmitted posts each template of pods as a pod: admission looks at pods
-// alone, and takes any Deployment that could not make one.
+// unadmitted submits each template of pods as a pod: admission checks pods
+// only, and accepts any Deployment, even if it could not create one.
 func unadmitted(ctx context.Context, t *testing.T, plane *kubetest.Plane, set rendered.Set) []string {
 	t.Helper()
 	typed, wrong := set.Typed()

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered/renderedtest"
 )
 
-// places has the model server stand on the only node with a GPU, which nothing
-// else may use, and a second one wait for another device.
+// places checks that the model server runs on the only node with a GPU, which
+// nothing else may use, and that a second one waits for another device.
 func (c cluster) places(t *testing.T) {
 	const gpu, node = "nvidia.com/gpu", "node-gpu"
 	if err := c.AddNode(t.Context(), kubetest.Node{Name: node, Zone: "a", GPU: gpu}); err != nil {
@@ -58,8 +58,8 @@ func (c cluster) places(t *testing.T) {
 	c.available(t, "countersign-model", 2)
 }
 
-// placed returns the nodes of a component's running pods, and how many pods
-// have no node.
+// placed returns the nodes of a component's running pods, and the number of
+// pods without a node.
 func (c cluster) placed(ctx context.Context, component string) (nodes []string, waiting int) {
 	pods, err := c.pods(ctx, component)
 	if err != nil {
@@ -78,8 +78,8 @@ func (c cluster) placed(ctx context.Context, component string) (nodes []string, 
 	return nodes, waiting
 }
 
-// bindModels makes the claim with the weights, which an operator fills
-// beforehand.
+// bindModels creates the claim with the weights, which an operator fills
+// first.
 func (c cluster) bindModels(t *testing.T) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}

@@ -1,4 +1,4 @@
 // Package cluster tests the manifests against Kubernetes itself: the API
 // server's validation and admission, and the controllers, the scheduler and
-// autoscaled roll-outs on nodes that do not exist. It has tests alone.
+// autoscaled roll-outs on simulated nodes. It contains only tests.
 package cluster

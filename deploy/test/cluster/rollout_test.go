@@ -29,7 +29,7 @@ type cluster struct {
 
 const (
 	worker = "countersign-worker"
-	// replicas is how many workers the tests ask for, two for each zone.
+	// replicas is the number of workers in the tests, two for each zone.
 	replicas = 6
 )
 
@@ -185,7 +185,7 @@ func (c cluster) keepsReplicas(t *testing.T) {
 		t.Errorf("an apply after the autoscaler left %d replicas, want %d", got, replicas)
 	}
 
-	// With replicas in the manifest, the apply undoes what the autoscaler did.
+	// With replicas in the manifest, applying it reverts the autoscaler's change.
 	set, err := c.base.Patched("Deployment/"+worker, `[{"op": "add", "path": "/spec/replicas", "value": 2}]`)
 	if err != nil {
 		t.Fatal(err)
@@ -200,8 +200,8 @@ func (c cluster) keepsReplicas(t *testing.T) {
 	c.available(t, worker, replicas)
 }
 
-// replicasAfter applies the workers' Deployment of a set, and returns how many
-// replicas the Deployment then asks for.
+// replicasAfter applies the workers' Deployment of a set, and returns its
+// number of replicas afterwards.
 func (c cluster) replicasAfter(t *testing.T, set rendered.Set) int32 {
 	t.Helper()
 	object, err := set.Find("Deployment/" + worker)
@@ -238,8 +238,8 @@ func (c cluster) updates(t *testing.T) {
 	c.available(t, worker, replicas)
 }
 
-// leastDuring changes the workers' Deployment and returns how many pods were
-// available at least, until all are of the new template.
+// leastDuring changes the workers' Deployment and returns the least number of
+// available pods until all have the new template.
 func (c cluster) leastDuring(t *testing.T, patch string) int32 {
 	t.Helper()
 	set, err := c.base.Patched("Deployment/"+worker, patch)
@@ -327,8 +327,8 @@ func (c cluster) evict(ctx context.Context, pod string) error {
 	return c.PolicyV1().Evictions(rendered.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: rendered.Namespace}})
 }
 
-// blocks shows that the drain above ended because of its budgets: one that gives
-// no pod refuses every eviction.
+// blocks shows that the drain above ended because of its budgets: a budget that
+// allows no disruption refuses every eviction.
 func (c cluster) blocks(t *testing.T) {
 	set, err := c.base.Patched("PodDisruptionBudget/countersign-api", `[{"op": "remove", "path": "/spec/maxUnavailable"}, {"op": "add", "path": "/spec/minAvailable", "value": 1}]`)
 	if err != nil {

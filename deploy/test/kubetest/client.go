@@ -26,7 +26,8 @@ import (
 // manager is the name under which the tests own fields.
 const manager = "countersign-test"
 
-// A Client asks the API server, and takes its warnings for errors.
+// A Client sends requests to the API server, and treats its warnings as
+// errors.
 type Client struct {
 	kubernetes.Interface
 
@@ -57,7 +58,7 @@ type heard struct {
 
 type heardKey struct{}
 
-// warnings hands warnings to whoever listens in the request's context.
+// warnings passes warnings to the listener in the request's context.
 type warnings struct{}
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
@@ -69,7 +70,8 @@ func (warnings) HandleWarningHeaderWithContext(ctx context.Context, _ int, _, te
 	}
 }
 
-// strictly calls a function whose requests' warnings are errors.
+// strictly calls a function and returns the warnings of its requests as
+// errors.
 func strictly(ctx context.Context, call func(ctx context.Context) error) error {
 	var h heard
 	err := call(context.WithValue(ctx, heardKey{}, &h))
@@ -115,8 +117,8 @@ func (c Client) Apply(ctx context.Context, object *unstructured.Unstructured, dr
 	return nil
 }
 
-// Admit asks whether a pod would be admitted into a namespace, and returns what
-// admission makes of it. The pod is not stored.
+// Admit submits a pod to a namespace as a dry run, and returns the pod after
+// admission. The pod is not stored.
 func (c Client) Admit(ctx context.Context, namespace string, template corev1.PodTemplateSpec) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.GenerateName, pod.Namespace = "admit-", namespace

@@ -18,8 +18,8 @@ import (
 // fake marks the nodes that kwok plays.
 const fake = "kwok.x-k8s.io/node"
 
-// A Node is a node that does not exist. Its pods start, become ready and end at
-// once: probes, pauses and the order of a stop are not exercised.
+// A Node is a simulated node. Its pods start, become ready and end immediately:
+// probes, pauses and the order of a stop are not exercised.
 type Node struct {
 	Name, Zone string
 	// GPU is the extended resource of which the node has one, if any. The node
@@ -29,8 +29,8 @@ type Node struct {
 	Labels map[string]string
 }
 
-// StartControllers starts the controllers, the scheduler and kwok beside the
-// API server.
+// StartControllers starts the controllers, the scheduler and kwok in addition
+// to the API server.
 func (p *Plane) StartControllers(t testing.TB) {
 	t.Helper()
 	kwok, err := filepath.Glob(filepath.Join(p.programs, "kwok-*", "kwok"))
@@ -117,7 +117,7 @@ func (c Client) patchNode(ctx context.Context, node string, patch map[string]any
 	return nil
 }
 
-// Wait asks until the answer is yes, or fails the test with what is said last.
+// Wait calls ask until it returns true, or fails the test with the last state.
 func (p *Plane) Wait(t testing.TB, what string, ask func(ctx context.Context) (yes bool, state string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)

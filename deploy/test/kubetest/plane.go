@@ -1,8 +1,8 @@
 // Package kubetest starts a Kubernetes control plane for tests: etcd, the API
-// server and, if asked for, the controllers, the scheduler and kwok, which
-// plays the kubelets of nodes that do not exist. Everything listens on the
-// loopback address, on free ports, with files in a folder of its own, so that
-// several planes run side by side. No container runs.
+// server and, on request, the controllers, the scheduler and kwok, which
+// simulates the kubelets of nodes. Everything listens on the loopback address,
+// on free ports, with files in a temporary folder, so that several planes can
+// run concurrently. No container runs.
 package kubetest
 
 import (
@@ -123,12 +123,13 @@ func (p *Plane) start(ctx context.Context) error {
 	return err
 }
 
-// token is the password of the only user, on the loopback address alone.
+// token is the password of the only user, on the loopback address only.
 const token = "test"
 
 func (p *Plane) path(name string) string { return filepath.Join(p.dir, name) }
 
-// writeKeys writes what signs the tokens of service accounts, and the one user.
+// writeKeys writes the key that signs the tokens of service accounts, and the
+// one user.
 func (p *Plane) writeKeys() error {
 	const bits = 2048
 	key, err := rsa.GenerateKey(rand.Reader, bits)
@@ -168,8 +169,8 @@ func (p *Plane) run(name string, args ...string) error {
 	return nil
 }
 
-// stop ends the clients before the servers, and at once: an API server that is
-// asked to end waits for its clients for more than a minute.
+// stop kills the clients before the servers: an API server that is asked to
+// end waits for its clients for more than a minute.
 func (p *Plane) stop() {
 	for len(p.running) > 0 {
 		last := p.running[len(p.running)-1]
@@ -179,7 +180,7 @@ func (p *Plane) stop() {
 	}
 }
 
-// ready waits until the API server says that it is ready, or until it has
+// ready waits until the API server reports that it is ready, or until it has
 // ended.
 func (p *Plane) ready(ctx context.Context) error {
 	var last error
@@ -258,10 +259,10 @@ func freePorts(n int) ([]string, error) {
 	return ports, nil
 }
 
-// errTimeout is what poll returns when the time is over.
+// errTimeout is the error of poll when the time is over.
 var errTimeout = errors.New("the time is over")
 
-// poll asks until done, an error, or the end of the context.
+// poll calls done until it returns true or an error, or the context ends.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	const every = 100 * time.Millisecond
 	ticker := time.NewTicker(every)

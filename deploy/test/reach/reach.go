@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// An Edge says that one pod may open a connection to another.
+// An Edge is the permission of one pod to open a connection to another.
 type Edge struct {
 	From, To string
 	Port     Port
@@ -85,8 +85,8 @@ func Outsiders() []Peer {
 }
 
 // Edges returns every edge that the policies of a set allow from or to one of
-// its pods. Outsiders have no policies that are known here, so that an edge
-// between two of them says nothing.
+// its pods. The policies of outsiders are unknown, so edges between two of
+// them are left out.
 func Edges(t rendered.Typed) ([]Edge, error) {
 	for _, p := range t.Policies {
 		if len(p.Spec.PolicyTypes) == 0 || p.Namespace == "" {
@@ -134,8 +134,8 @@ func pods(t rendered.Typed) []Peer {
 	return peers
 }
 
-// probed returns the ports that are asked for: those that policies and pods
-// name, and some that nothing here should reach.
+// probed returns the ports to check: those that policies and pods name, and
+// some that nothing here should reach.
 func probed(policies []*networkingv1.NetworkPolicy, inside []Peer) []Port {
 	seen := map[Port]bool{}
 	for _, n := range []int{22, 25, 53, 80, 143, 443, 465, 587, 993, 5432, 6443, 8080, 9090, 10250} {

@@ -21,13 +21,13 @@ func TestPoliciesAreTheTable(t *testing.T) {
 	}
 }
 
-// TestPoliciesCanDiffer opens an edge too many, and closes one that is needed.
+// TestPoliciesCanDiffer opens an extra edge, and closes one that is needed.
 func TestPoliciesCanDiffer(t *testing.T) {
 	t.Parallel()
 	source := renderedtest.Source(t)
 
 	for _, c := range []renderedtest.Control{
-		// A label that is misspelt selects nothing, and nothing says so.
+		// A misspelt label selects nothing, without an error.
 		{Target: "NetworkPolicy/countersign-database", Patch: `[{"op": "replace", "path": "/spec/podSelector/matchExpressions/1/values", "value": ["apis"]}]`, Want: "the table has api → postgres:5432"},
 		{Target: "NetworkPolicy/countersign-api-from-audit-verify", Patch: `[{"op": "replace", "path": "/spec/ingress/0/from/0/podSelector/matchLabels/app.kubernetes.io~1component", "value": "audit"}]`, Want: "the table has audit-verify → api:8080"},
 		{Target: "NetworkPolicy/countersign-default-deny", Patch: `[{"op": "replace", "path": "/spec/podSelector", "value": {"matchLabels": {"app.kubernetes.io/name": "countersing"}}}]`, Want: "the policies allow other → worker:9090"},

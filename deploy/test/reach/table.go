@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// A Row is a line of the document's table: an edge, and what a combination must
-// have, or must not have, for it to be there.
+// A Row is a line of the document's table: an edge, and the components with or
+// without which it exists.
 type Row struct {
 	Edge
 

@@ -14,8 +14,8 @@ const Readme = manifests + "/README.md"
 // Namespace is where the objects of folders belong that set no namespace.
 const Namespace = "countersign"
 
-// A Combination is folders of deploy/k8s that the document says can be used
-// together.
+// A Combination is a set of folders of deploy/k8s that, by the document, can
+// be used together.
 type Combination struct {
 	Name       string
 	Folder     string
@@ -32,7 +32,7 @@ func (c Combination) kustomization() string {
 		fmt.Fprintf(&b, "namespace: %s\n", Namespace)
 	}
 	fmt.Fprintf(&b, "resources: [%s]\n", path.Join("..", manifests, c.Folder))
-	// What the document has every overlay name: the image of the model server.
+	// The document requires every overlay to name the image of the model server.
 	b.WriteString("images:\n")
 	for _, image := range []string{"model-server", "registry.internal/llama.cpp"} {
 		fmt.Fprintf(&b, "- {name: %s, digest: \"sha256:%064d\"}\n", image, 1)
@@ -46,8 +46,8 @@ func (c Combination) kustomization() string {
 	return b.String()
 }
 
-// Combinations returns what the document lists in its block "combinations": a
-// line for each, NAME: FOLDER [COMPONENT …].
+// Combinations returns the combinations in the document's block
+// "combinations": a line for each, NAME: FOLDER [COMPONENT …].
 func (s Source) Combinations() ([]Combination, error) {
 	text, err := s.block("combinations")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered/renderedtest"
 )
 
-// TestEveryFolderIsUsed shows that the list of combinations forgets nothing: a
-// folder in none of them is checked by nothing.
+// TestEveryFolderIsUsed shows that the list of combinations is complete: a
+// folder in none of them would not be checked.
 func TestEveryFolderIsUsed(t *testing.T) {
 	t.Parallel()
 	source := renderedtest.Source(t)

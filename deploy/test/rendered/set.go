@@ -70,5 +70,5 @@ func (s Set) Added(text string) (Set, error) {
 	return s, nil
 }
 
-// Version returns what stands after the last colon of an image.
+// Version returns the part of an image's name after the last colon.
 func Version(image string) string { return image[strings.LastIndex(image, ":")+1:] }

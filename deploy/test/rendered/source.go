@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// root is where the folder deploy stands in the memory that kustomize reads.
+// root is the folder deploy in the memory that kustomize reads.
 const root = "/deploy"
 
 // manifests is the folder of kustomize's files below deploy.
@@ -85,8 +85,8 @@ func (s Source) Folders() []string {
 	return folders
 }
 
-// Parts returns the names of the folders that a combination consists of, those
-// that its folders name included: the last element of each path.
+// Parts returns the names of the folders of a combination, including those
+// that its folders name: the last element of each path.
 func (s Source) Parts(c Combination) ([]string, error) {
 	seen := map[string]bool{}
 	var walk func(folder string) error
@@ -126,9 +126,9 @@ func (s Source) Parts(c Combination) ([]string, error) {
 	return names, nil
 }
 
-// Render returns the objects of a combination. They are those that
-// kubectl kustomize prints for a kustomization that names the combination's
-// folders, in the namespace that the folders set.
+// Render returns the objects of a combination. They are those that kubectl
+// kustomize prints for a kustomization that names the combination's folders,
+// in the namespace that the folders set.
 func (s Source) Render(c Combination) (Set, error) {
 	disk := filesys.MakeFsInMemory()
 	for name, text := range s.files {

@@ -42,12 +42,13 @@ type Workload struct {
 	// Component is the label by which everything selects the pods.
 	Component string
 	Template  corev1.PodTemplateSpec
-	// Replicas is what the manifest asks for, if it does; 1 for Jobs.
+	// Replicas is the number in the manifest, if it has one; 1 for Jobs.
 	Replicas *int32
 	Strategy appsv1.DeploymentStrategy
 }
 
-// ComponentLabel tells the pods of one workload from those of the others.
+// ComponentLabel distinguishes the pods of one workload from those of the
+// others.
 const ComponentLabel = "app.kubernetes.io/component"
 
 // Workloads returns every object that makes pods.
@@ -80,8 +81,7 @@ func (t Typed) Workloads() []Workload {
 	return all
 }
 
-// Containers returns the workload's containers, those that start first
-// included.
+// Containers returns the workload's containers, including init containers.
 func (w Workload) Containers() []corev1.Container {
 	return slices.Concat(w.Template.Spec.InitContainers, w.Template.Spec.Containers)
 }
@@ -101,7 +101,8 @@ func scheme() *runtime.Scheme {
 }
 
 // Typed reads the objects strictly: a field that a type does not have is an
-// error, one for each object. The other objects are returned beside the errors.
+// error, one for each object. The other objects are returned together with the
+// errors.
 func (s Set) Typed() (Typed, []error) {
 	known := scheme()
 	strict := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()

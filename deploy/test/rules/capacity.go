@@ -19,13 +19,13 @@ import (
 // reserved is PostgreSQL's superuser_reserved_connections.
 const reserved = 3
 
-// A scaler is what sets the number of a Deployment's replicas.
+// A scaler is an object that sets the number of a Deployment's replicas.
 type scaler struct {
 	object     string // KIND/NAME
 	deployment string
 	least      int
 	most       int
-	// connections is what the scaler itself has open to the database.
+	// connections is the number of database connections of the scaler itself.
 	connections int
 }
 
@@ -78,8 +78,8 @@ func whole(object *unstructured.Unstructured, fields ...string) int {
 	return 0
 }
 
-// most returns how many pods of a Deployment there can be, a rolling update
-// included.
+// most returns the highest number of pods of a Deployment, including a rolling
+// update.
 func most(t rendered.Typed, d *appsv1.Deployment) int {
 	replicas := 1
 	if d.Spec.Replicas != nil {
@@ -150,7 +150,7 @@ func stopsInTime(f Facts, t rendered.Typed) []string {
 	ours(t, func(w rendered.Workload, c corev1.Container, program string) {
 		stop, ok := f.Stops[program]
 		if !ok {
-			return // a command of a Job ends at once
+			return // a command of a Job ends immediately
 		}
 		env := environmentOf(t, c)
 		switch program {
@@ -178,7 +178,7 @@ func memoryFits(_ Facts, t rendered.Typed) []string {
 	ours(t, func(w rendered.Workload, c corev1.Container, _ string) {
 		limit, ok := c.Resources.Limits[corev1.ResourceMemory]
 		if !ok {
-			return // confined says so
+			return // confined reports it
 		}
 		text := environmentOf(t, c).values["GOMEMLIMIT"]
 		n := len(text)
@@ -220,8 +220,8 @@ func autoscalersApart(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// neverZero protects what only a running worker does: expiry, checkpoints,
-// retention. The API answers nobody at zero.
+// neverZero protects the work that only a running worker does: expiry,
+// checkpoints, retention. An API with zero replicas answers no request.
 func neverZero(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, s := range scalers(t) {

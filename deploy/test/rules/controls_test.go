@@ -24,7 +24,7 @@ const (
 	autoscaler = `{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "extra"}, "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "countersign-worker"}`
 )
 
-// controls returns for each rule what it must find.
+// controls returns the expected findings of each rule.
 func controls() map[string][]renderedtest.Control {
 	return map[string][]renderedtest.Control{
 		"connections fit the database": {

@@ -50,7 +50,7 @@ func built(t *testing.T) string {
 	return dir
 }
 
-// facts asks the programs and their source.
+// facts reads the facts from the programs and their source.
 func facts(t *testing.T) rules.Facts {
 	t.Helper()
 	dir := built(t)
@@ -75,8 +75,8 @@ func facts(t *testing.T) rules.Facts {
 	flush := constant(t, "internal/telemetry/telemetry.go", "flushWithin")
 	known.Stops = map[string]time.Duration{
 		"api": constant(t, "internal/listen/listen.go", "drainFor") + flush,
-		// What was cut off is settled in a transaction, and River is stopped, which
-		// has as long; see Fleet.Run.
+		// Calls that were cut off are settled in a transaction, and stopping River has
+		// the same limit; see Fleet.Run.
 		"worker": 2*constant(t, "internal/worker/pipeline.go", "txTimeout") + flush,
 		// The pass that is cut off, and the leases; see Engine.Run.
 		"triage": 2*5*time.Second + flush,
@@ -155,8 +155,8 @@ func maxConnections(t *testing.T) int {
 	return n
 }
 
-// TestProgramsTakeTheValues starts each program with what its manifest sets,
-// but without a database. It must find nothing else to complain of.
+// TestProgramsTakeTheValues starts each program with the values of its
+// manifest, but without a database. It must not report any other problem.
 func TestProgramsTakeTheValues(t *testing.T) {
 	t.Parallel()
 	sets := renderedtest.Sets(t)
@@ -185,7 +185,7 @@ func TestProgramsTakeTheValuesCanFail(t *testing.T) {
 	}
 }
 
-// refused returns what programs say against their environments.
+// refused returns the errors of programs about their environments.
 func refused(t *testing.T, environments []rules.Environment) map[string]string {
 	t.Helper()
 	key := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))

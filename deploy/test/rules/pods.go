@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// restricted asks the code by which the API server judges pods.
+// restricted uses the API server's own code for pod security.
 func restricted(_ Facts, t rendered.Typed) []string {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -35,8 +35,8 @@ func restricted(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// confined checks what goes beyond restricted: no token of Kubernetes, a root
-// file system that cannot be written, and resources that are bounded.
+// confined checks the rules beyond restricted: no token of Kubernetes, a
+// read-only root file system, and bounded resources.
 func confined(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, w := range t.Workloads() {
@@ -61,9 +61,9 @@ func confined(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// probesListen checks that probes ask a port of their own container, and that
-// no liveness probe asks for readiness: a database that is away would have
-// every pod killed.
+// probesListen checks that probes use a port of their own container, and that
+// no liveness probe checks readiness: an unavailable database would have every
+// pod killed.
 func probesListen(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, w := range t.Workloads() {
@@ -94,7 +94,7 @@ func spread(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, d := range t.Deployments {
 		if most(t, d) < 2 || d.Spec.Template.Labels[rendered.ComponentLabel] == "model" {
-			continue // a model server stands where its device is
+			continue // a model server may run only where its device is
 		}
 		keys := []string{corev1.LabelTopologyZone, corev1.LabelHostname}
 		for _, constraint := range d.Spec.Template.Spec.TopologySpreadConstraints {
@@ -110,8 +110,9 @@ func spread(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// modelsApart checks that no program of others shares a pod, and thereby the
-// network, with one of Countersign's, and that no policy lets a model server out.
+// modelsApart checks that no foreign program shares a pod, and so the network,
+// with one of Countersign's, and that no policy allows outgoing traffic of a
+// model server.
 func modelsApart(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, w := range t.Workloads() {
@@ -148,8 +149,9 @@ func modelsPinned(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// secretsApart checks that a password is only where it is needed: who may
-// change the schema, above all, is not what serves requests.
+// secretsApart checks that each password is only where it is needed: above
+// all, the login that may change the schema is not the one that serves
+// requests.
 func secretsApart(_ Facts, t rendered.Typed) []string {
 	may := map[string][]string{
 		"countersign-owner":  {"migrate"},
@@ -184,7 +186,7 @@ func secretsApart(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// variablesKnown checks names alone: the programs themselves check the values.
+// variablesKnown checks names only: the programs themselves check the values.
 func variablesKnown(f Facts, t rendered.Typed) []string {
 	var broken []string
 	ours(t, func(w rendered.Workload, c corev1.Container, program string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// An environment is what a container's program finds in its variables.
+// An environment is the set of variables of a container's program.
 type environment struct {
 	values map[string]string
 	// secrets are the names of the Secrets that variables come from.
@@ -95,8 +95,8 @@ func ours(t rendered.Typed, visit func(w rendered.Workload, c corev1.Container, 
 	}
 }
 
-// connections returns how many connections to the database a process of a
-// program has, for a pool of the given size, or of its default if that is 0.
+// connections returns the number of database connections of a process of a
+// program, for a pool of the given size, or of its default if that is 0.
 func connections(program string, pool int) int {
 	standard := map[string]int{"api": 10, "worker": 20, "triage": 10, "countersign triage run": 10, "countersign migrate": 4}
 	switch {
@@ -111,7 +111,8 @@ func connections(program string, pool int) int {
 	return pool
 }
 
-// An Environment is what a manifest sets for one container of Countersign.
+// An Environment is the set of variables that a manifest sets for one
+// container of Countersign.
 type Environment struct {
 	// Container is KIND/NAME/CONTAINER.
 	Container, Program string

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// jobVersioned checks what makes an upgrade possible: the template of a Job
-// cannot change, so that each version has a Job of its own.
+// jobVersioned checks a condition of upgrades: the template of a Job cannot
+// change, so each version has its own Job.
 func jobVersioned(_ Facts, t rendered.Typed) []string {
 	const hour = 3600
 	var broken []string
@@ -29,8 +29,8 @@ func jobVersioned(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// imagesAlike checks that every image of Countersign is of one version, which
-// the label says too.
+// imagesAlike checks that every image of Countersign has one version, which is
+// also the version of the label.
 func imagesAlike(_ Facts, t rendered.Typed) []string {
 	var broken, versions []string
 	for _, w := range t.Workloads() {

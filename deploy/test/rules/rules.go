@@ -1,7 +1,7 @@
-// Package rules checks what no schema of Kubernetes can: whether the numbers
-// and the names of Countersign's manifests fit each other and the programs. A
-// rule is a function of the rendered objects and returns what breaks it, one
-// line for each place. It asks no cluster.
+// Package rules checks the rules that no schema of Kubernetes can express:
+// whether the numbers and the names of Countersign's manifests match each
+// other and the programs. A rule is a function of the rendered objects and
+// returns its violations, one line for each place. It needs no cluster.
 package rules
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/countersign-dev/countersign/deploy/test/rendered"
 )
 
-// Facts is what the rules know besides the manifests.
+// Facts is the input of the rules in addition to the manifests.
 type Facts struct {
-	// Variables are those that the help of each program names, with whether
-	// they are required.
+	// Variables are those that the help of each program names, with whether they
+	// are required.
 	Variables map[string]map[string]bool
-	// Stops is how long each program may take to stop, besides the durations
-	// that variables set.
+	// Stops is the time that each program may take to stop, in addition to the
+	// durations that variables set.
 	Stops map[string]time.Duration
-	// MaxConnections is what the document asks of the database.
+	// MaxConnections is the document's requirement for the database.
 	MaxConnections int
 }
 
-// A Rule returns what breaks it.
+// A Rule returns its violations.
 type Rule func(Facts, rendered.Typed) []string
 
 // Rules returns every rule by its name.

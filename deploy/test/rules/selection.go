@@ -31,8 +31,8 @@ func selected(t rendered.Typed, selector *metav1.LabelSelector) []rendered.Workl
 
 func isJob(w rendered.Workload) bool { return w.Kind == "Job" || w.Kind == "CronJob" }
 
-// jobsApart keeps pods of Jobs out of what is meant for a Deployment: a budget
-// would count them, and a Service would send them requests.
+// jobsApart keeps pods of Jobs out of selectors meant for a Deployment: a
+// budget would count them, and a Service would send them requests.
 func jobsApart(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	report := func(object string, selector *metav1.LabelSelector) {
@@ -90,7 +90,7 @@ func budgetsAllow(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// fewest returns how many replicas a Deployment has at least.
+// fewest returns the least number of replicas of a Deployment.
 func fewest(t rendered.Typed, d *appsv1.Deployment) int {
 	for _, s := range scalers(t) {
 		if s.deployment == d.Name {
@@ -156,7 +156,7 @@ func servicesReach(_ Facts, t rendered.Typed) []string {
 }
 
 // monitorsReach checks the PodMonitors and ServiceMonitors of the Prometheus
-// operator, which say nothing when they select nothing.
+// operator, which report no error when they select nothing.
 func monitorsReach(_ Facts, t rendered.Typed) []string {
 	var broken []string
 	for _, object := range t.Custom {
@@ -205,8 +205,8 @@ func selectorOf(object *unstructured.Unstructured) labels.Selector {
 	return matcher
 }
 
-// operated reports whether a selector asks for pods that the operator
-// CloudNativePG makes of a custom resource.
+// operated reports whether a selector matches pods that the operator
+// CloudNativePG creates for a custom resource.
 func operated(selector metav1.LabelSelector) bool {
 	for label := range selector.MatchLabels {
 		if strings.HasPrefix(label, "cnpg.io/") {
@@ -249,7 +249,7 @@ func policiesSelect(_ Facts, t rendered.Typed) []string {
 	return broken
 }
 
-// components returns the values that selectors ask of the component label.
+// components returns the values of the component label that selectors require.
 func components(selectors []*metav1.LabelSelector) []string {
 	var all []string
 	for _, s := range selectors {

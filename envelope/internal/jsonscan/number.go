@@ -64,7 +64,7 @@ func (s *Scanner) number() {
 	}
 }
 
-// digits skips decimal digits and returns how many there were.
+// digits skips decimal digits and returns their number.
 func (s *Scanner) digits() int {
 	from := s.pos
 	for s.pos < len(s.src) && s.src[s.pos] >= '0' && s.src[s.pos] <= '9' {
@@ -140,7 +140,7 @@ func decimal(digits, text []byte) (_ []byte, point int, ok bool) {
 }
 
 // appendDecimal writes 0.digits times ten to the power of point in the style
-// of ECMAScript, which RFC 8785 asks for.
+// of ECMAScript, as RFC 8785 requires.
 func appendDecimal(dst, digits []byte, point int) []byte {
 	switch {
 	case point > maxPlain || point <= -6:

@@ -75,7 +75,7 @@ func (s *Scanner) order(start int, members []member) {
 }
 
 // compare orders the names of two members in buf by their UTF-16 code units,
-// as RFC 8785 asks.
+// as RFC 8785 requires.
 func compare(buf []byte, a, b member) int {
 	x, y := buf[a.from+1:a.colon-1], buf[b.from+1:b.colon-1]
 	if a.plain && b.plain {

@@ -14,13 +14,13 @@ const (
 	// maxPointer is the longest pointer, in bytes. A problem further down is
 	// reported at the last place that can be named.
 	maxPointer = 512
-	// maxReports is how often a problem is looked at, kept or not. It bounds
-	// what a text costs whose problems all are the same one.
+	// maxReports bounds the problems that are examined, kept or not. It bounds the
+	// cost of a text in which one problem is repeated.
 	maxReports = 128
 )
 
-// Problem is one thing that is wrong with the text at a pointer. The message
-// says what to do and never repeats a value.
+// Problem is a problem of the text at a pointer. The message is the remedy and
+// never contains a value.
 type Problem struct {
 	Pointer string
 	Rule    string
@@ -42,19 +42,19 @@ func (s *Scanner) ReportField(name, rule, message string) {
 	}
 }
 
-// Problems returns how many problems are recorded.
+// Problems returns the number of recorded problems.
 func (s *Scanner) Problems() int { return len(s.problems) }
 
 // Cut forgets all but the first n problems and returns the others.
 func (s *Scanner) Cut(n int) []Problem {
 	rest := slices.Clone(s.problems[n:])
 	s.problems = s.problems[:n]
-	s.reports = n // or what follows could not be refused
+	s.reports = n // or later text could not be rejected
 	return rest
 }
 
-// listening reports whether another problem is recorded, and counts it. Callers
-// ask first, because making the pointer is the costly part.
+// listening counts a problem and reports whether it is recorded. Callers check
+// it first, because building the pointer is the costly part.
 func (s *Scanner) listening() bool {
 	if s.failed || len(s.problems) >= maxProblems || s.reports >= maxReports {
 		return false
@@ -87,7 +87,7 @@ func (s *Scanner) syntax(hint string) {
 	s.Fail("syntax", fmt.Sprintf("is not valid JSON at byte %d: %s", s.pos, hint))
 }
 
-// pointer returns the RFC 6901 pointer of where the scanner stands.
+// pointer returns the RFC 6901 pointer of the scanner's position.
 func (s *Scanner) pointer() string {
 	pointer := make([]byte, 0, 64)
 	for _, st := range s.path {
@@ -105,8 +105,8 @@ func (s *Scanner) pointer() string {
 	return string(pointer)
 }
 
-// nameOf returns the name of a step's field, or only the beginning of one that
-// is too long for a pointer anyway.
+// nameOf returns the name of a step's field, or only the beginning of a name
+// that is too long for a pointer anyway.
 func (s *Scanner) nameOf(st step) []byte {
 	const longest = len(`""`) + maxName*len(`\u0000`)
 	raw := s.src[st.nameFrom:st.nameTo]

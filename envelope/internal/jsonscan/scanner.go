@@ -1,9 +1,9 @@
 // Package jsonscan reads JSON in one pass, checks it more strictly than
 // encoding/json, and writes it in canonical form. encoding/json cannot take its
-// place: it replaces invalid UTF-8 and lone surrogates without a word, and does
+// place: it replaces invalid UTF-8 and lone surrogates without an error, and does
 // not report duplicate keys.
 //
-// The package knows nothing of envelopes. Its caller walks the objects whose
+// The package is independent of envelopes. Its caller walks the objects whose
 // fields it knows with Open, Field and Element, and passes other values whole to
 // Value or Skip.
 //
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxProblems bounds what one bad text can make us remember.
+	// maxProblems bounds the problems recorded for one text.
 	maxProblems = 32
-	// hardDepth bounds the stack, whatever limit the caller sets.
+	// hardDepth bounds the stack for any limit of the caller.
 	hardDepth = 1000
 )
 
@@ -28,8 +28,8 @@ const (
 type Scanner struct {
 	src []byte
 	pos int
-	// out holds the canonical form of what Value is reading, and the text of
-	// what was read last.
+	// out holds the canonical form of the value that Value is reading, and the
+	// text that was read last.
 	out     []byte
 	scratch []byte
 	members []member
@@ -37,15 +37,15 @@ type Scanner struct {
 	// maxDepth and maxPos are the caller's limits as absolute positions.
 	maxDepth int
 	maxPos   int
-	// values counts what value has read; at maxValues the reading ends.
+	// values counts the values read; at maxValues the reading ends.
 	values, maxValues int
 	problems          []Problem
-	// reports counts the problems that were looked at since the last Cut.
+	// reports counts the problems examined since the last Cut.
 	reports int
 	failed  bool
 }
 
-// step is one open object or array on the way to where the scanner stands.
+// step is one open object or array on the path to the scanner's position.
 type step struct {
 	// entry counts from 0; it is -1 before the first entry.
 	entry int
@@ -63,8 +63,8 @@ func New(src []byte) *Scanner {
 	return s
 }
 
-// Reset puts the scanner at the start of another text, as New does, and keeps its
-// memory: what it returned before is not valid any more.
+// Reset restarts the scanner on another text, like New, and keeps its memory:
+// earlier results become invalid.
 func (s *Scanner) Reset(src []byte) {
 	*s = Scanner{
 		src: src, out: s.out[:0], scratch: s.scratch[:0], members: s.members[:0], path: s.path[:0],
@@ -72,18 +72,18 @@ func (s *Scanner) Reset(src []byte) {
 	}
 }
 
-// Limit allows what follows to be nested as many levels deeper than where the
-// scanner stands. Past the number of bytes, the scanner saves itself the work
-// of ordering fields: the caller promises to refuse such a text by its size.
+// Limit sets the number of further levels that the following text may be
+// nested. Past bytes, the scanner no longer orders fields: the caller promises
+// to reject such a text by its size.
 func (s *Scanner) Limit(levels, bytes int) {
 	s.maxDepth = len(s.path) + levels
 	s.maxPos = s.pos + bytes
 }
 
-// LimitValues ends the reading of a text after so many values.
+// LimitValues ends the reading of a text after n values.
 func (s *Scanner) LimitValues(n int) { s.maxValues = n }
 
-// Offset returns how many bytes have been read.
+// Offset returns the number of bytes read.
 func (s *Scanner) Offset() int { return s.pos }
 
 // Failed reports whether a syntax error ended the reading.
@@ -129,8 +129,8 @@ func (s *Scanner) Field() (name []byte, ok bool) {
 // it leaves the array and returns false.
 func (s *Scanner) Element() bool { return s.next(']') }
 
-// Text reads a string, which the caller has seen to come next, and returns
-// what it says. The bytes are valid until the next call.
+// Text reads a string, which the caller has checked to come next, and returns
+// its unescaped text. The bytes are valid until the next call.
 func (s *Scanner) Text() []byte {
 	mark := len(s.out)
 	s.text()

@@ -20,14 +20,14 @@ const (
 	controlEscapes = "btnfr"
 )
 
-// verbatim reports whether a byte stands for itself in a canonical string and is
+// verbatim reports whether a byte needs no escape in a canonical string and is
 // ASCII.
 func verbatim(c byte) bool {
 	return c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\'
 }
 
 // text reads a string and appends its canonical form to out. plain reports
-// whether the form is ASCII without escapes, whose bytes sort as the text does.
+// whether the form is ASCII without escapes, whose bytes sort like the text.
 func (s *Scanner) text() (plain bool) {
 	i := s.pos + 1
 	for i < len(s.src) && verbatim(s.src[i]) {
@@ -44,7 +44,7 @@ func (s *Scanner) text() (plain bool) {
 	return false
 }
 
-// restOfText reads on from the first byte that needs a closer look.
+// restOfText continues from the first byte that needs special handling.
 func (s *Scanner) restOfText() {
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; {
@@ -154,7 +154,7 @@ func appendRune(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', '0', '0', digits[r>>4], digits[r&0xf])
 }
 
-// unquote returns what a canonical string says. Without escapes that is a part
+// unquote returns the text of a canonical string. Without escapes it is a part
 // of the string itself.
 func unquote(canonical []byte) []byte {
 	inner := canonical[1 : len(canonical)-1]
@@ -171,7 +171,7 @@ func unquote(canonical []byte) []byte {
 }
 
 // firstRune decodes the first character of the inside of a canonical string,
-// and returns how many bytes it takes there.
+// and returns its length there in bytes.
 func firstRune(inner []byte) (rune, int) {
 	if inner[0] != '\\' {
 		return utf8.DecodeRune(inner)

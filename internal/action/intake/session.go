@@ -122,9 +122,11 @@ func roundUp(wait time.Duration) time.Duration {
 // admit keeps the rows that the limits of their submitters' sessions allow, in
 // order, and answers the others with the time of the next try. It also sets the
 // sessions' remaining limits. Without a session or a limit it costs nothing.
-// Sessions are locked in the order of their names, so that two transactions cannot
-// deadlock. An existing envelope is not proposed again, so a limit never refuses
-// it: unless the rows are known to be new, as looked reports, the refused ones are
+// Sessions are locked in the order of their names, so that two transactions
+// cannot deadlock.
+//
+// An existing envelope is not proposed again, so a limit never refuses it:
+// unless the rows are known to be new, as looked reports, the refused ones are
 // looked up.
 func admit(ctx context.Context, tx pgx.Tx, snap *settings.Settings, wait time.Duration, looked bool, rows []row, a *acceptance) ([]row, error) {
 	limits := snap.Limits.Session()

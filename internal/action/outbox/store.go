@@ -297,9 +297,10 @@ func keysOf(leases []Lease) leaseKeys {
 // outboxSettleFinal is the only statement that is not in db/queries: sqlc does
 // not support the columns of USING in RETURNING, and joining them again would
 // cost the square of the batch. Its plan is restricted to nested loops
-// (postgres.Scope.Planned). It ends envelopes: it deletes the outbox row,
-// inserts an execution row and, where a person has to act, a dead letter. It
-// requires the fence of the claim.
+// (postgres.Scope.Planned).
+//
+// It ends envelopes: it deletes the outbox row, inserts an execution row and,
+// where a person has to act, a dead letter. It requires the fence of the claim.
 const outboxSettleFinal = `
 WITH ended AS (
     SELECT

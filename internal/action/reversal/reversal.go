@@ -1,11 +1,15 @@
 // Package reversal owns reversals: the actions that take back the effects of
 // completed actions, by the tool and with the arguments that the catalog
 // declares. A reversal is proposed through intake, so policy, limits and
-// approval apply to it as to any other action. An action has one reversal: its
-// external id derives from the id of the reverted action, so that every repeated
-// request, atomic workflows included, gets the same reversal. Only if a reversal
-// ended without an effect does a new request make another. The package does not
-// call tools, and never reverts an action whose outcome is unknown.
+// approval apply to it as to any other action.
+//
+// An action has one reversal: its external id derives from the id of the
+// reverted action, so that every repeated request, atomic workflows included,
+// gets the same reversal. Only if a reversal ended without an effect does a new
+// request make another.
+//
+// The package does not call tools, and never reverts an action whose outcome is
+// unknown.
 package reversal
 
 import (

@@ -3,8 +3,10 @@
 // that Slack sends for buttons. A relay reads new events of a subscription and
 // proposes one action for each message, in the transaction that advances the
 // subscription's cursor. So every message has the retries, the audit log and the
-// limits of any other action, and is proposed once. The package calls no
-// receiver, sends no messages about messages, and decides nothing.
+// limits of any other action, and is proposed once.
+//
+// The package calls no receiver, sends no messages about messages, and decides
+// nothing.
 package subscription
 
 import (

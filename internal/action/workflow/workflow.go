@@ -1,10 +1,16 @@
-// Package workflow owns sequences of calls: references from later calls to the answers of earlier ones, the choice of
-// the next call and, in an atomic workflow, the reversal of completed ones. A due step is proposed through intake like
-// any other envelope, so policy, approval and limits apply to it, as do resolution and replay. A workflow advances in
-// transactions that propose the next step and record its id, so that a process that dies leaves no step half done, and
-// any number of processes may drive the same workflows. Effects elsewhere cannot be rolled back: an atomic workflow
-// runs the reversals that its tools declare, and reports the one that fails. The package does not call tools, does not
-// guess the outcome of a step whose outcome is unknown, and does not continue past one.
+// Package workflow owns sequences of calls: references from later calls to the
+// answers of earlier ones, the choice of the next call and, in an atomic
+// workflow, the reversal of completed ones. A due step is proposed through
+// intake like any other envelope, so policy, approval and limits apply to it, as
+// do resolution and replay. A workflow advances in transactions that propose the
+// next step and record its id, so that a process that dies leaves no step half
+// done, and any number of processes may drive the same workflows.
+//
+// Effects elsewhere cannot be rolled back: an atomic workflow runs the reversals
+// that its tools declare, and reports the one that fails.
+//
+// The package does not call tools, does not guess the outcome of a step whose
+// outcome is unknown, and does not continue past one.
 package workflow
 
 import (

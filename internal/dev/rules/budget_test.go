@@ -12,8 +12,8 @@ import (
 type area struct {
 	name    string
 	folders []string
-	// budget bounds the lines. A commit that raises it says what the lines are for, and
-	// what they replace.
+	// budget bounds the lines. A commit that raises it gives the purpose of the lines,
+	// and the code that they replace.
 	budget int
 }
 
@@ -47,8 +47,8 @@ func areaOf(folder string) int {
 	return found
 }
 
-// counted reports whether a file has hand-written lines: Go, TypeScript and SQL, but
-// for tests and what is generated.
+// counted reports whether a file has hand-written lines: Go, TypeScript and SQL,
+// except for tests and generated files.
 func counted(file, text string) bool {
 	switch path.Ext(file) {
 	case ".go":

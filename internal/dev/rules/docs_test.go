@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// section returns what a document says between a heading and the next heading
-// of the same or a higher level.
+// section returns the text of a document from a heading to the next heading of
+// the same or a higher level.
 func section(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(read(t, page), "\n"+heading+"\n")

@@ -73,8 +73,8 @@ func importsFew(h repo) []string {
 	return broken
 }
 
-// mailStandsApart holds mail and triage to the packages that they may import, and to
-// those that may import them.
+// mailStandsApart checks the packages that mail and triage import, and the packages
+// that import them.
 func mailStandsApart(h repo) []string {
 	var broken []string
 	for _, f := range h.files {
@@ -137,8 +137,9 @@ func noCircles(h repo) []string {
 	return broken
 }
 
-// adaptersIndependent keeps the packages that call the outside from each other and
-// from the database. What is below an adapter's folder is part of it.
+// adaptersIndependent checks that packages that call external services import
+// neither each other nor the database. The packages below an adapter's folder are
+// part of it.
 func adaptersIndependent(h repo) []string {
 	const family = "internal/source"
 	adapter := func(pkg string) string {
@@ -159,7 +160,7 @@ func adaptersIndependent(h repo) []string {
 				broken = append(broken, h.at(im.pos, "%s imports the adapter %s; adapters do not see each other", f.pkg, im.local))
 			}
 			if f.pkg == family+"/breaker" {
-				continue // it stores what the fleet shares about sources
+				continue // it stores the shared state of sources
 			}
 			for _, database := range []string{
 				module + "/internal/postgres", "github.com/jackc/pgx", "github.com/riverqueue/river", "database/sql",

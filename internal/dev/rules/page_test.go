@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is how long a line of the page's sources may be. The formatter
+// maxColumns bounds the length of a line of the page's sources. The formatter
 // breaks code, but no text, comment or class name.
 const maxColumns = 120
 

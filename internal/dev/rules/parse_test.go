@@ -90,7 +90,7 @@ func (f file) imports() []imported {
 	return all
 }
 
-// isHelper reports whether a package only helps tests. Its name says so.
+// isHelper reports whether a package only helps tests, by its name.
 func isHelper(pkg string) bool { return strings.HasSuffix(path.Base(pkg), "test") }
 
 // within reports whether a package is under a folder, or is it.

@@ -34,7 +34,7 @@ func habits() map[string]habit {
 // denials are counted in messages, in all of them together.
 var denials = habit{regexp.MustCompile(`(?i)\b(is|are) (no|none|nothing|nobody)\b`), 101, `the problem in the field's words: unknown operation "x", invalid JWKS`}
 
-// usage is how often a package has a habit.
+// usage is the number of times that a package has a habit.
 type usage struct {
 	pkg          string
 	found, lines int

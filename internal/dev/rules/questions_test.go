@@ -13,8 +13,8 @@ import (
 	"github.com/kljensen/snowball"
 )
 
-// answered is how many questions a search answers with one of its first two
-// pages. It only goes up.
+// answered is the number of questions for which the first two results of a
+// search have the answer. It only goes up.
 const answered = 23
 
 // questionWords are words of questions that name no subject.

@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// rootFiles lists the files of the repository's root. What a program writes
-// goes below a folder that git ignores.
+// rootFiles lists the files of the repository's root. Programs write their
+// output below a folder that git ignores.
 func rootFiles() []string {
 	return []string{
 		"CHANGELOG.md", "CONTRIBUTING.md", "CONVENTIONS.md", "LICENSE", "Makefile", "README.md", "SECURITY.md",
@@ -18,8 +18,8 @@ func rootFiles() []string {
 	}
 }
 
-// strayFiles returns the files of a root that are not listed, hidden files and
-// those that the patterns of .gitignore match left out.
+// strayFiles returns the files of a root that are not listed, without hidden
+// files and those that the patterns of .gitignore match.
 func strayFiles(tree fs.FS) ([]string, error) {
 	ignored, err := fs.ReadFile(tree, ".gitignore")
 	if err != nil {

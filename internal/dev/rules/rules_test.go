@@ -38,7 +38,8 @@ func commands() []string {
 // sharedByAdapters lists the packages of internal/source that adapters import.
 func sharedByAdapters() []string { return []string{"internal/source/breaker", "internal/source/rest"} }
 
-// mailUses lists the packages that mail and triage may import besides their own.
+// mailUses lists the packages that mail and triage may import, in addition to
+// their own.
 func mailUses() map[string][]string {
 	return map[string][]string{
 		"internal/mail": {"internal/safehttp"},
@@ -50,7 +51,7 @@ func mailUses() map[string][]string {
 	}
 }
 
-// usesMail lists the folders besides mail and triage that may import them: the
+// usesMail lists the folders outside mail and triage that may import them: the
 // programs, the source of kind mail, and the part of the server that shows them.
 func usesMail() []string {
 	return append(commands(), "internal/source/mail", "internal/server/rest/triage")
@@ -103,8 +104,8 @@ func mayDial() map[string]string {
 	}
 }
 
-// rules are what every file of the module keeps to. Each returns what breaks
-// it, one line for each place.
+// rules are the rules for every file of the module. Each returns its
+// violations, one line for each place.
 func rules() map[string]func(repo) []string {
 	return map[string]func(repo) []string{
 		"imports only from lower layers":       downwardImports,
@@ -185,8 +186,8 @@ func open(tree fs.FS) (repo, error) {
 	return parse(sources)
 }
 
-// TestRulesCanFail shows each rule a module that breaks it, and one that does
-// not.
+// TestRulesCanFail runs each rule on a module that breaks it, and on one that
+// does not.
 func TestRulesCanFail(t *testing.T) {
 	t.Parallel()
 

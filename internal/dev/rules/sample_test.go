@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sample is a module that breaks a rule, and what the rule has to say.
+// sample is a module that breaks a rule, and the expected message.
 type sample struct {
 	want    string
 	sources map[string]string

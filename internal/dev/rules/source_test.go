@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxWiring is how many lines a file under cmd may have.
+// maxWiring bounds the lines of a file under cmd.
 const maxWiring = 150
 
 func cmdOnlyWires(h repo) []string {
@@ -36,8 +36,7 @@ func cmdOnlyWires(h repo) []string {
 	return broken
 }
 
-// maxPackage is how many lines a package may have, tests and generated files
-// left out.
+// maxPackage bounds the lines of a package, without tests and generated files.
 const maxPackage = 2500
 
 func packagesAreSmall(h repo) []string {
@@ -123,8 +122,9 @@ func descriptiveNames(h repo) []string {
 	return broken
 }
 
-// serversHaveDeadlines wants of every HTTP server that a request has to arrive
-// within a time. Without one, net/http waits for a body for ever.
+// serversHaveDeadlines requires that every HTTP server bounds the time in
+// which a request must arrive. Without a bound, net/http waits for a body
+// forever.
 func serversHaveDeadlines(h repo) []string {
 	var broken []string
 	for _, f := range h.files {
@@ -251,7 +251,8 @@ func makesError(vars *ast.ValueSpec) bool {
 }
 
 // nothing imports no package, so that types.Config checks one package by
-// itself. Names from elsewhere stay unknown, those of the package are found.
+// itself. Names of other packages are unresolved, those of the package are
+// resolved.
 type nothing struct{}
 
 func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("not imported") }
@@ -370,7 +371,7 @@ func notesNameIssue(h repo) []string {
 }
 
 // noLinterDirectives finds comments that address a linter other than
-// staticcheck, which is the one that runs.
+// staticcheck, the only one that runs.
 func noLinterDirectives(h repo) []string {
 	var broken []string
 	for _, f := range h.files {

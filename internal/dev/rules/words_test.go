@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// bannedWords reads testdata/banned_words.txt: a word a line, and where it may stand
-// right behind another word, that word behind "after".
+// bannedWords reads testdata/banned_words.txt: one word per line, and after "after"
+// the words that it may follow.
 func bannedWords() (map[string]string, error) {
 	text, err := os.ReadFile("testdata/banned_words.txt")
 	banned := make(map[string]string)

@@ -1,10 +1,11 @@
-// Package dbtest provides tests with a real database with Countersign's
-// schema. It uses the server at TEST_DATABASE_URL, a superuser's URL, or else
-// starts a private one per test process, which ends with the process. The
-// schema is migrated once into a template; a test gets either a transaction
-// that is rolled back (Tx, well under a millisecond) or its own copy of the
-// template (DB and URL, tenths of a second). It does not skip tests: without a
-// server the test fails with the remedy.
+// Package dbtest provides tests with a real database with Countersign's schema.
+// It uses the server at TEST_DATABASE_URL, a superuser's URL, or else starts a
+// private one per test process, which ends with the process. The schema is
+// migrated once into a template; a test gets either a transaction that is rolled
+// back (Tx, well under a millisecond) or its own copy of the template (DB and
+// URL, tenths of a second).
+//
+// It does not skip tests: without a server the test fails with the remedy.
 package dbtest
 
 import (
@@ -33,13 +34,16 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// Tx returns a transaction that is rolled back when the test ends: the
-// default. All tests share its database, and none sees another's rows, but two
-// that write the same unique key wait for each other. It acts as the
-// superuser. It replaces a pool that only begins transactions, such as in
-// postgres.InTx, which then sets the scope's role and tenant; see Session. It
-// serves one goroutine at a time. For tests of commits, NOTIFY, several
-// connections or the time between statements (now() is constant), use DB.
+// Tx returns a transaction that is rolled back when the test ends: the default.
+// All tests share its database, and none sees another's rows, but two that write
+// the same unique key wait for each other. It acts as the superuser.
+//
+// It replaces a pool that only begins transactions, such as in postgres.InTx,
+// which then sets the scope's role and tenant; see Session. It serves one
+// goroutine at a time.
+//
+// For tests of commits, NOTIFY, several connections or the time between
+// statements (now() is constant), use DB.
 func Tx(t testing.TB) *Session {
 	t.Helper()
 	c := use(t)

@@ -2,10 +2,12 @@
 
 // Package embedded owns private PostgreSQL servers: for `countersign dev`, for
 // tests and for benchmarks. Such a server listens on 127.0.0.1 and on a socket
-// that only its owner can reach, and ends with the process that started it,
-// even if that process is killed. It is not an installation for production: it
-// has no upgrade between major versions, no replication and no backup. It is
-// independent of Countersign's tables. It runs on Linux and macOS.
+// that only its owner can reach, and ends with the process that started it, even
+// if that process is killed.
+//
+// It is not an installation for production: it has no upgrade between major
+// versions, no replication and no backup. It is independent of Countersign's
+// tables. It runs on Linux and macOS.
 package embedded
 
 import (

@@ -51,15 +51,15 @@ func Typed(t testing.TB, set rendered.Set) rendered.Typed {
 	return typed
 }
 
-// A Control is a change that makes a manifest wrong, and what a check must say
-// of it.
+// A Control is a change that makes a manifest wrong, and the expected finding
+// of a check.
 type Control struct {
 	// With is a component that is added to the base, if any.
 	With string
 	// Target is KIND/NAME, and Patch a JSON patch of it. Without a target, Patch
 	// is an object that is added.
 	Target, Patch string
-	// Want is part of what the check says.
+	// Want is a part of the check's message.
 	Want string
 }
 
@@ -85,8 +85,8 @@ func (c Control) Sets(t testing.TB, source rendered.Source) (before, after rende
 	return before, after
 }
 
-// Found reports an error unless the findings after the change say what the
-// control wants, and those before do not.
+// Found reports an error unless the findings after the change contain the
+// wanted one, and those before do not.
 func (c Control) Found(t testing.TB, before, after []string) {
 	t.Helper()
 	says := func(findings []string) bool { return strings.Contains(strings.Join(findings, "\n"), c.Want) }

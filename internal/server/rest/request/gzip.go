@@ -17,13 +17,14 @@ import (
 // fits one packet as it is.
 const minGzipBytes = 1024
 
-// Gzip compresses responses. It is safe for concurrent use. The length of a
-// compressed text leaks parts of it to an attacker who can measure the traffic
-// and write a part of the text, such as an agent's proposal (BREACH). So
-// operations whose responses contain credentials are never compressed, and every
-// response is padded by a length derived only from its whole content and a key of
-// this process: the same content always has the same length, so repeated requests
-// leak nothing more.
+// Gzip compresses responses. It is safe for concurrent use.
+//
+// The length of a compressed text leaks parts of it to an attacker who can
+// measure the traffic and write a part of the text, such as an agent's proposal
+// (BREACH). So operations whose responses contain credentials are never
+// compressed, and every response is padded by a length derived only from its
+// whole content and a key of this process: the same content always has the same
+// length, so repeated requests leak nothing more.
 type Gzip struct {
 	key     [32]byte
 	writers sync.Pool
