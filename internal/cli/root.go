@@ -35,7 +35,7 @@ func Run(ctx context.Context, args []string, sys command.System) int {
 // versionFlag adds --version, which does what the command version does.
 func versionFlag(root, version *cobra.Command) {
 	var given bool
-	root.Flags().BoolVar(&given, "version", false, "show the version, as the command version does")
+	root.Flags().BoolVar(&given, "version", false, "print the version")
 	group := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if given && len(args) == 0 {

@@ -25,8 +25,8 @@ func Command(a *command.App) *cobra.Command {
 func listTools(a *command.App) *cobra.Command {
 	var f client.ToolFilter
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error { return showTools(ctx, a, c, f) })
-	cmd.Flags().StringVar(&f.Query, "search", "", "only tools that these `words` fit, the best first")
-	cmd.Flags().StringVar(&f.Source, "source", "", "only tools of the source with this `id`")
+	cmd.Flags().StringVar(&f.Query, "search", "", "search for `words`; best matches first")
+	cmd.Flags().StringVar(&f.Source, "source", "", "filter by source `id`")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func guide(a *command.App) *cobra.Command {
 		}
 		return a.Result(map[string]string{"guide": text}, "%s", text)
 	})
-	cmd.Flags().StringVar(&query, "search", "", "only tools that these `words` fit, the best first")
+	cmd.Flags().StringVar(&query, "search", "", "search for `words`; best matches first")
 	return cmd
 }
 
@@ -89,22 +89,22 @@ func List(a *command.App) *cobra.Command {
 		return actionView().ShowPage(a)(c.Actions(ctx, f))
 	})
 	flags := cmd.Flags()
-	command.WordsFlag(cmd, &f.Phases, "phase", "only those in one of these `phases`, with commas between: pending, approved, executing, completed, denied, failed, expired, skipped, undone, unknown",
+	command.WordsFlag(cmd, &f.Phases, "phase", "filter by `phases`, comma-separated: pending, approved, executing, completed, denied, failed, expired, skipped, undone, unknown",
 		"pending", "approved", "executing", "completed", "denied", "failed", "expired", "skipped", "undone", "unknown")
-	command.WordsFlag(cmd, &f.Risks, "risk", "only those of one of these `risks`, with commas between: low, medium, high", "low", "medium", "high")
-	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: pending, sending, sent, conflict, failed, skipped or unknown",
+	command.WordsFlag(cmd, &f.Risks, "risk", "filter by `risks`, comma-separated: low, medium, high", "low", "medium", "high")
+	command.EnumFlag(cmd, &f.Status, "status", "filter by `status`: pending, sending, sent, conflict, failed, skipped or unknown",
 		"pending", "sending", "sent", "conflict", "failed", "skipped", "unknown")
-	command.EnumFlag(cmd, &f.Approval, "approval", "only those of this `approval`: auto, required (waiting for a person), granted, denied or expired",
+	command.EnumFlag(cmd, &f.Approval, "approval", "filter by `approval`: auto, required (waiting for a person), granted, denied or expired",
 		"auto", "required", "granted", "denied", "expired")
 	command.ToolFlag(cmd, &f.Tool)
-	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
-	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
-	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
-	command.AutomationFlag(cmd, &f.Automation, "only those of this `automation`")
-	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
-	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
-	command.RangeFlags(cmd, &f.Since, &f.Until, "those that were proposed")
-	flags.BoolVar(&f.Oldest, "oldest", false, "the oldest first")
+	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
+	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
+	flags.StringVar(&f.ExternalID, "external-id", "", "filter by external id, the `name` that you gave")
+	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	command.IDFlag(cmd, &f.Employee, "employee-id", "filter by employee `id`")
+	command.IDFlag(cmd, &f.Workflow, "workflow-id", "filter by workflow `id`")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "actions proposed")
+	flags.BoolVar(&f.Oldest, "oldest", false, "list oldest first")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -126,8 +126,8 @@ func actionView() command.View[wire.Action] {
 // Get returns the command get.
 func Get(a *command.App) *cobra.Command {
 	var wait time.Duration
-	cmd := command.New(a, "get ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error { return runGet(ctx, a, c, args, wait) })
-	command.WaitFlag(cmd, &wait, "answer when they have ended, or after this `duration`")
+	cmd := command.New(a, "get ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error { return runGet(ctx, a, c, args, wait) })
+	command.WaitFlag(cmd, &wait, "wait until they end, for at most this `duration`")
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 
 // History returns the command history.
 func History(a *command.App) *cobra.Command {
-	return command.New(a, "history ID", command.Arguments(1, 1, "the id of an action"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "history ID", command.Arguments(1, 1, "an action id"), func(ctx context.Context, c *client.Client, args []string) error {
 		ids, err := command.IDs(args)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func History(a *command.App) *cobra.Command {
 
 // Search returns the command search.
 func Search(a *command.App) *cobra.Command {
-	return command.New(a, "search TEXT", command.Arguments(1, 1, "the beginning of an id or a name"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "search TEXT", command.Arguments(1, 1, "the first characters of an id or name"), func(ctx context.Context, c *client.Client, args []string) error {
 		found, err := c.Search(ctx, args[0])
 		return command.View[wire.SearchResult]{
 			Empty: "Nothing begins like that.", Head: []string{"KIND", "ID", "NAME"},

@@ -29,8 +29,8 @@ func listProposals(a *command.App) *cobra.Command {
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return view.ShowPage(a)(c.SQLProposals(ctx, f))
 	})
-	command.EnumFlag(cmd, &f.State, "state", "only those of this `state`: waiting, refused or duplicate (default refused and duplicate)", "waiting", "refused", "duplicate")
-	cmd.Flags().StringVar(&f.Login, "login", "", "only those of the database login of this `name`")
+	command.EnumFlag(cmd, &f.State, "state", "filter by `state`: waiting, refused or duplicate (default refused and duplicate)", "waiting", "refused", "duplicate")
+	cmd.Flags().StringVar(&f.Login, "login", "", "filter by database login `name`")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -55,7 +55,7 @@ func place(e envelope.FieldError) string {
 }
 
 func showProposal(a *command.App) *cobra.Command {
-	return command.New(a, "show ID", command.Arguments(1, 1, "the id of a proposal"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "show ID", command.Arguments(1, 1, "a proposal id"), func(ctx context.Context, c *client.Client, args []string) error {
 		ids, err := command.IDs(args)
 		if err != nil {
 			return err

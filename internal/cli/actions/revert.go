@@ -23,7 +23,7 @@ func Revert(a *command.App) *cobra.Command {
 	r := bulkRevert{app: a}
 	var f wire.RevertFilter
 	var dryRun bool
-	cmd := command.New(a, "revert ID...", command.Arguments(0, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "revert ID...", command.Arguments(0, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		filtered := f != (wire.RevertFilter{})
 		switch {
 		case len(args) == 0 && (!filtered || dryRun):
@@ -43,17 +43,17 @@ func Revert(a *command.App) *cobra.Command {
 		r.do = c.RevertMany
 		return r.run(ctx, wire.RevertRequest{Filter: &f})
 	})
-	command.Flag(cmd, "workflow", "id", "only the steps of the workflow of this `id`", func(text string) (err error) {
+	command.Flag(cmd, "workflow", "id", "filter by workflow `id`", func(text string) (err error) {
 		if f.WorkflowID, err = uuid.Parse(text); err != nil {
 			err = errors.New("must be the id of a workflow")
 		}
 		return err
 	})
-	cmd.Flags().StringVar(&f.SessionID, "session", "", "only those of this `session`")
+	cmd.Flags().StringVar(&f.SessionID, "session", "", "filter by `session`")
 	command.ToolFlag(cmd, &f.Tool)
-	command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
-	cmd.Flags().BoolVar(&r.apply, "apply", false, "with a filter: do it; without this nothing changes")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with ids: show the calls that the reversals would make, and propose nothing")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "actions proposed")
+	cmd.Flags().BoolVar(&r.apply, "apply", false, "with a filter: make the changes (default: a dry run)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with ids: show the reversal calls without proposing them")
 	return cmd
 }
 

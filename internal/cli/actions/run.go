@@ -28,13 +28,13 @@ func run(a *command.App) *cobra.Command {
 	var f runFlags
 	cmd := command.New(a, "run TOOL [NAME=VALUE...]", command.Arguments(1, command.Many, "a tool"), func(ctx context.Context, c *client.Client, args []string) error { return runTool(ctx, a, c, f, args) })
 	flags := cmd.Flags()
-	flags.StringVar(&f.inputs, "inputs", "{}", "the tool's arguments as a `JSON` object; @FILE reads a file, - standard input")
+	flags.StringVar(&f.inputs, "inputs", "{}", "arguments of the tool as a `JSON` object; @FILE reads a file, - reads standard input")
 	flags.Lookup("inputs").DefValue = ""
-	flags.StringVar(&f.externalID, "external-id", "", "your own `name` for the action, so that sending it again is safe")
-	command.AutomationFlag(cmd, &f.automation, "the `automation` that proposes it")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would happen, and do nothing")
-	flags.StringVar(&f.plan, "plan", "", "the `plan` that a dry run of this call printed")
-	flags.BoolVar(&f.noWait, "no-wait", false, "answer at once, also if it is pending")
+	flags.StringVar(&f.externalID, "external-id", "", "external id: your own `name` for the action, which makes it safe to send again")
+	command.AutomationFlag(cmd, &f.automation, "`automation` that proposes the action")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would happen without doing it")
+	flags.StringVar(&f.plan, "plan", "", "`plan` printed by a dry run of this call")
+	flags.BoolVar(&f.noWait, "no-wait", false, "return at once, even if the action is pending")
 	return cmd
 }
 

@@ -26,7 +26,7 @@ func Submit(a *command.App) *cobra.Command {
 	var wait time.Duration
 	cmd := command.New(a, "submit [FILE | -]", command.Arguments(0, 1, "one file, or - for standard input"), nil)
 	f.add(a, cmd)
-	command.WaitFlag(cmd, &wait, "answer when it has ended, or after this `duration`")
+	command.WaitFlag(cmd, &wait, "wait until it ends, for at most this `duration`")
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		proposals, err := readInput(a, cmd, f, args)
 		switch {
@@ -232,17 +232,17 @@ func (f *proposalFlags) given() bool {
 func (f *proposalFlags) add(a *command.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.Args = json.RawMessage("{}")
-	flags.StringVar(&f.Tool.Name, "tool", "", "the tool's `name`, with its source before it if you like: source:name")
-	flags.StringVar(&f.source, "source", "", "the `id` of the source that has the tool")
-	a.JSONFlag(cmd, &f.Args, "args", "the tool's arguments as a `JSON` object; @FILE reads them from a file")
-	flags.StringVar(&f.ExternalID, "external-id", "", "your own `name` for the action, so that sending it again is safe")
-	command.RiskFlag(cmd, &f.Risk, "what `risk` you think it has: low, medium or high")
-	flags.StringVar(&f.Constraints.RateBucket, "bucket", "", "the `name` of the bucket whose limits hold; see \"countersign bucket list\"")
-	command.EmployeeFlag(cmd, &f.EmployeeID, "the `id` of the employee on whose behalf it is")
-	command.AutomationFlag(cmd, &f.AutomationID, "the `automation` that proposes it")
-	flags.BoolVar(&f.Constraints.Urgent, "urgent", false, "send it in quiet hours too, if the employee may")
-	command.FutureFlag(cmd, &f.Constraints.NotBefore, "not-before", "do not start it before this `time`, or this long from now: 15m")
-	command.FutureFlag(cmd, &f.Constraints.MustRunBefore, "must-run-before", "skip it unless it was started by this `time`, or this long from now")
+	flags.StringVar(&f.Tool.Name, "tool", "", "`name` of the tool, optionally with its source: source:name")
+	flags.StringVar(&f.source, "source", "", "`id` of the tool's source")
+	a.JSONFlag(cmd, &f.Args, "args", "arguments of the tool as a `JSON` object; @FILE reads a file")
+	flags.StringVar(&f.ExternalID, "external-id", "", "external id: your own `name` for the action, which makes it safe to send again")
+	command.RiskFlag(cmd, &f.Risk, "your estimate of the `risk`: low, medium or high")
+	flags.StringVar(&f.Constraints.RateBucket, "bucket", "", "`name` of the rate-limit bucket; see \"countersign bucket list\"")
+	command.EmployeeFlag(cmd, &f.EmployeeID, "`id` of the employee that the agent acts for")
+	command.AutomationFlag(cmd, &f.AutomationID, "`automation` that proposes the action")
+	flags.BoolVar(&f.Constraints.Urgent, "urgent", false, "send in quiet hours too, if the employee may")
+	command.FutureFlag(cmd, &f.Constraints.NotBefore, "not-before", "earliest start: a `time`, or a duration from now such as 15m")
+	command.FutureFlag(cmd, &f.Constraints.MustRunBefore, "must-run-before", "latest start: a `time`, or a duration from now; skip the action after it")
 }
 
 // proposal returns the proposal of the flags. Without an external id it gets

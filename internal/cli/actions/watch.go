@@ -20,11 +20,11 @@ func Watch(a *command.App) *cobra.Command {
 	var since string
 	var only client.EventFilter
 	cmd := command.New(a, "watch", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error { return runWatch(ctx, a, c, since, only) })
-	cmd.Flags().StringVar(&since, "since", "", "continue after the event of this `id`; start is before the first")
-	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "only these `kinds` of event, with commas between")
-	cmd.Flags().StringVar(&only.Action, "action-id", "", "only what is about the action of this `id`")
-	cmd.Flags().StringVar(&only.Session, "session-id", "", "only what is about actions of this `session`")
-	cmd.Flags().StringVar(&only.Tool, "tool", "", "only what is about this `tool`, as source:name; either may be *")
+	cmd.Flags().StringVar(&since, "since", "", "continue after this event `id`; \"start\" shows all events that are kept")
+	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil, "filter by event `kinds`, comma-separated")
+	cmd.Flags().StringVar(&only.Action, "action-id", "", "filter by action `id`")
+	cmd.Flags().StringVar(&only.Session, "session-id", "", "filter by `session`")
+	cmd.Flags().StringVar(&only.Tool, "tool", "", "filter by `tool`, as source:name; either part may be *")
 	return cmd
 }
 

@@ -60,19 +60,19 @@ func (f *decision) always() *wire.Always {
 }
 
 func (f *decision) changeFlags(a *command.App, cmd *cobra.Command) {
-	a.JSONFlag(cmd, &f.Args, "args", "send these arguments instead, as a JSON `object` or @FILE")
-	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "send this one instead: a.b=`value`, JSON or a text (may be given again)")
+	a.JSONFlag(cmd, &f.Args, "args", "replace all arguments with this JSON `object` or @FILE")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "replace one argument: a.b=`value`, JSON or a string (repeatable)")
 	etagFlag(cmd, &f.ETag)
 }
 
 func etagFlag(cmd *cobra.Command, etag *string) {
-	cmd.Flags().StringVar(etag, "etag", "", "only if it is as it was when \"get\" showed this `etag`")
+	cmd.Flags().StringVar(etag, "etag", "", "only if the action's `ETag` still matches; \"get\" prints it")
 }
 
 // Approve returns the command approve.
 func Approve(a *command.App) *cobra.Command {
 	var f decision
-	cmd := command.New(a, "approve ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "approve ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case f.onlyOne() && len(args) > 1:
 			return command.Misuse("--args, --set, --etag and --always are about one action; approve the others by themselves")
@@ -92,17 +92,17 @@ func Approve(a *command.App) *cobra.Command {
 		})
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.Note, "note", "", "why, for the record and for the agent")
+	flags.StringVar(&f.Note, "note", "", "reason, for the audit log and the agent")
 	f.changeFlags(a, cmd)
-	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also let calls with the same arguments through, for this `time`")
+	command.LifetimeFlag(cmd, &f.grant.ExpiresIn, "always", "also approve calls with the same arguments for this `time`")
 	flags.Lookup("always").NoOptDefVal = "8h"
-	command.EnumFlag(cmd, &f.grant.Scope, "scope", "with --always: whose: `session`, employee, automation or tenant (everybody)",
+	command.EnumFlag(cmd, &f.grant.Scope, "scope", "with --always: whose calls to approve: `session`, employee, automation or tenant",
 		"session", "employee", "automation", "tenant")
-	flags.StringArrayVar(&f.grant.Loose, "loose", nil, "with --always: `pointer` to an argument that may differ, or all (may be given again)")
-	flags.StringArrayVar(&f.grant.Pins, "pin", nil, "with --always, in place of --loose: `pointer` to an argument that must be the same, or all; the others that it has may differ")
-	flags.BoolVar(&f.preview, "preview", false, "with --always: show the grant and the past calls that it would have let through, and approve nothing")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	command.WaitFlag(cmd, &f.wait, "answer when each has ended, or after this `duration`")
+	flags.StringArrayVar(&f.grant.Loose, "loose", nil, "with --always: JSON `pointer` to an argument that may differ, or all (repeatable)")
+	flags.StringArrayVar(&f.grant.Pins, "pin", nil, "with --always, instead of --loose: JSON `pointer` to an argument that must stay the same, or all; the others may differ (repeatable)")
+	flags.BoolVar(&f.preview, "preview", false, "with --always: show the grant and the past calls that it would have approved, without approving")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompt")
+	command.WaitFlag(cmd, &f.wait, "wait until each one ends, for at most this `duration`")
 	return cmd
 }
 
@@ -229,7 +229,7 @@ func confirm(a *command.App, action wire.Action, grant *wire.GrantPreview) error
 // Edit returns the command edit.
 func Edit(a *command.App) *cobra.Command {
 	var f decision
-	cmd := command.New(a, "edit ID", command.Arguments(1, 1, "the id of an action"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "edit ID", command.Arguments(1, 1, "an action id"), func(ctx context.Context, c *client.Client, args []string) error {
 		if !f.changes() {
 			return command.Misuse("say what to change, with --args or --set")
 		}
@@ -242,7 +242,7 @@ func Edit(a *command.App) *cobra.Command {
 			return c.EditAction(ctx, id, in)
 		})
 	})
-	cmd.Flags().StringVar(&f.Note, "note", "", "why, for the record")
+	cmd.Flags().StringVar(&f.Note, "note", "", "reason, for the audit log")
 	f.changeFlags(a, cmd)
 	return cmd
 }
@@ -250,7 +250,7 @@ func Edit(a *command.App) *cobra.Command {
 // Deny returns the command deny.
 func Deny(a *command.App) *cobra.Command {
 	var in wire.Denial
-	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "deny ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case in.ETag != "" && len(args) > 1:
 			return command.Misuse("--etag is about one action; deny the others by themselves")
@@ -271,7 +271,7 @@ func Deny(a *command.App) *cobra.Command {
 			return c.Deny(ctx, id, in)
 		}))
 	})
-	cmd.Flags().StringVar(&in.Note, "note", "", "why, for the record and for the agent")
+	cmd.Flags().StringVar(&in.Note, "note", "", "reason, for the audit log and the agent")
 	etagFlag(cmd, &in.ETag)
 	return cmd
 }
@@ -307,7 +307,7 @@ func decideMany(ctx context.Context, a *command.App, args []string, note string,
 
 // Undo returns the command undo.
 func Undo(a *command.App) *cobra.Command {
-	return command.New(a, "undo ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "undo ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		return actions.Intended(actions.Each(ctx, a, args, 0, c.Undo))
 	})
 }
@@ -344,12 +344,12 @@ func reviewSet(a *command.App) *cobra.Command {
 	var edits string
 	var wait, warn, escalate envelope.Duration
 	cmd := command.New(a, "set KEY", command.Arguments(1, 1, "a key, such as mail:send or mail:*"), nil)
-	command.RiskFlag(cmd, &risk, "for actions of this `risk` or a higher one: low (all), medium or high")
-	command.PositiveFlag(cmd, &approvals, "approvals", "so many `people` must agree")
-	command.DurationFlag(cmd, &wait, "wait", "wait for a decision for this `time`")
-	command.DurationFlag(cmd, &warn, "warn", "warn this `time` before the end of the wait")
-	command.DurationFlag(cmd, &escalate, "escalate", "escalate after this `time` of the wait")
-	command.EnumFlag(cmd, &edits, "edits", "who approves an action whose arguments a person edited: `anyone`, or another person than that", "anyone", editsAnother)
+	command.RiskFlag(cmd, &risk, "apply to actions of at least this `risk`: low (all), medium or high")
+	command.PositiveFlag(cmd, &approvals, "approvals", "number of `people` who must approve")
+	command.DurationFlag(cmd, &wait, "wait", "expire undecided actions after this `time`")
+	command.DurationFlag(cmd, &warn, "warn", "send a warning event this `time` before an action expires")
+	command.DurationFlag(cmd, &escalate, "escalate", "send an escalation event after this `time` without a decision")
+	command.EnumFlag(cmd, &edits, "edits", "who may approve an edited action: `anyone`, or another person than the editor", "anyone", editsAnother)
 	cmd.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		all, err := c.Reviews(ctx)
 		if err != nil {
@@ -386,6 +386,6 @@ func reviewDelete(a *command.App) *cobra.Command {
 	cmd := command.NewChange(a, "delete KEY", "the key of a rule", "removed the review of %s", func(c *client.Client, ctx context.Context, key string) error {
 		return c.DeleteReview(ctx, key, risk)
 	})
-	command.RiskFlag(cmd, &risk, "the rule's `risk`: low unless told otherwise")
+	command.RiskFlag(cmd, &risk, "`risk` of the rule (default low)")
 	return cmd
 }

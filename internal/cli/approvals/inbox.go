@@ -42,7 +42,7 @@ func Inbox(a *command.App) *cobra.Command {
 		}.ShowPage(a)(page, nil)
 	})
 	inboxFlags(cmd, &f)
-	cmd.Flags().BoolVar(&counts, "counts", false, "only count: by kind and by tool, each number up to 5,000")
+	cmd.Flags().BoolVar(&counts, "counts", false, "print counts by kind and tool instead; each count stops at 5,000")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -51,18 +51,18 @@ func Inbox(a *command.App) *cobra.Command {
 func inboxFlags(cmd *cobra.Command, f *client.InboxFilter) {
 	flags := cmd.Flags()
 	command.ToolFlag(cmd, &f.Tool)
-	flags.StringVar(&f.Source, "source", "", "only those of the source with this `id`")
-	flags.StringVar(&f.Session, "session-id", "", "only what was proposed in this `session`")
-	command.AutomationFlag(cmd, &f.Automation, "only what this `automation` proposed")
-	command.WordsFlag(cmd, &f.Kinds, "kind", "only these: approval, unknown, compensation, with commas between", wire.InboxApproval, wire.InboxUnknown, wire.InboxCompensation)
-	command.WordsFlag(cmd, &f.Risks, "risk", "only these: low, medium, high, with commas between", "low", "medium", "high")
-	command.Flag(cmd, "escalated", "bool", "only what has waited so long that more people should know; =false for the others", func(text string) error {
+	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
+	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
+	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	command.WordsFlag(cmd, &f.Kinds, "kind", "filter by kinds, comma-separated: approval, unknown, compensation", wire.InboxApproval, wire.InboxUnknown, wire.InboxCompensation)
+	command.WordsFlag(cmd, &f.Risks, "risk", "filter by risks, comma-separated: low, medium, high", "low", "medium", "high")
+	command.Flag(cmd, "escalated", "bool", "show only escalated items; --escalated=false shows the others", func(text string) error {
 		escalated, err := strconv.ParseBool(text)
 		f.Escalated = &escalated
 		return err
 	}).NoOptDefVal = "true"
-	command.FutureFlag(cmd, &f.ExpiresBefore, "expires-before", "only what expires before this `time`")
-	command.EnumFlag(cmd, &f.Order, "order", "the first of them: `oldest`, newest, expiry or risk", "oldest", "newest", "expiry", "risk")
+	command.FutureFlag(cmd, &f.ExpiresBefore, "expires-before", "filter by expiry: before this `time`")
+	command.EnumFlag(cmd, &f.Order, "order", "sort `order`: oldest, newest, expiry or risk (default oldest)", "oldest", "newest", "expiry", "risk")
 }
 
 // showCounts shows how much waits for a person.

@@ -36,8 +36,8 @@ func auditExport(a *command.App) *cobra.Command {
 		defer log.close()
 		return runAuditExport(ctx, a, log, span)
 	})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	command.RangeFlags(cmd, &span.From, &span.Until, "what happened")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant; reads the database of DATABASE_URL directly")
+	command.RangeFlags(cmd, &span.From, &span.Until, "events")
 	return cmd
 }
 

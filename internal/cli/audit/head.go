@@ -80,10 +80,10 @@ func auditHead(a *command.App) *cobra.Command {
 		defer log.close()
 		return showHead(ctx, a, log, keyFile)
 	})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	cmd.Flags().StringVar(&keyFile, "sign", "", "sign the head with the ed25519 key of this `file`, as keygen writes it")
-	cmd.Flags().StringVar(&noteFile, "check", "", "check the signature of the note in this `file`")
-	cmd.Flags().StringVar(&publicFile, "public-key", "", "the `file` of the public key for --check")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant; reads the database of DATABASE_URL directly")
+	cmd.Flags().StringVar(&keyFile, "sign", "", "sign the head with the ed25519 key in this `file`; \"keygen\" writes one")
+	cmd.Flags().StringVar(&noteFile, "check", "", "check the signature of the noted head in this `file`")
+	cmd.Flags().StringVar(&publicFile, "public-key", "", "public key `file` for --check")
 	return cmd
 }
 

@@ -37,10 +37,10 @@ func auditVerify(a *command.App) *cobra.Command {
 		defer v.log.close()
 		return v.run(ctx)
 	})
-	command.PastFlag(cmd, &v.since, "since", "with --tenant, compare only the actions that were proposed since this `time`")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to look into the database itself")
-	cmd.Flags().StringVar(&head, "head", "", "the `note` of a head (a file of audit head, or the hash alone), which the chain must still hold")
-	cmd.Flags().StringVar(&from, "from", "", "the `place` to continue from, as an interrupted run printed it: the number of a checkpoint, or rows:2/5")
+	command.PastFlag(cmd, &v.since, "since", "with --tenant: compare only actions proposed since this `time`")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant; reads the database of DATABASE_URL directly")
+	cmd.Flags().StringVar(&head, "head", "", "noted `head` that the chain must still contain: a file written by \"audit head\", or a hash")
+	cmd.Flags().StringVar(&from, "from", "", "`place` to continue from, as printed by an interrupted run: a checkpoint number, or rows:2/5")
 	return cmd
 }
 

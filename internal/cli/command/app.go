@@ -211,9 +211,9 @@ func (a *App) connect(root *cobra.Command) {
 		a.Token = cmp.Or(a.Token, a.Getenv(TokenEnv))
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "write JSON: one document, or one object a line for streams")
-	root.PersistentFlags().StringVar(&a.URL, "url", "", "the `address` of the API (default $"+urlEnv+" or "+defaultURL+")")
-	root.PersistentFlags().StringVar(&a.Token, "token", "", "a `token` (default $"+TokenEnv+", which is safer)")
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON: one document, or one object per line for streams")
+	root.PersistentFlags().StringVar(&a.URL, "url", "", "`address` of the API (default $"+urlEnv+" or "+defaultURL+")")
+	root.PersistentFlags().StringVar(&a.Token, "token", "", "API `token` (default $"+TokenEnv+", which is safer)")
 }
 
 // Run is the work of a command that needs the API.

@@ -118,7 +118,7 @@ func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
 	var file, ifMatch string
 	var apply bool
 	fileFlag := func(cmd *cobra.Command) *cobra.Command {
-		cmd.Flags().StringVarP(&file, "file", "f", "", "the `file`, or - for standard input (required)")
+		cmd.Flags().StringVarP(&file, "file", "f", "", "`file` to read, or - for standard input (required)")
 		return cmd
 	}
 	show := New(a, "show", NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
@@ -142,8 +142,8 @@ func (a *App) NewDocumentCommands(d Document) []*cobra.Command {
 		}
 		return a.ShowChanges(done)
 	})
-	set.Flags().StringVar(&ifMatch, "if-match", "", "refuse the change if the settings no longer have this `tag`, which a dry run shows")
-	set.Flags().BoolVar(&apply, "apply", false, "do it; without this nothing changes")
+	set.Flags().StringVar(&ifMatch, "if-match", "", "only if the settings' `ETag` still matches; a dry run prints it")
+	set.Flags().BoolVar(&apply, "apply", false, "make the changes (default: a dry run)")
 	return []*cobra.Command{show, fileFlag(check), fileFlag(set)}
 }
 

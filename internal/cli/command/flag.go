@@ -105,8 +105,8 @@ func WaitFlag(cmd *cobra.Command, d *time.Duration, about string) {
 // PageFlags adds the flags of a page of a list.
 func PageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 	*limit = 50
-	LimitFlag(cmd, limit, maxPage, "how many a page, at most 200")
-	cmd.Flags().StringVar(cursor, "cursor", "", "continue after the page before")
+	LimitFlag(cmd, limit, maxPage, "items per page, at most 200")
+	cmd.Flags().StringVar(cursor, "cursor", "", "cursor of the next page, as printed by the previous one")
 }
 
 // LimitFlag adds --limit, a number from 1 to most. Its default is that of n.
@@ -184,7 +184,7 @@ func parsePast(text string, now time.Time) (time.Time, error) {
 // RangeFlags adds --since and --until. A command whose --until is not later ends
 // with an error.
 func RangeFlags(cmd *cobra.Command, since, until *time.Time, what string) {
-	PastFlag(cmd, since, "since", "only "+what+" since this `time`: 24h ago, 2026-01-02 or 2026-01-02T03:04:05Z")
+	PastFlag(cmd, since, "since", "only "+what+" since this `time`: 24h, 2026-01-02 or 2026-01-02T03:04:05Z")
 	PastFlag(cmd, until, "until", "only "+what+" before this `time`")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if !until.IsZero() && !since.Before(*until) {
@@ -250,11 +250,12 @@ func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// ScopeFlags adds --session-id, --employee-id and --automation.
-func ScopeFlags(cmd *cobra.Command, session *string, employee *envelope.EmployeeID, automation *string, only string) {
-	cmd.Flags().StringVar(session, "session-id", "", only+" in this `session`")
-	EmployeeFlag(cmd, employee, only+" on behalf of the employee of this `id`")
-	AutomationFlag(cmd, automation, only+" under this `automation`")
+// ScopeFlags adds --session-id, --employee-id and --automation. verb begins
+// their help, such as "limit to".
+func ScopeFlags(cmd *cobra.Command, session *string, employee *envelope.EmployeeID, automation *string, verb string) {
+	cmd.Flags().StringVar(session, "session-id", "", verb+" this `session`")
+	EmployeeFlag(cmd, employee, verb+" the employee with this `id`")
+	AutomationFlag(cmd, automation, verb+" this `automation`")
 }
 
 // JSONFlag adds a flag that holds JSON, or names with @ a file that does; "@-"
@@ -351,7 +352,7 @@ func ModeArgument(text string) (envelope.Mode, error) {
 // ToolFlag adds the flag --tool, which narrows a list to the tools of a name or
 // a pattern.
 func ToolFlag(cmd *cobra.Command, pattern *string) {
-	Flag(cmd, "tool", "string", "only those of the tool of this `name`, with its source before it if you like: source:name", func(text string) error {
+	Flag(cmd, "tool", "string", "filter by tool `name`, optionally with its source: source:name", func(text string) error {
 		if text != "" && text != "*" && !strings.Contains(text, ":") {
 			text = "*:" + text
 		}

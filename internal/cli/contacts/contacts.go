@@ -45,9 +45,9 @@ func list(a *command.App) *cobra.Command {
 			},
 		}.ShowPage(a)(page, nil)
 	})
-	kindFlag(cmd, &f.Kind, "only those of this")
-	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only those whose value begins with this `text`")
-	cmd.Flags().BoolVar(&f.Expired, "expired", false, "also those that no longer count")
+	kindFlag(cmd, &f.Kind, "filter by")
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "filter by value `prefix`")
+	cmd.Flags().BoolVar(&f.Expired, "expired", false, "include expired entries")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -69,10 +69,10 @@ func add(a *command.App) *cobra.Command {
 		return command.Show(a, showCount)(count, nil)
 	})
 	flags := cmd.Flags()
-	kindFlag(cmd, &entry.Kind, "read them as this")
-	flags.StringVar(&entry.Reason, "reason", "", "why; told of actions that are skipped for it")
-	flags.StringVar(&entry.Source, "source", "", "where it comes from")
-	command.Flag(cmd, "expires", "date", "the `date` from which it no longer counts", func(text string) error {
+	kindFlag(cmd, &entry.Kind, "treat the values as this")
+	flags.StringVar(&entry.Reason, "reason", "", "reason; shown with the actions that are skipped")
+	flags.StringVar(&entry.Source, "source", "", "where the entry comes from")
+	command.Flag(cmd, "expires", "date", "expiry `date` of the entry", func(text string) error {
 		at, err := time.Parse(time.DateOnly, text)
 		if err != nil {
 			if at, err = time.Parse(time.RFC3339, text); err != nil {
@@ -129,7 +129,7 @@ func remove(a *command.App) *cobra.Command {
 		}
 		return command.Show(a, showCount)(c.RemoveContacts(ctx, entries...))
 	})
-	kindFlag(cmd, &kind, "read them as this")
+	kindFlag(cmd, &kind, "treat the values as this")
 	return cmd
 }
 
@@ -153,8 +153,8 @@ func importCSV(a *command.App) *cobra.Command {
 	cmd := command.New(a, "import FILE", command.Arguments(1, 1, "a file, or - for standard input"), func(ctx context.Context, c *client.Client, args []string) error {
 		return runImport(ctx, a, c, args[0], skipBad, dry)
 	})
-	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "leave out lines that are wrong, and import the others")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "read the file and say what is wrong; import nothing")
+	cmd.Flags().BoolVar(&skipBad, "skip-bad", false, "skip invalid lines and import the others")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "check the file without importing it")
 	return cmd
 }
 

@@ -34,12 +34,12 @@ func Command(a *command.App) *cobra.Command {
 // filterFlags adds the flags that select dead letters.
 func filterFlags(cmd *cobra.Command, f *wire.DeadLetterFilter) {
 	flags := cmd.Flags()
-	command.EnumFlag(cmd, &f.Reason, "reason", "only those of this `reason`: refused, exhausted or unknown",
+	command.EnumFlag(cmd, &f.Reason, "reason", "filter by `reason`: refused, exhausted or unknown",
 		wire.ReasonRefused, wire.ReasonExhausted, wire.ReasonUnknown)
-	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
+	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
 	command.ToolFlag(cmd, &f.Tool)
-	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
-	command.RangeFlags(cmd, &f.Since, &f.Until, "those that became dead letters")
+	flags.StringVar(&f.Code, "code", "", "filter by error `code` of the last attempt, such as timeout")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "actions that became dead letters")
 }
 
 func view() command.View[wire.DeadLetter] {
@@ -75,7 +75,7 @@ func list(a *command.App) *cobra.Command {
 		return view().Show(a)(found, nil)
 	})
 	filterFlags(cmd, &f)
-	cmd.Flags().BoolVar(&all, "all", false, "every page")
+	cmd.Flags().BoolVar(&all, "all", false, "print every page")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -100,7 +100,7 @@ func summary(a *command.App) *cobra.Command {
 }
 
 func show(a *command.App) *cobra.Command {
-	return command.New(a, "show ID", command.Arguments(1, 1, "the id of an action"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "show ID", command.Arguments(1, 1, "an action id"), func(ctx context.Context, c *client.Client, args []string) error {
 		ids, err := command.IDs(args)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func noteNext(a *command.App, l wire.DeadLetter) {
 func resolve(a *command.App) *cobra.Command {
 	var r wire.Resolution
 	var didNot bool
-	cmd := command.New(a, "resolve ID...", command.Arguments(1, command.Many, "the ids of actions"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "resolve ID...", command.Arguments(1, command.Many, "one or more action ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		switch {
 		case r.Happened == didNot:
 			return command.Misuse("say either --happened or --did-not")
@@ -151,10 +151,10 @@ func resolve(a *command.App) *cobra.Command {
 			return c.Resolve(ctx, id, r)
 		}))
 	})
-	cmd.Flags().BoolVar(&r.Happened, "happened", false, "it had its effect")
-	cmd.Flags().BoolVar(&didNot, "did-not", false, "it did not, and is to run again")
-	cmd.Flags().BoolVar(&r.GiveUp, "give-up", false, "with --did-not: it is not to run again")
-	cmd.Flags().StringVar(&r.Note, "note", "", "how you know, for the record (required)")
+	cmd.Flags().BoolVar(&r.Happened, "happened", false, "the call had its effect")
+	cmd.Flags().BoolVar(&didNot, "did-not", false, "the call had no effect; retry it")
+	cmd.Flags().BoolVar(&r.GiveUp, "give-up", false, "with --did-not: do not retry")
+	cmd.Flags().StringVar(&r.Note, "note", "", "how you found out, for the audit log (required)")
 	return cmd
 }
 
@@ -182,9 +182,9 @@ type selection struct {
 
 func (s *selection) flags(cmd *cobra.Command, verb string) {
 	filterFlags(cmd, &s.filter)
-	cmd.Flags().StringVar(&s.from, "from", "", "those of an export, from a `file` or - for standard input")
+	cmd.Flags().StringVar(&s.from, "from", "", "select the dead letters of an exported `file`, or - for standard input")
 	cmd.Flags().BoolVar(&s.all, "all", false, verb+" every dead letter")
-	cmd.Flags().BoolVar(&s.apply, "apply", false, "do it; without this nothing changes")
+	cmd.Flags().BoolVar(&s.apply, "apply", false, "make the changes (default: a dry run)")
 }
 
 // ids returns the ids of the arguments or of the export; nil for neither.
@@ -239,8 +239,8 @@ func replay(a *command.App) *cobra.Command {
 		return ch.run(ctx)
 	})
 	s.flags(cmd, "replay")
-	cmd.Flags().BoolVar(&how.AllowDuplicates, "allow-duplicates", false, "also those that may have had their effect already")
-	command.Flag(cmd, "rate", "float", "how many become due in a second (default all at once)", func(text string) (err error) {
+	cmd.Flags().BoolVar(&how.AllowDuplicates, "allow-duplicates", false, "include dead letters whose effect may have happened already")
+	command.Flag(cmd, "rate", "float", "actions that become due per second (default: all at once)", func(text string) (err error) {
 		how.PerSecond, err = strconv.ParseFloat(text, 64)
 		// Written so that NaN is refused, too. Zero would be all at once.
 		if inRange := how.PerSecond >= 0.001 && how.PerSecond <= maxRate; err != nil || !inRange {
@@ -248,7 +248,7 @@ func replay(a *command.App) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().StringVar(&how.Note, "note", "", "why, for the record")
+	cmd.Flags().StringVar(&how.Note, "note", "", "reason, for the audit log")
 	return cmd
 }
 
@@ -269,7 +269,7 @@ func discard(a *command.App) *cobra.Command {
 		return ch.run(ctx)
 	})
 	s.flags(cmd, "discard")
-	cmd.Flags().StringVar(&note, "note", "", "why, for the record (required)")
+	cmd.Flags().StringVar(&note, "note", "", "reason, for the audit log (required)")
 	return cmd
 }
 

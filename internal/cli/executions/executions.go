@@ -30,24 +30,24 @@ func Command(a *command.App) *cobra.Command {
 func filterFlags(cmd *cobra.Command, f *client.ExecutionFilter) {
 	flags := cmd.Flags()
 	command.ToolFlag(cmd, &f.Tool)
-	flags.StringVar(&f.Source, "source", "", "only those of the source of this `id`")
-	command.EnumFlag(cmd, &f.Status, "status", "only those of this `status`: success, error, denied, expired, skipped, unknown, pending, executing or dry_run",
+	flags.StringVar(&f.Source, "source", "", "filter by source `id`")
+	command.EnumFlag(cmd, &f.Status, "status", "filter by `status`: success, error, denied, expired, skipped, unknown, pending, executing or dry_run",
 		"success", "error", "denied", "expired", "skipped", "unknown", "pending", "executing", "dry_run")
-	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
-	command.AutomationFlag(cmd, &f.Automation, "only those of this `automation`")
-	command.IDFlag(cmd, &f.Employee, "employee-id", "only those on behalf of the employee of this `id`")
-	command.IDFlag(cmd, &f.Workflow, "workflow-id", "only the steps of the workflow of this `id`")
-	command.Flag(cmd, "user", "string", "only those that the token of this `name` or id proposed", func(text string) error {
+	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
+	command.AutomationFlag(cmd, &f.Automation, "filter by `automation`")
+	command.IDFlag(cmd, &f.Employee, "employee-id", "filter by employee `id`")
+	command.IDFlag(cmd, &f.Workflow, "workflow-id", "filter by workflow `id`")
+	command.Flag(cmd, "user", "string", "filter by `name` or id of the proposing token", func(text string) error {
 		if f.User, f.UserName = "", text; uuid.Validate(text) == nil {
 			f.User, f.UserName = text, ""
 		}
 		return nil
 	})
-	flags.StringVar(&f.Code, "code", "", "only those whose last attempt ended with this `code`, such as timeout")
-	command.EnumFlag(cmd, &f.Via, "via", "only those that came in this `way`: api, mcp, ui, webhook, sql, workflow or system",
+	flags.StringVar(&f.Code, "code", "", "filter by error `code` of the last attempt, such as timeout")
+	command.EnumFlag(cmd, &f.Via, "via", "filter by `channel`: api, mcp, ui, webhook, sql, workflow or system",
 		"api", "mcp", "ui", "webhook", "sql", "workflow", "system")
-	flags.StringVar(&f.IP, "ip", "", "only those that came from this `address`")
-	command.RangeFlags(cmd, &f.Since, &f.Until, "those proposed")
+	flags.StringVar(&f.IP, "ip", "", "filter by client IP `address`")
+	command.RangeFlags(cmd, &f.Since, &f.Until, "actions proposed")
 }
 
 func list(a *command.App) *cobra.Command {
@@ -118,7 +118,7 @@ func cameVia(o *wire.Origin) string {
 }
 
 func show(a *command.App) *cobra.Command {
-	return command.New(a, "show ID...", command.Arguments(1, command.Many, "the ids of executions"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, "show ID...", command.Arguments(1, command.Many, "one or more execution ids"), func(ctx context.Context, c *client.Client, args []string) error {
 		ids, err := command.IDs(args)
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ func inTenant(ctx context.Context, a *command.App, tenant string, do func(ctx co
 func loginBind(a *command.App) *cobra.Command {
 	l := identity.DBLogin{By: loginActor}
 	var tenant, employee, operator string
-	cmd := command.NewLocal("bind LOGIN", command.Arguments(1, 1, "the name of a login of the database"), func(ctx context.Context, args []string) error {
+	cmd := command.NewLocal("bind LOGIN", command.Arguments(1, 1, "a database login"), func(ctx context.Context, args []string) error {
 		l.Login = args[0]
 		if employee != "" {
 			if err := l.Employee.UnmarshalText([]byte(employee)); err != nil {
@@ -100,16 +100,16 @@ func loginBind(a *command.App) *cobra.Command {
 		return a.Result(bindingOf(l), "bound %s\n", command.Safe(l.Login))
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
-	flags.StringVar(&employee, "employee-id", "", "the `id` of whom it acts for")
-	flags.StringVar(&l.Session, "session-id", "", "the `session` that it proposes in (default none, or those of --session)")
-	flags.StringVar(&operator, "operator", "", "the `id` of the person behind it, who then does not decide about its actions")
-	flags.StringArrayVar(&l.Tools, "tool", nil, "a `pattern` of tools that it may propose, such as crm:*; may be repeated (default all)")
-	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
-	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
-	flags.StringArrayVar(&l.Names.Sessions, "session", nil, "a session that proposals may name where --session-id is not set, or a `pattern` such as 'chat-*'; may be repeated")
-	flags.StringVar(&l.Names.ExternalIDPrefix, "external-id-prefix", "", "the `prefix` that external ids of proposals must have, such as shop/ (default any)")
-	flags.IntVar(&l.MaxWaiting, "max-waiting", identity.DefaultMaxWaiting, "about how many of its proposals may wait to be taken")
+	flags.StringVar(&tenant, "tenant", "", "`name` of the tenant (required)")
+	flags.StringVar(&employee, "employee-id", "", "`id` of the employee that it acts for")
+	flags.StringVar(&l.Session, "session-id", "", "`session` of its proposals (default: none, or those of --session)")
+	flags.StringVar(&operator, "operator", "", "`id` of the person behind it, who then cannot approve its actions")
+	flags.StringArrayVar(&l.Tools, "tool", nil, "allow tools that match this `pattern`, such as crm:* (repeatable; default all)")
+	flags.StringArrayVar(&l.Names.Automations, "automation", nil, "allow proposals for this automation or `pattern`, such as 'news*' (repeatable)")
+	flags.StringArrayVar(&l.Names.Employees, "employee", nil, "allow proposals for this employee `id`, or * for all (repeatable)")
+	flags.StringArrayVar(&l.Names.Sessions, "session", nil, "without --session-id: allow proposals in this session or `pattern`, such as 'chat-*' (repeatable)")
+	flags.StringVar(&l.Names.ExternalIDPrefix, "external-id-prefix", "", "require this `prefix` in external ids, such as shop/")
+	flags.IntVar(&l.MaxWaiting, "max-waiting", identity.DefaultMaxWaiting, "approximate limit of waiting proposals")
 	return cmd
 }
 
@@ -133,13 +133,13 @@ func loginList(a *command.App) *cobra.Command {
 		})
 		return view.Show(a)(all, err)
 	})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant (required)")
 	return cmd
 }
 
 func loginUnbind(a *command.App) *cobra.Command {
 	var tenant string
-	cmd := command.NewLocal("unbind LOGIN", command.Arguments(1, 1, "the name of a login of the database"), func(ctx context.Context, args []string) error {
+	cmd := command.NewLocal("unbind LOGIN", command.Arguments(1, 1, "a database login"), func(ctx context.Context, args []string) error {
 		err := inTenant(ctx, a, tenant, func(ctx context.Context, tx pgx.Tx, id envelope.TenantID) error {
 			bound, err := identity.UnbindDBLogin(ctx, tx, id, args[0])
 			if err != nil {
@@ -158,6 +158,6 @@ func loginUnbind(a *command.App) *cobra.Command {
 		}
 		return a.Result(map[string]string{"unbound": args[0]}, "unbound %s\n", command.Safe(args[0]))
 	})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant (required)")
 	return cmd
 }

@@ -29,10 +29,10 @@ func Login(a *command.App) *cobra.Command {
 		return runLogin(ctx, a, f)
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&f.issuer, "issuer", "", "the issuer's `address` (default $"+command.IssuerEnv+", or that of the last login)")
-	flags.StringVar(&f.client, "client-id", "", "what the issuer calls this command line (default $"+command.ClientIDEnv+", or that of the last login)")
-	flags.StringArrayVar(&f.scopes, "scope", nil, "a `scope` to ask the issuer for; may be repeated (default openid, email, profile, offline_access)")
-	flags.IntVar(&f.port, "port", 0, "the `port` that the browser comes back to (default any)")
+	flags.StringVar(&f.issuer, "issuer", "", "`address` of the issuer (default $"+command.IssuerEnv+", or the one of the last login)")
+	flags.StringVar(&f.client, "client-id", "", "client id of this command line at the issuer (default $"+command.ClientIDEnv+", or the one of the last login)")
+	flags.StringArrayVar(&f.scopes, "scope", nil, "OAuth `scope` to request (repeatable; default openid, email, profile, offline_access)")
+	flags.IntVar(&f.port, "port", 0, "`port` of the redirect on this machine (default any)")
 	return cmd
 }
 

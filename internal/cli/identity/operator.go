@@ -38,14 +38,14 @@ func Operators(a *command.App) *cobra.Command {
 // personFlags adds the flags that say what a person is.
 func personFlags(cmd *cobra.Command, in *wire.OperatorInput) {
 	flags := cmd.Flags()
-	flags.StringVar(&in.Name, "name", "", "what to call the person")
-	flags.StringVar(&in.Email, "email", "", "an `address` for people to read; nobody is known by it")
-	command.EnumFlag(cmd, &in.RoleSet, "role", "a `role` instead of what logins give: viewer, operator, admin or owner; none lets logins decide",
+	flags.StringVar(&in.Name, "name", "", "display name of the person")
+	flags.StringVar(&in.Email, "email", "", "e-mail `address`, for display only")
+	command.EnumFlag(cmd, &in.RoleSet, "role", "fixed `role`: viewer, operator, admin or owner; none uses the role of the login",
 		"viewer", "operator", "admin", "owner", "none")
-	flags.StringVar(&in.Issuer, "issuer", "", "the `address` of the issuer that the person logs in at")
-	flags.StringVar(&in.Subject, "subject", "", "what that issuer calls the person: the `text` of the claim sub")
-	flags.StringVar(&in.SlackTeam, "slack-team", "", "the `id` of the person's Slack team, such as T024BE7LD")
-	flags.StringVar(&in.SlackUser, "slack-user", "", "the `id` of the person there, such as U2147483697")
+	flags.StringVar(&in.Issuer, "issuer", "", "`address` of the issuer where the person logs in")
+	flags.StringVar(&in.Subject, "subject", "", "`id` of the person at that issuer: the claim sub")
+	flags.StringVar(&in.SlackTeam, "slack-team", "", "Slack team `id` of the person, such as T024BE7LD")
+	flags.StringVar(&in.SlackUser, "slack-user", "", "Slack user `id` of the person, such as U2147483697")
 }
 
 func operatorAdd(a *command.App) *cobra.Command {
@@ -152,10 +152,10 @@ func audienceAllow(a *command.App) *cobra.Command {
 		return a.Done(err, "%s %s of %s for %s", done, audience, issuer, tenant)
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", "", "the tenant's `name` (required)")
-	flags.StringVar(&issuer, "issuer", "", "the issuer's `address`, as its tokens write it (required)")
-	flags.StringVar(&audience, "audience", "", "the `audience`, which no other tenant can then use (required)")
-	flags.BoolVar(&remove, "remove", false, "allow it no longer")
+	flags.StringVar(&tenant, "tenant", "", "`name` of the tenant (required)")
+	flags.StringVar(&issuer, "issuer", "", "`address` of the issuer, exactly as in the claim iss (required)")
+	flags.StringVar(&audience, "audience", "", "`audience` to allow for this tenant alone (required)")
+	flags.BoolVar(&remove, "remove", false, "withdraw the permission")
 	return cmd
 }
 
@@ -176,15 +176,15 @@ func providerSet(a *command.App) *cobra.Command {
 		return a.Done(c.PutProvider(ctx, args[0], in), "set %s", args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&in.Issuer, "issuer", "", "the issuer's `address`, as its tokens write it (required)")
-	flags.StringVar(&in.Audience, "audience", "", "for `whom` its tokens must be, as a rule the client's id (default countersign- and the tenant's id)")
-	flags.StringArrayVar(&in.Clients, "client", nil, "a `client`, beside the audience, to which a token may have been issued; may be repeated")
-	flags.StringVar(&in.RoleClaim, "role-claim", "", "the `claim` that says what somebody may do: a name, or a JSON Pointer")
-	flags.StringToStringVar(&in.Roles, "role", nil, "which of its values is which role, as `value=role`; may be repeated")
-	command.EnumFlag(cmd, &in.DefaultRole, "default-role", "the `role` of others: operator or viewer (default they are refused)", "operator", "viewer")
-	flags.StringVar(&in.Label, "label", "", "what to `call` it on the button of the page to log in")
-	flags.StringVar(&in.WebClientID, "web-client-id", "", "what the issuer calls the API: the `client` as which it logs people in in a browser")
-	flags.StringVar(&secretFile, "web-client-secret-file", "", "the `file` with the secret of that client, for one that has a secret; an empty file takes it away")
-	flags.StringArrayVar(&in.AllowedDomains, "domain", nil, "a `domain` of which people must have a verified e-mail address; may be repeated")
+	flags.StringVar(&in.Issuer, "issuer", "", "`address` of the issuer, exactly as in the claim iss (required)")
+	flags.StringVar(&in.Audience, "audience", "", "required `audience` of tokens, usually the client id (default countersign- followed by the tenant's id)")
+	flags.StringArrayVar(&in.Clients, "client", nil, "also accept tokens issued to this `client` (repeatable)")
+	flags.StringVar(&in.RoleClaim, "role-claim", "", "`claim` that holds a person's roles: a name or a JSON Pointer")
+	flags.StringToStringVar(&in.Roles, "role", nil, "map a value of the claim to a role, as `value=role` (repeatable)")
+	command.EnumFlag(cmd, &in.DefaultRole, "default-role", "`role` of people without one: operator or viewer (default: login is refused)", "operator", "viewer")
+	flags.StringVar(&in.Label, "label", "", "`label` of its button on the login page")
+	flags.StringVar(&in.WebClientID, "web-client-id", "", "`client` id of the API at the issuer, for logins in a browser")
+	flags.StringVar(&secretFile, "web-client-secret-file", "", "`file` that holds the client secret; an empty file removes the secret")
+	flags.StringArrayVar(&in.AllowedDomains, "domain", nil, "require a verified e-mail address in this `domain` (repeatable)")
 	return cmd
 }

@@ -52,19 +52,19 @@ func tokenCreate(a *command.App) *cobra.Command {
 		return showToken(a, made, "Made the token "+made.ID)
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
-	command.EnumFlag(cmd, &in.Role, "role", "the holder's `role`: agent, viewer, operator, admin or owner (required)", "agent", "viewer", "operator", "admin", "owner")
-	flags.StringVar(&in.Name, "name", "", "the holder's `name`, shown wherever it did something (required)")
-	flags.StringVar(&in.SessionID, "session-id", "", "the `session` that the holder proposes in (agents get one of their own)")
-	flags.StringVar(&in.EmployeeID, "employee-id", "", "the `id` of whom the holder acts for")
-	flags.StringVar(&in.OperatorID, "operator", "", "the `id` of the person behind it")
-	flags.StringArrayVar(&in.Scopes, "scope", nil, "a `right` that it is narrowed to; may be repeated")
-	flags.StringArrayVar(&in.Tools, "tool", nil, "a `pattern` of tools that it is narrowed to, such as mail:*; may be repeated")
-	flags.StringArrayVar(&in.Automations, "automation", nil, "an automation that proposals may name, or a `pattern` such as 'news*'; may be repeated")
-	flags.StringArrayVar(&in.Employees, "employee", nil, "the `id` of an employee that proposals may name, or * for all; may be repeated")
-	flags.StringArrayVar(&in.Sessions, "session", nil, "a session that proposals may name where --session-id is not set, or a `pattern` such as 'chat-*'; may be repeated")
-	flags.StringVar(&in.ExternalIDPrefix, "external-id-prefix", "", "the `prefix` that external ids of proposals must have, such as mail/ (default any)")
-	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long it is valid, such as 30d (default until it is revoked)")
+	flags.StringVar(&tenant, "tenant", "", "`name` of the tenant; works on the database of DATABASE_URL directly")
+	command.EnumFlag(cmd, &in.Role, "role", "`role` of the holder: agent, viewer, operator, admin or owner (required)", "agent", "viewer", "operator", "admin", "owner")
+	flags.StringVar(&in.Name, "name", "", "`name` of the holder, as shown in the audit log (required)")
+	flags.StringVar(&in.SessionID, "session-id", "", "`session` of the holder's proposals (default for agents: a new one)")
+	flags.StringVar(&in.EmployeeID, "employee-id", "", "`id` of the employee that the holder acts for")
+	flags.StringVar(&in.OperatorID, "operator", "", "`id` of the person behind it")
+	flags.StringArrayVar(&in.Scopes, "scope", nil, "allow only this `scope`, such as actions:read (repeatable)")
+	flags.StringArrayVar(&in.Tools, "tool", nil, "allow only tools that match this `pattern`, such as mail:* (repeatable)")
+	flags.StringArrayVar(&in.Automations, "automation", nil, "allow proposals for this automation or `pattern`, such as 'news*' (repeatable)")
+	flags.StringArrayVar(&in.Employees, "employee", nil, "allow proposals for this employee `id`, or * for all (repeatable)")
+	flags.StringArrayVar(&in.Sessions, "session", nil, "without --session-id: allow proposals in this session or `pattern`, such as 'chat-*' (repeatable)")
+	flags.StringVar(&in.ExternalIDPrefix, "external-id-prefix", "", "require this `prefix` in external ids, such as mail/")
+	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "validity, such as 30d (default: until revoked)")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(texts(identity.Scopes()), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -141,7 +141,7 @@ func tokenList(a *command.App) *cobra.Command {
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return view.Show(a)(c.Tokens(ctx, all))
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "also those that were revoked or have expired")
+	cmd.Flags().BoolVar(&all, "all", false, "include revoked and expired tokens")
 	return cmd
 }
 
@@ -174,8 +174,8 @@ func tokenRotate(a *command.App) *cobra.Command {
 		}
 		return showToken(a, made, "Rotated the token "+made.ID)
 	})
-	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid; at most 7d")
-	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "how long the token is valid from now on (default as before)")
+	command.DurationFlag(cmd, &in.Overlap, "overlap", "how long the old secret stays valid, at most 7d")
+	command.LifetimeFlag(cmd, &in.ExpiresIn, "expires-in", "new validity from now (default: unchanged)")
 	return cmd
 }
 
@@ -209,7 +209,7 @@ func tokenRevoke(a *command.App) *cobra.Command {
 		}
 		return a.Result(map[string]string{"revoked": id}, "revoked %s\n", id)
 	})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant's `name`, to work on the database itself")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "`name` of the tenant; works on the database of DATABASE_URL directly")
 	return cmd
 }
 

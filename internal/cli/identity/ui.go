@@ -29,7 +29,7 @@ func UI(a *command.App) *cobra.Command {
 		}
 		return openBrowser(ctx, a, code.URL)
 	})
-	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser, whose arguments others on this machine can see")
+	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser; other users of this machine can see the browser's arguments")
 	return cmd
 }
 

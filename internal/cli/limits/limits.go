@@ -51,8 +51,8 @@ func session(a *command.App) *cobra.Command {
 		}
 		return a.Result(map[string]*int{"session_pending_max": settings.SessionPending, "session_minute_max": settings.SessionMinute}, "waiting for a person  %s\nproposed in a minute  %s\n", numberText(settings.SessionPending), numberText(settings.SessionMinute))
 	})
-	flags.IntVar(&pending, pendingFlag, 0, "how many actions may wait for a person, `N`; 0 is any number")
-	flags.IntVar(&minute, minuteFlag, 0, "how many actions may be proposed in a minute, `N`; 0 is any number")
+	flags.IntVar(&pending, pendingFlag, 0, "maximum `number` of actions that wait for a person; 0 means no limit")
+	flags.IntVar(&minute, minuteFlag, 0, "maximum `number` of proposals per minute; 0 means no limit")
 	return cmd
 }
 
@@ -97,9 +97,9 @@ func employeeSet(a *command.App) *cobra.Command {
 		return a.Done(c.PutEmployee(ctx, args[0], e), "set employee %s: trust %s, %s scope(s)", args[0], e.Trust, strconv.Itoa(len(e.Scopes)))
 	})
 	flags := cmd.Flags()
-	command.EnumFlag(cmd, &e.Trust, "trust", "the highest `risk` that runs without a person: none, low, medium or high (required)", "none", "low", "medium", "high")
-	flags.StringArrayVar(&e.Scopes, "scope", nil, "a `scope` that it has, such as contacts:write or 'contacts:*' (may be given again)")
-	flags.StringVar(&e.Name, "name", "", "a `name` for people")
+	command.EnumFlag(cmd, &e.Trust, "trust", "highest `risk` that runs without approval: none, low, medium or high (required)", "none", "low", "medium", "high")
+	flags.StringArrayVar(&e.Scopes, "scope", nil, "give the employee this `scope`, such as contacts:write or 'contacts:*' (repeatable)")
+	flags.StringVar(&e.Name, "name", "", "display `name`")
 	return cmd
 }
 
@@ -207,7 +207,7 @@ func bucketSet(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.PutBucket(ctx, args[0], b), "set bucket %s: %s", args[0], limitsText(b))
 	})
-	command.Flag(cmd, "rate", "text", "at most this `n/interval`, such as 30/1m", func(text string) (err error) {
+	command.Flag(cmd, "rate", "text", "rate limit, as `n/interval` such as 30/1m", func(text string) (err error) {
 		b.Rate = &wire.Rate{}
 		limit, per, err := countPer(text, "30/1m")
 		if err != nil {
@@ -217,14 +217,14 @@ func bucketSet(a *command.App) *cobra.Command {
 		b.Rate.Per, err = envelope.ParseDuration(per)
 		return err
 	})
-	command.PositiveFlag(cmd, &burst, "burst", "how many may go at once; needs --rate")
-	command.Flag(cmd, "calendar", "text", "at most this `n/period`, the period hour, day, week or month", func(text string) (err error) {
+	command.PositiveFlag(cmd, &burst, "burst", "number of actions that may start together after a quiet time; needs --rate")
+	command.Flag(cmd, "calendar", "text", "calendar limit, as `n/period`; the period is hour, day, week or month", func(text string) (err error) {
 		b.Calendar = &wire.Calendar{}
 		b.Calendar.Limit, b.Calendar.Every, err = countPer(text, "500/day")
 		return err
 	})
-	cmd.Flags().StringVar(&zone, "timezone", "", "the calendar's `zone`, such as Europe/Berlin (default the tenant's)")
-	command.PositiveFlag(cmd, &concurrency, "concurrency", "how many calls may be open at once")
+	cmd.Flags().StringVar(&zone, "timezone", "", "time `zone` of the calendar, such as Europe/Berlin (default: the tenant's)")
+	command.PositiveFlag(cmd, &concurrency, "concurrency", "maximum number of concurrent calls")
 	return cmd
 }
 

@@ -27,13 +27,13 @@ type targetFlags struct {
 func (f *targetFlags) add(cmd *cobra.Command, why string) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.everything, "everything", false, "every tenant, in the database of "+command.DatabaseEnv)
-	flags.BoolVar(&f.tenant, "tenant", false, "everything of the token's tenant")
-	flags.StringVar(&f.employee, "employee-id", "", "the employee of this `id`")
-	flags.StringVar(&f.source, "source", "", "the source of this `id`, with all its tools")
-	flags.StringVar(&f.bucket, "bucket", "", "the bucket of this `name`")
-	flags.StringVar(&f.tool, "tool", "", "one tool, as `source:name`")
+	flags.BoolVar(&f.tenant, "tenant", false, "every action of the token's tenant")
+	flags.StringVar(&f.employee, "employee-id", "", "actions of the employee with this `id`")
+	flags.StringVar(&f.source, "source", "", "actions of the source with this `id`")
+	flags.StringVar(&f.bucket, "bucket", "", "actions in the bucket with this `name`")
+	flags.StringVar(&f.tool, "tool", "", "actions of this tool, as `source:name`")
 	flags.StringVar(&f.reason, "reason", "", why)
-	flags.StringVar(&f.by, "by", "", "with --everything: the `name` of who does it, for the record (default this machine's user)")
+	flags.StringVar(&f.by, "by", "", "with --everything: your `name`, for the audit log (default: the user of this machine)")
 }
 
 // target returns the one target that was named.
@@ -62,7 +62,7 @@ func Pause(a *command.App) *cobra.Command {
 	cmd := command.NewLocal("pause", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		return runPause(ctx, a, f, false)
 	})
-	f.add(cmd, "why, for whoever finds it paused (required)")
+	f.add(cmd, "reason, for people who find it paused (required)")
 	cmd.AddCommand(pauseList(a))
 	return cmd
 }
@@ -73,7 +73,7 @@ func Kill(a *command.App) *cobra.Command {
 	cmd := command.NewLocal("kill", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		return runPause(ctx, a, f, true)
 	})
-	f.add(cmd, "why, for whoever finds it killed (required)")
+	f.add(cmd, "reason, for people who find it killed (required)")
 	return cmd
 }
 
@@ -196,7 +196,7 @@ func Resume(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.Resume(ctx, of, f.reason), "%s goes on", targetText(of))
 	})
-	f.add(cmd, "why, for the record")
+	f.add(cmd, "reason, for the audit log")
 	return cmd
 }
 
@@ -207,7 +207,7 @@ func pauseList(a *command.App) *cobra.Command {
 		f.Active = !past
 		return pauseView().ShowPage(a)(c.Pauses(ctx, f))
 	})
-	cmd.Flags().BoolVar(&past, "past", false, "also what was lifted")
+	cmd.Flags().BoolVar(&past, "past", false, "include pauses that were lifted")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }

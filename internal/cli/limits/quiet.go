@@ -45,10 +45,10 @@ type quietFlags struct {
 
 func (f *quietFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.tenant, "tenant", false, "of the whole tenant")
-	flags.StringVar(&f.employee, "employee-id", "", "of the employee of this `id`")
-	flags.StringVar(&f.bucket, "bucket", "", "of the bucket of this `name`")
-	flags.StringVar(&f.recipient, "recipient", "", "to this `kind:value`, such as email:ana@example.org or domain:example.org")
+	flags.BoolVar(&f.tenant, "tenant", false, "quiet hours of the whole tenant")
+	flags.StringVar(&f.employee, "employee-id", "", "quiet hours of the employee with this `id`")
+	flags.StringVar(&f.bucket, "bucket", "", "quiet hours of the bucket with this `name`")
+	flags.StringVar(&f.recipient, "recipient", "", "quiet hours of the recipient `kind:value`, such as email:ana@example.org or domain:example.org")
 }
 
 // scope returns the one scope that was named, with its subject.
@@ -78,13 +78,13 @@ func quietSet(a *command.App) *cobra.Command {
 		return a.Done(c.PutQuietHours(ctx, h), "set quiet hours of %s", strings.TrimSpace(h.Scope+" "+h.Subject))
 	})
 	f.add(cmd)
-	cmd.Flags().StringVar(&h.Timezone, "timezone", "", "the `zone` of the clock, such as Europe/Berlin (required)")
-	command.Flag(cmd, "window", "window", "a `window`, such as \"mon-fri 20:00-08:00+1\" (required; may be given again)", func(text string) error {
+	cmd.Flags().StringVar(&h.Timezone, "timezone", "", "time `zone` of the windows, such as Europe/Berlin (required)")
+	command.Flag(cmd, "window", "window", "weekly `window`, such as \"mon-fri 20:00-08:00+1\" (required, repeatable)", func(text string) error {
 		w, err := parseWindow(text)
 		h.Windows = append(h.Windows, w)
 		return err
 	})
-	command.DurationFlag(cmd, &spread, "spread", "over how long what waited is sent after the end").DefValue = "5m"
+	command.DurationFlag(cmd, &spread, "spread", "spread waiting actions over this duration after the end").DefValue = "5m"
 	return cmd
 }
 

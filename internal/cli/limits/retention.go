@@ -58,8 +58,8 @@ func set(a *command.App) *cobra.Command {
 			return a.Result(map[string]any{"kind": r.Kind, "period": r.Period, "action": r.Action}, "%s: %s after %s\n", r.Kind, r.Action, r.Period)
 		}),
 	}
-	command.DurationFlag(cmd, &r.Period, "period", "how long it is kept, a number of `days` such as 90d (required)")
-	command.EnumFlag(cmd, &r.Action, "action", "what to `do` about what is older: delete or report (required)", string(retention.Delete), string(retention.Report))
-	cmd.Flags().StringVar(&r.Note, "note", "", "why, for the record")
+	command.DurationFlag(cmd, &r.Period, "period", "retention period in `days`, such as 90d (required)")
+	command.EnumFlag(cmd, &r.Action, "action", "`action` for older data: delete or report (required)", string(retention.Delete), string(retention.Report))
+	cmd.Flags().StringVar(&r.Note, "note", "", "reason, for the audit log")
 	return cmd
 }

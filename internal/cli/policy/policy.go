@@ -47,9 +47,9 @@ func explain(a *command.App) *cobra.Command {
 		}
 		return command.Show(a, showExplanation)(c.Explain(ctx, q))
 	})
-	command.ScopeFlags(cmd, &q.Session, &q.Employee, &q.Automation, "as if")
-	command.RiskFlag(cmd, &q.Risk, "the `risk` that the agent states: low, medium or high")
-	cmd.Flags().BoolVar(&asks, "ask", false, "as if the agent asked for a person")
+	command.ScopeFlags(cmd, &q.Session, &q.Employee, &q.Automation, "evaluate for")
+	command.RiskFlag(cmd, &q.Risk, "`risk` stated by the agent: low, medium or high")
+	cmd.Flags().BoolVar(&asks, "ask", false, "evaluate as if the agent asked for approval")
 	return cmd
 }
 
@@ -117,7 +117,7 @@ func modeSet(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.PutMode(ctx, wire.Mode{Automation: automation, Tool: args[0], Mode: mode}), "%s is %s", args[0], mode)
 	})
-	command.AutomationFlag(cmd, &automation, "only for what is proposed under this `automation`")
+	command.AutomationFlag(cmd, &automation, "apply to this `automation` only")
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func modeDelete(a *command.App) *cobra.Command {
 	cmd := command.NewChange(a, "delete KEY", "a key that a mode is set for", "removed the mode of %s", func(c *client.Client, ctx context.Context, key string) error {
 		return c.DeleteMode(ctx, automation, key)
 	})
-	command.AutomationFlag(cmd, &automation, "that of this `automation`")
+	command.AutomationFlag(cmd, &automation, "mode of this `automation`")
 	return cmd
 }
 
@@ -160,7 +160,7 @@ func sessionSet(a *command.App) *cobra.Command {
 		m := wire.SessionMode{Session: args[0], Tool: args[1], Mode: mode, ExpiresIn: expiresIn}
 		return a.Done(c.PutSessionMode(ctx, m), "%s is %s in session %s for %s", args[1], mode, args[0], expiresIn)
 	})
-	command.LifetimeFlag(cmd, &expiresIn, "expires-in", "for this `time`, at most 30d (default 8h)")
+	command.LifetimeFlag(cmd, &expiresIn, "expires-in", "lifetime: a `time` up to 30d (default 8h)")
 	return cmd
 }
 
@@ -183,7 +183,7 @@ func preferenceList(a *command.App) *cobra.Command {
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return view.Show(a)(c.Preferences(ctx, employee))
 	})
-	command.EmployeeFlag(cmd, &employee, "what holds for the employee of this `id`")
+	command.EmployeeFlag(cmd, &employee, "show preferences that apply to the employee with this `id`")
 	return cmd
 }
 
@@ -193,7 +193,7 @@ func preferenceChange(a *command.App, verb, state string, change func(*client.Cl
 	cmd := command.New(a, verb+" KEY", command.Arguments(1, 1, "a key, such as mail:send or 'mail:*'"), func(ctx context.Context, c *client.Client, args []string) error {
 		return a.Done(change(c, ctx, employee, args[0]), "switched %s %s for %s", args[0], state, command.EmployeeName(employee))
 	})
-	command.EmployeeFlag(cmd, &employee, "only for the employee of this `id`")
+	command.EmployeeFlag(cmd, &employee, "apply to the employee with this `id` only")
 	return cmd
 }
 
@@ -223,12 +223,12 @@ func ruleSet(a *command.App) *cobra.Command {
 		return a.Done(c.PutRule(ctx, args[0], r), "set rule %s", args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&r.Tool, "tool", "", "the `pattern` of the tools that it is about, such as mail:send or mail:* (required)")
-	a.TextFlag(cmd, &r.Expression, "when", "the `expression`, or @ and the name of a file that holds it (required)")
-	command.EnumFlag(cmd, &r.Mode, "mode", "the `mode` where it is true: require_approval or deny (required)", "require_approval", "deny")
-	flags.StringVar(&r.Reason, "reason", "", "a `reason`, told where the rule applies")
-	command.AutomationFlag(cmd, &r.Automation, "only for what is proposed under this `automation`")
-	flags.BoolVar(&off, "off", false, "keep it, and do not ask it")
+	flags.StringVar(&r.Tool, "tool", "", "`pattern` of the tools, such as mail:send or mail:* (required)")
+	a.TextFlag(cmd, &r.Expression, "when", "CEL `expression`, or @FILE (required)")
+	command.EnumFlag(cmd, &r.Mode, "mode", "`mode` if the expression is true: require_approval or deny (required)", "require_approval", "deny")
+	flags.StringVar(&r.Reason, "reason", "", "`reason`, shown with every action that the rule applies to")
+	command.AutomationFlag(cmd, &r.Automation, "apply to this `automation` only")
+	flags.BoolVar(&off, "off", false, "store the rule without applying it")
 	return cmd
 }
 
@@ -258,7 +258,7 @@ func grantList(a *command.App) *cobra.Command {
 	cmd := command.New(a, "list", command.NoArguments(), func(ctx context.Context, c *client.Client, _ []string) error {
 		return view.Show(a)(c.Grants(ctx, ended))
 	})
-	cmd.Flags().BoolVar(&ended, "ended", false, "also those that expired or were revoked")
+	cmd.Flags().BoolVar(&ended, "ended", false, "include expired and revoked grants")
 	return cmd
 }
 
@@ -296,12 +296,12 @@ func grantMake(a *command.App) *cobra.Command {
 		id, err := c.MakeGrant(ctx, g)
 		return a.Done(err, "made grant %s", id)
 	})
-	command.ScopeFlags(cmd, &g.Session, &g.Employee, &g.Automation, "only")
-	cmd.Flags().StringArrayVar(&pins, "pin", nil, "with this `pointer=value` in the arguments, and no others but the loose ones (may be given again)")
-	cmd.Flags().StringArrayVar(&loose, "loose", nil, "`pointer` to an argument that may have any value, or all that no --pin names (may be given again)")
-	cmd.Flags().BoolVar(&preview, "preview", false, "show the past calls that the grant would have let through, and make nothing")
-	command.LifetimeFlag(cmd, &g.ExpiresIn, "expires-in", "for this `time`, at most 90d (default 8h)")
-	cmd.Flags().StringVar(&g.Reason, "reason", "", "a `reason`")
+	command.ScopeFlags(cmd, &g.Session, &g.Employee, &g.Automation, "limit to")
+	cmd.Flags().StringArrayVar(&pins, "pin", nil, "require this value in the arguments, as `pointer=value`; arguments without --pin or --loose are not allowed (repeatable)")
+	cmd.Flags().StringArrayVar(&loose, "loose", nil, "JSON `pointer` to an argument that may have any value, or all for every unpinned one (repeatable)")
+	cmd.Flags().BoolVar(&preview, "preview", false, "show the past calls that the grant would have approved, without making it")
+	command.LifetimeFlag(cmd, &g.ExpiresIn, "expires-in", "lifetime of the grant: a `time` up to 90d (default 8h)")
+	cmd.Flags().StringVar(&g.Reason, "reason", "", "`reason`, for the audit log")
 	return cmd
 }
 

@@ -35,13 +35,13 @@ func simulate(a *command.App) *cobra.Command {
 		return run(ctx, a, c, f)
 	})
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "the `file`, or - for standard input (required)")
+	flags.StringVarP(&f.file, "file", "f", "", "`file` to read, or - for standard input (required)")
 	command.RangeFlags(cmd, &f.From, &f.To, "actions proposed")
 	flags.Lookup("since").DefValue = "168h"
-	flags.StringVar(&f.Tool, "tool", "", "only actions of the tools that this `key` covers")
-	flags.StringToStringVar(&f.risks, "override", nil, "a `tool=risk` to try, such as mail:send=danger; may be repeated")
-	flags.IntVar(&f.examples, "examples", 20, "how many actions are shown that come out differently")
-	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with 3 if an action comes out differently than by the current policy")
+	flags.StringVar(&f.Tool, "tool", "", "filter by tools that this `key` covers")
+	flags.StringToStringVar(&f.risks, "override", nil, "simulate another risk of a tool, as `tool=risk` such as mail:send=danger (repeatable)")
+	flags.IntVar(&f.examples, "examples", 20, "number of changed decisions to show")
+	flags.BoolVar(&f.failOnChange, "fail-on-change", false, "exit with code 3 if a decision changes")
 	return cmd
 }
 

@@ -30,11 +30,11 @@ func Dev(a *command.App) *cobra.Command {
 	cmd := command.NewLocal("dev", command.NoArguments(), func(ctx context.Context, _ []string) error {
 		return runDev(ctx, a, f)
 	})
-	cmd.Flags().BoolVar(&f.once, "once", false, "end after the demonstration, and leave nothing behind")
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "the API's `address`; port 0 is a free one")
-	cmd.Flags().StringVar(&f.dir, "data-dir", "", "the `folder` that data, tokens and notes are kept in (default "+dataDirHelp+")")
-	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "write the log to standard error instead of a file")
-	cmd.Flags().StringVar(&f.program, "notes", "", "the example server's `program` (default notes-mcp beside this one, or built)")
+	cmd.Flags().BoolVar(&f.once, "once", false, "exit after the demonstration and delete its data")
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` of the API; port 0 chooses a free port")
+	cmd.Flags().StringVar(&f.dir, "data-dir", "", "`folder` for data, tokens and notes (default "+dataDirHelp+")")
+	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "write the log to standard error, not to a file")
+	cmd.Flags().StringVar(&f.program, "notes", "", "`program` of the example server (default: notes-mcp next to this program, or built)")
 	return cmd
 }
 

@@ -66,16 +66,16 @@ func subscriptionSet(a *command.App) *cobra.Command {
 		return a.Done(nil, "stored subscription %s", args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&in.Source, "source", "", "the `source` that delivers (required)")
-	flags.StringSliceVar(&in.Kinds, "kinds", nil, "the `names` of the events to deliver, with commas between")
-	flags.StringVar(&in.Tool, "tool", "", "only of this `tool`, as source:name; either may be *")
-	command.EnumFlag(cmd, &in.MinRisk, "min-risk", "only of actions of this `risk` or a higher one: low, medium or high", "low", "medium", "high")
-	flags.StringVar(&in.Channel, "channel", "", "the `id` of the channel in Slack")
-	flags.StringVar(&in.Link, "link", "", "the `address` to which an action's id is appended, for a button that opens it")
-	flags.StringVar(&in.RateBucket, "rate-bucket", "", "the rate `bucket` of its messages")
-	flags.StringVar(&secret, "signing-secret", "", "the `file` that holds the Slack app's signing secret")
-	flags.BoolVar(&off, "off", false, "switch it off; what waits to be delivered is not delivered any more")
-	flags.BoolVar(&in.FromNow, "from-now", false, "leave out what happened while it was off")
+	flags.StringVar(&in.Source, "source", "", "`source` that delivers the messages (required)")
+	flags.StringSliceVar(&in.Kinds, "kinds", nil, "events to deliver, comma-separated `names`")
+	flags.StringVar(&in.Tool, "tool", "", "deliver only events of this `tool`, as source:name; either part may be *")
+	command.EnumFlag(cmd, &in.MinRisk, "min-risk", "deliver only events of actions of at least this `risk`: low, medium or high", "low", "medium", "high")
+	flags.StringVar(&in.Channel, "channel", "", "`id` of the Slack channel")
+	flags.StringVar(&in.Link, "link", "", "`address` for a button that opens the action; its id is appended")
+	flags.StringVar(&in.RateBucket, "rate-bucket", "", "rate-limit `bucket` of the messages")
+	flags.StringVar(&secret, "signing-secret", "", "`file` that holds the signing secret of the Slack app")
+	flags.BoolVar(&off, "off", false, "disable the subscription; waiting messages are dropped")
+	flags.BoolVar(&in.FromNow, "from-now", false, "skip events from while it was disabled")
 	return cmd
 }
 
@@ -104,6 +104,6 @@ func subscriptionTest(a *command.App) *cobra.Command {
 		}
 		return actions.ShowOutcome(a, []wire.Action{sent}, wait)
 	})
-	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "wait this `long` for the message to be taken")
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "maximum `duration` to wait for delivery")
 	return cmd
 }

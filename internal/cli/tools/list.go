@@ -38,9 +38,9 @@ func search(a *command.App) *cobra.Command {
 }
 
 func filterFlags(cmd *cobra.Command, f *client.ToolFilter) {
-	cmd.Flags().StringVar(&f.Source, "source", "", "only those of the source of this `id`")
-	command.EnumFlag(cmd, &f.Risk, "risk", "only those of this `risk`: read, write or danger", "read", "write", "danger")
-	command.LimitFlag(cmd, &f.Limit, 1000, "how many, at most 1000")
+	cmd.Flags().StringVar(&f.Source, "source", "", "filter by source `id`")
+	command.EnumFlag(cmd, &f.Risk, "risk", "filter by `risk`: read, write or danger", "read", "write", "danger")
+	command.LimitFlag(cmd, &f.Limit, 1000, "maximum number of results, at most 1000")
 }
 
 func showTools(ctx context.Context, a *command.App, c *client.Client, f client.ToolFilter) error {
@@ -198,6 +198,6 @@ func accept(a *command.App) *cobra.Command {
 		}
 		return a.Done(c.AcceptTool(ctx, tool, wire.ToolAcceptance{Digest: digest}), "accepted %s", tool)
 	})
-	cmd.Flags().StringVar(&digest, "digest", "", "the `digest` of the definition that was looked at (required)")
+	cmd.Flags().StringVar(&digest, "digest", "", "`digest` of the definition to accept, as \"tools diff\" prints it (required)")
 	return cmd
 }

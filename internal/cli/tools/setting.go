@@ -41,14 +41,14 @@ func set(a *command.App) *cobra.Command {
 		return a.Done(c.PutToolRule(ctx, tool, r), "set tool %s", tool)
 	})
 	flags := cmd.Flags()
-	flags.StringArrayVar(&recipients, "recipient", nil, "a `pointer` to whom it writes, such as '/to/*' (may be given again)")
-	flags.BoolVar(&nobody, "nobody", false, "it writes to no one")
-	flags.StringArrayVar(&r.Scopes, "scope", nil, "a `scope` that an employee must have to use it (may be given again)")
-	command.PositiveFlag(cmd, &r.Retry.MaxAttempts, "max-attempts", "how many attempts in all, 1 to 100")
-	command.DurationFlag(cmd, &r.Retry.Base, "base", "the first `pause` before it is tried again, such as 2s")
-	command.DurationFlag(cmd, &r.Retry.Cap, "cap", "the longest `pause`, such as 10m")
-	command.DurationFlag(cmd, &r.Timeout, "timeout", "how long a call may go without an answer or progress, 1s to 1h (default its source's)")
-	flags.Float64Var(&jitter, "jitter", 0, "the `share` of a pause left to chance, 0 to 1")
+	flags.StringArrayVar(&recipients, "recipient", nil, "JSON `pointer` to the recipients, such as '/to/*' (repeatable)")
+	flags.BoolVar(&nobody, "nobody", false, "the tool has no recipients")
+	flags.StringArrayVar(&r.Scopes, "scope", nil, "require this `scope` of the employee (repeatable)")
+	command.PositiveFlag(cmd, &r.Retry.MaxAttempts, "max-attempts", "maximum number of attempts, 1 to 100")
+	command.DurationFlag(cmd, &r.Retry.Base, "base", "`delay` before the first retry, such as 2s")
+	command.DurationFlag(cmd, &r.Retry.Cap, "cap", "maximum `delay` between retries, such as 10m")
+	command.DurationFlag(cmd, &r.Timeout, "timeout", "timeout of a call without an answer or progress, 1s to 1h (default: the source's)")
+	flags.Float64Var(&jitter, "jitter", 0, "random `share` of each delay, 0 to 1")
 	return cmd
 }
 
@@ -57,9 +57,9 @@ func override(a *command.App) *cobra.Command {
 	cmd := newChange(a, "override", func(ctx context.Context, c *client.Client, tool string) error {
 		return a.Done(c.OverrideTool(ctx, tool, o), "set tool %s", tool)
 	})
-	command.EnumFlag(cmd, &o.Risk, "risk", "its `risk`: read, write or danger", "read", "write", "danger")
-	command.EnumFlag(cmd, &o.Effect, "effect", "what repeating a call does, its `effect`: read, idempotent, keyed or once", "read", "idempotent", "keyed", "once")
-	command.PositiveFlag(cmd, &o.MaxAttempts, "max-attempts", "how many attempts in all, 1 to 100")
+	command.EnumFlag(cmd, &o.Risk, "risk", "`risk` of the tool: read, write or danger", "read", "write", "danger")
+	command.EnumFlag(cmd, &o.Effect, "effect", "`effect` class, which decides about retries: read, idempotent, keyed or once", "read", "idempotent", "keyed", "once")
+	command.PositiveFlag(cmd, &o.MaxAttempts, "max-attempts", "maximum number of attempts, 1 to 100")
 	return cmd
 }
 
@@ -85,13 +85,13 @@ func describe(a *command.App) *cobra.Command {
 		return a.Done(c.DescribeTool(ctx, tool, d), "described %s", tool)
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&d.Module, "module", "", "the first `word` of its full name")
-	flags.StringVar(&d.Entity, "entity", "", "the second `word`: what it acts on")
-	flags.StringVar(&d.Action, "action", "", "the third `word`: what it does")
-	flags.StringArrayVar(&effects, "side-effect", nil, "what a call changes, in a few `words` (may be given again)")
-	flags.BoolVar(&harmless, "no-side-effects", false, "it changes nothing")
-	flags.StringVar(&by, "reverse-by", "", "the `tool` that reverts a call, as source:name")
-	a.JSONFlag(cmd, &args, "reverse-args", "the template of its arguments, as `JSON` or @file")
+	flags.StringVar(&d.Module, "module", "", "module, the first `word` of the full name")
+	flags.StringVar(&d.Entity, "entity", "", "entity, the second `word`: the thing that a call acts on")
+	flags.StringVar(&d.Action, "action", "", "action, the third `word`: the verb")
+	flags.StringArrayVar(&effects, "side-effect", nil, "side effect of a call, in a few `words` (repeatable)")
+	flags.BoolVar(&harmless, "no-side-effects", false, "a call changes nothing")
+	flags.StringVar(&by, "reverse-by", "", "`tool` that reverts a call, as source:name")
+	a.JSONFlag(cmd, &args, "reverse-args", "argument template of the reversal, as `JSON` or @FILE")
 	return cmd
 }
 
@@ -149,9 +149,9 @@ func newReadCommand[S any](a *command.App, r readRule[S], args *json.RawMessage,
 		}
 		return a.Print("%s %s %s\n", command.Line(tool), r.set, command.Line(*read))
 	})
-	cmd.Flags().StringVar(read, "read", "", "the `name` of the tool that reads, at the same source")
-	a.JSONFlag(cmd, args, "args", "the template of its arguments, in `JSON` (default {})")
-	cmd.Flags().BoolVar(&none, "none", false, "remove what is set")
+	cmd.Flags().StringVar(read, "read", "", "`name` of the reading tool at the same source")
+	a.JSONFlag(cmd, args, "args", "argument template of the read, as `JSON` (default {})")
+	cmd.Flags().BoolVar(&none, "none", false, "remove the rule")
 	r.flags(cmd)
 	return cmd
 }
@@ -168,8 +168,8 @@ func reconcile(a *command.App) *cobra.Command {
 		},
 		list: (*client.Client).ReconcileRules, put: (*client.Client).PutReconcileRule, delete: (*client.Client).DeleteReconcileRule,
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&rule.Happened, "happened", "", "the JSON `pointer` into its answer")
-			cmd.Flags().BoolVar(&rule.Resend, "resend", false, "run again what is of class once and was not found")
+			cmd.Flags().StringVar(&rule.Happened, "happened", "", "JSON `pointer` to a value in the result of the read")
+			cmd.Flags().BoolVar(&rule.Resend, "resend", false, "retry calls of effect class once that were not found")
 		},
 		rule: func() (wire.ReconcileRule, bool) {
 			return rule, rule.Read != "" || rule.Happened != "" || len(rule.Args) > 0 || rule.Resend
@@ -190,7 +190,7 @@ func snapshot(a *command.App) *cobra.Command {
 		},
 		list: (*client.Client).SnapshotRules, put: (*client.Client).PutSnapshotRule, delete: (*client.Client).DeleteSnapshotRule,
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().BoolVar(&rule.Required, "required", false, "do not make the call unless the read before it worked")
+			cmd.Flags().BoolVar(&rule.Required, "required", false, "require a successful read before the call")
 		},
 		rule: func() (wire.SnapshotRule, bool) {
 			return rule, rule.Read != "" || len(rule.Args) > 0 || rule.Required

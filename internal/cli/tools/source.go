@@ -150,14 +150,14 @@ func sourceSet(a *command.App) *cobra.Command {
 		}
 		return showStored(ctx, a, c, args[0], off, wait)
 	})
-	command.EnumFlag(cmd, &src.Kind, "kind", "its `kind`: mcp, tool_gateway, composio, slack, linear, sentry, webhook, mail or builtin (default mcp where the configuration has a transport)", kinds...)
-	a.JSONFlag(cmd, &src.Config, "config", "how it is reached, as a `JSON` object or @FILE")
-	a.JSONFlag(cmd, &src.Credentials, "credentials", "its credentials, as @`FILE` that holds a JSON object")
-	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "the `risk` of its tools that do not say: read, write or danger", "read", "write", "danger")
-	flags.BoolVar(&off, "off", false, "switch it off")
-	flags.DurationVar(&wait, "wait", wait, "wait for its tools to be listed for this `duration` at most")
-	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "which `changes` need a person: full or interface", "full", "interface")
-	flags.BoolVar(&quarantine, "quarantine", false, "keep tools that it lists later from use until they are accepted: the default for mcp, tool_gateway and composio (--quarantine=false trusts them)")
+	command.EnumFlag(cmd, &src.Kind, "kind", "`kind` of source: mcp, tool_gateway, composio, slack, linear, sentry, webhook, mail or builtin (default mcp if the configuration has a transport)", kinds...)
+	a.JSONFlag(cmd, &src.Config, "config", "connection settings, as a `JSON` object or @FILE")
+	a.JSONFlag(cmd, &src.Credentials, "credentials", "credentials: @`FILE` with a JSON object")
+	command.EnumFlag(cmd, &src.DefaultRisk, "default-risk", "default `risk` of tools that declare none: read, write or danger", "read", "write", "danger")
+	flags.BoolVar(&off, "off", false, "disable the source")
+	flags.DurationVar(&wait, "wait", wait, "maximum `duration` to wait for the tool listing")
+	command.EnumFlag(cmd, &src.DriftGuard, "drift-guard", "`changes` of definitions that need a person: full or interface", "full", "interface")
+	flags.BoolVar(&quarantine, "quarantine", false, "quarantine tools that appear later until they are accepted (default for mcp, tool_gateway and composio; --quarantine=false trusts them)")
 	return cmd
 }
 
@@ -281,7 +281,7 @@ func sourceRefresh(a *command.App) *cobra.Command {
 		noteDenied(a, src)
 		return nil
 	})
-	cmd.Flags().DurationVar(&wait, "wait", wait, "answer after this `duration` at the latest")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "maximum `duration` to wait for the tool listing")
 	return cmd
 }
 

@@ -36,8 +36,8 @@ func Command(a *command.App) *cobra.Command {
 		}
 		return err
 	})
-	cmd.Flags().DurationVar(&every, "every", time.Second, "how `long` from one look to the next")
-	cmd.Flags().BoolVar(&once, "once", false, "look once")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "refresh `interval`")
+	cmd.Flags().BoolVar(&once, "once", false, "print once and exit")
 	return cmd
 }
 

@@ -81,9 +81,9 @@ func setAccount(a *command.App) *cobra.Command {
 		return a.Result(made, "stored account %s\n", args[0])
 	})
 	cmd.Aliases = []string{"put"}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the `file` with the account in YAML or JSON, or - for standard input (required)")
-	cmd.Flags().StringVar(&secret, "password", "", "the `file` that holds the password for reading, which is stored encrypted")
-	cmd.Flags().StringVar(&tag, "if-match", "", "refuse the change if the account no longer has this `tag`, which show prints as etag")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "account `file` in YAML or JSON, or - for standard input (required)")
+	cmd.Flags().StringVar(&secret, "password", "", "`file` that holds the mailbox password; it is stored encrypted")
+	cmd.Flags().StringVar(&tag, "if-match", "", "only if the account's `ETag` still matches; \"show\" prints it")
 	return cmd
 }
 

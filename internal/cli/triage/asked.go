@@ -23,11 +23,11 @@ type asked struct {
 }
 
 func (m *asked) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&m.urls, "model", nil, "ask the model of a server at this `URL`; several are compared")
-	cmd.Flags().StringArrayVar(&m.names, "model-name", nil, "the `name` of the model, one for each --model, in order")
-	cmd.Flags().StringVar(&m.dialect, "dialect", string(model.Auto), "how the servers of --model are spoken to")
-	cmd.Flags().StringVar(&m.file, "models", "", "ask the models of a `file` of models")
-	cmd.Flags().IntVar(&m.limit, "limit", 0, "ask models about this `many` messages of each set, 0 for all")
+	cmd.Flags().StringArrayVar(&m.urls, "model", nil, "`URL` of a model server; several are compared (repeatable)")
+	cmd.Flags().StringArrayVar(&m.names, "model-name", nil, "`name` of the model; one for each --model, in order (repeatable)")
+	cmd.Flags().StringVar(&m.dialect, "dialect", string(model.Auto), "API dialect of the servers of --model")
+	cmd.Flags().StringVar(&m.file, "models", "", "models `file`; see docs/triage-models.md")
+	cmd.Flags().IntVar(&m.limit, "limit", 0, "maximum `number` of messages per set; 0 means all")
 }
 
 // open opens the models. The function that it returns has to be called in any

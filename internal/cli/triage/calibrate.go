@@ -59,8 +59,8 @@ func calibrate(a *command.App) *cobra.Command {
 		return showFitted(a, out, was, all)
 	})
 	m.flags(cmd)
-	cmd.Flags().StringVar(&training, "training", ownTraining, "the `folder` of the project's own training mail")
-	cmd.Flags().StringVar(&out, "out", "", "the `file` for the calibrations; those of other models in it stay (required)")
+	cmd.Flags().StringVar(&training, "training", ownTraining, "`folder` of the project's training mail")
+	cmd.Flags().StringVar(&out, "out", "", "output `file` for the calibrations; it keeps those of other models (required)")
 	return cmd
 }
 

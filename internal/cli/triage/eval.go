@@ -48,10 +48,10 @@ func eval(a *command.App) *cobra.Command {
 	})
 	f.flags(cmd)
 	m.flags(cmd)
-	cmd.Flags().BoolVar(&repeat, "repeat", false, "ask models again, and about packs in reverse")
-	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "the `folder` of the project's own fixture")
-	cmd.Flags().IntVar(&folds, "folds", 5, "divide the sets into this `many` parts for cross-validation")
-	cmd.Flags().IntVar(&seeds, "seeds", 3, "repeat cross-validation this `often`")
+	cmd.Flags().BoolVar(&repeat, "repeat", false, "ask the models twice, and in reversed packs")
+	cmd.Flags().StringVar(&fixture, "fixture", ownFixture, "`folder` of the project's evaluation fixture")
+	cmd.Flags().IntVar(&folds, "folds", 5, "`number` of folds for cross-validation")
+	cmd.Flags().IntVar(&seeds, "seeds", 3, "`number` of repetitions of cross-validation")
 	return cmd
 }
 

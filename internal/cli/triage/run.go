@@ -38,6 +38,6 @@ func run(a *command.App) *cobra.Command {
 		fmt.Fprintln(a.Out, "Every account was read to its end; countersign triage status shows them.")
 		return nil
 	})
-	cmd.Flags().BoolVar(&once, "once", false, "read every account to its end, once")
+	cmd.Flags().BoolVar(&once, "once", false, "read every account once, then exit")
 	return cmd
 }

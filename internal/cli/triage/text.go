@@ -21,7 +21,7 @@ func summary(a *command.App) *cobra.Command {
 func draft(a *command.App) *cobra.Command {
 	var note string
 	cmd := text(a, "draft MESSAGE", "draft", &note)
-	cmd.Flags().StringVar(&note, "note", "", "what the answer should `say`")
+	cmd.Flags().StringVar(&note, "note", "", "instructions for the draft, in your own `words`")
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func text(a *command.App, use, kind string, note *string) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "wait this `long` at most; 0 does not wait")
+	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "maximum `duration` to wait; 0 does not wait")
 	return cmd
 }
 

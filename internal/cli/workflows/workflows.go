@@ -34,13 +34,13 @@ func run(a *command.App) *cobra.Command {
 	var f runFlags
 	cmd := command.New(a, "run FILE | -", command.Arguments(1, 1, "one file, or - for standard input"), func(ctx context.Context, c *client.Client, args []string) error { return submit(ctx, a, c, f, args[0]) })
 	flags := cmd.Flags()
-	flags.BoolVar(&f.atomic, "atomic", false, "all of it, or none")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "check it, and do nothing")
-	flags.StringVar(&f.externalID, "external-id", "", "your own `name` for the workflow, so that sending it again is safe")
-	flags.StringVar(&f.session, "session-id", "", "the `session` that the steps belong to")
-	flags.StringVar(&f.employee, "employee-id", "", "the `id` of the employee on whose behalf it is")
-	command.AutomationFlag(cmd, &f.automation, "the `id` of the automation whose rules of policy hold")
-	command.WaitFlag(cmd, &f.wait, "answer when it has ended, or after this `duration`")
+	flags.BoolVar(&f.atomic, "atomic", false, "reverse completed steps if a step fails")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "check the workflow without running it")
+	flags.StringVar(&f.externalID, "external-id", "", "external id: your own `name` for the workflow, which makes it safe to send again")
+	flags.StringVar(&f.session, "session-id", "", "`session` of the steps")
+	flags.StringVar(&f.employee, "employee-id", "", "`id` of the employee that the agent acts for")
+	command.AutomationFlag(cmd, &f.automation, "`id` of the automation, whose policy applies")
+	command.WaitFlag(cmd, &f.wait, "wait until it ends, for at most this `duration`")
 	return cmd
 }
 
@@ -167,7 +167,7 @@ func showState(a *command.App, b wire.Workflow) error {
 
 func show(a *command.App) *cobra.Command {
 	var wait time.Duration
-	cmd := command.New(a, "show ID", command.Arguments(1, 1, "the id of a workflow"), func(ctx context.Context, c *client.Client, args []string) error {
+	cmd := command.New(a, "show ID", command.Arguments(1, 1, "a workflow id"), func(ctx context.Context, c *client.Client, args []string) error {
 		id, err := workflowID(args[0])
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func show(a *command.App) *cobra.Command {
 		}
 		return showOutcome(a, w, wait > 0)
 	})
-	command.WaitFlag(cmd, &wait, "answer when it has ended, or after this `duration`")
+	command.WaitFlag(cmd, &wait, "wait until it ends, for at most this `duration`")
 	return cmd
 }
 
@@ -197,10 +197,10 @@ func list(a *command.App) *cobra.Command {
 		return view().ShowPage(a)(c.Workflows(ctx, f))
 	})
 	flags := cmd.Flags()
-	command.EnumFlag(cmd, &f.State, "state", "only those of this `state`: "+strings.Join(states, ", "), states...)
-	flags.BoolVar(&f.NeedsOperator, "needs-operator", false, "only those that wait for an operator")
-	flags.StringVar(&f.Session, "session-id", "", "only those of this `session`")
-	flags.StringVar(&f.ExternalID, "external-id", "", "only the one of this `name` of yours")
+	command.EnumFlag(cmd, &f.State, "state", "filter by `state`: "+strings.Join(states, ", "), states...)
+	flags.BoolVar(&f.NeedsOperator, "needs-operator", false, "show only workflows that wait for an operator")
+	flags.StringVar(&f.Session, "session-id", "", "filter by `session`")
+	flags.StringVar(&f.ExternalID, "external-id", "", "filter by external id, the `name` that you gave")
 	command.PageFlags(cmd, &f.Limit, &f.Cursor)
 	return cmd
 }
@@ -227,7 +227,7 @@ func view() command.View[wire.Workflow] {
 
 // newChange returns a command that changes the workflow of an id and shows it.
 func newChange(a *command.App, use string, change func(*client.Client, context.Context, uuid.UUID) (wire.Workflow, error)) *cobra.Command {
-	return command.New(a, use, command.Arguments(1, 1, "the id of a workflow"), func(ctx context.Context, c *client.Client, args []string) error {
+	return command.New(a, use, command.Arguments(1, 1, "a workflow id"), func(ctx context.Context, c *client.Client, args []string) error {
 		id, err := workflowID(args[0])
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func retry(a *command.App) *cobra.Command {
 	cmd := newChange(a, "retry ID", func(c *client.Client, ctx context.Context, id uuid.UUID) (wire.Workflow, error) {
 		return c.RetryWorkflow(ctx, id, note)
 	})
-	cmd.Flags().StringVar(&note, "note", "", "why, for the record")
+	cmd.Flags().StringVar(&note, "note", "", "reason, for the audit log")
 	return cmd
 }
 
@@ -257,7 +257,7 @@ func resolve(a *command.App) *cobra.Command {
 		}
 		return c.ResolveWorkflow(ctx, id, r)
 	})
-	cmd.Flags().StringVar(&r.Note, "note", "", "what you did, for the record (required)")
-	cmd.Flags().BoolVar(&r.Abandon, "abandon", false, "leave everything as it is")
+	cmd.Flags().StringVar(&r.Note, "note", "", "what you did, for the audit log (required)")
+	cmd.Flags().BoolVar(&r.Abandon, "abandon", false, "do not reverse the remaining steps")
 	return cmd
 }
