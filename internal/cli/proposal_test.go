@@ -157,7 +157,7 @@ func bindsDBLogins(d *fixture) {
 		"must be the id":            {"bind", login, "--tenant", "elsewhere", "--operator", "ana"},
 		"--employee-id":             {"bind", login, "--tenant", "elsewhere", "--employee-id", "ana"},
 		"no login":                  {"unbind", login, "--tenant", "demo"},
-		"needs the name of a login": {"unbind"},
+		"needs a database login": {"unbind"},
 	} {
 		d.want(as(args...), command.ExitUsage, text)
 	}
