@@ -153,10 +153,10 @@ func bindsDBLogins(d *fixture) {
 		}
 	}
 	for text, args := range map[string][]string{
-		"--tenant is required":      {"bind", login},
-		"must be the id":            {"bind", login, "--tenant", "elsewhere", "--operator", "ana"},
-		"--employee-id":             {"bind", login, "--tenant", "elsewhere", "--employee-id", "ana"},
-		"no login":                  {"unbind", login, "--tenant", "demo"},
+		"--tenant is required":   {"bind", login},
+		"must be the id":         {"bind", login, "--tenant", "elsewhere", "--operator", "ana"},
+		"--employee-id":          {"bind", login, "--tenant", "elsewhere", "--employee-id", "ana"},
+		"no login":               {"unbind", login, "--tenant", "demo"},
 		"needs a database login": {"unbind"},
 	} {
 		d.want(as(args...), command.ExitUsage, text)
