@@ -1,6 +1,6 @@
 // Package db owns the schema: the goose migrations, embedded so that every
-// binary carries the bytes it was tested with. The queries that sqlc turns
-// into Go lie beside it in db/queries.
+// binary carries the bytes it was tested with. The queries that sqlc compiles to
+// Go are in db/queries.
 package db
 
 import "embed"

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// checkpointVersion is the version of the encoding that is hashed, and
-	// checkpointEvents how many events one checkpoint covers at most.
+	// checkpointVersion is the version of the hashed encoding, and
+	// checkpointEvents the maximum number of events per checkpoint.
 	checkpointVersion = 1
 	checkpointEvents  = 5000
 	// leafSize is the length of a leaf: a position and a hash.
@@ -87,8 +87,8 @@ func appendLeaf(b []byte, l leaf) []byte {
 	return append(b, l.hash[:]...)
 }
 
-// leavesOf decodes the leaves of appendLeaf. It reports false for bytes that no
-// checkpoint has: none, part of a leaf, or leaves that are not in order.
+// leavesOf decodes the leaves of appendLeaf. It returns false for bytes that no
+// checkpoint has: none, part of a leaf, or leaves out of order.
 func leavesOf(b []byte) ([]leaf, bool) {
 	if len(b) == 0 || len(b)%leafSize != 0 {
 		return nil, false
@@ -104,7 +104,7 @@ func leavesOf(b []byte) ([]leaf, bool) {
 }
 
 // checkpoint is one link of a tenant's chain. prev and stored are the values in
-// the row, which may have been changed.
+// the row, which may have been tampered with.
 type checkpoint struct {
 	no             int64
 	version        int32
@@ -162,12 +162,12 @@ func before(p Position) Position {
 	return Position{p.Tx, p.Event - 1}
 }
 
-// encoding encodes values so that no two lists of values are encoded alike: each
-// value follows its length, in eight bytes.
+// encoding encodes lists of values unambiguously: each value follows its length,
+// in eight bytes.
 type encoding []byte
 
-// usualEncoding is the size, in bytes, within which most encodings are made on the
-// stack: every action of a batch has two.
+// usualEncoding is the size, in bytes, up to which encodings are made on the
+// stack. Every action of a batch has two.
 const usualEncoding = 640
 
 func (e encoding) bytes(b []byte) encoding {
@@ -196,9 +196,9 @@ func (e encoding) time(t time.Time) encoding { return e.number(uint64(t.UnixMicr
 
 func (e encoding) sum() Hash { return sha256.Sum256(e) }
 
-// CheckpointAll adds the checkpoints that are due of all tenants, one per
-// transaction, while more reports that there is time for another. One tenant's
-// error does not stop the others. It reports whether all tenants were reached.
+// CheckpointAll adds the due checkpoints of all tenants, one per transaction,
+// while more returns true. One tenant's error does not stop the others. It
+// reports whether all tenants were reached.
 func CheckpointAll(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	var failed error
 	for after := (envelope.TenantID{}); more(); {

@@ -26,7 +26,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// exec acts as the superuser, whom no policy and trigger stops: a forger.
+// exec runs a statement as a forger: the superuser, without triggers and
+// row-level security.
 func (l log) exec(sql string, args ...any) {
 	l.t.Helper()
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.Admin(), func(tx pgx.Tx) error {
@@ -54,7 +55,7 @@ func (l log) positions() []audit.Position {
 	return places
 }
 
-// checkpoint adds a checkpoint of at most so many events.
+// checkpoint adds a checkpoint of at most most events.
 func (l log) checkpoint(most int) (n int) {
 	l.t.Helper()
 	if err := postgres.InTx(l.t.Context(), l.db, postgres.Worker(), func(tx pgx.Tx) (err error) {
@@ -66,7 +67,7 @@ func (l log) checkpoint(most int) (n int) {
 	return n
 }
 
-// checkpointed writes batches of events, each with a checkpoint.
+// checkpointed writes batches of events and a checkpoint after each.
 func (l log) checkpointed(batches ...int) {
 	l.t.Helper()
 	for i, n := range batches {
@@ -96,8 +97,8 @@ func (l log) tryVerify(opt audit.Options) (r audit.Report, err error) {
 	})
 }
 
-// wants fails the test unless a verification has these findings, apart from
-// messages and times.
+// wants fails the test unless a verification has these findings. Messages and
+// times are ignored.
 func (l log) wants(want ...audit.Finding) audit.Report {
 	l.t.Helper()
 	r := l.verify(audit.Options{})
@@ -112,7 +113,7 @@ func about(kind audit.FindingKind, checkpoint int64, p audit.Position) audit.Fin
 	return audit.Finding{Kind: kind, Checkpoint: checkpoint, Position: p.String(), Event: p.Event}
 }
 
-func TestAnUnchangedLogVerifies(t *testing.T) {
+func TestUnchangedLogVerifies(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	if r := l.wants(); r.Head != nil || r.Checkpoints != 0 || !r.UncoveredSince.IsZero() {
@@ -131,8 +132,8 @@ func TestAnUnchangedLogVerifies(t *testing.T) {
 	}
 }
 
-// The encodings are promised to auditors: exported events must verify in years.
-// So this test computes them a second time.
+// TestHashesFollowTheDocument computes the encodings a second time. They are
+// promised to auditors: exported events must verify in years.
 func TestHashesFollowTheDocument(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
@@ -169,9 +170,10 @@ func TestHashesFollowTheDocument(t *testing.T) {
 func TestEveryChangeOfAnEventIsFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		// sql is about the event $2, $3 of the tenant $1.
+		// sql changes the event $2, $3 of the tenant $1.
 		sql string
-		// want makes the finding of the third event, which checkpoint 2 covers.
+		// want returns the findings for the third event, which checkpoint 2
+		// covers.
 		want func(third audit.Position) []audit.Finding
 	}{
 		"at":          {"UPDATE events SET at = at + interval '1 microsecond'", nil},
@@ -210,7 +212,7 @@ func TestEveryChangeOfAnEventIsFound(t *testing.T) {
 	}
 }
 
-func TestAnAddedEventIsFound(t *testing.T) {
+func TestAddedEventIsFound(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(2, 2)
@@ -305,9 +307,9 @@ func TestEveryChangeOfACheckpointIsFound(t *testing.T) {
 	}
 }
 
-// A forger who rewrites checkpoints, so that each fits, is found by a head stored
-// elsewhere.
-func TestAKnownHeadStaysInTheChain(t *testing.T) {
+// TestKnownHeadStaysInTheChain detects a forger who rewrites consistent
+// checkpoints, by a head stored elsewhere.
+func TestKnownHeadStaysInTheChain(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(2)
@@ -390,7 +392,7 @@ func TestConcurrentCheckpointsDoNotForkTheChain(t *testing.T) {
 	}
 }
 
-func TestACheckpointThatIsRolledBackLosesNothing(t *testing.T) {
+func TestRolledBackCheckpointLosesNoEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(2)
@@ -447,7 +449,7 @@ func TestAllTenantsGetCheckpoints(t *testing.T) {
 	}
 }
 
-// A change of any byte of an event's text is found.
+// TestEveryByteIsCovered changes each byte of an event's text.
 func TestEveryByteIsCovered(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
@@ -496,7 +498,7 @@ func TestEveryByteIsCovered(t *testing.T) {
 	})
 }
 
-// otherValue reports whether a text is JSON with another value.
+// otherValue reports whether is is JSON with another value than was.
 func otherValue(was, is string) bool {
 	var a, b any
 	return json.Unmarshal([]byte(was), &a) == nil && json.Unmarshal([]byte(is), &b) == nil && !cmp.Equal(a, b)
@@ -518,7 +520,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
-func TestVerifyAfterAMissingCheckpoint(t *testing.T) {
+func TestVerifyAfterMissingCheckpoint(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)
@@ -550,7 +552,7 @@ func (l log) export(ctx context.Context, span audit.Span) []audit.Entry {
 	}
 }
 
-func TestExportOfATimeRange(t *testing.T) {
+func TestExportTimeRange(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -590,7 +592,7 @@ func TestExportOfATimeRange(t *testing.T) {
 	}
 }
 
-func TestALineHasTheHashedItems(t *testing.T) {
+func TestLineHasTheHashedItems(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.checkpointed(1)

@@ -8,13 +8,13 @@ import (
 // coverage is the result of comparing a checkpoint with its events.
 type coverage struct {
 	Report
-	// actual is a checkpoint of the events as they are now.
+	// actual is a checkpoint computed from the current events.
 	actual checkpoint
 }
 
 // events compares a checkpoint with its events. whole reports whether the
-// checkpoint follows the last one; if not, events before its first one are not
-// checked.
+// checkpoint follows the last one; if not, earlier events than its first one are
+// not checked.
 func (v *verification) events(ctx context.Context, s *checkpoint, whole bool) (coverage, error) {
 	after := v.last.until
 	if !whole {

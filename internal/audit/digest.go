@@ -10,32 +10,32 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Digests are the digests of the rows of an item of an event, as they
-// are after what happened; the zero Hash is none. With them, verification finds a
-// row that was changed, removed or added later.
+// Digests are the digests of the rows of an item, as they are after the event;
+// the zero Hash means none. They let verification detect a row that was changed,
+// removed or added later.
 type Digests struct {
 	// Args covers actions.args, in canonical form.
 	Args Hash
-	// Proposal covers what does not change about an action: who proposed what, and
-	// under which limits.
+	// Proposal covers the immutable columns of an action: the proposer, the
+	// content and the limits.
 	Proposal Hash
-	// Decision covers the decisions about it: by policy, and by people.
+	// Decision covers the decisions of policy and of people.
 	Decision Hash
-	// Edits covers what people changed: approvals.edits, edited_by, editors and
+	// Edits covers people's changes: approvals.edits, edited_by, editors and
 	// proposed_args.
 	Edits Hash
 	// Vote covers a row of votes, and Attempt a row of tool_executions.
 	Vote, Attempt Hash
 }
 
-// groups are the digests in the order in which an event has them.
+// groups returns the digests in the order of their encoding.
 func (d *Digests) groups() [6]*Hash {
 	return [...]*Hash{&d.Args, &d.Proposal, &d.Decision, &d.Edits, &d.Vote, &d.Attempt}
 }
 
-// encodeDigests returns the digests of the items of an event: a byte with a bit
-// for each group that an item has, and for each item its digests of these groups.
-// It returns nil if no item has any.
+// encodeDigests encodes the digests of the items of an event: a byte with a bit
+// for each group that any item has, and for each item its digests of these
+// groups. It returns nil if no item has digests.
 func encodeDigests(items []Item) []byte {
 	var mask byte
 	for i := range items {
@@ -59,7 +59,7 @@ func encodeDigests(items []Item) []byte {
 	return b
 }
 
-// decodeDigests returns the digests of n items. It reports false for bytes that
+// decodeDigests decodes the digests of n items. It returns false for bytes that
 // encodeDigests does not write.
 func decodeDigests(b []byte, n int) ([]Digests, bool) {
 	all := make([]Digests, n)
@@ -81,8 +81,8 @@ func decodeDigests(b []byte, n int) ([]Digests, bool) {
 	return all, len(b) == 0
 }
 
-// ActionRecord is a row of actions as its digests cover it. Zero values stand for
-// NULL.
+// ActionRecord holds the columns of a row of actions that its digests cover.
+// Zero values are NULL.
 type ActionRecord struct {
 	Tenant                                envelope.TenantID
 	Action                                envelope.ActionID
@@ -155,8 +155,8 @@ func (r *ActionRecord) decision() Hash {
 	return e.sum()
 }
 
-// AttemptRecord is a row of tool_executions as its digest covers it: all of it.
-// Zero values stand for NULL.
+// AttemptRecord holds the columns of a row of tool_executions that its digest
+// covers: all of them. Zero values are NULL.
 type AttemptRecord struct {
 	Tenant                envelope.TenantID
 	Action                envelope.ActionID
@@ -184,9 +184,9 @@ func (r *AttemptRecord) Digest() Hash {
 	return e.sum()
 }
 
-// DecisionID returns the id of a decision of policy: the first half of a digest
-// of all its columns. So an action that names a decision covers it, and whoever
-// changes a decision has to change its id, which actions name.
+// DecisionID returns the id of a policy decision: the first half of a digest of
+// its columns. Since actions name the decision by this id and their digests
+// cover the id, a decision cannot be changed undetected.
 func DecisionID(mode, source string, trace []byte) uuid.UUID {
 	e := make(encoding, 0, usualEncoding).text("countersign policy 1")
 	e = e.text(mode)
@@ -197,10 +197,9 @@ func DecisionID(mode, source string, trace []byte) uuid.UUID {
 	return uuid.UUID(sum[:16])
 }
 
-// CanonicalHash returns the hash of a JSON value in canonical form, so that it is
-// the same before and after PostgreSQL has stored the value as jsonb. No value has
-// the zero Hash, and neither has one that is not in a form that Countersign
-// accepts.
+// CanonicalHash returns the hash of a JSON value in canonical form, so that it
+// is the same before and after storage as jsonb. The result is the zero Hash if
+// there is no value, or if Countersign does not accept its form.
 func CanonicalHash(value []byte) Hash {
 	if len(value) == 0 {
 		return Hash{}
@@ -212,7 +211,7 @@ func CanonicalHash(value []byte) Hash {
 	return sha256.Sum256(canonical)
 }
 
-// moment encodes a time that may be missing.
+// moment encodes an optional time.
 func (e encoding) moment(t time.Time) encoding {
 	if t.IsZero() {
 		return e.bytes(nil)

@@ -1,7 +1,7 @@
-// Package audit owns the record of what happened: the events of each tenant,
-// written in the transaction of the change that they describe, and a chain of
-// hashes over them, whose checkpoints make a later change of an event visible.
-// It exports events, verifies the chain, and prunes events past their retention.
+// Package audit owns the audit log: the events of each tenant, written in the
+// transaction of the change that they describe, and a hash chain over them,
+// whose checkpoints make later changes of an event detectable. It exports
+// events, verifies the chain, and prunes events past their retention.
 //
 // It does not redact values (package redact does), and it never changes an
 // event.
@@ -25,61 +25,65 @@ type Kind string
 
 // The kinds of event.
 const (
-	// Proposed: actions were accepted, and policy decided.
+	// Proposed means that actions were accepted and policy decided.
 	Proposed Kind = "proposed"
-	// ProposalRefused: proposals made in SQL became no actions. Subject is the
-	// proposal's id, Code the rule that it broke.
+	// ProposalRefused means that proposals in SQL were refused. Subject is the
+	// id of the proposal, Code the rule that it broke.
 	ProposalRefused Kind = "proposal_refused"
-	// Decided: a person approved or denied, or nobody did in time.
+	// Decided means that a person approved or denied, or that the time to do so
+	// expired.
 	Decided Kind = "decided"
-	// Voted: a person approved, and more people must.
+	// Voted means that a person approved, and more approvals are needed.
 	Voted Kind = "voted"
-	// Edited: a person changed what will be sent.
+	// Edited means that a person changed the arguments.
 	Edited Kind = "edited"
-	// Expiring: nobody has decided, and the time to do so is nearly over.
+	// Expiring means that an action still waits for a decision and the time for
+	// it is nearly over.
 	Expiring Kind = "expiring"
-	// Escalated: nobody has decided for so long that more people are told.
+	// Escalated means that an action has waited so long that more people are
+	// notified.
 	Escalated Kind = "escalated"
-	// Settled: attempts ended.
+	// Settled means that attempts ended.
 	Settled Kind = "settled"
-	// Undone: actions were withdrawn before they were sent.
+	// Undone means that actions were withdrawn before they were sent.
 	Undone Kind = "undone"
-	// ReturnedToApproval: actions that were approved or allowed need a person
-	// after all.
+	// ReturnedToApproval means that approved or allowed actions need approval
+	// again.
 	ReturnedToApproval Kind = "returned_to_approval"
-	// Replayed: dead letters were scheduled again.
+	// Replayed means that dead letters were scheduled again.
 	Replayed Kind = "replayed"
-	// Discarded: dead letters were given up.
+	// Discarded means that dead letters were given up.
 	Discarded Kind = "discarded"
-	// Resolved: somebody recorded the outcome of actions of unknown outcome.
+	// Resolved means that a person recorded the outcome of actions of unknown
+	// outcome.
 	Resolved Kind = "resolved"
-	// Killed: the kill switch ended actions.
+	// Killed means that the kill switch ended actions.
 	Killed Kind = "killed"
-	// Configured: a source, a tool or a rule of policy was changed.
+	// Configured means that a source, a tool or a policy rule was changed.
 	Configured Kind = "configured"
-	// RetentionReported: rows are past their retention, and are kept.
+	// RetentionReported means that rows past their retention were kept.
 	RetentionReported Kind = "retention_reported"
-	// Pruned: retention deleted events of checkpoints.
+	// Pruned means that retention deleted the events of checkpoints.
 	Pruned Kind = "pruned"
-	// WorkflowChanged: a workflow changed its state. Subject is its id, Code the
-	// new state.
+	// WorkflowChanged means that a workflow changed its state. Subject is the id
+	// of the workflow, Code the new state.
 	WorkflowChanged Kind = "workflow_changed"
-	// SessionStarted: a person logged in in a browser. Subject is the id of the
-	// browser session, Code how it was opened.
+	// SessionStarted means that a person logged in in a browser. Subject is the
+	// id of the browser session, Code the way in which it was opened.
 	SessionStarted Kind = "session_started"
-	// SessionEnded: browser sessions ended before their time was over. Subject is
-	// the id of the session, Code what ended it.
+	// SessionEnded means that browser sessions ended before they expired.
+	// Subject is the id of the session, Code the reason.
 	SessionEnded Kind = "session_ended"
-	// LoginRefused: a login in a browser was refused. Subject is whom it is counted
-	// for, Code the reason.
+	// LoginRefused means that a login in a browser was refused. Subject is the
+	// account or address for which it is counted, Code the reason.
 	LoginRefused Kind = "login_refused"
 )
 
-// Event is something that happened to a batch of one tenant's actions.
+// Event describes a change to a batch of one tenant's actions.
 type Event struct {
 	Tenant envelope.TenantID
 	Kind   Kind
-	// Actor is who did it: the holder of a token, "policy", or "worker/…".
+	// Actor is the holder of a token, "policy", or "worker/…".
 	Actor envelope.Actor
 	Items []Item
 }
@@ -93,7 +97,8 @@ func EventsOf(kind Kind, actor envelope.Actor, items map[envelope.TenantID][]Ite
 	return events
 }
 
-// Item is one action's part of an event; or, for Configured, a change.
+// Item is the part of an event about one action; or, for Configured, about a
+// change.
 type Item struct {
 	Action   envelope.ActionID `json:"action_id,omitzero"`
 	Status   envelope.Status   `json:"status,omitzero"`
@@ -103,10 +108,9 @@ type Item struct {
 	Subject  string            `json:"subject,omitzero"`
 	// Note is the actor's reason.
 	Note string `json:"note,omitzero"`
-	// Detail has the new values by the API's names; never a secret.
+	// Detail holds the new values by the names of the API, without secrets.
 	Detail map[string]any `json:"detail,omitempty"`
-	// Digests are of the rows of the item. Write sets those that are
-	// not set.
+	// Digests are those of the rows of the item. Write sets missing ones.
 	Digests Digests `json:"-"`
 }
 
@@ -117,8 +121,8 @@ type Stored struct {
 	At       time.Time
 }
 
-// Position is the position of an event in the order of commits. The zero Position
-// is before every event.
+// Position is the position of an event in commit order. The zero Position is
+// before every event.
 type Position struct {
 	Tx    uint64
 	Event int64
@@ -129,7 +133,7 @@ func (p Position) Compare(other Position) int {
 	return cmp.Or(cmp.Compare(p.Tx, other.Tx), cmp.Compare(p.Event, other.Event))
 }
 
-// String returns a position as clients store it.
+// String returns the position as clients store it.
 func (p Position) String() string { return fmt.Sprintf("%d-%d", p.Tx, p.Event) }
 
 // ParsePosition parses the output of String.
@@ -146,24 +150,25 @@ func ParsePosition(text string) (Position, error) {
 // Span is a range of time: from From until before Until. A zero bound is open.
 type Span struct{ From, Until time.Time }
 
-// Entry is an event as it is exported.
+// Entry is an exported event.
 type Entry struct {
 	Position Position
-	// Checkpoint is the number of the checkpoint that covers it; zero for none yet.
+	// Checkpoint is the number of the checkpoint that covers it; zero if none
+	// does.
 	Checkpoint int64
-	// Leaf is the hash that a checkpoint stores of it, of the row as it is now.
+	// Leaf is the hash for a checkpoint, computed from the current row.
 	Leaf  Hash
 	At    time.Time
 	Kind  Kind
 	Actor envelope.Actor
-	// Items is their text as PostgreSQL prints it, which Leaf covers, and Digests
-	// are the digests of the rows that they tell of, which it covers too.
+	// Items is the text of the items as PostgreSQL prints it, and Digests are
+	// the digests of their rows. Leaf covers both.
 	Items   string
 	Digests []byte
 }
 
 // Line returns an entry as one line of JSON. Its items are copied byte for byte,
-// white space included, so that a reader of the line can compute the hash.
+// including white space, so that the hash can be computed from the line.
 func (e Entry) Line() ([]byte, error) {
 	head, err := json.Marshal(struct {
 		Position   string         `json:"position"`
@@ -182,13 +187,13 @@ func (e Entry) Line() ([]byte, error) {
 
 // Closing is the last line of an export.
 type Closing struct {
-	// End is true, which distinguishes this line from those of events.
+	// End is true, to distinguish this line from those of events.
 	End    bool              `json:"end"`
 	Tenant envelope.TenantID `json:"tenant_id"`
 	// Events is the number of lines before this one.
 	Events int64 `json:"events"`
 	// Next is the position to continue after; empty at the end.
 	Next string `json:"next_cursor,omitzero"`
-	// Head is the head of the chain at this moment; nil for none.
+	// Head is the current head of the chain; nil if there is none.
 	Head *Head `json:"head"`
 }

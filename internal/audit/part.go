@@ -10,14 +10,15 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Part is a share of a tenant's actions, number No of Of: actions are compared in
-// parts, so that memory is bounded and a comparison can be continued.
+// Part is number No of Of equal shares of a tenant's actions. Actions are
+// compared in parts, so that memory is bounded and a comparison can be
+// continued.
 type Part struct{ No, Of int }
 
 // maxParts bounds Part.Of: 250 thousand million actions.
 const maxParts = 1_000_000
 
-// String returns a part as people continue with it: 2/5.
+// String returns the part in the form that ParsePart parses, such as 2/5.
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.No, p.Of) }
 
 // ParsePart parses the output of String.
@@ -33,48 +34,47 @@ func ParsePart(text string) (Part, error) {
 	return p, nil
 }
 
-// mine reports whether an action is of the part.
+// mine reports whether an action belongs to the part.
 func (p Part) mine(id envelope.ActionID) bool {
 	// The last bytes of an id are random.
 	n := uint32(id[12])<<24 | uint32(id[13])<<16 | uint32(id[14])<<8 | uint32(id[15])
 	return int(n%uint32(p.Of)) == p.No-1
 }
 
-// RowsOptions select what VerifyRows compares.
+// RowsOptions select the rows that VerifyRows compares.
 type RowsOptions struct {
-	// Since leaves out actions that were proposed earlier. Zero is all.
+	// Since skips actions that were proposed earlier. Zero means all.
 	Since time.Time
-	// Part is the part to compare; zero is the first.
+	// Part is the part to compare; zero means the first.
 	Part Part
 	// Progress, if set, is called from time to time with the progress.
 	Progress func(RowsReport)
-	// atOnce is about how many actions are held in memory; zero is actionsAtOnce.
+	// atOnce is the approximate number of actions in memory; zero means
+	// actionsAtOnce.
 	atOnce int
 }
 
-// actionsAtOnce bounds how many actions are held in memory, with about 300 bytes
-// each.
+// actionsAtOnce bounds the number of actions in memory, of about 300 bytes each.
 const actionsAtOnce = 250_000
 
 // RowsReport is the result of comparing rows with events.
 type RowsReport struct {
 	Findings []Finding `json:"findings"`
 	Omitted  int64     `json:"findings_omitted"`
-	// Actions, Votes, Attempts and Decisions are how many rows were compared, and
-	// Pruned how many actions retention deleted, as its events say.
+	// Actions, Votes, Attempts and Decisions are the numbers of compared rows.
+	// Pruned is the number of actions that retention deleted, by its events.
 	Actions   int64 `json:"actions"`
 	Votes     int64 `json:"votes"`
 	Attempts  int64 `json:"attempts"`
 	Decisions int64 `json:"decisions"`
 	Pruned    int64 `json:"pruned"`
-	// Unchecked is how many actions were not compared, because their events are
-	// older than Since or were deleted by retention.
+	// Unchecked is the number of actions that were not compared, because their
+	// events are older than Since or were deleted by retention.
 	Unchecked int64 `json:"unchecked"`
-	// Events is how many events were read; several times, if there are several
-	// parts.
+	// Events is the number of events that were read, counted once per part.
 	Events int64 `json:"events_read"`
-	// Part is the last part that was compared, and Next the one to continue with;
-	// zero at the end.
+	// Part is the last part that was compared, and Next the part to continue
+	// with; zero at the end.
 	Part Part `json:"-"`
 	Next Part `json:"-"`
 }

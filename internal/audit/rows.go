@@ -13,7 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// The tables whose rows events cover, and decisions, whose ids do.
+// The tables whose rows are covered by events, and decisions, which are covered
+// by their ids.
 const (
 	tableActions   = "actions"
 	tableVotes     = "votes"
@@ -23,12 +24,12 @@ const (
 )
 
 // VerifyRows compares a part of a tenant's actions, with their edits, votes and
-// attempts, with the digests that its events have of them, in both directions, and
-// the decisions of policy with their ids. It believes the events, which Verify
-// checks. The first part includes the contents of all decisions, and the last the
-// rows of actions that do not exist. tx must be of the scope Snapshot: then changes
-// meanwhile cause no findings. All events since the first that concerns the part
-// are read.
+// attempts, with the digests in its events, in both directions, and the
+// decisions of policy with their ids. It trusts the events, which Verify checks.
+// The first part includes the contents of all decisions, and the last the rows
+// of actions that do not exist. tx must have the scope Snapshot, so that
+// concurrent changes cause no findings. All events since the first one that
+// concerns the part are read.
 func VerifyRows(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt RowsOptions) (RowsReport, error) {
 	v := rowsVerification{tx: tx, tenant: tenant, opt: opt, report: RowsReport{Findings: []Finding{}, Part: opt.Part}}
 	for _, step := range []func(context.Context) error{v.begin, v.decisions, v.learnAll, v.compareAll, v.orphans} {
@@ -47,17 +48,17 @@ type rowsVerification struct {
 	tenant envelope.TenantID
 	opt    RowsOptions
 	report RowsReport
-	// after is the position of the last event that is not read, and before the
-	// time up to which actions may have events up to there.
+	// after is the position of the last event that is not read. before is the
+	// time up to which actions may have events up to that position.
 	after  Position
 	before time.Time
 	known  map[envelope.ActionID]*history
-	// decided are the decisions that exist, and undecided those that do not,
-	// though actions name them.
+	// decided are the decisions that exist, and undecided the missing ones that
+	// actions name.
 	decided, undecided map[uuid.UUID]bool
 }
 
-// history is an action by its events.
+// history is the state of an action by its events.
 type history struct {
 	// proposedAt is the time of its proposal; zero if that event was not read.
 	proposedAt time.Time
@@ -67,7 +68,7 @@ type history struct {
 	gone       bool
 }
 
-// begin finds the events to read, and the part if none was asked for.
+// begin determines the events to read, and the part if no part was requested.
 func (v *rowsVerification) begin(ctx context.Context) error {
 	pruned, err := prunedThrough(ctx, v.tx, v.tenant)
 	if err != nil {
@@ -103,8 +104,8 @@ func (v *rowsVerification) begin(ctx context.Context) error {
 func (v *rowsVerification) first() bool { return v.report.Part.No == 1 }
 func (v *rowsVerification) last() bool  { return v.report.Part.No == v.report.Part.Of }
 
-// decisions reads which decisions exist, and compares their contents with their
-// ids.
+// decisions reads the ids of the decisions, and compares their contents with
+// them.
 func (v *rowsVerification) decisions(ctx context.Context) error {
 	v.decided, v.undecided = make(map[uuid.UUID]bool), make(map[uuid.UUID]bool)
 	return eachDecision(ctx, v.tx, v.tenant, func(id, content uuid.UUID) {
@@ -122,7 +123,7 @@ func (v *rowsVerification) decisions(ctx context.Context) error {
 	})
 }
 
-// learnAll reads the events.
+// learnAll reads the events into the histories.
 func (v *rowsVerification) learnAll(ctx context.Context) error {
 	v.known = make(map[envelope.ActionID]*history)
 	return eachRow(ctx, v.tx, v.tenant, v.after, Position{math.MaxUint64, math.MaxInt64}, func(r row) {
@@ -188,8 +189,8 @@ func (h *history) learn(kind Kind, at time.Time, d *Digests) {
 	}
 }
 
-// compareAll compares the rows of the part with the histories. What is left of
-// these is of actions that do not exist.
+// compareAll compares the rows of the part with the histories. Histories that
+// remain belong to actions that do not exist.
 func (v *rowsVerification) compareAll(ctx context.Context) error {
 	for after := (envelope.ActionID{}); ; {
 		records, next, err := recordsAfter(ctx, v.tx, v.tenant, after)
@@ -248,7 +249,7 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 		{tableActions, "decision", h.last.Decision, r.digests.Decision},
 		{tableEdits, "edits", h.last.Edits, r.digests.Edits},
 	} {
-		// What happened before the first event that was read is not known.
+		// The state before the first event that was read is unknown.
 		if g.want != g.is && (g.want != (Hash{}) || !h.proposedAt.IsZero()) {
 			v.found(Changed, g.table, id, g.columns, "the row differs from what the events say")
 		}
@@ -268,8 +269,8 @@ func (v *rowsVerification) compare(id envelope.ActionID, r *record) {
 	}
 }
 
-// compareDecision looks for the decision that an action names. One that is missing
-// is reported once, with one of its actions.
+// compareDecision checks that the decision of an action exists. A missing
+// decision is reported once, with one of its actions.
 func (v *rowsVerification) compareDecision(id envelope.ActionID, decision uuid.UUID) {
 	if v.decided[decision] || v.undecided[decision] {
 		return

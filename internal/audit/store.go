@@ -18,14 +18,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Write stores events in the transaction of the change that they record. If they
-// cannot be written, the change must not be committed.
+// Write stores events in the transaction of the change that they record. If it
+// fails, the change must not be committed.
 func Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	return write(ctx, tx, events, func(tx pgx.Tx) pgx.Tx { return tx })
 }
 
-// WriteLast is Write at the end of a transaction, which commits with it. If there is
-// nothing to write, it does not.
+// WriteLast is Write at the end of a transaction, together with its commit. If
+// there are no events, it does not commit.
 func WriteLast(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	return write(ctx, tx, events, postgres.Final)
 }
@@ -62,7 +62,8 @@ func write(ctx context.Context, tx pgx.Tx, events []Event, last func(pgx.Tx) pgx
 	return nil
 }
 
-// orEmpty returns the value that a query takes for NULL in an array of bytes.
+// orEmpty replaces nil by empty bytes, which the query takes for NULL in an
+// array.
 func orEmpty(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -70,9 +71,8 @@ func orEmpty(b []byte) []byte {
 	return b
 }
 
-// Read returns the next events after a position, most at most. Events that an open
-// transaction may still write, and all after them, are left for a later read, so
-// that no event is ever skipped.
+// Read returns up to most events after a position. It leaves out events that an
+// open transaction may still precede, so that a later read never skips an event.
 func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Position, most int) ([]Stored, error) {
 	rows, err := dbsqlc.New().EventList(ctx, tx, &dbsqlc.EventListParams{
 		TenantID: tenant, Txid: after.Tx, EventID: after.Event, Most: int64(most),
@@ -92,7 +92,7 @@ func Read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after Positi
 	return stored, nil
 }
 
-// Latest returns the position after which only new events come.
+// Latest returns the position after which only new events follow.
 func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position, error) {
 	txid, err := dbsqlc.New().EventLatest(ctx, tx, tenant)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -101,20 +101,20 @@ func Latest(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Position,
 	return Position{Tx: txid, Event: math.MaxInt64}, err
 }
 
-// EnsurePartitions creates the partitions of tool_executions from this month to
-// some months ahead. Without a partition, a month accepts no rows.
+// EnsurePartitions creates the partitions of tool_executions for this month and
+// the next monthsAhead months. A month without a partition accepts no rows.
 func EnsurePartitions(ctx context.Context, tx pgx.Tx, monthsAhead int) error {
 	_, err := dbsqlc.New().PartitionEnsure(ctx, tx, int32(monthsAhead))
 	return err
 }
 
-// ExportRows is how many events a call of Export returns before the end.
+// ExportRows is the number of events per call of Export.
 const ExportRows = readRows
 
-// Export returns the next events of a range of time after a position, in order:
-// ExportRows of them, or fewer at the end. Like Read it leaves out events before
-// which others may still come. An event that a long transaction wrote may be
-// exported only when a checkpoint covers it.
+// Export returns the next events of a time range after a position, in order:
+// ExportRows of them, or fewer at the end. Like Read it leaves out events that
+// others may still precede. An event of a long transaction may be exported only
+// when a checkpoint covers it.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) ([]Entry, error) {
 	if span.Until.IsZero() {
 		span.Until = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
@@ -136,8 +136,8 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	})
 }
 
-// bounds narrows a range of positions to the checkpoints that have events of a
-// range of time, since no index leads from a time to its events.
+// bounds narrows a range of positions to the checkpoints with events of a time
+// range, since no index on time exists.
 func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span, after Position) (Position, Position, error) {
 	q := dbsqlc.New()
 	first, err := q.CheckpointAfter(ctx, tx, &dbsqlc.CheckpointAfterParams{TenantID: tenant, At: span.From})
@@ -154,20 +154,20 @@ func bounds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, span Span,
 	return after, Position{last.UntilTxid, last.UntilEvent}, err
 }
 
-// readRows is how many events are held in memory at a time: one may have a
+// readRows is the number of events in memory at a time. An event may have a
 // thousand items.
 const readRows = 200
 
-// Due returns the tenants after another one that have events to be covered, most
-// at most, in order. It needs the scope of the worker.
+// Due returns up to most tenants after another one that have uncovered events,
+// in order. It needs the scope of the worker.
 func Due(ctx context.Context, tx pgx.Tx, after envelope.TenantID, most int) ([]envelope.TenantID, error) {
 	return dbsqlc.New().CheckpointDue(ctx, tx, &dbsqlc.CheckpointDueParams{After: uuid.UUID(after), Most: int64(most)})
 }
 
-// Checkpoint adds one checkpoint to a tenant's chain, over the next events, most at
-// most, before which no open transaction can add any. It returns how many it
-// covers: none if there are none, or if another worker is adding a checkpoint. It
-// needs the scope of the worker.
+// Checkpoint adds one checkpoint to a tenant's chain, over up to most events
+// that no open transaction can precede. It returns the number of covered events:
+// none if there are none, or if another worker is adding a checkpoint. It needs
+// the scope of the worker.
 func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int, error) {
 	q := dbsqlc.New()
 	mine, err := q.CheckpointLock(ctx, tx, uuid.UUID(tenant))
@@ -212,8 +212,8 @@ func Checkpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most i
 	})
 }
 
-// Head is the last checkpoint of a chain. Stored elsewhere, it later shows whether
-// the chain still has it.
+// Head is the last checkpoint of a chain. A copy that is kept elsewhere proves
+// later that the chain still has it.
 type Head struct {
 	Checkpoint int64 `json:"checkpoint_no"`
 	Hash       Hash  `json:"hash"`
@@ -230,10 +230,10 @@ func CurrentHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Hea
 	return h, nil
 }
 
-// NoteHead records that somebody noted a head, to keep it elsewhere, and returns
-// when that was: of a head that was noted before, the first time. If the chain has
-// no such checkpoint, the error is fault.NotFound. The record is no event, since
-// that would change the head which was noted.
+// NoteHead records that a head was exported, and returns the time of the first
+// time that it was. If the chain has no such checkpoint, the error is
+// fault.NotFound. The record is not an event, since an event would change the
+// head.
 func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Head) (time.Time, error) {
 	at, err := dbsqlc.New().CheckpointNote(ctx, tx, &dbsqlc.CheckpointNoteParams{
 		TenantID: tenant, CheckpointNo: head.Checkpoint, Hash: head.Hash[:],
@@ -244,7 +244,8 @@ func NoteHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, head Hea
 	return at.UTC(), err
 }
 
-// nextCheckpoint reads the checkpoint after a number; false if there is none.
+// nextCheckpoint reads the checkpoint after a number. It returns false if there
+// is none.
 func nextCheckpoint(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after int64) (checkpoint, bool, error) {
 	r, err := dbsqlc.New().CheckpointNext(ctx, tx, &dbsqlc.CheckpointNextParams{TenantID: tenant, After: after})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -262,8 +263,8 @@ type link struct {
 	no    int64
 	until Position
 	// stored and computed are the hashes by which the next checkpoint may name
-	// this one: in the row and of its contents, different only if the row was
-	// changed.
+	// this one: that in the row, and that of its contents. They differ only if
+	// the row was changed.
 	stored, computed []byte
 }
 
@@ -273,7 +274,7 @@ func genesis() link {
 	return link{until: beginning(), stored: zero, computed: zero}
 }
 
-// eachRow calls do for every event after one position and up to another, in order.
+// eachRow calls do for every event after one position up to another, in order.
 func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, until Position, do func(row)) error {
 	for {
 		rows, err := dbsqlc.New().EventRange(ctx, tx, &dbsqlc.EventRangeParams{
@@ -292,8 +293,9 @@ func eachRow(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after, un
 	}
 }
 
-// prunedThrough returns the last checkpoint of which an event records that
-// retention deleted its events, and all before. Its pruned_at alone proves nothing.
+// prunedThrough returns the last checkpoint for which an event records that
+// retention deleted its events and all earlier ones. Its pruned_at alone proves
+// nothing.
 func prunedThrough(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	q := dbsqlc.New()
 	for below := int64(math.MaxInt64); ; {
@@ -329,7 +331,7 @@ func recordsPruning(kind Kind, items []byte, no int64) bool {
 	return list[0].Detail.From <= no && no <= list[0].Detail.Until
 }
 
-// maxUncovered bounds how many events are counted that no checkpoint covers yet.
+// maxUncovered bounds the count of uncovered events.
 const maxUncovered = 100_000
 
 // uncovered counts the events after a position, up to maxUncovered, and returns
@@ -341,7 +343,7 @@ func uncovered(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after P
 	return r.Events, r.Since.UTC(), err
 }
 
-// findHead returns the number of the checkpoint that has a hash; 0 if none has.
+// findHead returns the number of the checkpoint with a hash; 0 if there is none.
 func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Hash) (int64, error) {
 	no, err := dbsqlc.New().CheckpointByHash(ctx, tx, &dbsqlc.CheckpointByHashParams{TenantID: tenant, Hash: hash[:]})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -350,8 +352,8 @@ func findHead(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, hash Has
 	return no, err
 }
 
-// TamperedError means that events were not deleted, because they differ from what
-// was covered: they are evidence.
+// TamperedError means that events were kept as evidence, because they differ
+// from their checkpoint.
 type TamperedError struct {
 	Tenant envelope.TenantID
 	// First is one of the findings.
@@ -363,9 +365,9 @@ func (e *TamperedError) Error() string {
 	return fmt.Sprintf("the events of checkpoint %d of tenant %s do not verify, and are kept: %s", e.First.Checkpoint, e.Tenant, e.First.Kind)
 }
 
-// Prune deletes the events of a tenant's oldest checkpoints that are past its
-// retention, and about as many events as most. It returns how many it deleted.
-// Events that do not verify are a *TamperedError. It needs the scope of the worker.
+// Prune deletes about most events of a tenant's oldest checkpoints that are past
+// its retention, and returns the number of deleted events. Events that fail
+// verification are a *TamperedError. It needs the scope of the worker.
 func Prune(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, most int) (int64, error) {
 	q := dbsqlc.New()
 	rows, err := q.CheckpointPrunable(ctx, tx, &dbsqlc.CheckpointPrunableParams{TenantID: tenant, Most: int64(most)})

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// addDigests sets the digests of the items that tell of actions and have none yet,
-// from the rows as this transaction has written them. Where whole batches are
-// written, those who write them have the values at hand and set the digests.
+// addDigests sets the missing digests of items about actions, from the rows that
+// this transaction has written. Callers that write whole batches have the values
+// and set the digests themselves.
 func addDigests(ctx context.Context, tx pgx.Tx, events []Event) error {
 	var keys recordKeys
 	for i := range events {
@@ -67,7 +67,7 @@ type attemptHash struct {
 	finishedAt time.Time
 }
 
-// last returns the digests of the action with those of its last vote and attempt.
+// last returns the digests of the action, its last vote and its last attempt.
 func (r *record) last() Digests {
 	d := r.digests
 	if n := len(r.votes); n > 0 {
@@ -125,8 +125,8 @@ func (k *recordKeys) addTo(ctx context.Context, tx pgx.Tx, records map[recordKey
 	return nil
 }
 
-// stored returns a text as a record has it. An empty text, which Countersign
-// stores as NULL, differs from NULL.
+// stored returns the text for a record. An empty text, which Countersign stores
+// as NULL, differs from NULL.
 func stored(p *string) string {
 	if p != nil && *p == "" {
 		return "\x00"
@@ -190,7 +190,7 @@ func attemptDigest(r *dbsqlc.ToolExecutions) Hash {
 }
 
 // recordsAfter reads the next actions of a tenant with all their votes and
-// attempts. next is the last of them; zero at the end.
+// attempts. next is the last action of the page; zero at the end.
 func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, after envelope.ActionID) (page []*record, next envelope.ActionID, err error) {
 	rows, err := dbsqlc.New().RecordActionsAfter(ctx, tx, &dbsqlc.RecordActionsAfterParams{
 		TenantID: tenant, After: after, Most: readRows,
@@ -215,8 +215,8 @@ func recordsAfter(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, afte
 	return page, next, keys.addTo(ctx, tx, records, time.Time{})
 }
 
-// eachDecision calls do for every decision of a tenant, with its id as it is and as
-// its contents are.
+// eachDecision calls do for every decision of a tenant, with its stored id and
+// the id computed from its contents.
 func eachDecision(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, do func(id, content uuid.UUID)) error {
 	for after := uuid.Nil; ; {
 		rows, err := dbsqlc.New().RecordDecisions(ctx, tx, &dbsqlc.RecordDecisionsParams{TenantID: tenant, After: after, Most: readRows})
@@ -233,7 +233,7 @@ func eachDecision(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, do f
 	}
 }
 
-// countActions returns how many actions a tenant has.
+// countActions returns the number of actions of a tenant.
 func countActions(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (int64, error) {
 	return dbsqlc.New().RecordCount(ctx, tx, tenant)
 }

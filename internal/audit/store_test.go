@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// log has a tenant's events in a database of their own.
+// log holds a tenant's events in a database of their own.
 type log struct {
 	t      *testing.T
 	db     *pgxpool.Pool
@@ -31,7 +31,7 @@ func newLog(t *testing.T) log {
 	return log{t, dbtest.DB(t), envelope.TenantID(uuid.Must(uuid.NewV7()))}
 }
 
-// begin opens a transaction that has written an event and is not committed.
+// begin opens a transaction and writes an event in it.
 func (l log) begin(name string) pgx.Tx {
 	l.t.Helper()
 	tx, err := l.db.Begin(l.t.Context())
@@ -90,9 +90,9 @@ func (l log) latest() (p audit.Position) {
 	return p
 }
 
-// settled waits until no transaction of the whole server, which the tests of
-// other packages share, is older than this tenant's events. Each of them ends by
-// itself.
+// settled waits until no transaction of the server is older than this tenant's
+// events. Tests of other packages share the server; their transactions end by
+// themselves.
 func (l log) settled() {
 	l.t.Helper()
 	for done := false; !done; {
@@ -103,7 +103,7 @@ func (l log) settled() {
 	}
 }
 
-func TestALateCommitIsNotSkipped(t *testing.T) {
+func TestLateCommitIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.write("first")
@@ -130,7 +130,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	}
 }
 
-func TestARolledBackEventIsNotRead(t *testing.T) {
+func TestRolledBackEventIsNotRead(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	tx := l.begin("undone")
@@ -146,8 +146,8 @@ func TestARolledBackEventIsNotRead(t *testing.T) {
 	}
 }
 
-// Random transactions begin, write and end in any order, and a reader reads in
-// between: it gets every committed event once.
+// TestReadersGetEveryEventOnce begins and ends transactions in random order
+// while a reader reads: it gets every committed event once.
 func TestReadersGetEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
@@ -287,7 +287,7 @@ func TestEventsOfOtherTenantsAreInvisible(t *testing.T) {
 	}
 }
 
-// TestPartitionsAreCreatedAhead beside a transaction that is open, and has written.
+// TestPartitionsAreCreatedAhead runs while another transaction writes.
 func TestPartitionsAreCreatedAhead(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)

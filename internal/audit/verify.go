@@ -13,41 +13,41 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// FindingKind is the kind of a change of the log.
+// FindingKind is the kind of a finding.
 type FindingKind string
 
 // The kinds of finding.
 const (
-	// Changed: an event differs from its digest.
+	// Changed means that an event differs from its digest.
 	Changed FindingKind = "changed"
-	// Missing: an event that was covered does not exist.
+	// Missing means that a covered event does not exist.
 	Missing FindingKind = "missing"
-	// Added: an event was added between events that were covered.
+	// Added means that an event was added between covered events.
 	Added FindingKind = "added"
-	// ChainBroken: a checkpoint does not follow the one before, or no checkpoint
-	// has the known head.
+	// ChainBroken means that a checkpoint does not follow the previous one, or
+	// that no checkpoint has the known head.
 	ChainBroken FindingKind = "chain_broken"
-	// CheckpointChanged: a checkpoint does not have its hash.
+	// CheckpointChanged means that a checkpoint does not match its hash.
 	CheckpointChanged FindingKind = "checkpoint_changed"
 )
 
 // Finding is one deviation and its position.
 type Finding struct {
 	Kind FindingKind `json:"kind"`
-	// Checkpoint is the checkpoint concerned; zero for none.
+	// Checkpoint is the checkpoint concerned; zero if none.
 	Checkpoint int64 `json:"checkpoint_no,omitzero"`
 	// Position and Event identify the event, if one is concerned.
 	Position string `json:"position,omitzero"`
 	Event    int64  `json:"event_id,omitzero"`
-	// Table, Action and Columns say which row, and which of its columns, where a
-	// row differs from the events: args, proposal, decision, created_at, edits, or
-	// row for all of them.
+	// Table, Action and Columns identify a row that differs from the events, and
+	// its differing columns: args, proposal, decision, created_at, edits, or row
+	// for all of them.
 	Table   string    `json:"table,omitzero"`
 	Action  uuid.UUID `json:"action_id,omitzero"`
 	Columns string    `json:"columns,omitzero"`
 	// Decision is the decision of policy concerned.
 	Decision uuid.UUID `json:"decision_id,omitzero"`
-	// At is the event's time as it is now, if the event exists.
+	// At is the current time of the event, if it exists.
 	At time.Time `json:"at,omitzero"`
 	// Message describes the finding.
 	Message string `json:"message"`
@@ -58,24 +58,25 @@ const maxFindings = 1000
 
 // Report is the result of a verification.
 type Report struct {
-	// Findings are in the order of the chain, at most 1000; Omitted counts
-	// the others.
+	// Findings are in the order of the chain, at most 1000. Omitted is the
+	// number of others.
 	Findings []Finding `json:"findings"`
 	Omitted  int64     `json:"findings_omitted"`
-	// Checkpoints is how many were verified; Covered and Pruned how many of their
-	// events should exist, and how many retention deleted.
+	// Checkpoints is the number of verified checkpoints. Covered is the number
+	// of their events that should exist, Pruned the number that retention
+	// deleted.
 	Checkpoints int64 `json:"checkpoints"`
 	Covered     int64 `json:"covered"`
 	Pruned      int64 `json:"pruned"`
-	// Uncovered is how many events no checkpoint covers yet, counted up to 100,000,
-	// and UncoveredSince the time of the oldest.
+	// Uncovered is the number of events without a checkpoint, counted up to
+	// 100,000, and UncoveredSince the time of the oldest.
 	Uncovered      int64     `json:"uncovered"`
 	UncoveredSince time.Time `json:"uncovered_since,omitzero"`
-	// Head is the last checkpoint verified; nil for none. Its hash is that of its
-	// contents.
+	// Head is the last verified checkpoint; nil if there is none. Its hash is
+	// computed from its contents.
 	Head *Head `json:"head"`
-	// KnownHead is the checkpoint that has the known head; nil if none has, or if
-	// the end of the chain was not reached.
+	// KnownHead is the checkpoint with the known head; nil if there is none, or
+	// if the end of the chain was not reached.
 	KnownHead *Head `json:"known_head,omitzero"`
 	// Next is the checkpoint to continue after; zero at the end of the chain.
 	Next int64 `json:"next_after,omitzero"`
@@ -109,22 +110,23 @@ func (r *Report) add(found ...Finding) {
 
 // Options select the part of a chain to verify. The zero value selects all of it.
 type Options struct {
-	// After is the checkpoint to start after; it and those before are trusted. If
-	// it does not exist, the error is fault.NotFound. Zero is the beginning.
+	// After is the checkpoint after which to start; it and earlier ones are
+	// trusted. If it does not exist, the error is fault.NotFound. Zero means the
+	// beginning.
 	After int64
-	// Until is the checkpoint to end with; zero is the last.
+	// Until is the last checkpoint to verify; zero means the end of the chain.
 	Until int64
-	// Limit is about how many events are verified; zero is all.
+	// Limit is the approximate number of events to verify; zero means all.
 	Limit int64
-	// KnownHead is the hash of an earlier head, which the chain must still have;
-	// the zero Hash is none.
+	// KnownHead is the hash of an earlier head that the chain must contain; the
+	// zero Hash means none.
 	KnownHead Hash
 }
 
-// Verify compares a tenant's events with its checkpoints, and each checkpoint with
-// the one before. It reads one checkpoint and a few hundred events per statement,
-// so that it delays nothing. If tx is READ COMMITTED, changes meanwhile cause no
-// findings.
+// Verify compares a tenant's events with its checkpoints, and each checkpoint
+// with the previous one. It reads one checkpoint and a few hundred events per
+// statement, so that it delays no other transaction. If tx is READ COMMITTED,
+// concurrent changes cause no findings.
 func Verify(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opt Options) (Report, error) {
 	v := verification{tx: tx, tenant: tenant, last: genesis(), report: Report{Findings: []Finding{}}}
 	var err error
@@ -178,7 +180,7 @@ func (v *verification) run(ctx context.Context, opt Options) error {
 			v.report.Next = after
 			return nil
 		}
-		// The number in the row, which repair may correct below.
+		// after is the number in the row, which repair may correct below.
 		after = s.no
 		var next checkpoint
 		if next, ok, err = nextCheckpoint(ctx, v.tx, v.tenant, after); err == nil {
@@ -193,7 +195,8 @@ func (v *verification) run(ctx context.Context, opt Options) error {
 	return v.end(ctx, opt.KnownHead)
 }
 
-// end counts the events after the last checkpoint, and searches the known head.
+// end counts the events after the last checkpoint, and searches for the known
+// head.
 func (v *verification) end(ctx context.Context, head Hash) error {
 	var err error
 	v.report.Uncovered, v.report.UncoveredSince, err = uncovered(ctx, v.tx, v.tenant, v.last.until)
@@ -211,8 +214,8 @@ func (v *verification) end(ctx context.Context, head Hash) error {
 	return err
 }
 
-// checkpoint verifies one checkpoint and the events that it covers. follower is
-// the hash by which the next checkpoint names it; nil if there is none.
+// checkpoint verifies one checkpoint and its events. follower is the hash by
+// which the next checkpoint names it; nil if there is none.
 func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower []byte) error {
 	computed := s.hash(v.tenant)
 	changed := ""
@@ -249,10 +252,10 @@ func (v *verification) checkpoint(ctx context.Context, s *checkpoint, follower [
 	return nil
 }
 
-// unexplained means that no single column explains a wrong hash.
+// unexplained means that a wrong hash is not explained by a single column.
 const unexplained = "?"
 
-// repair finds the one column that explains why a checkpoint does not have its
+// repair finds the one column that explains why a checkpoint does not match its
 // hash, and corrects it, so that its events can still be verified.
 func (v *verification) repair(s *checkpoint) string {
 	ends := []Position{s.from, s.until}
@@ -271,8 +274,8 @@ func (v *verification) repair(s *checkpoint) string {
 	})
 }
 
-// repairFromEvents is repair with the values of the events themselves. If it is
-// the leaves that were changed, the events are intact.
+// repairFromEvents is repair with the values of the events. If only the leaves
+// were changed, the events are intact.
 func (v *verification) repairFromEvents(s *checkpoint, events *coverage) string {
 	changed := v.tryColumns(s, []column{
 		{"oldest_at", func(s *checkpoint) { s.oldest = events.actual.oldest }},
@@ -285,14 +288,14 @@ func (v *verification) repairFromEvents(s *checkpoint, events *coverage) string 
 	return changed
 }
 
-// column is a column of a checkpoint and how to correct it.
+// column is a column of a checkpoint and its correction.
 type column struct {
 	name    string
 	correct func(*checkpoint)
 }
 
-// tryColumns corrects the first column with which a checkpoint has its hash, and
-// returns the column's name.
+// tryColumns corrects the first column whose correction makes the checkpoint
+// match its hash, and returns the column's name.
 func (v *verification) tryColumns(s *checkpoint, columns []column) string {
 	for _, c := range columns {
 		corrected := *s
@@ -305,13 +308,13 @@ func (v *verification) tryColumns(s *checkpoint, columns []column) string {
 	return unexplained
 }
 
-// fits reports whether a checkpoint has the hash in its row.
+// fits reports whether a checkpoint matches the hash in its row.
 func (v *verification) fits(s *checkpoint) bool {
 	hash := s.hash(v.tenant)
 	return bytes.Equal(hash[:], s.stored)
 }
 
-// follows verifies that a checkpoint follows the last one. It reports false if
+// follows verifies that a checkpoint follows the last one. It returns false if
 // checkpoints are missing in between.
 func (v *verification) follows(s *checkpoint) bool {
 	switch {

@@ -1,5 +1,5 @@
-// Package check collects what is wrong with a document that somebody wrote: one
-// field error for each place, in the words of the contract.
+// Package check collects the errors of a document written by a person or a
+// program: one field error per place, in the words of the contract.
 package check
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Rules that a field may break, beside those of the envelope.
+// Rules that a field may break, in addition to those of the envelope.
 const (
 	RuleMinimum   envelope.Rule = "minimum"
 	RuleMaximum   envelope.Rule = "maximum"
@@ -24,7 +24,7 @@ const (
 	RuleDuplicate envelope.Rule = "duplicate"
 )
 
-// maxText is how many characters a name, a reason or a source may have.
+// maxText is the maximum length of a name, a reason or a source, in characters.
 const maxText = 500
 
 // Problems collects field errors. The zero value has none.
@@ -64,8 +64,8 @@ func (p *Problems) Zone(pointer, name string) {
 	}
 }
 
-// Below adds what another check found, at a place below a pointer. It returns
-// an error that is no *envelope.InvalidError.
+// Below adds the field errors of another check, with pointer in front of their
+// pointers. It returns any error that is not an *envelope.InvalidError.
 func (p *Problems) Below(pointer string, err error) error {
 	if err == nil {
 		return nil
@@ -80,8 +80,8 @@ func (p *Problems) Below(pointer string, err error) error {
 	return nil
 }
 
-// Fields returns the fields that an error is about: those of an
-// *envelope.InvalidError, or the one of a fault.
+// Fields returns the field errors of an *envelope.InvalidError, or the one of a
+// fault with a pointer.
 func Fields(err error) []envelope.FieldError {
 	if e, ok := errors.AsType[*envelope.InvalidError](err); ok {
 		return e.Fields
@@ -92,9 +92,9 @@ func Fields(err error) []envelope.FieldError {
 	return nil
 }
 
-// Pointer returns names as a JSON Pointer. It stops before a name of more than
-// 64 bytes and before it has more than 512 itself, like the pointers of package
-// envelope: a name may be as long as what it was sent in.
+// Pointer joins names to a JSON Pointer. Names have no length limit, so it stops
+// before a name longer than 64 bytes and before the pointer exceeds 512, like
+// the pointers of package envelope.
 func Pointer(names ...string) string {
 	const maxName, maxPointer = 64, 512
 	var b strings.Builder
@@ -108,10 +108,10 @@ func Pointer(names ...string) string {
 	return b.String()
 }
 
-// MaxProblems is how many fields one error lists.
+// MaxProblems is the maximum number of field errors in one error.
 const MaxProblems = 33
 
-// Err returns an *envelope.InvalidError with what was found, or nil.
+// Err returns the collected field errors as an *envelope.InvalidError, or nil.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil
@@ -126,20 +126,20 @@ func Invalid(pointer string, rule envelope.Rule, format string, args ...any) err
 	return p.Err()
 }
 
-// JSON checks a JSON text by the rules of envelope.Canonical before anything
-// decodes it. Whatever comes from outside passes here: its numbers are of a size
-// that can be computed with, no object has a name twice, its texts are UTF-8
-// without U+0000, and its nesting and the number of its values are bounded. The
-// error is an *envelope.InvalidError.
+// JSON checks a JSON text by the rules of envelope.Canonical before it is
+// decoded. All JSON from outside passes this check: numbers have a size that can
+// be computed with, names in an object are unique, strings are UTF-8 without
+// U+0000, and the nesting and the number of values are bounded. The error is an
+// *envelope.InvalidError.
 func JSON(raw []byte) error { return envelope.CheckJSON(raw, maxValues) }
 
-// maxValues bounds the values in one text. The longest documents that the API
-// takes have about half as many.
+// maxValues bounds the values in one text. The longest documents of the API have
+// about half of that.
 const maxValues = 200_000
 
-// Zone returns a time zone by its IANA name, or nil for a name that does not
-// mean the same zone on every machine: the empty one and Local, and the names of
-// files that lie beside the zones or count leap seconds.
+// Zone returns a time zone by its IANA name. It returns nil for names that
+// depend on the machine: the empty name and Local, and files of the time zone
+// database that are not zones or count leap seconds.
 func Zone(name string) *time.Location {
 	if name == "" || name == "Local" || name == "localtime" || name == "posixrules" || strings.HasPrefix(name, "right/") {
 		return nil

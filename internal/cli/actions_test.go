@@ -91,7 +91,7 @@ func listsActions(d *fixture) {
 
 func guides(d *fixture) {
 	d.want(d.agent("actions", "guide"), command.ExitOK, "# Acting through Countersign", "- TOOL: `notes:notes.create`")
-	d.want(d.agent("actions", "guide", "--search", "zeppelin"), command.ExitOK, "None that you may use fits")
+	d.want(d.agent("actions", "guide", "--search", "zeppelin"), command.ExitOK, "No tool that you may use matches")
 	s := d.want(d.agent("actions", "guide", "--json"), command.ExitOK)
 	if got := decode[map[string]string](d.t, s.out)["guide"]; !strings.HasPrefix(got, "# Acting") {
 		d.t.Errorf("guide --json is %s", s.out)

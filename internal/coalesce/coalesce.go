@@ -1,6 +1,6 @@
-// Package coalesce joins calls that are made at the same time into one, so that a
-// hundred callers cost the database as much as one. A call that is alone runs at
-// once. The package knows nothing of the work.
+// Package coalesce joins concurrent calls into one, so that a hundred callers
+// cost the database as much as one. A single call runs immediately. The package
+// is independent of the work that a call does.
 package coalesce
 
 import (
@@ -12,24 +12,26 @@ import (
 )
 
 const (
-	// runsAtOnce is how many runs of a key are in progress at most. A second one
-	// begins when somebody has waited for slow, so that nobody waits long for
-	// a run that does.
+	// runsAtOnce is the maximum number of concurrent runs per key. An additional
+	// run starts when a caller has waited for slow, so that a long run does not
+	// delay others for long.
 	runsAtOnce = 4
 	slow       = 10 * time.Millisecond
-	// timeout bounds a run for several callers, none of whose contexts it may end with.
+	// timeout bounds a run for several callers, which does not use the context
+	// of any of them.
 	timeout = 30 * time.Second
 )
 
 var (
-	// errAlone is the error for a caller whose run had no effect for several.
+	// errAlone is the error for a caller whose shared run failed without an
+	// effect.
 	errAlone = errors.New("the run for several calls failed")
-	// errPanicked is the error for the others of a run that panicked.
+	// errPanicked is the error for the other callers of a run that panicked.
 	errPanicked = errors.New("the run for several calls panicked")
 )
 
-// Run makes calls of a key, and stores the result of each in it. undone reports
-// whether an error left no effect, so that the calls may be made again.
+// Run makes the calls of a key and stores each result in its call. undone
+// reports whether a failed run had no effect, so that its calls may be repeated.
 type Run[K comparable, C any] func(ctx context.Context, key K, calls []C) (undone bool, err error)
 
 // Group joins the concurrent calls of each key. It is safe for concurrent use.
@@ -41,31 +43,32 @@ type Group[K comparable, C any] struct {
 	queues map[K]*queue[C]
 }
 
-// queue is the calls of a key.
+// queue holds the calls of a key.
 type queue[C any] struct {
-	// running is the number of runs in progress. Nobody waits while there is none.
+	// running is the number of runs in progress; if it is 0, waiting is empty.
 	running int
 	waiting []*waiter[C]
 }
 
 type waiter[C any] struct {
 	call C
-	// done is closed when the call was made, with its error, or when the waiter is
-	// to run the calls of lead.
+	// done is closed with err set when the call was made, or with lead set when
+	// the waiter must run the calls of lead.
 	done chan struct{}
 	err  error
 	lead []*waiter[C]
 }
 
-// New returns a Group whose runs make up to most calls at once. Where a run for
-// several failed and had no effect, each of them is made again alone; any other
-// error is that of all of them, since a call may have been made.
+// New returns a Group whose runs make up to most calls together. If a shared run
+// fails without an effect, each of its calls is repeated alone. Any other error
+// is returned to all callers, since the calls may have had an effect.
 func New[K comparable, C any](most int, run Run[K, C]) *Group[K, C] {
 	return &Group[K, C]{most: most, run: run, queues: make(map[K]*queue[C])}
 }
 
-// Do makes a call, alone or with others of the key that wait at the same time. The
-// error is that of the run, or of ctx: a call whose context ends may still be made.
+// Do makes a call, alone or together with concurrent calls of the same key. It
+// returns the error of the run or of ctx. A call whose context ends may still be
+// made.
 func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 	w := &waiter[C]{call: call, done: make(chan struct{})}
 	if g.enter(key, w) {
@@ -98,7 +101,7 @@ func (g *Group[K, C]) Do(ctx context.Context, key K, call C) error {
 	return w.err
 }
 
-// enter starts a run for a waiter, or has it wait for one and reports false.
+// enter starts a run for a waiter, or queues the waiter and returns false.
 func (g *Group[K, C]) enter(key K, w *waiter[C]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +118,7 @@ func (g *Group[K, C]) enter(key K, w *waiter[C]) bool {
 	return false
 }
 
-// leave removes a waiter, and reports whether it still waited.
+// leave removes a waiter, and reports whether it was still waiting.
 func (g *Group[K, C]) leave(key K, w *waiter[C]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,8 +131,8 @@ func (g *Group[K, C]) leave(key K, w *waiter[C]) bool {
 	return len(q.waiting) < before
 }
 
-// runAll runs the calls of some waiters, the first of which is the caller, and
-// answers the others. Then the next waiter leads.
+// runAll runs the calls of members, the first of which is the caller, and
+// reports the result to the others. Then the next waiter leads.
 func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
 	err := errPanicked
 	defer func() {
@@ -155,7 +158,7 @@ func (g *Group[K, C]) runAll(ctx context.Context, key K, members []*waiter[C]) {
 	}
 }
 
-// next ends a run, and has the first of those who wait lead the next one.
+// next ends a run and lets the first waiter lead the next one.
 func (g *Group[K, C]) next(key K) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,8 +170,8 @@ func (g *Group[K, C]) next(key K) {
 	}
 }
 
-// overtake has the first of those who wait lead another run while others are
-// in progress, if a waiter still waits.
+// overtake lets the first waiter lead another run while others are in progress,
+// if w is still waiting.
 func (g *Group[K, C]) overtake(key K, w *waiter[C]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,8 +181,8 @@ func (g *Group[K, C]) overtake(key K, w *waiter[C]) {
 	}
 }
 
-// lead has the first of those who wait lead a run of them. The caller holds the
-// mutex.
+// lead lets the first waiter lead a run of the waiting calls. The caller holds
+// the mutex.
 func (g *Group[K, C]) lead(q *queue[C]) {
 	n := min(g.most, len(q.waiting))
 	lead := slices.Clone(q.waiting[:n])

@@ -15,8 +15,8 @@ import (
 // call doubles a number.
 type call struct{ in, out int }
 
-// recorder is a run that takes a while, and fails for calls of a number: before
-// they have an effect, or after that.
+// recorder is a slow run. It fails for calls with a certain number, before or
+// after they have an effect.
 type recorder struct {
 	mu    sync.Mutex
 	sizes []int
@@ -45,8 +45,8 @@ func (r *recorder) run(ctx context.Context, _ string, calls []*call) (undone boo
 	return false, nil
 }
 
-// TestCallsAtTheSameTimeAreOneRun makes eleven calls while a run is in progress.
-func TestCallsAtTheSameTimeAreOneRun(t *testing.T) {
+// TestConcurrentCallsShareARun makes eleven calls while a run is in progress.
+func TestConcurrentCallsShareARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: time.Millisecond}
@@ -69,8 +69,8 @@ func TestCallsAtTheSameTimeAreOneRun(t *testing.T) {
 	})
 }
 
-// TestOneFailureIsNobodyElses has one of several calls fail.
-func TestOneFailureIsNobodyElses(t *testing.T) {
+// TestFailureDoesNotAffectOtherCalls makes several calls, one of which fails.
+func TestFailureDoesNotAffectOtherCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: time.Millisecond, fails: 5}
@@ -90,9 +90,9 @@ func TestOneFailureIsNobodyElses(t *testing.T) {
 	})
 }
 
-// TestOthersDoNotEndWithALeader ends the context of a call that runs for others,
-// and of one that waits.
-func TestOthersDoNotEndWithALeader(t *testing.T) {
+// TestCanceledCallerDoesNotEndSharedRun cancels the context of a call that leads
+// a run, and of one that waits.
+func TestCanceledCallerDoesNotEndSharedRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: time.Millisecond}
@@ -123,8 +123,9 @@ func TestOthersDoNotEndWithALeader(t *testing.T) {
 	})
 }
 
-// TestKeysRunBesideEachOther has a key that is full leave another one alone.
-func TestKeysRunBesideEachOther(t *testing.T) {
+// TestKeysRunConcurrently makes a call of one key while the runs of another are
+// full.
+func TestKeysRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: time.Millisecond}
@@ -142,9 +143,9 @@ func TestKeysRunBesideEachOther(t *testing.T) {
 	})
 }
 
-// TestARunThatMayHaveHappenedIsNotRepeated has a run for several fail after it may
-// have had an effect, as a commit whose answer is lost.
-func TestARunThatMayHaveHappenedIsNotRepeated(t *testing.T) {
+// TestUncertainFailureIsNotRepeated lets a shared run fail after a possible
+// effect, like a commit whose response is lost.
+func TestUncertainFailureIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: time.Millisecond, fails: 5, late: true}
@@ -166,8 +167,8 @@ func TestARunThatMayHaveHappenedIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestAPanicIsAnErrorForTheOthers panics in a run for several.
-func TestAPanicIsAnErrorForTheOthers(t *testing.T) {
+// TestPanicIsAnErrorForOtherCallers panics in a shared run.
+func TestPanicIsAnErrorForOtherCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := coalesce.New(100, func(_ context.Context, _ string, calls []*call) (bool, error) {
@@ -211,9 +212,9 @@ func TestAPanicIsAnErrorForTheOthers(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsLongForASlowRun has runs that take twenty seconds, and counts those that
-// are in progress.
-func TestNobodyWaitsLongForASlowRun(t *testing.T) {
+// TestSlowRunDoesNotDelayOthers counts concurrent runs that take twenty seconds
+// each.
+func TestSlowRunDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder{takes: 20 * time.Second}

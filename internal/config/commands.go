@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-// The texts of --help, with a place for the table of variables.
+// The texts of --help, with a placeholder for the table of variables.
 var (
 	//go:embed api.txt
 	apiUsage string
@@ -28,14 +28,14 @@ var (
 
 const databaseForm = "postgres://user:password@host:5432/database"
 
-// Shared is the configuration that every server process has.
+// Shared is the configuration common to all server processes.
 type Shared struct {
-	// DatabaseURL may hold a password.
+	// DatabaseURL may contain a password.
 	DatabaseURL string
 	MaxConns    int32
-	// Pooled says that a pooler in transaction mode stands before the database.
+	// Pooled is set if the database is behind a pooler in transaction mode.
 	Pooled bool
-	// PollOnly does without notifications of the database.
+	// PollOnly disables notifications of the database.
 	PollOnly bool
 	// SecretKey is empty, or 32 bytes in base64.
 	SecretKey string
@@ -68,26 +68,27 @@ type API struct {
 	logged
 	Shared
 	Listen string
-	// PublicURL is where people reach the API, or empty.
+	// PublicURL is the address of the API for people, or empty.
 	PublicURL string
 	// TriageKey is empty, or 32 bytes in base64.
 	TriageKey    string
 	ApprovalWait time.Duration
 	MCPWait      time.Duration
-	// TokenStreams and TokenWaits bound what one token has open at once.
+	// TokenStreams and TokenWaits bound the open streams and waits of one token.
 	TokenStreams, TokenWaits int
-	// IssuerNetworks may have issuers of logins, besides the public internet.
+	// IssuerNetworks are allowed for login issuers, in addition to the public
+	// internet.
 	IssuerNetworks []netip.Prefix
-	// Limits bound connections and what they may take.
+	// Limits bound connections and their resources.
 	Limits listen.Limits
-	// DBWait bounds how long a request waits for a connection to the database.
+	// DBWait bounds the wait of a request for a database connection.
 	DBWait time.Duration
-	// Linger is for how long requests are answered after SIGTERM.
+	// Linger is the time after SIGTERM during which requests are still answered.
 	Linger time.Duration
 }
 
-// Address returns where people reach the API: PublicURL, or the address that it
-// listens on if that is of this machine alone; empty if neither says.
+// Address returns the address of the API for people: PublicURL, or the listen
+// address if it is a loopback address, or "".
 func (c *API) Address() string {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if c.PublicURL == "" && err == nil && safehttp.Local(host) {
@@ -96,10 +97,10 @@ func (c *API) Address() string {
 	return c.PublicURL
 }
 
-// MaxMCPWait bounds API.MCPWait: clients and proxies give up at some time.
+// MaxMCPWait bounds API.MCPWait, since clients and proxies time out.
 const MaxMCPWait = 5 * time.Minute
 
-// maxApprovalWait is as long as a review rule may have an action wait.
+// maxApprovalWait is the maximum wait of a review rule.
 const maxApprovalWait = 30 * 24 * time.Hour
 
 func (c *API) name() string { return "api" }
@@ -153,11 +154,12 @@ type Worker struct {
 	Lease        time.Duration
 	Grace        time.Duration
 	StdioSources bool
-	// Maildirs are the folders in which sources may change Maildirs.
+	// Maildirs are the directories in which sources may change Maildirs.
 	Maildirs []string
-	// SourceNetworks may be connected to besides the public internet.
+	// SourceNetworks are allowed for sources, in addition to the public
+	// internet.
 	SourceNetworks []netip.Prefix
-	// PublicURL is where people reach the API, or empty.
+	// PublicURL is the address of the API for people, or empty.
 	PublicURL string
 }
 
@@ -189,11 +191,12 @@ func (c *Worker) variables() []variable {
 // Triage is the configuration of the command triage.
 type Triage struct {
 	logged
-	// DatabaseURL may hold a password. Its login is bound to a tenant.
+	// DatabaseURL may contain a password. Its login is bound to a tenant.
 	DatabaseURL string
 	MaxConns    int32
 	Pooled      bool
-	// Key is empty, or 32 bytes in base64, and decrypts the passwords of accounts.
+	// Key is empty, or 32 bytes in base64. It decrypts the passwords of
+	// accounts.
 	Key      string
 	LogLevel slog.Level
 	// MetricsListen is the address of a listener for metrics and probes, or
@@ -203,22 +206,22 @@ type Triage struct {
 	OTLP     string
 	Accounts int
 	Lease    time.Duration
-	// DNS says whether the keys and policies of senders are looked up.
+	// DNS enables lookups of senders' keys and policies.
 	DNS bool
-	// Networks may be connected to besides the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []netip.Prefix
-	// Mailboxes are the folders in which accounts of files may be, and Passwords
-	// those with the files that accounts may take their passwords from.
+	// Mailboxes are the directories for accounts in files, and Passwords the
+	// directories for files with the passwords of accounts.
 	Mailboxes, Passwords []string
-	// Programs says that accounts may start programs as MCP servers.
+	// Programs allows accounts to start programs as MCP servers.
 	Programs bool
-	// Models is a file that says which language models are asked, and where; empty
-	// without.
+	// Models is the path of the file that configures language models; empty if
+	// none.
 	Models string
 }
 
-// SecretPrefix is how the names of the variables begin from which accounts may
-// take their passwords.
+// SecretPrefix is the prefix of the variables that may hold passwords of
+// accounts.
 const SecretPrefix = prefix + "TRIAGE_SECRET_"
 
 func (c *Triage) name() string { return "triage" }
@@ -226,7 +229,7 @@ func (c *Triage) name() string { return "triage" }
 func (c *Triage) usage() string { return triageUsage }
 
 func (c *Triage) variables() []variable {
-	// Without the key of sources' credentials, which triage does not know.
+	// Triage does not have the key for credentials of sources.
 	shared := &Shared{}
 	all := slices.DeleteFunc(shared.variables("10", 4), func(v variable) bool { return v.name == prefix+"SECRET_KEY" })
 	for i, bound := range map[string]func(string) error{
@@ -257,7 +260,7 @@ func (c *Triage) variables() []variable {
 	})
 }
 
-// workerID returns a name that no other worker has.
+// workerID returns a name that is unique among workers.
 func workerID() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {

@@ -1,6 +1,6 @@
-// Package config reads what configures a process from its environment: the
-// variables of each command, their defaults, their checks and their help. What
-// a value does is documented where the value goes. Nothing else in the module
+// Package config reads the configuration of a process from its environment: the
+// variables of each command, their defaults, their checks and their help. The
+// effect of a value is documented at its destination. Nothing else in the module
 // reads COUNTERSIGN_ variables of a server process.
 package config
 
@@ -20,23 +20,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// The exit codes of every command that is configured by this package.
+// Exit codes of all commands that this package configures.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	// ExitConfig is the exit code for a configuration that cannot be used.
+	// ExitConfig is the exit code for an invalid configuration.
 	ExitConfig = 2
 )
 
-// A Command is the configuration of one command, as API and Worker are.
+// A Command is the configuration of one command, such as API or Worker.
 type Command interface {
-	// name is the command's name, and usage is its help, in which {variables}
-	// stands for the table of variables.
+	// name is the command's name, and usage its help, with the placeholder
+	// {variables} for the table of variables.
 	name() string
 	usage() string
 	// variables binds the variables to the fields of the configuration.
 	variables() []variable
-	// keep stores what may be logged of the configuration.
+	// keep stores the configuration without its secrets, for logs.
 	keep(shown slog.Value)
 }
 
@@ -45,27 +45,27 @@ type logged struct{ shown slog.Value }
 
 func (l *logged) keep(shown slog.Value) { l.shown = shown }
 
-// LogValue returns the configuration without its secrets: each variable's value
-// under the last part of its name.
+// LogValue returns the configuration without its secrets: each value under the
+// last part of its variable's name.
 func (l logged) LogValue() slog.Value { return l.shown }
 
-// A variable is one variable of the environment. Its default is a text like
-// those that the environment has.
+// A variable is an environment variable. Its default has the syntax of its
+// values.
 type variable struct {
 	name     string
 	standard string
 	about    string
 	required bool
-	// parse stores a value. Its error says what a value must be, as in "must be
+	// parse stores a value. Its error describes valid values, as in "must be
 	// true or false", and does not repeat the value, which may be a secret.
 	parse func(text string) error
-	// shown is the value as it may be logged; nil logs the text itself.
+	// shown returns the value for logs; nil means the text itself.
 	shown func(text string) string
 }
 
-// Start reads a command's configuration into c. If the command has nothing to
-// do after that, ended is true, and exit the code to exit with: for --help, or
-// after a message on stderr that says what is wrong and what to do.
+// Start reads a command's configuration into c. ended reports whether the
+// command is done, with the exit code exit: after --help, or after an invalid
+// configuration, whose problems and remedies are written to stderr.
 func Start(c Command, args, environ []string, stdout, stderr io.Writer) (exit int, ended bool) {
 	if len(args) > 0 {
 		if slices.Contains([]string{"--help", "-help", "-h", "help"}, args[0]) {
@@ -82,9 +82,8 @@ func Start(c Command, args, environ []string, stdout, stderr io.Writer) (exit in
 	return ExitOK, false
 }
 
-// Read reads environ, which has the form of os.Environ, into c. The error names
-// every variable that cannot be used, one a line, with what to do. It repeats
-// no value.
+// Read reads environ, which has the form of os.Environ, into c. The error has a
+// line with a remedy for every invalid variable. It repeats no value.
 func Read(c Command, environ []string) error {
 	values := map[string]string{}
 	for _, pair := range environ {
@@ -116,8 +115,8 @@ func Read(c Command, environ []string) error {
 	return errors.Join(wrong...)
 }
 
-// ReadVariables is Read with a function that reads a variable, for a command that
-// shares its environment with others: unknown variables are their concern.
+// ReadVariables is Read with a lookup function, for a command that shares its
+// environment with others. It ignores unknown variables.
 func ReadVariables(c Command, lookup func(name string) string) error {
 	var environ []string
 	for _, v := range c.variables() {
@@ -126,7 +125,7 @@ func ReadVariables(c Command, lookup func(name string) string) error {
 	return Read(c, environ)
 }
 
-// writeHelp writes a command's help. A writer that fails has no reader.
+// writeHelp writes a command's help. It ignores write errors.
 func writeHelp(w io.Writer, c Command) {
 	before, after, _ := strings.Cut(c.usage(), "{variables}")
 	fmt.Fprint(w, before)
@@ -145,15 +144,15 @@ func writeHelp(w io.Writer, c Command) {
 	fmt.Fprint(w, after)
 }
 
-// prefix is how the names of our variables begin.
+// prefix is the prefix of Countersign's variables.
 const prefix = "COUNTERSIGN_"
 
 // serviceLink matches the variables that Kubernetes sets in every container for
-// a Service whose name begins with countersign.
+// a Service with a name that begins with countersign.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$`)
 
-// unknown returns an error for every variable that begins like ours and is
-// none of ours, most likely a misspelt one.
+// unknown returns an error for every unknown variable with our prefix, most
+// likely a misspelt one.
 func unknown(values map[string]string) []error {
 	known := names()
 	var wrong []error
@@ -169,8 +168,8 @@ func unknown(values map[string]string) []error {
 	return wrong
 }
 
-// names returns the variables of all commands, since one environment may be
-// shared by several of them, and those of the command line and the scripts.
+// names returns the variables of all commands, which may share one environment,
+// and those of the command line and the scripts.
 func names() []string {
 	all := []string{"URL", "TOKEN", "CONFIG", "CLIENT_ID", "ISSUER", "PG_BIN"}
 	for i := range all {
@@ -184,13 +183,13 @@ func names() []string {
 	return all
 }
 
-// collectPercent is how far a heap grows, in percent of what is in use, before the
-// garbage collector runs. The heaps of API and workers are some dozen megabytes, so
-// that memory is cheaper than a collection at each doubling.
+// collectPercent is the growth of the heap, in percent of the live heap, at
+// which the garbage collector runs. The heaps of API and workers have some dozen
+// megabytes, so memory is cheaper than a collection at each doubling.
 const collectPercent = 400
 
-// CollectSeldom has the garbage collector run less often than Go does, unless the
-// environment sets GOGC. GOMEMLIMIT still bounds the heap.
+// CollectSeldom makes the garbage collector run less often than by default,
+// unless the environment sets GOGC. GOMEMLIMIT still bounds the heap.
 func CollectSeldom(environ []string) {
 	if !slices.ContainsFunc(environ, func(pair string) bool { return strings.HasPrefix(pair, "GOGC=") }) {
 		debug.SetGCPercent(collectPercent)

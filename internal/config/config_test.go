@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
+func TestErrorsNameVariablesButNotValues(t *testing.T) {
 	t.Parallel()
 	shared := []string{
 		"DATABASE_URL=hunter2://", "COUNTERSIGN_DB_POOLED=hunter2", "COUNTERSIGN_DB_MAX_CONNS=0", "COUNTERSIGN_SECRET_KEY=hunter2",
@@ -87,7 +87,7 @@ func TestEveryBadVariableIsNamedAndNoValue(t *testing.T) {
 	}
 }
 
-func TestWherePeopleReachTheAPI(t *testing.T) {
+func TestAddress(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range []struct{ listen, public, want string }{
@@ -142,7 +142,8 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// No part of the module reads a variable that Read takes for a misspelt one.
+// TestEveryVariableOfTheModuleIsKnown checks that Read accepts every variable
+// that the module reads.
 func TestEveryVariableOfTheModuleIsKnown(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// secrets are the variables whose values no other program needs to know.
+// secrets are the variables that are hidden from other programs.
 var secrets = [...]string{"DATABASE_URL", prefix + "SECRET_KEY", prefix + "TOKEN"}
 
 // TakeEnviron returns the environment of this process, in the form of
-// os.Environ, and keeps what is secret in it from other programs: those that
-// this process starts do not inherit it, and on Linux programs that run as the
-// same user cannot read this process's environment and memory in /proc. A
-// program that runs as root can. Call it once, before anything else.
+// os.Environ, and hides its secrets from other programs: child processes do not
+// inherit them, and on Linux programs of the same user cannot read this
+// process's environment and memory in /proc. A program that runs as root can.
+// Call it once, before anything else.
 func TakeEnviron() []string {
 	environ := os.Environ()
 	hideProcess()
@@ -22,7 +22,7 @@ func TakeEnviron() []string {
 	return environ
 }
 
-// Lookup returns a function like os.Getenv over an environment in the form of
+// Lookup returns a function like os.Getenv for an environment in the form of
 // os.Environ.
 func Lookup(environ []string) func(name string) string {
 	values := make(map[string]string, len(environ))

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/config"
 )
 
-// asWhat has this test binary, started as a child, be another program.
+// asWhat selects the program that this test binary runs as a child.
 const asWhat = "COUNTERSIGN_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func parent(careful bool) int {
 	return 0
 }
 
-// child reads what it can of its parent.
+// child tries to read the environment and the memory of its parent.
 func child() int {
 	for _, file := range []string{"environ", "mem"} {
 		f, err := os.Open(fmt.Sprintf("/proc/%d/%s", os.Getppid(), file))
@@ -62,7 +62,7 @@ func TestChildrenCannotReadTheirParent(t *testing.T) {
 		"careless parent": "environ: refused false\nmem: refused false\n",
 		"parent":          "environ: refused true\nmem: refused true\n",
 	} {
-		cmd := exec.Command("/proc/self/exe") // nobody may read the path of the binary
+		cmd := exec.Command("/proc/self/exe") // the binary's path may be unreadable
 		cmd.Env = []string{asWhat + "=" + as, "DATABASE_URL=postgres://u:hunter2@db/x", "COUNTERSIGN_SECRET_KEY=hunter2"}
 		if os.Getuid() == 0 { // root can read everything
 			const nobody = 65534

@@ -2,6 +2,5 @@
 
 package config
 
-// hideProcess has nothing to do where other programs of the same user are kept
-// from a process by the system, or by nothing.
+// hideProcess does nothing on other systems.
 func hideProcess() {}

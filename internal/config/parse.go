@@ -102,7 +102,7 @@ func collector(to *string) func(string) error {
 	}
 }
 
-// hostOf returns the host of a URL that may hold a password.
+// hostOf returns the host of a URL that may contain a password.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -141,7 +141,7 @@ func secretKey(to *string) func(string) error {
 	}
 }
 
-// isSet is what may be logged of a secret.
+// isSet returns the text that replaces a secret in logs.
 func isSet(text string) string { return strconv.FormatBool(text != "") }
 
 func networks(to *[]netip.Prefix) func(string) error {
@@ -179,7 +179,7 @@ func folders(to *[]string) func(string) error {
 	}
 }
 
-// ParseNetworks parses addresses and networks, separated by commas or spaces,
+// ParseNetworks parses addresses and networks separated by commas or spaces,
 // such as "10.0.0.0/8, 192.0.2.7".
 func ParseNetworks(text string) ([]netip.Prefix, error) {
 	var all []netip.Prefix

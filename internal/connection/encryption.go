@@ -9,13 +9,13 @@ import (
 )
 
 // Cipher encrypts the credentials of sources for storage and decrypts them in
-// the worker. The zero value has no key, and does neither.
+// the worker. The zero value has no key and does neither.
 type Cipher struct {
 	key encryption.Key
 }
 
 // NewCipher returns a Cipher with a key of 32 bytes in base64, the value of
-// COUNTERSIGN_SECRET_KEY. An empty text gives a Cipher without a key.
+// COUNTERSIGN_SECRET_KEY. An empty text returns a Cipher without a key.
 func NewCipher(key string) (Cipher, error) {
 	parsed, err := encryption.Parse(key)
 	if err != nil {

@@ -28,11 +28,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// The names under which Credentials.Values holds a provider's credentials.
+// Names of a provider's credentials in Credentials.Values.
 const (
-	// ValueAPIKey is the key of Composio, and a personal one of Linear.
+	// ValueAPIKey is the API key of Composio, or a personal one of Linear.
 	ValueAPIKey = "api_key"
-	// ValueToken is the token of Slack, Sentry, and Linear by OAuth.
+	// ValueToken is the token of Slack, Sentry, or Linear (OAuth).
 	ValueToken = "token"
 	// ValueWebhookURL is the address of an incoming webhook of Slack.
 	ValueWebhookURL = "webhook_url"
@@ -40,35 +40,36 @@ const (
 
 // BuiltinConfig is the configuration of a source of kind builtin.
 type BuiltinConfig struct {
-	// MaxWait bounds one wait; nil leaves it to the source.
+	// MaxWait bounds one wait; nil means the default of the source.
 	MaxWait *envelope.Duration `json:"max_wait,omitempty"`
-	// HTTP says where requests may go; without it there are no tools for them.
+	// HTTP configures the HTTP tools; without it there are none.
 	HTTP *HTTPConfig `json:"http,omitzero"`
 }
 
-// HTTPConfig says where requests may go.
+// HTTPConfig configures the allowed HTTP requests.
 type HTTPConfig struct {
-	// Allow are the addresses.
+	// Allow are the allowed addresses.
 	Allow []builtin.Allowed `json:"allow"`
-	// Networks opens networks that are not of the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []string `json:"networks,omitempty"`
-	// Timeout bounds one request with its redirects; nil leaves it to the source.
+	// Timeout bounds one request with its redirects; nil means the default of
+	// the source.
 	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
-// schemas has the JSON Schema of each kind's configuration.
+// schemas holds the JSON Schema of each kind's configuration.
 //
-//go:embed schemas.json
+// go:embed schemas.json
 var schemas []byte
 
-// configSchemas returns schemas by kind.
+// configSchemas returns the schemas by kind.
 var configSchemas = sync.OnceValues(func() (map[string]json.RawMessage, error) {
 	var of map[string]json.RawMessage
 	return of, json.Unmarshal(schemas, &of)
 })
 
-// CheckConfig checks the configuration of a source of any kind. The error
-// names the field.
+// CheckConfig checks the configuration of a source. The error names the invalid
+// field.
 func CheckConfig(kind string, raw json.RawMessage) error {
 	var err error
 	switch kind {
@@ -91,7 +92,7 @@ func CheckConfig(kind string, raw json.RawMessage) error {
 	return err
 }
 
-// parseConfig decodes a configuration that fits the schema of its kind.
+// parseConfig decodes a configuration that conforms to the schema of its kind.
 func parseConfig(kind string, raw json.RawMessage, into any) error {
 	of, err := configSchemas()
 	if err != nil {
@@ -99,7 +100,7 @@ func parseConfig(kind string, raw json.RawMessage, into any) error {
 	}
 	schema := of[kind]
 	if schema == nil {
-		return fault.New(fault.Invalid, "there is no source of kind %q", kind)
+		return fault.New(fault.Invalid, "unknown source kind %q", kind)
 	}
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
@@ -117,7 +118,7 @@ func parseConfig(kind string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// configErrors turns errors of arguments into errors of a configuration.
+// configErrors converts errors about arguments to errors about a configuration.
 func configErrors(invalid *envelope.InvalidError) error {
 	fields := make([]envelope.FieldError, len(invalid.Fields))
 	for i, f := range invalid.Fields {
@@ -205,10 +206,10 @@ func (p *Pool) openProvider(of catalog.Source, creds Credentials) (source.Source
 	case catalog.KindWebhook:
 		return orNil(p.openWebhook(of, creds))
 	}
-	return nil, fault.New(fault.Invalid, "there is no source of kind %q", of.Kind)
+	return nil, fault.New(fault.Invalid, "unknown source kind %q", of.Kind)
 }
 
-// clientConfig returns how a provider's requests are made.
+// clientConfig returns the configuration of a provider's HTTP client.
 func (p *Pool) clientConfig(of catalog.Source) (rest.Config, error) {
 	client := rest.Config{Guard: safehttp.Guard{Networks: p.cfg.Networks}}
 	var c struct {
@@ -224,7 +225,7 @@ func (p *Pool) clientConfig(of catalog.Source) (rest.Config, error) {
 	return client, err
 }
 
-// open opens a source from its configuration, which complete fills up with its
+// open opens a source from its configuration, to which complete adds the
 // credentials.
 func open[C any, S source.Source](of catalog.Source, newSource func(C) (S, error), complete func(*C)) (source.Source, error) {
 	var c C
@@ -235,8 +236,8 @@ func open[C any, S source.Source](of catalog.Source, newSource func(C) (S, error
 	return orNil(newSource(c))
 }
 
-// orNil returns nil in place of a source if there is an error: a nil pointer in
-// an interface is not nil.
+// orNil returns an untyped nil if there is an error: a nil pointer in an
+// interface is not nil.
 func orNil[S source.Source](src S, err error) (source.Source, error) {
 	if err != nil {
 		return nil, err
@@ -244,8 +245,8 @@ func orNil[S source.Source](src S, err error) (source.Source, error) {
 	return src, nil
 }
 
-// parseDuration returns a duration of a configuration, which is at a pointer and
-// from a second to most; 0 for nil.
+// parseDuration returns the duration at a pointer of a configuration, from one
+// second to most; 0 for nil.
 func parseDuration(pointer string, d *envelope.Duration, most time.Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -256,7 +257,7 @@ func parseDuration(pointer string, d *envelope.Duration, most time.Duration) (ti
 	return 0, invalidConfig(pointer, envelope.RuleFormat, "must be from 1s to "+envelope.Duration(most).String())
 }
 
-// parseNetworks parses the networks of a configuration, which are at a pointer.
+// parseNetworks parses the networks at a pointer of a configuration.
 func parseNetworks(pointer string, texts []string) ([]netip.Prefix, error) {
 	networks := make([]netip.Prefix, len(texts))
 	for i, text := range texts {
@@ -270,23 +271,23 @@ func parseNetworks(pointer string, texts []string) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// The names of the signing secrets in Credentials.Values.
+// Names of the signing secrets in Credentials.Values.
 const (
 	// ValueSigningSecret is the current secret: whsec_ and 24 to 64 bytes in
 	// base64.
 	ValueSigningSecret = "signing_secret"
-	// ValuePreviousSecret is the one before, which signs as well until the
-	// receiver knows the current one.
+	// ValuePreviousSecret is the previous secret. It also signs, until the
+	// receiver uses the current one.
 	ValuePreviousSecret = "previous_signing_secret"
 )
 
 // WebhookConfig is the configuration of a source of kind webhook.
 type WebhookConfig struct {
-	// URL is the receiver's address: https, or http to the machine itself.
+	// URL is the receiver's address: https, or http to a loopback address.
 	URL string `json:"url"`
-	// Networks opens networks that are not of the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []string `json:"networks,omitempty"`
-	// Timeout bounds one delivery; nil leaves it to the source.
+	// Timeout bounds one delivery; nil means the default of the source.
 	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
@@ -308,9 +309,8 @@ func parseWebhook(raw json.RawMessage) (webhook.Config, error) {
 	return cfg, err
 }
 
-// CheckCredentials says what is wrong with the credentials of a source of a
-// kind whose rules are known here, as an *envelope.InvalidError that does not
-// repeat them.
+// CheckCredentials checks the credentials of a source whose kind has rules for
+// them. The error is an *envelope.InvalidError that does not repeat them.
 func CheckCredentials(kind string, creds Credentials) error {
 	if kind != catalog.KindWebhook {
 		return nil

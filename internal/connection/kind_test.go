@@ -105,7 +105,7 @@ func newCipher(t *testing.T) connection.Cipher {
 	return v
 }
 
-func TestLiveOpensEveryKind(t *testing.T) {
+func TestPoolOpensEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	vault := newCipher(t)
@@ -166,7 +166,7 @@ func TestLiveOpensEveryKind(t *testing.T) {
 	}
 }
 
-func TestLiveHandsCredentialsToTheProviderAlone(t *testing.T) {
+func TestPoolSendsCredentialsOnlyToTheProvider(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

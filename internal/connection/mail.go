@@ -17,9 +17,9 @@ import (
 type MailConfig struct {
 	// Accounts are the mailboxes by name.
 	Accounts map[string]mail.Mailbox `json:"accounts"`
-	// Networks opens networks that are not of the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []string `json:"networks,omitempty"`
-	// Timeout bounds one call; nil leaves it to the source.
+	// Timeout bounds one call; nil means the default of the source.
 	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
@@ -40,9 +40,9 @@ func parseMail(raw json.RawMessage) (c MailConfig, client rest.Config, err error
 	return c, client, err
 }
 
-// openMail opens a source of mailboxes. Whoever may set up a source could
-// otherwise name any folder that the worker's user may write, so a Maildir must
-// be one that the deployment allows.
+// openMail opens a source of mailboxes. A Maildir must be allowed by the
+// deployment; otherwise the author of a source could name any directory that the
+// worker's user may write.
 func (p *Pool) openMail(tenant envelope.TenantID, of catalog.Source, creds Credentials) (*mail.Source, error) {
 	c, client, err := parseMail(of.Config)
 	if err != nil {

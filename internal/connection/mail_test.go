@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// TestMailIsReadFromAServer looks at a message over IMAP with the credentials of
-// the source, with others, and where the server's network is closed.
-func TestMailIsReadFromAServer(t *testing.T) {
+// TestMailFromAServer reads a message over IMAP with valid credentials,
+// with invalid ones, and with a forbidden network.
+func TestMailFromAServer(t *testing.T) {
 	t.Parallel()
 	server := dovecottest.New(t)
 	raw := []byte("From: bob@example.com\r\nMessage-ID: <1@example.com>\r\nSubject: hush\r\n\r\nhush\r\n")

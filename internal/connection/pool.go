@@ -1,6 +1,6 @@
-// Package connection owns the way to a tenant's sources: the kinds of source and
-// their configuration, the encryption of credentials, the open connections, and
-// the listing of sources' tools. It makes no calls of tools.
+// Package connection connects to a tenant's sources. It owns the kinds of source
+// and their configuration, the encryption of credentials, the open connections,
+// and the listing of tools. It does not call tools.
 package connection
 
 import (
@@ -26,34 +26,36 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MCPConfig is the configuration of a source of kind mcp as it is stored.
+// MCPConfig is the stored configuration of a source of kind mcp.
 type MCPConfig struct {
 	// Transport is http (streamable HTTP) or stdio.
 	Transport string `json:"transport"`
 	// URL is the endpoint for http.
 	URL string `json:"url,omitzero"`
-	// Command is the program and its arguments for stdio, Dir where it runs.
+	// Command is the program and its arguments for stdio, Dir its working
+	// directory.
 	Command []string `json:"command,omitempty"`
 	Dir     string   `json:"dir,omitzero"`
-	// Timeout is how long a call may go without an answer or progress; nil leaves it to
-	// the source.
+	// Timeout bounds the time of a call without an answer or progress; nil means
+	// the default of the source.
 	Timeout *envelope.Duration `json:"timeout,omitempty"`
 }
 
-// Credentials are what a source's secret holds.
+// Credentials are the contents of a source's secret.
 type Credentials struct {
 	// Header is sent with every request over http.
 	Header map[string]string `json:"header,omitempty"`
-	// Env is added to the environment of a stdio child, which otherwise has only
-	// PATH and HOME.
+	// Env is added to the environment of a stdio child, which otherwise contains
+	// only PATH and HOME.
 	Env map[string]string `json:"env,omitempty"`
 	// Values are a provider's credentials by name, such as ValueToken.
 	Values map[string]string `json:"values,omitempty"`
-	// Accounts are the passwords or tokens of mail accounts by their names.
+	// Accounts are the passwords or tokens of mail accounts by name.
 	Accounts map[string]string `json:"accounts,omitempty"`
 }
 
-// ParseMCPConfig checks a configuration. The error names the field.
+// ParseMCPConfig parses and checks a configuration. The error names the invalid
+// field.
 func ParseMCPConfig(raw json.RawMessage) (MCPConfig, error) {
 	var c MCPConfig
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -87,33 +89,33 @@ func invalidConfig(at string, rule envelope.Rule, message string) error {
 type Config struct {
 	// Cipher decrypts the credentials of sources.
 	Cipher Cipher
-	// Breaker configures the circuit breakers in front of sources.
+	// Breaker configures the circuit breakers of sources.
 	Breaker source.BreakerConfig
-	// Networks may be connected to besides the public internet.
+	// Networks are allowed in addition to the public internet.
 	Networks []netip.Prefix
-	// Stdio reports whether the sources of a tenant with transport stdio may
-	// start their programs. Whoever may set up such a source can run anything as
-	// this process's user; nil allows it to no tenant.
+	// Stdio reports whether a tenant's sources with transport stdio may start
+	// their programs. The author of such a source can run any program as this
+	// process's user; nil forbids it to all tenants.
 	Stdio func(envelope.TenantID) bool
-	// Maildir reports whether a tenant's sources may change the Maildir in a folder
-	// of this process's file system; nil allows none.
+	// Maildir reports whether a tenant's sources may change the Maildir at a
+	// path; nil forbids all.
 	Maildir func(tenant envelope.TenantID, folder string) bool
-	// Notes returns the storage for the notes of a source of kind builtin.
-	// Where it is nil, or returns nil, such a source has no tool for notes.
+	// Notes returns the storage for the notes of a source of kind builtin. If
+	// Notes is nil or returns nil, the source has no tool for notes.
 	Notes func(tenant envelope.TenantID, source string) builtin.Notes
-	// Open, if not nil, is asked first for each source. Where it returns nil,
-	// the pool opens the source itself. Tests use it.
+	// Open, if not nil, opens sources for tests. If it returns nil, the pool
+	// opens the source itself.
 	Open func(tenant envelope.TenantID, of catalog.Source) (source.Source, error)
-	// SkippedLine, if not nil, is called with the id of a source for each line of
-	// its program's output that is no message.
+	// SkippedLine, if not nil, is called with the id of a source for each output
+	// line of its program that is not a message.
 	SkippedLine func(source string)
-	// Log receives what operators need to know; nil discards it.
+	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
 }
 
 // Pool holds the open connections to sources, one per source. A connection is
-// made when it is first asked for, and again when the configuration of the
-// source has changed. A Pool is safe for concurrent use.
+// opened on first use, and reopened when the configuration of the source has
+// changed. A Pool is safe for concurrent use.
 type Pool struct {
 	cfg Config
 
@@ -122,7 +124,7 @@ type Pool struct {
 
 	mu   sync.Mutex
 	open map[poolKey]connection
-	// replaced connections may be about to run calls; the next Sweep moves them to
+	// replaced connections may still receive calls. The next Sweep moves them to
 	// closing, and a later one closes them when no call runs.
 	replaced, closing []*tracked
 }
@@ -140,16 +142,16 @@ func (t *tracked) Execute(ctx context.Context, call source.Call) source.Outcome 
 	return t.Source.Execute(ctx, call)
 }
 
-// Unwrap returns the source itself.
+// Unwrap returns the wrapped source.
 func (t *tracked) Unwrap() source.Source { return t.Source }
 
-// poolKey names a source of a tenant.
+// poolKey identifies a source of a tenant.
 type poolKey struct {
 	tenant envelope.TenantID
 	id     string
 }
 
-// connection is an open source and the configuration that it was opened with.
+// connection is an open source with its configuration.
 type connection struct {
 	of  catalog.Source
 	src *tracked
@@ -171,8 +173,8 @@ func NewPool(cfg Config) *Pool {
 // source.
 type Watcher func(tenant envelope.TenantID, source, to string)
 
-// Watch calls a watcher at every change until stop is called. No call of the
-// watcher runs after stop has returned.
+// Watch calls a watcher at every change until stop is called. After stop has
+// returned, the watcher is not called.
 func (p *Pool) Watch(w Watcher) (stop func()) {
 	at := &w
 	p.watchers.Lock()
@@ -193,7 +195,7 @@ func (p *Pool) breakerChanged(tenant envelope.TenantID, source, to string) {
 	}
 }
 
-// OpenFor returns how long a circuit breaker that opens holds calls back.
+// OpenFor returns the time for which a circuit breaker stays open.
 func (p *Pool) OpenFor() time.Duration { return p.cfg.Breaker.Open() }
 
 // Get returns the connection to a source of a tenant.
@@ -222,7 +224,8 @@ func (p *Pool) Get(current *settings.Settings, id string) (source.Source, error)
 }
 
 // Sweep closes connections that were replaced before the previous Sweep and run
-// no calls. Call it at intervals longer than the time from Get to the call.
+// no calls. The interval between calls must exceed the time from Get to the
+// call.
 func (p *Pool) Sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -271,7 +274,7 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 	var src source.Source
 	switch of.Kind {
 	case catalog.KindBuiltin:
-		// No circuit breaker: the tools do not share one place that can fail.
+		// No circuit breaker: the tools have no common point of failure.
 		return p.openBuiltin(tenant, of, creds)
 	case catalog.KindMCP:
 		src, err = p.openMCP(tenant, of, creds)
@@ -286,7 +289,8 @@ func (p *Pool) connect(tenant envelope.TenantID, of catalog.Source) (source.Sour
 	return source.Guard(of.ID, src, p.cfg.Breaker, func(id, _, to string) { p.breakerChanged(tenant, id, to) }), nil
 }
 
-// credentials decrypts the credentials of a source; the zero value if it has none.
+// credentials decrypts the credentials of a source; the zero value if there are
+// none.
 func (p *Pool) credentials(tenant envelope.TenantID, of catalog.Source) (Credentials, error) {
 	var creds Credentials
 	if len(of.Secret) == 0 {

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// connections is a Live whose sources are fakes, in the order in which they
-// were opened.
+// connections returns a Pool that opens fakes, and the fakes in the order in
+// which they were opened.
 func connections() (*connection.Pool, *[]*sourcetest.Source) {
 	opened := new([]*sourcetest.Source)
 	live := connection.NewPool(connection.Config{Open: func(envelope.TenantID, catalog.Source) (source.Source, error) {
@@ -37,13 +37,13 @@ func connections() (*connection.Pool, *[]*sourcetest.Source) {
 	return live, opened
 }
 
-// open says whether a source still takes calls.
+// open reports whether a source still accepts calls.
 func open(t *testing.T, src source.Source) bool {
 	t.Helper()
 	return src.Execute(t.Context(), source.Call{Key: "k", Tool: "act"}).Kind == source.KindDone
 }
 
-func TestLiveKeepsAConnectionUntilItsSourceChanges(t *testing.T) {
+func TestPoolKeepsConnectionsUntilTheirSourceChanges(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live, opened := connections()
@@ -116,7 +116,7 @@ func TestSweepLeavesConnectionsWithRunningCalls(t *testing.T) {
 	}
 }
 
-func TestLiveOpensNothingThatIsOff(t *testing.T) {
+func TestPoolOpensNoDisabledSource(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live, _ := connections()
@@ -132,7 +132,7 @@ func TestLiveOpensNothingThatIsOff(t *testing.T) {
 	}
 }
 
-func TestLiveKnowsItsKinds(t *testing.T) {
+func TestPoolRejectsUnknownKinds(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live := connection.NewPool(connection.Config{})
@@ -149,7 +149,7 @@ func TestLiveKnowsItsKinds(t *testing.T) {
 	}
 }
 
-func TestProgramsStartForSomeTenantsAlone(t *testing.T) {
+func TestProgramsStartOnlyForAllowedTenants(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.Put(catalog.Source{ID: "program", Kind: catalog.KindMCP, Enabled: true, Config: json.RawMessage(`{"transport":"stdio","command":["true"]}`)})
@@ -198,7 +198,7 @@ func TestParseMCPConfig(t *testing.T) {
 	}
 }
 
-func TestRefreshStoresWhatASourceLists(t *testing.T) {
+func TestRefreshStoresTheListing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	live, opened := connections()
@@ -212,7 +212,7 @@ func TestRefreshStoresWhatASourceLists(t *testing.T) {
 	if first != nil || listed != 2 {
 		t.Errorf("Refresh = %v with %d tools, want 2", first, listed)
 	}
-	// The version did not move, so that only a new cache reads it.
+	// The version is unchanged, so only a new cache reads it.
 	s.cache = settings.NewCache()
 	snap := s.snapshot()
 	src, _ := snap.Source("src")
@@ -221,7 +221,7 @@ func TestRefreshStoresWhatASourceLists(t *testing.T) {
 	}
 }
 
-func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
+func TestRefreshStaleListsOldSources(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.DB = dbtest.DB(t)
@@ -252,7 +252,7 @@ func TestRefreshStaleTakesWhatIsOld(t *testing.T) {
 	}
 }
 
-// TestFailedListingsAreTriedAgainSoon sets back the time of the last listing
+// TestFailedListingsAreTriedAgainSoon moves the time of the last listing back
 // instead of waiting.
 func TestFailedListingsAreTriedAgainSoon(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Refresher lists sources again and stores what they have.
+// Refresher lists sources again and stores the results.
 type Refresher struct {
 	db    postgres.Begins
 	cache *settings.Cache
@@ -37,10 +37,10 @@ func NewRefresher(db postgres.Begins, cache *settings.Cache, pool *Pool, log *sl
 	return &Refresher{db: db, cache: cache, pool: pool, log: log, listing: make(map[poolKey]bool)}
 }
 
-// RefreshStale lists the sources of every tenant whose listing is older than
-// age, or was requested, a few at a time. For a source that cannot be listed
-// the reason is stored. It does not delay the others: sources that another call
-// is listing are left to that call, so that calls may overlap.
+// RefreshStale lists the sources of every tenant whose listing is older than age
+// or was requested, a few at a time. If listing a source fails, the reason is
+// stored and the others are not affected. Sources that a concurrent call is
+// listing are skipped, so calls may overlap.
 func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	const limit, atOnce = 200, 8
 	var stale []catalog.StaleSource
@@ -70,7 +70,7 @@ func (r *Refresher) RefreshStale(ctx context.Context, age time.Duration) error {
 	return g.Wait()
 }
 
-// begin reports whether nobody lists a source yet, and notes that it is listed.
+// begin marks a source as being listed. It returns false if it is already.
 func (r *Refresher) begin(of poolKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +87,8 @@ func (r *Refresher) end(of poolKey) {
 	delete(r.listing, of)
 }
 
-// Refresh lists one source now. The error says why the source could not be
-// listed; the reason is stored with the source, and its tools stay unchanged.
+// Refresh lists one source now. If listing fails, the reason is returned and
+// stored with the source, and its tools stay unchanged.
 func (r *Refresher) Refresh(ctx context.Context, tenant envelope.TenantID, id string) error {
 	var current *settings.Settings
 	err := postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
@@ -112,8 +112,8 @@ func (r *Refresher) storeSkipped(ctx context.Context, tenant envelope.TenantID, 
 	})
 }
 
-// store stores a listing, with an event of its changes, or the reason why there
-// is none.
+// store stores a listing with an event of its changes, or the reason why it
+// failed.
 func (r *Refresher) store(ctx context.Context, tenant envelope.TenantID, id string, tools []source.Tool, listErr error) error {
 	return postgres.InTx(ctx, r.db, postgres.Worker(), func(tx pgx.Tx) error {
 		if listErr != nil {
@@ -132,7 +132,7 @@ func (r *Refresher) list(ctx context.Context, current *settings.Settings, id str
 	return tools, source.SkippedLines(src), err
 }
 
-// reason returns what an operator may read of a failed listing.
+// reason returns the part of a listing error that operators may read.
 func reason(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Text
@@ -140,9 +140,9 @@ func reason(err error) string {
 	return "the source could not be listed; see the worker's log"
 }
 
-// Confirmer lists sources to find out whether tools are still as the settings
-// have them, for calls that a person approved: a source could change between
-// two listings. It is safe for concurrent use.
+// Confirmer lists sources to find out whether tools still match the settings. It
+// is for calls that a person approved: a source could change between two
+// listings. It is safe for concurrent use.
 type Confirmer struct {
 	refresher *Refresher
 
@@ -164,10 +164,10 @@ func NewConfirmer(r *Refresher) *Confirmer {
 	return &Confirmer{refresher: r, latest: make(map[poolKey]*listing)}
 }
 
-// Confirm reports whether a source offers a tool exactly as the settings have
-// it, by a listing that began at since or later; now is when a new listing
-// begins. Changes are stored before Confirm returns, so that settings read
-// afterwards have them. The error says why the source could not be listed.
+// Confirm reports whether a source offers a tool exactly as in the settings, by
+// a listing that began at since or later; now is the start of a new listing.
+// Changes are stored before Confirm returns, so later reads of the settings
+// include them. The error is the reason why the source could not be listed.
 func (c *Confirmer) Confirm(ctx context.Context, current *settings.Settings, key policy.Key, since, now time.Time) (bool, error) {
 	tool, ok := current.Tool(key)
 	if !ok {
@@ -210,7 +210,7 @@ func (c *Confirmer) list(ctx context.Context, current *settings.Settings, source
 	return digests, c.refresher.store(ctx, current.Tenant, source, tools, nil)
 }
 
-// sameTools reports whether a listing has the tools of the settings, unchanged.
+// sameTools reports whether a listing equals the tools in the settings.
 func sameTools(current *settings.Settings, source string, digests map[string][]byte) bool {
 	have := 0
 	for _, t := range current.Tools() {

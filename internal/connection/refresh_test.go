@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// TestARefreshTellsWhatChanged looks for the events of listings.
-func TestARefreshTellsWhatChanged(t *testing.T) {
+// TestRefreshRecordsChanges reads the events of listings.
+func TestRefreshRecordsChanges(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	listing := []source.Tool{tenanttest.Tool("act"), tenanttest.Tool("other")}

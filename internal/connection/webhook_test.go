@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-func TestConfigurationsOfWebhooks(t *testing.T) {
+func TestWebhookConfig(t *testing.T) {
 	t.Parallel()
 	for config, pointer := range map[string]string{
 		`{"url":"https://hooks.example.com/in?x=y"}`:                  "",
@@ -39,7 +39,7 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 	}
 }
 
-func TestMessagesAreTriedForLong(t *testing.T) {
+func TestWebhooksAreRetriedForLong(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.Put(catalog.Source{ID: "hooks", Kind: catalog.KindWebhook, Enabled: true})

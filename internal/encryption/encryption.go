@@ -1,7 +1,7 @@
 // Package encryption encrypts secrets for storage with AES-GCM. An encrypted
-// secret is bound to a context, the name of what it belongs to, and cannot be
-// decrypted for another. The package knows neither whose secrets these are nor
-// where the keys come from.
+// secret is bound to a context, the name of its owner, and cannot be decrypted
+// for another. The package is independent of the owners and of the origin of
+// keys.
 package encryption
 
 import (
@@ -12,15 +12,15 @@ import (
 	"errors"
 )
 
-// The errors. Callers say which key and which secret is meant.
+// Errors of this package. Callers add the names of the key and the secret.
 var (
-	ErrNoKey   = errors.New("there is no key")
+	ErrNoKey   = errors.New("no key")
 	ErrKey     = errors.New("a key is 32 bytes in base64; make one with: openssl rand -base64 32")
 	ErrDamaged = errors.New("the encrypted secret is damaged")
 	ErrOther   = errors.New("the secret was encrypted with another key, or for something else")
 )
 
-// Key encrypts and decrypts. The zero value is no key, and does neither.
+// Key encrypts and decrypts. The zero value is invalid and does neither.
 type Key struct {
 	gcm cipher.AEAD
 }

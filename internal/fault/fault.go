@@ -1,7 +1,7 @@
 // Package fault owns the few kinds of error that callers can tell apart. Any
-// other error is a bug or an outage, whose text callers do not see. It does not
-// know how HTTP, MCP or SQL express the kinds. It also owns the suggestions in the
-// texts of errors about unknown names.
+// other error is a bug or an outage, whose text callers do not see. The package
+// is independent of HTTP, MCP and SQL. It also owns the suggestions in errors
+// about unknown names.
 package fault
 
 import (
@@ -16,8 +16,7 @@ type Kind string
 
 // The kinds.
 const (
-	// NotFound means that the thing does not exist, or that the caller may not
-	// know of it.
+	// NotFound means that the thing does not exist or is hidden from the caller.
 	NotFound Kind = "not found"
 	// Invalid means that the input breaks a rule; the same input will fail again.
 	Invalid Kind = "invalid"
@@ -41,41 +40,40 @@ const (
 // Error returns the name of the kind; it makes a kind a target of errors.Is.
 func (k Kind) Error() string { return string(k) }
 
-// Error is a failure of a known kind with a text that may be shown to the
-// caller: it names ids, fields and rules, never a payload or a secret.
+// Error is a failure of a known kind. Its text may be shown to the caller: it
+// contains ids, fields and rules, but no payload and no secret.
 type Error struct {
 	Kind Kind
 	Text string
-	// Code, if any, is a stable word for this failure among those of its kind; the
-	// API shows it to programs.
+	// Code, if any, is a stable word for this failure within its kind, for
+	// programs that use the API.
 	Code string
-	// Pointer, if any, is a JSON Pointer to the field of the request that is
-	// refused, or of the thing that the request is about, and Rule the rule that
-	// the field breaks.
+	// Pointer, if any, is a JSON Pointer to the refused field of the request, or
+	// to its subject. Rule is the rule that the field breaks.
 	Pointer, Rule string
 	// Cause, if any, is for logs only.
 	Cause error
-	// After is how long to wait before the next try; 0 if unknown.
+	// After is the wait before the next try; 0 if unknown.
 	After time.Duration
-	// Quota is the limit that the caller has reached, of an error of Exceeded.
+	// Quota is the limit that the caller has reached, in errors of Exceeded.
 	Quota *Quota
 }
 
-// Quota is how much of a limit a caller has left.
+// Quota is a limit and its remainder.
 type Quota struct {
 	// Name names the limit.
 	Name string
-	// Max is how much the limit allows: in each Window, or at the same time if
-	// Window is 0.
+	// Max is the limit per Window, or the limit of concurrent uses if Window is
+	// 0.
 	Max    int
 	Window time.Duration
-	// Left is how much of Max is left.
+	// Left is the remainder of Max.
 	Left int
-	// Reset is after how long more is left; 0 if unknown.
+	// Reset is the time until Left grows; 0 if unknown.
 	Reset time.Duration
 }
 
-// New returns an error of a kind whose text may be shown to the caller.
+// New returns an error of a kind with a text for the caller.
 func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
@@ -90,28 +88,28 @@ func At(pointer, rule string, kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Pointer: pointer, Rule: rule}
 }
 
-// Wrap is New with a cause that reaches logs but never the caller.
+// Wrap is New with a cause, which is logged but not shown to the caller.
 func Wrap(cause error, kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// WrapCoded returns the error of Wrap, which shows programs a stable word too.
+// WrapCoded is Wrap with a stable word for programs in Code.
 func WrapCoded[C ~string](cause error, code C, kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Code: string(code), Cause: cause}
 }
 
-// Limit is New for Limited, with how long to wait.
+// Limit is New for Limited with a wait.
 func Limit(after time.Duration, format string, args ...any) error {
 	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: after}
 }
 
-// Exceeded is Limit for a caller who has reached a quota.
+// Exceeded is Limit for a caller that has reached a quota.
 func Exceeded(q Quota, format string, args ...any) error {
 	return &Error{Kind: Limited, Text: fmt.Sprintf(format, args...), After: q.Reset, Quota: &q}
 }
 
-// Error returns the text, and the cause after it if there is one. Only Text
-// may be shown to a caller.
+// Error returns the text, followed by the cause if there is one. Only Text may
+// be shown to a caller.
 func (e *Error) Error() string {
 	if e.Cause == nil {
 		return e.Text
@@ -127,8 +125,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RetryAfter returns how long to wait before the next try, in whole seconds and
-// at least one.
+// RetryAfter returns the wait before the next try in whole seconds, at least
+// one.
 func RetryAfter(err error) int {
 	e, _ := errors.AsType[*Error](err)
 	if e == nil {

@@ -56,7 +56,7 @@ func TestWrapKeepsKindAndCause(t *testing.T) {
 	}
 }
 
-func TestKindOfTheUnnamed(t *testing.T) {
+func TestKindOfOtherErrors(t *testing.T) {
 	t.Parallel()
 
 	for _, err := range []error{nil, errors.New("disk full"), fmt.Errorf("read: %w", errors.New("eof"))} {

@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// maxSuggested is how many names a suggestion has.
+	// maxSuggested is the maximum number of names in a suggestion.
 	maxSuggested = 3
-	// maxMisspelt is the length up to which names are compared, in bytes.
+	// maxMisspelt is the maximum length of a name that is compared, in bytes.
 	maxMisspelt = 200
-	// minBeginning is the length from which a name may be the beginning of another.
+	// minBeginning is the minimum length of a name that is matched as a prefix.
 	minBeginning = 3
 )
 
-// Nearest returns the known names that a misspelt name may stand for, at most
-// three and in order: those with the fewest edits, of which every third
-// character may have one, up to three; else those that begin with the name.
-// Upper and lower case are the same. The known names must be names that the
-// caller may see.
+// Nearest returns up to three of the known names that are similar to a misspelt
+// name, best first. A name is similar within one edit per three characters, and
+// at most three edits. If there are none, it returns the names that begin with
+// name. Case is ignored. The known names must be visible to the caller.
 func Nearest(name string, known []string) []string {
 	if name == "" || len(name) > maxMisspelt {
 		return nil
@@ -52,8 +51,8 @@ func Nearest(name string, known []string) []string {
 	return near[:min(len(near), maxSuggested)]
 }
 
-// Suggestion returns the end of a message about an unknown name: a question for
-// the nearest names, or "" without any.
+// Suggestion returns the end of an error message about an unknown name: a
+// question with the nearest names, or "" if there are none.
 func Suggestion(nearest []string) string {
 	if len(nearest) == 0 {
 		return ""
@@ -65,14 +64,13 @@ func Suggestion(nearest []string) string {
 	return "; did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
-// Unknown returns a NotFound error for a name of a thing, with the nearest of
-// the known names.
+// Unknown returns a NotFound error for a name, with a suggestion.
 func Unknown(noun, name string, known []string) error {
 	return New(NotFound, "no such %s %s%s", noun, strconv.Quote(name), Suggestion(Nearest(name, known)))
 }
 
-// Misspelt returns the error of Unknown for a name with nearest names; nil for a
-// name without any, and for one that is known.
+// Misspelt returns the error of Unknown if name is unknown but similar to a
+// known name, else nil.
 func Misspelt(noun, name string, known []string) error {
 	if len(Nearest(name, known)) == 0 || slices.Contains(known, name) {
 		return nil
@@ -81,8 +79,8 @@ func Misspelt(noun, name string, known []string) error {
 }
 
 // EditDistance returns the number of insertions, deletions, substitutions and
-// swaps of neighbours that make b of a (optimal string alignment), or more than
-// limit where it is larger.
+// transpositions that turn a into b (optimal string alignment), or a larger
+// number than limit if it exceeds limit.
 func EditDistance(a, b []rune, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) > limit {
 		return limit + 1

@@ -1,21 +1,20 @@
-// Package jsonref owns the one language of references in Countersign: a text
-// in a JSON document that stands for a value elsewhere. Workflows, reversals,
+// Package jsonref owns the language of references in Countersign: a text in a
+// JSON document that stands for a value elsewhere. Workflows, reversals,
 // reconcile rules and snapshot rules use it.
 //
-// A reference is a root and, behind it, a JSON Pointer (RFC 6901):
+// A reference is a root followed by a JSON Pointer (RFC 6901):
 //
-//	$steps.0/contactId   what step 0 of the workflow answered
-//	$inputs/to           what the call was given
-//	$outputs/id          what the call answered
+//	$steps.0/contactId   in the output of step 0 of the workflow
+//	$inputs/to           in the arguments of the call
+//	$outputs/id          in the output of the call
 //	$key                 the idempotency key of the call
 //
 // $0.contactId and $0.hits[0].name are short for $steps.0/contactId and
-// $steps.0/hits/0/name. $$ at the beginning of a text stands for one dollar
-// sign. A reference is the whole text: inside a longer text nothing is
-// replaced.
+// $steps.0/hits/0/name. $$ at the beginning of a text is an escaped dollar sign.
+// A reference is a whole text: references within a longer text are not replaced.
 //
-// The package does not know where values come from, nor what a missing one
-// means: its callers do.
+// The callers of the package supply the values and decide the meaning of missing
+// ones.
 package jsonref
 
 import (
@@ -61,13 +60,13 @@ func (r Ref) String() string {
 // Scope is the set of references that a document may contain.
 type Scope struct {
 	Roots []Root
-	// LooseText accepts a text such as "$5 each", which begins with one dollar
-	// sign and names no root, as it is. Without LooseText it is an error.
+	// LooseText accepts a text that begins with one dollar sign and has no root,
+	// such as "$5 each". Without LooseText it is an error.
 	LooseText bool
 }
 
-// Parse reads a text: ref is nil if the text is no reference, and literal is
-// then the text that it stands for.
+// Parse parses a text. ref is nil if the text is not a reference; literal is
+// then the text without escapes.
 func (s Scope) Parse(text string) (ref *Ref, literal string, err error) {
 	rest, special := strings.CutPrefix(text, "$")
 	if !special {
@@ -91,7 +90,7 @@ func (s Scope) Parse(text string) (ref *Ref, literal string, err error) {
 	return nil, "", s.invalid()
 }
 
-// invalid is the error about a text that must be a reference and is not.
+// invalid returns the error for a text that must be a reference and is not.
 func (s Scope) invalid() error {
 	forms := make([]string, len(s.Roots))
 	for i, root := range s.Roots {
@@ -107,8 +106,8 @@ func (s Scope) invalid() error {
 	return fmt.Errorf("is not a valid reference: write %s, or $$ at the beginning of a text for a dollar sign", strings.Join(forms, ", "))
 }
 
-// parse reads a reference without its dollar sign. matched reports whether the
-// text names the root at all.
+// parse parses a reference without its dollar sign. matched reports whether the
+// text begins with root.
 func parse(root Root, text string) (ref *Ref, matched bool) {
 	below, named := strings.CutPrefix(text, string(root))
 	switch root {
@@ -137,8 +136,8 @@ func parse(root Root, text string) (ref *Ref, matched bool) {
 	return nil, false
 }
 
-// parseStep reads the number of a step and the path after it; nil if they are
-// not valid.
+// parseStep parses the number of a step and the path after it. It returns nil if
+// they are invalid.
 func parseStep(text string, parsePath func(string) (Pointer, bool)) *Ref {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	step, err := strconv.Atoi(text[:digits])
@@ -149,10 +148,10 @@ func parseStep(text string, parsePath func(string) (Pointer, bool)) *Ref {
 	return &Ref{Root: Steps, Step: step, Path: path}
 }
 
-// Fill returns a copy of a value in which resolve has replaced every reference
-// and $$ stands for one dollar sign. at is the pointer of the value itself.
-// resolve gets the pointer of each reference, or the error that Parse returns
-// for the text there; its own error ends Fill.
+// Fill returns a copy of doc in which every reference is replaced by the result
+// of resolve and $$ by a dollar sign. at is the pointer of doc. resolve receives
+// the pointer of each reference, or the error of Parse for the text there. An
+// error of resolve ends Fill.
 func (s Scope) Fill(at string, doc any, resolve func(at string, ref Ref, invalid error) (any, error)) (any, error) {
 	return Walk(at, doc, func(at, text string) (any, error) {
 		ref, literal, err := s.Parse(text)
@@ -166,8 +165,7 @@ func (s Scope) Fill(at string, doc any, resolve func(at string, ref Ref, invalid
 	})
 }
 
-// Check reports every text of a value that is not a valid reference, by its
-// pointer.
+// Check reports every invalid reference in a value with its pointer.
 func (s Scope) Check(at string, doc any, report func(at string, err error)) {
 	_, _ = s.Fill(at, doc, func(at string, _ Ref, invalid error) (any, error) { // the function has no error
 		if invalid != nil {
@@ -177,9 +175,9 @@ func (s Scope) Check(at string, doc any, report func(at string, err error)) {
 	})
 }
 
-// Walk returns a copy of a value in which every text is replaced, members in
-// order of their names. replace gets the pointer of the text; its error ends the
-// walk.
+// Walk returns a copy of value in which every text is replaced, with members in
+// the order of their names. replace receives the pointer of each text. An error
+// of replace ends Walk.
 func Walk(at string, value any, replace func(at, text string) (any, error)) (any, error) {
 	switch v := value.(type) {
 	case string:
@@ -208,7 +206,7 @@ func Walk(at string, value any, replace func(at, text string) (any, error)) (any
 	return value, nil
 }
 
-// Decode reads one JSON value and keeps numbers as they are written.
+// Decode decodes one JSON value and keeps numbers as json.Number.
 func Decode(raw json.RawMessage) (any, error) {
 	if !json.Valid(raw) {
 		return nil, errors.New("not one JSON value")
@@ -219,8 +217,8 @@ func Decode(raw json.RawMessage) (any, error) {
 	return value, dec.Decode(&value)
 }
 
-// DecodeCanonical reads the canonical form of a JSON value, in which equal
-// numbers are equal texts, and returns that form as well.
+// DecodeCanonical decodes the canonical form of a JSON value, in which equal
+// numbers are equal texts, and also returns that form.
 func DecodeCanonical(raw json.RawMessage) (value any, canonical []byte, err error) {
 	if canonical, err = envelope.Canonical(raw); err != nil {
 		return nil, nil, err
@@ -229,7 +227,7 @@ func DecodeCanonical(raw json.RawMessage) (value any, canonical []byte, err erro
 	return value, canonical, err
 }
 
-// DecodeObject reads a JSON object as Decode does. An empty raw is an empty
+// DecodeObject decodes a JSON object like Decode. An empty raw is an empty
 // object.
 func DecodeObject(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {

@@ -198,8 +198,7 @@ func TestDecodeObject(t *testing.T) {
 	}
 }
 
-// Every reference reads back as the same reference, and a pointer as the same
-// pointer.
+// FuzzParse checks that references and pointers survive a round trip.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"$0.id", `$1["a.b"][3]`, "$$", "$0[", "$outputs/x/0", `$0["\u0000"]`, "$steps.3/~1~0", "$key"} {
 		f.Add(text)

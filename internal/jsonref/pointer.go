@@ -8,11 +8,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Pointer is a JSON Pointer (RFC 6901) in its tokens. The empty Pointer is the
-// whole document.
+// Pointer is a parsed JSON Pointer (RFC 6901). The empty Pointer is the whole
+// document.
 type Pointer []string
 
-// ParsePointer reads a pointer. It reports false for a text that is none.
+// ParsePointer parses a pointer. It returns false for an invalid one.
 func ParsePointer(text string) (Pointer, bool) {
 	if text == "" {
 		return nil, true
@@ -31,7 +31,7 @@ func ParsePointer(text string) (Pointer, bool) {
 	return tokens, true
 }
 
-// String returns the pointer as RFC 6901 writes it.
+// String returns the pointer in the syntax of RFC 6901.
 func (p Pointer) String() string {
 	var b strings.Builder
 	for _, token := range p {
@@ -41,7 +41,7 @@ func (p Pointer) String() string {
 	return b.String()
 }
 
-// Find returns the value at the pointer in a value that Decode returned.
+// Find returns the value at the pointer in a result of Decode.
 func (p Pointer) Find(doc any) (any, bool) {
 	for _, token := range p {
 		switch v := doc.(type) {
@@ -64,15 +64,14 @@ func (p Pointer) Find(doc any) (any, bool) {
 	return doc, true
 }
 
-// Index returns the index in an array that a token stands for: digits without
-// leading zeros.
+// Index parses a token as an array index: digits without leading zeros.
 func Index(token string) (int, bool) {
 	i, err := strconv.Atoi(token)
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == token
 }
 
-// parseShort reads the path of the short form: .name, [0] and ["a name"], one
-// after the other.
+// parseShort parses the path of the short form: a sequence of .name, [0] and ["a
+// name"].
 func parseShort(text string) (path Pointer, ok bool) {
 	for text != "" {
 		token := ""

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ClientOf returns the address of a request's client; the zero address if there
-// is none, as in a test. The header X-Forwarded-For counts as far as trusted
-// proxies wrote it: read from its end, the first address that is not that of a
-// trusted proxy is the client's.
+// ClientOf returns the address of a request's client, or the zero address if
+// there is none, as in a test. Only the part of X-Forwarded-For that trusted
+// proxies wrote counts: the client is the last address that is not a trusted
+// proxy.
 func ClientOf(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	client := addressOf(r.RemoteAddr)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -24,8 +24,8 @@ func ClientOf(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// addressOf returns the address of host:port without a zone; the zero address if
-// it has none.
+// addressOf returns the address of host:port without a zone, or the zero
+// address.
 func addressOf(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// discardFor is for how long the rest of a request is discarded after an answer
-// that came before it was read. A connection that is closed with unread bytes is
-// reset, which can take the answer from a client that is still sending.
+// discardFor is the time during which the rest of a request is discarded after
+// an early answer. A connection that is closed with unread bytes is reset, and a
+// client that is still sending may lose the answer.
 const discardFor = 500 * time.Millisecond
 
 // handler serves each request within the limits.
@@ -50,8 +50,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type exchangeKey struct{}
 
-// exchange is a request and its answer. It sets the deadlines for sending the
-// answer: one for all of it, or, once it was flushed, one for each piece.
+// exchange is a request and its answer. It sets the write deadlines: one for the
+// whole answer or, once it was flushed, one for each piece.
 type exchange struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -71,8 +71,8 @@ type exchange struct {
 // Unwrap lets http.ResponseController find the connection.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// WriteHeader begins the answer. An answer to a request that was not read to its
-// end closes the connection, so that nobody waits for the rest.
+// WriteHeader begins the answer. An answer to a request with an unread body
+// closes the connection, so that the client does not have to send the rest.
 func (x *exchange) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		x.begin(status)
@@ -98,7 +98,7 @@ func (x *exchange) begin(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// extend sets the deadline for sending.
+// extend sets the write deadline.
 func (x *exchange) extend() { _ = x.control.SetWriteDeadline(time.Now().Add(x.write)) }
 
 // Write writes a part of the answer.
@@ -110,7 +110,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return x.ResponseWriter.Write(b)
 }
 
-// FlushError sends what was written as a piece with a deadline of its own.
+// FlushError sends the written piece, with a deadline of its own.
 func (x *exchange) FlushError() error {
 	x.begin(http.StatusOK)
 	x.streams = true
@@ -118,7 +118,7 @@ func (x *exchange) FlushError() error {
 	return x.control.Flush()
 }
 
-// refuse answers a request of a proxy whose client has too many open.
+// refuse answers a proxied request whose client has too many open requests.
 func (x *exchange) refuse() {
 	h := x.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -130,7 +130,7 @@ func (x *exchange) refuse() {
 // body is the body of a request.
 type body struct {
 	io.ReadCloser
-	// read reports whether it was read to its end.
+	// read reports whether the body was read to its end.
 	read bool
 }
 

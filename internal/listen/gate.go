@@ -11,11 +11,9 @@ import (
 )
 
 const (
-	// tenantShare is how many times as many connections a tenant may have open as
-	// one caller.
+	// tenantShare is the ratio of a tenant's bound to that of one caller.
 	tenantShare = 5
-	// retryAfter is after how long clients are asked to try again when a bound is
-	// reached.
+	// retryAfter is the value of Retry-After when a bound is reached.
 	retryAfter = 5 * time.Second
 )
 
@@ -34,7 +32,8 @@ const (
 	boundTenant  = "tenant"
 )
 
-// key names what is counted: everything, an address, a caller or a tenant.
+// key identifies a counter: of all connections, an address, a caller or a
+// tenant.
 type key struct{ bound, of string }
 
 // gate counts open connections. It is safe for concurrent use.
@@ -65,7 +64,7 @@ func (g *gate) most(bound string) int {
 	return g.limits.Connections
 }
 
-// holding is what a connection counts as, or a request that came through a
+// holding is a counted connection, or a counted request that came through a
 // proxy. The mutex of its gate guards it.
 type holding struct {
 	gate     *gate
@@ -73,7 +72,7 @@ type holding struct {
 	released bool
 }
 
-// take counts one more for every key, and returns nil over a bound.
+// take counts one more for every key. It returns nil over a bound.
 func (g *gate) take(keys ...key) *holding {
 	h := &holding{gate: g}
 	if _, ok := h.replace(keys); !ok {
@@ -82,8 +81,8 @@ func (g *gate) take(keys ...key) *holding {
 	return h
 }
 
-// replace counts a holding for other keys. Over a bound it changes nothing,
-// counts the refusal and returns the bound.
+// replace moves a holding to other keys. Over a bound it changes nothing, counts
+// the refusal and returns the bound.
 func (h *holding) replace(keys []key) (bound string, ok bool) {
 	h.gate.mu.Lock()
 	defer h.gate.mu.Unlock()
@@ -103,7 +102,7 @@ func (h *holding) replace(keys []key) (bound string, ok bool) {
 	return "", true
 }
 
-// release counts a holding for nothing any more. It may be called twice.
+// release stops counting a holding. It may be called twice.
 func (h *holding) release() {
 	h.gate.mu.Lock()
 	defer h.gate.mu.Unlock()
@@ -125,7 +124,7 @@ type admitting struct {
 	gate *gate
 }
 
-// Accept returns the next connection that is within the bounds.
+// Accept returns the next connection within the bounds.
 func (l *admitting) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -139,8 +138,8 @@ func (l *admitting) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection until it is closed; nil over a bound. The address of
-// a trusted proxy is that of no client.
+// admit counts a connection until it is closed. It returns nil over a bound. A
+// trusted proxy's address is not counted.
 func (g *gate) admit(c net.Conn) *connection {
 	keys := []key{{bound: boundAll}}
 	from := addressOf(c.RemoteAddr().String())
@@ -163,8 +162,8 @@ func refuse(c net.Conn) {
 	_ = c.Close()
 }
 
-// addressKey returns the key of a client's address. Whoever has one address of
-// IPv6 has the whole /64 network.
+// addressKey returns the key of a client's address. A /64 network of IPv6 counts
+// as one address.
 func addressKey(addr netip.Addr) key {
 	if addr.Is6() {
 		network, _ := addr.Prefix(64) // fails only for lengths that no address has
@@ -173,7 +172,7 @@ func addressKey(addr netip.Addr) key {
 	return key{boundAddress, addr.String()}
 }
 
-// connection is an open connection that is counted.
+// connection is an open, counted connection.
 type connection struct {
 	net.Conn
 	holding *holding
@@ -181,14 +180,14 @@ type connection struct {
 	proxied bool
 }
 
-// Close closes the connection, which counts no longer then.
+// Close closes the connection and stops counting it.
 func (c *connection) Close() error {
 	defer c.holding.release()
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what is sent, as net/http asks for before it closes a connection
-// whose client may still be sending.
+// CloseWrite closes the writing side, which net/http does before it closes a
+// connection whose client may still be sending.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -205,8 +204,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 
 // SetCaller counts the connection of a request, or the request itself if it came
 // through a trusted proxy, for its authenticated caller and the caller's tenant
-// instead of its address. The error is fault.Busy if either has too many
-// connections open. Without a server of this package it does nothing.
+// instead of its address. The error is fault.Busy if either has too many open
+// connections. Without a server of this package it does nothing.
 func SetCaller(ctx context.Context, caller, tenant string) error {
 	x, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Whatever connections come, change hands and go, none is over a bound, and none
-// stays counted that has gone.
-func TestTheGateCountsWhatIsOpen(t *testing.T) {
+// TestGateCountsOpenConnections opens, reassigns and releases connections at
+// random: none exceeds a bound, and released ones are not counted.
+func TestGateCountsOpenConnections(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	refused := 0

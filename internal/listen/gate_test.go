@@ -26,8 +26,8 @@ type crowd struct {
 	refused  []string
 }
 
-// newCrowd serves / to anybody, /as to the caller and the tenant that it names,
-// keeps /hold open until its client has left, and sends /stream in pieces a minute
+// newCrowd serves / to all, /as to the caller and the tenant in the path, keeps
+// /hold open until its client has left, and sends /stream in pieces a minute
 // apart. Everything ends with the bubble of synctest.
 func newCrowd(t *testing.T, limits listen.Limits) *crowd {
 	t.Helper()
@@ -86,8 +86,8 @@ func (f *crowd) open(addr string) *visitor {
 	return &visitor{f.t, c, bufio.NewReader(c)}
 }
 
-// get returns the status of an answer and whether it asks for another try later;
-// 0 if there is none. A connection that was refused is answered before it asks.
+// get returns the status of an answer, 0 if there is none, and whether it has a
+// Retry-After. A refused connection is answered before the request is sent.
 func (v *visitor) get(path string, headers ...string) (status int, later bool) {
 	v.t.Helper()
 	go func() { // ends with the write, at the latest when the connection is closed
@@ -118,7 +118,7 @@ func (f *crowd) wantsRefused(want ...string) {
 	}
 }
 
-func TestAnAddressHasFewConnectionsWithoutALogin(t *testing.T) {
+func TestUnauthenticatedConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ first, second, third, other string }{
 		"version four": {"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"},
@@ -144,8 +144,9 @@ func TestAnAddressHasFewConnectionsWithoutALogin(t *testing.T) {
 	}
 }
 
-// A caller and a tenant have connections of their own, from wherever they come;
-// an address has room for others again.
+// TestCallersHaveConnectionsOfTheirOwn checks that callers and tenants are
+// counted independently of their addresses, and that an address then has
+// capacity for others.
 func TestCallersHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,8 +167,9 @@ func TestCallersHaveConnectionsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A connection whose caller has too many ends with its answer.
-func TestARefusedCallerLosesTheConnection(t *testing.T) {
+// TestConnectionOfARefusedCallerIsClosed checks that the connection of a caller
+// with too many connections is closed after the answer.
+func TestConnectionOfARefusedCallerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, listen.Limits{CallerConnections: 1})
@@ -196,9 +198,10 @@ func TestAllConnectionsAreBounded(t *testing.T) {
 	})
 }
 
-// Behind a trusted proxy a client is counted by its requests, and by the address
-// that the proxy wrote, not by one that the client wrote.
-func TestClientsBehindAProxyAreCountedByTheirRequests(t *testing.T) {
+// TestProxiedClientsAreCountedByRequest checks that a client behind a trusted
+// proxy is counted by its requests, and by the address that the proxy wrote, not
+// one that the client wrote.
+func TestProxiedClientsAreCountedByRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, listen.Limits{AddressConnections: 2, CallerConnections: 1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
@@ -213,7 +216,7 @@ func TestClientsBehindAProxyAreCountedByTheirRequests(t *testing.T) {
 		proxy := f.open("10.0.0.1")
 		proxy.wants(http.StatusServiceUnavailable, "/", "X-Forwarded-For: 198.51.100.3, 192.0.2.1")
 		proxy.wants(http.StatusOK, "/", "X-Forwarded-For: 192.0.2.1, 192.0.2.9")
-		for range 3 { // one after another, each ends with its answer
+		for range 3 { // sequential; each ends with its answer
 			proxy.wants(http.StatusOK, "/as/acme/0", "X-Forwarded-For: 192.0.2.9")
 		}
 		proxy.wants(http.StatusOK, "/")
@@ -224,9 +227,9 @@ func TestClientsBehindAProxyAreCountedByTheirRequests(t *testing.T) {
 	})
 }
 
-// A connection over a bound takes no time of those within it, even if its client
-// does not read the refusal.
-func TestARefusedClientThatDoesNotReadIsClosed(t *testing.T) {
+// TestRefusedClientThatDoesNotReadIsClosed checks that a connection over a bound
+// does not delay others, even if its client does not read the answer.
+func TestRefusedClientThatDoesNotReadIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, listen.Limits{AddressConnections: 1})

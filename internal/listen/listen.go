@@ -1,8 +1,8 @@
 // Package listen serves HTTP/1.1 to clients that may be slow, silent or hostile.
 // It owns the deadlines of reading requests and sending answers, the bounds on
-// open connections, and the order in which a server stops. It refuses
-// connections over a bound, and does not decide about requests: handlers do, and
-// have deadlines of their own for their work.
+// open connections, and the order of a shutdown. It refuses connections over a
+// bound. It makes no decisions about requests: handlers do, with deadlines of
+// their own.
 package listen
 
 import (
@@ -19,36 +19,34 @@ import (
 )
 
 const (
-	// drainFor bounds how long running requests may take to end by default.
+	// drainFor is the default bound on the time for running requests to end.
 	drainFor = 10 * time.Second
-	// headerTimeout bounds how long the header of a request may take to arrive,
-	// idleTimeout how long a connection stays open without a request.
+	// headerTimeout bounds the arrival of a request's header, idleTimeout the
+	// idle time of a connection.
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
 	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
 )
 
-// Limits bound what clients can hold that send or read nothing. A zero field
+// Limits bound the resources of clients that neither send nor read. A zero field
 // means its default.
 type Limits struct {
-	// Read bounds how long a request may take to arrive, header and body; 30 s by
-	// default.
+	// Read bounds the arrival of a request, header and body; 30 s by default.
 	Read time.Duration
-	// Write bounds how long an answer may take to be sent, or one piece of an answer
-	// that is flushed piece by piece; 15 s by default.
+	// Write bounds the sending of an answer, or of each flushed piece of it; 15
+	// s by default.
 	Write time.Duration
-	// Connections bounds all connections that are open at once; 5000 by default.
+	// Connections bounds all open connections; 5000 by default.
 	Connections int
-	// AddressConnections bounds the connections of one address on which no caller
-	// was authenticated; 200 by default. The addresses of a /64 network of IPv6
-	// count as one.
+	// AddressConnections bounds the unauthenticated connections of one address;
+	// 200 by default. A /64 network of IPv6 counts as one address.
 	AddressConnections int
 	// CallerConnections bounds the connections of one caller; 400 by default. A
 	// tenant has five times as many.
 	CallerConnections int
-	// TrustedProxies are the proxies whose header X-Forwarded-For counts. Their
-	// connections carry requests of many clients. So each request counts as a
+	// TrustedProxies are the proxies whose header X-Forwarded-For counts. Since
+	// their connections carry requests of many clients, each request counts as a
 	// connection of its client while it is served.
 	TrustedProxies []netip.Prefix
 }
@@ -63,29 +61,27 @@ func (l Limits) withDefaults() Limits {
 
 // Config configures Run.
 type Config struct {
-	// Address is the address to listen on, and Setting the setting that holds it.
+	// Address is the address to listen on, and Setting the name of its setting.
 	Address, Setting string
 	Handler          http.Handler
 	Limits           Limits
-	// Refused is called with the bound that a refused connection or request
-	// exceeds: all, address, caller or tenant. It must not block; nil counts
-	// nothing.
+	// Refused is called with the exceeded bound of a refused connection or
+	// request: all, address, caller or tenant. It must not block. It may be nil.
 	Refused func(bound string)
-	// Linger is for how long requests are answered as before after the context has
-	// ended. Each of these answers ends its connection, so that the client's next
-	// request goes to another process.
+	// Linger is the time during which requests are still answered after the
+	// context ended. Each answer closes its connection, so that the client's
+	// next request reaches another process.
 	Linger time.Duration
-	// End is called after that, if not nil. It ends the requests that would not end
+	// End, if not nil, is called after Linger. It ends requests that do not end
 	// by themselves.
 	End func()
-	// Drain bounds how long the other requests may take to end after that; 10 s by
+	// Drain bounds the time for the remaining requests to end after End; 10 s by
 	// default.
 	Drain time.Duration
 	Log   *slog.Logger
 }
 
-// Open listens on an address. Its error names the address and the setting that
-// changes it.
+// Open listens on an address. Its error names the address and its setting.
 func Open(ctx context.Context, address, setting string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err == nil {
@@ -112,8 +108,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return Serve(ctx, listener, cfg)
 }
 
-// Serve is Run for a listener, which it closes. No connection is open when it
-// has returned.
+// Serve is Run for a listener, which it closes. When it returns, all connections
+// are closed.
 func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	cfg.Limits = cfg.Limits.withDefaults()
 	g := newGate(cfg.Limits, cfg.Refused)

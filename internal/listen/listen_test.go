@@ -18,7 +18,7 @@ import (
 
 const linger = 5 * time.Second
 
-// fixture is a server that is asked to stop with stop, and its client.
+// fixture is a server, which stop shuts down, and its client.
 type fixture struct {
 	t      *testing.T
 	stop   context.CancelFunc
@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// get returns whether the answer ended its connection.
+// get returns whether the answer closed its connection.
 func (f *fixture) get(path string) (closes bool, err error) {
 	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://memory"+path, http.NoBody)
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *fixture) get(path string) (closes bool, err error) {
 	return res.Close, res.Body.Close()
 }
 
-func TestAnswersWhileItLingersAndRefusesAfter(t *testing.T) {
+func TestServerAnswersWhileLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -72,7 +72,7 @@ func TestAnswersWhileItLingersAndRefusesAfter(t *testing.T) {
 		}
 		f.stop()
 		synctest.Wait()
-		// The first is on the connection that was kept, the others are on new ones.
+		// The first request uses the idle connection, the others new ones.
 		for range 4 {
 			if closes, err := f.get("/"); !closes || err != nil {
 				t.Errorf("after the signal: closes %t, %v, want an answer that ends its connection", closes, err)
@@ -100,7 +100,7 @@ func TestLongRequestsEndInOrder(t *testing.T) {
 		synctest.Wait()
 		f.stop()
 
-		// The stream ends with End, and the other request when it is done.
+		// The stream ends with End, the other request by itself.
 		if err := <-answers; err != nil || f.endedAfter != linger {
 			t.Errorf("the stream ended with %v, and End was called after %v, want %v", err, f.endedAfter, linger)
 		}
@@ -114,7 +114,7 @@ func TestLongRequestsEndInOrder(t *testing.T) {
 	})
 }
 
-func TestRequestsThatNeverEndAreCutOff(t *testing.T) {
+func TestEndlessRequestsAreCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -131,7 +131,7 @@ func TestRequestsThatNeverEndAreCutOff(t *testing.T) {
 	})
 }
 
-func TestAnAddressThatIsTakenIsAnError(t *testing.T) {
+func TestAddressInUseIsAnError(t *testing.T) {
 	t.Parallel()
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

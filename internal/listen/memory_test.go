@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// memory is a listener whose connections are in memory, so that time is that of
-// synctest.
+// memory is a listener with connections in memory, for use with synctest.
 type memory struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -36,7 +35,7 @@ func (m *memory) Close() error {
 
 func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// errRefused is the error of a client whose connection nobody accepts.
+// errRefused is the error of a client whose connection is not accepted.
 var errRefused = errors.New("connection refused")
 
 // from returns a function that dials from an address.

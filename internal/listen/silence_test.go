@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/listen"
 )
 
-// patience is for how long a test waits for what is due much sooner.
+// patience is the test's timeout for events that are due much sooner.
 const patience = 20 * time.Second
 
 // start serves on a port of this machine until the test ends, and returns its
@@ -40,7 +40,7 @@ func start(t *testing.T, limits listen.Limits, handle http.HandlerFunc) (address
 	return listener.Addr().String()
 }
 
-// dial opens a connection with which the test waits for nothing for ever.
+// dial opens a connection with a deadline.
 func dial(t *testing.T, address string) *net.TCPConn {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
@@ -54,7 +54,7 @@ func dial(t *testing.T, address string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// readToEnd returns what the server sends until it closes the connection.
+// readToEnd reads until the server closes the connection.
 func readToEnd(t *testing.T, c net.Conn) string {
 	t.Helper()
 	got, err := io.ReadAll(c)
@@ -64,15 +64,15 @@ func readToEnd(t *testing.T, c net.Conn) string {
 	return string(got)
 }
 
-// readBody reads the body of a request and answers 200, or 400 if it does not
-// arrive.
+// readBody reads the body of a request. It answers 200, or 400 if the body does
+// not arrive.
 func readBody(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 	}
 }
 
-// Whatever a client begins and does not go on with, its connection is closed.
+// TestSilentClientsAreClosed stops sending at several places of a request.
 func TestSilentClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ sends, want string }{
@@ -102,7 +102,7 @@ func TestSilentClientsAreClosed(t *testing.T) {
 					}
 				}
 
-				// A client that has closed its side has left, and may go without an answer.
+				// A client that has closed its side need not get an answer.
 				if got := readToEnd(t, c); !strings.HasPrefix(got, test.want) && !half {
 					t.Errorf("answer = %q, want %q", got, test.want)
 				}
@@ -111,8 +111,8 @@ func TestSilentClientsAreClosed(t *testing.T) {
 	}
 }
 
-// A body that keeps arriving is late all the same.
-func TestASlowBodyIsCutOff(t *testing.T) {
+// TestSlowBodyIsCutOff sends a body that keeps arriving too late.
+func TestSlowBodyIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, listen.Limits{Read: time.Minute})
@@ -136,8 +136,9 @@ func TestASlowBodyIsCutOff(t *testing.T) {
 	})
 }
 
-// An answer to a request that was not read closes the connection at once.
-func TestAnEarlyAnswerDoesNotWaitForTheBody(t *testing.T) {
+// TestEarlyAnswerDoesNotWaitForTheBody checks that an answer to an unread
+// request closes the connection immediately.
+func TestEarlyAnswerDoesNotWaitForTheBody(t *testing.T) {
 	t.Parallel()
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	large := strings.Repeat("x", 8<<20)
@@ -176,8 +177,9 @@ func TestAnEarlyAnswerDoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// Handlers whose clients read nothing end: of one long answer, of a stream, and of
-// many answers to requests that were all sent first.
+// TestClientsThatDoNotReadAreClosed checks that handlers end if their clients
+// read nothing: of one long answer, a stream, and many answers to pipelined
+// requests.
 func TestClientsThatDoNotReadAreClosed(t *testing.T) {
 	t.Parallel()
 	piece := []byte(strings.Repeat("x", 1<<20))
@@ -211,7 +213,8 @@ func TestClientsThatDoNotReadAreClosed(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("the server goes on sending")
 			}
-			// What is left in the buffers is read only now, and then the end.
+			// Read the rest of the buffers and the end of the connection only
+			// now.
 			if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 				t.Fatal(err)
 			}
@@ -220,8 +223,9 @@ func TestClientsThatDoNotReadAreClosed(t *testing.T) {
 	}
 }
 
-// A stream whose client reads lasts longer than any deadline of it.
-func TestAStreamThatIsReadGoesOn(t *testing.T) {
+// TestStreamThatIsReadContinues checks that a stream may outlast the write
+// deadline.
+func TestStreamThatIsReadContinues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newCrowd(t, listen.Limits{Read: time.Second, Write: time.Second})

@@ -1,9 +1,8 @@
-// Package redact owns what may be kept of the values that pass through: it
-// replaces secrets in results, errors and events, and truncates them to a size
-// that a row can hold.
+// Package redact removes secrets from results, errors and events, and truncates
+// them to a size that fits in a row.
 //
-// It does not touch what is sent to a tool. Redaction and truncation make a
-// copy for readers; an action is always executed from the original.
+// It makes copies for readers. Tools are always called with the original
+// arguments.
 package redact
 
 import (
@@ -16,24 +15,23 @@ import (
 )
 
 const (
-	// maxNested is how many times JSON inside a JSON string is opened. What is
-	// wrapped deeper is read as text.
+	// maxNested is the maximum depth at which JSON within JSON strings is
+	// decoded. Deeper JSON is treated as text.
 	maxNested = 4
-	// maxPlain is how many characters a number may have that is surely not
-	// beyond what envelope.Canonical takes: jsonb writes every digit of 1e8000.
+	// maxPlain is the length of a number up to which it surely fits the range of
+	// envelope.Canonical: jsonb writes every digit of 1e8000.
 	maxPlain = 100
 )
 
-// JSON returns a copy of a result, an error or an event that is fit to be
-// stored and shown. The values of names that telemetry.SecretName knows
-// become "[REDACTED]", whatever they are, save nulls and booleans, which tell
-// nothing. In every other string what looks like a credential is replaced as
-// Text does, also in JSON that the string carries. Order, numbers and
-// white space stay. With nothing to redact, raw itself is returned.
+// JSON returns a copy of a result, an error or an event that is safe to store
+// and show. The values of names that telemetry.SecretName matches become
+// "[REDACTED]", except nulls and booleans. In all other strings, also in JSON
+// within strings, credentials are replaced as by Text. Order, numbers and white
+// space stay. If there is nothing to redact, raw itself is returned.
 //
-// What comes out is valid JSON in UTF-8 that jsonb takes: a NUL, half a
-// surrogate pair and a number beyond its range are rewritten. A raw that is
-// no JSON becomes a JSON string of its redacted text, an empty one null.
+// The result is valid JSON in UTF-8 that jsonb accepts: a NUL, half a surrogate
+// pair and a number out of range are rewritten. A raw that is not JSON becomes a
+// JSON string of its redacted text; an empty raw becomes null.
 func JSON(raw json.RawMessage) json.RawMessage {
 	if harmless(raw) {
 		return raw
@@ -41,11 +39,11 @@ func JSON(raw json.RawMessage) json.RawMessage {
 	return redactJSON(asJSON(raw))
 }
 
-// JSONTruncated returns what is kept of raw, which came from outside: redacted
-// first, then cut to limit bytes. The order matters, since half a credential is
-// not known as one. What is kept passes the rules of every body (check.JSON): a
-// value in which an object has a name twice, of which readers would take one or
-// the other, or that is nested too deeply, becomes a JSON string of its text.
+// JSONTruncated redacts raw, which came from outside, and truncates it to limit
+// bytes. It redacts first, since half a credential is not recognized. The result
+// passes the rules for all bodies (check.JSON): a value with a duplicate name,
+// which readers would interpret differently, or with too much nesting becomes a
+// JSON string of its text.
 func JSONTruncated(raw json.RawMessage, limit int) json.RawMessage {
 	if harmless(raw) {
 		return raw
@@ -57,8 +55,8 @@ func JSONTruncated(raw json.RawMessage, limit int) json.RawMessage {
 	return truncateJSON(clean, limit)
 }
 
-// harmless reports whether raw is one of the values so small that there is
-// nothing to redact or cut.
+// harmless reports whether raw is a small value without anything to redact or
+// cut.
 func harmless(raw []byte) bool {
 	switch string(raw) {
 	case "{}", "[]", `""`, "null", "true", "false":
@@ -76,7 +74,8 @@ func redactJSON(raw []byte) []byte {
 	return []byte(clean)
 }
 
-// redactText redacts valid JSON, and opens JSON in strings so many times.
+// redactText redacts valid JSON. nested is the depth to which JSON in strings is
+// decoded.
 func redactText(text string, nested int) string {
 	r := redaction{scrub: scrub{in: text}, nested: nested}
 	for i := 0; i < len(text); {
@@ -92,15 +91,15 @@ func redactText(text string, nested int) string {
 	return r.result()
 }
 
-// redaction is a walk over valid JSON. A string in it is a name if and only if
-// a colon follows, so that the walk needs no stack.
+// redaction is a walk over valid JSON. A string is a name if and only if a colon
+// follows, so the walk needs no stack.
 type redaction struct {
 	scrub
 	nested int
 }
 
 // text redacts the string that begins at i and, if it is a secret's name, the
-// value after it. It returns where to go on.
+// value after it. It returns the end.
 func (r *redaction) text(i int) int {
 	end := stringEnd(r.in, i)
 	next := skipSpace(r.in, end)
@@ -128,8 +127,8 @@ func (r *redaction) text(i int) int {
 	return stop
 }
 
-// number makes a string of the number that begins at i if jsonb might not
-// hold it, and returns where the number ends.
+// number writes the number that begins at i as a string if it may be out of
+// range for jsonb. It returns the end of the number.
 func (r *redaction) number(i int) int {
 	end := numberEnd(r.in, i)
 	number := r.in[i:end]
@@ -139,8 +138,8 @@ func (r *redaction) number(i int) int {
 	return end
 }
 
-// cleanString redacts one JSON string, quotes included. A string that is
-// clean comes back as it is.
+// cleanString redacts one JSON string, including its quotes. It returns a clean
+// string unchanged.
 func cleanString(token string, nested int) string {
 	s, repaired := unquote(token)
 	clean := ""
@@ -155,14 +154,14 @@ func cleanString(token string, nested int) string {
 	return quote(clean)
 }
 
-// carriesJSON reports whether a string holds a JSON object or array.
+// carriesJSON reports whether a string contains a JSON object or array.
 func carriesJSON(s string) bool {
 	first := skipSpace(s, 0)
 	return first < len(s) && (s[first] == '{' || s[first] == '[') && json.Valid([]byte(s))
 }
 
-// unquote returns the text of a JSON string, and whether it held something
-// that jsonb does not take.
+// unquote returns the text of a JSON string, and whether characters that jsonb
+// rejects were replaced.
 func unquote(token string) (text string, repaired bool) {
 	inner := token[1 : len(token)-1]
 	if strings.IndexByte(inner, '\\') < 0 {

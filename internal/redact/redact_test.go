@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/redact"
 )
 
-// planted are credentials that no redaction may let through, wherever they
-// stand. They are put together here so that no scanner takes them for real.
+// planted returns credentials that must be redacted in every place. They are
+// concatenated here so that secret scanners do not report them.
 func planted() []string {
 	return []string{
 		"eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVmNHl0w5N",
@@ -117,7 +117,8 @@ func TestRedactText(t *testing.T) {
 	}
 }
 
-// Whatever a tool answers, what is stored of it passes the rules of every body.
+// TestStoredResultsPassTheRulesOfBodies checks that any stored result of a tool
+// passes check.JSON.
 func TestStoredResultsPassTheRulesOfBodies(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +146,7 @@ func TestStoredResultsPassTheRulesOfBodies(t *testing.T) {
 	}
 }
 
-func TestRedactReturnsCleanInputItself(t *testing.T) {
+func TestRedactReturnsCleanInput(t *testing.T) {
 	t.Parallel()
 
 	raw := json.RawMessage(`{"ok":true,"items":[{"id":1,"name":"a"}]}`)

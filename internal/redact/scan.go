@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// The functions in this file walk text that is known to be valid JSON, and so
-// need not look for errors.
+// The functions in this file parse valid JSON and do not check for errors.
 
-// asJSON returns raw if it is JSON in UTF-8, else the nearest thing that is: a
-// JSON string of the text, or null for none at all.
+// asJSON returns raw if it is JSON in UTF-8, else the text as a JSON string, or
+// null for an empty raw.
 func asJSON(raw []byte) []byte {
 	if len(raw) == 0 {
 		return []byte("null")
@@ -35,7 +34,7 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// skipSpace returns the first place at or after i that is not white space.
+// skipSpace returns the first index at or after i that is not white space.
 func skipSpace(text string, i int) int {
 	for i < len(text) && isSpace(text[i]) {
 		i++
@@ -47,7 +46,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// stringEnd returns the place after the string that begins at i.
+// stringEnd returns the index after the string that begins at i.
 func stringEnd(text string, i int) int {
 	for i++; text[i] != '"'; i++ {
 		if text[i] == '\\' {
@@ -57,7 +56,7 @@ func stringEnd(text string, i int) int {
 	return i + 1
 }
 
-// numberEnd returns the place after the number that begins at i.
+// numberEnd returns the index after the number that begins at i.
 func numberEnd(text string, i int) int {
 	for i < len(text) && (isDigit(text[i]) || strings.IndexByte("+-.eE", text[i]) >= 0) {
 		i++
@@ -65,7 +64,7 @@ func numberEnd(text string, i int) int {
 	return i
 }
 
-// valueEnd returns the place after the value that begins at i.
+// valueEnd returns the index after the value that begins at i.
 func valueEnd(text string, i int) int {
 	depth := 0
 	for {

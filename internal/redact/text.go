@@ -7,37 +7,36 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "[REDACTED]"
 
 const (
-	// minBareSecret is the fewest characters after a provider's prefix that
-	// make a credential. Shorter ones are words.
+	// minBareSecret is the minimum length of a credential after a provider's
+	// prefix. Shorter ones are words.
 	minBareSecret = 12
-	// minSchemeSecret is the fewest characters after Bearer or Basic.
+	// minSchemeSecret is the minimum length of a credential after Bearer or
+	// Basic.
 	minSchemeSecret = 8
-	// minUserSecret is the fewest characters of a URL's user, given without a
-	// password, that are taken for a token.
+	// minUserSecret is the minimum length of a URL's user, without a password,
+	// that is treated as a token.
 	minUserSecret = 20
 
 	digits   = "0123456789"
 	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// Text replaces what looks like a credential in text that people read,
-// such as an error message: bearer and basic credentials, JSON web tokens,
-// tokens with a provider's prefix, private keys in PEM, passwords in URLs,
-// and the values of names that SecretName knows, as in token=…, "password":
-// "…" or a Cookie header. The rest stays as it is. Doing it twice changes
-// nothing more.
+// Text redacts credentials in text for people, such as an error message: bearer
+// and basic credentials, JSON web tokens, tokens with a provider's prefix,
+// private keys in PEM, passwords in URLs, and the values of names that
+// SecretName matches, as in token=…, "password": "…" or a Cookie header. The
+// rest stays. Text is idempotent.
 func Text(s string) string {
 	t := scrub{in: s}
 	t.run()
 	return t.result()
 }
 
-// scrub walks a text once. It copies what it keeps only when it has cut
-// something.
+// scrub scans a text once. It copies the text only after the first cut.
 type scrub struct {
 	in   string
 	out  strings.Builder
@@ -53,7 +52,7 @@ func (t *scrub) result() string {
 	return t.out.String()
 }
 
-// cut takes in[from:to] out and returns to.
+// cut removes in[from:to] and returns to.
 func (t *scrub) cut(from, to int) int {
 	if from < to {
 		t.put(from, to, redacted)
@@ -61,7 +60,7 @@ func (t *scrub) cut(from, to int) int {
 	return to
 }
 
-// put writes with in place of in[from:to].
+// put replaces in[from:to] by with.
 func (t *scrub) put(from, to int, with string) {
 	t.out.WriteString(t.in[t.kept:from])
 	t.out.WriteString(with)
@@ -82,7 +81,7 @@ func (t *scrub) run() {
 	}
 }
 
-// word looks at the word that begins at i and returns where to go on.
+// word redacts the word that begins at i and returns the next index.
 func (t *scrub) word(i int) int {
 	end := i
 	for end < len(t.in) && wordByte(t.in[end]) {
@@ -92,7 +91,7 @@ func (t *scrub) word(i int) int {
 		return end
 	}
 	for start := i; start <= i+1; start++ {
-		// In text that was escaped once too often, \n is stuck to the word.
+		// In doubly escaped text, \n is attached to the word.
 		if start > i && (i == 0 || t.in[i-1] != '\\') {
 			break
 		}
@@ -109,8 +108,8 @@ func (t *scrub) word(i int) int {
 	return end
 }
 
-// credential returns where the credential that begins at i ends, or 0. A word
-// ends at end; only a private key goes on after it.
+// credential returns the end of the credential that begins at i, or 0. The word
+// ends at end; only a private key continues after it.
 func (t *scrub) credential(i, end int) int {
 	word := t.in[i:end]
 	switch word[0] {
@@ -130,7 +129,7 @@ func (t *scrub) credential(i, end int) int {
 	return 0
 }
 
-// prefixes are the marks of providers at the beginning of their credentials.
+// prefixes are the prefixes of providers' credentials.
 var prefixes = [...]string{
 	"sk-", "sk_live_", "sk_test_", "shpat_", "sntrys_", "sntryu_", "rk_live_", "rk_test_",
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
@@ -138,8 +137,7 @@ var prefixes = [...]string{
 	"AKIA", "ASIA", "AIza", "ya29.", "npm_", "pypi-", "hf_", "lin_api_", "lin_oauth_", "SG.", "dop_v1_", "whsec_",
 }
 
-// prefixOf returns the prefix by which a provider marks its credentials, or
-// "".
+// prefixOf returns the provider's prefix of a word, or "".
 func prefixOf(word string) string {
 	for _, prefix := range prefixes {
 		if word[0] == prefix[0] && strings.HasPrefix(word, prefix) {
@@ -149,8 +147,8 @@ func prefixOf(word string) string {
 	return ""
 }
 
-// secretTail reports whether what follows a prefix makes a credential. After a
-// prefix that names and words have too, it must hold a digit.
+// secretTail reports whether the text after a prefix is a credential. After a
+// prefix that also begins ordinary words, it must contain a digit.
 func secretTail(prefix, tail string) bool {
 	if len(tail) < minBareSecret {
 		return false
@@ -162,8 +160,8 @@ func secretTail(prefix, tail string) bool {
 	return true
 }
 
-// jsonWebToken reports whether a word is a signed or encrypted token: a header
-// and a payload at least, each in base64url, the first beginning with {".
+// jsonWebToken reports whether a word is a signed or encrypted token: at least a
+// header and a payload in base64url, the header beginning with {".
 func jsonWebToken(word string) bool {
 	if !strings.HasPrefix(word, "eyJ") {
 		return false
@@ -172,8 +170,8 @@ func jsonWebToken(word string) bool {
 	return found && len(header) >= 10 && len(rest) >= 8
 }
 
-// pem returns where the block that begins at i ends, or 0 if it is public. A
-// block without an end goes on to the end of the text.
+// pem returns the end of the PEM block that begins at i, or 0 if it is public.
+// An unterminated block extends to the end of the text.
 func (t *scrub) pem(i int) int {
 	label, _, _ := strings.Cut(t.in[i+len("-----BEGIN"):], "-----")
 	if len(label) > 64 {
@@ -189,8 +187,8 @@ func (t *scrub) pem(i int) int {
 	return len(t.in) - len(rest)
 }
 
-// scheme cuts the credential after Bearer or Basic. It returns 0 if in[i:end]
-// is neither, or no credential follows.
+// scheme redacts the credential after Bearer or Basic. It returns 0 if in[i:end]
+// is neither, or if no credential follows.
 func (t *scrub) scheme(i, end int) int {
 	basic := strings.EqualFold(t.in[i:end], "basic")
 	if !basic && !strings.EqualFold(t.in[i:end], "bearer") {
@@ -207,8 +205,8 @@ func (t *scrub) scheme(i, end int) int {
 	return t.cut(start, stop)
 }
 
-// prose reports whether what follows a scheme is the next word of a sentence
-// rather than a credential.
+// prose reports whether the word after a scheme is ordinary text rather than a
+// credential.
 func prose(basic bool, next string) bool {
 	if basic {
 		return !strings.ContainsAny(next[1:], digits+capitals+"=")
@@ -217,8 +215,8 @@ func prose(basic bool, next string) bool {
 	return slices.Contains(words, strings.ToLower(strings.TrimRight(next, ".")))
 }
 
-// assignment cuts the value of the secret name in[i:end], if one is given it
-// as in name=value, name: value or "name": "value".
+// assignment redacts the value of the secret name in[i:end] in name=value, name:
+// value or "name": "value".
 func (t *scrub) assignment(i, end int) int {
 	at := t.quoteAfter(end)
 	at = t.skip(at, " \t")
@@ -245,9 +243,9 @@ func (t *scrub) assignment(i, end int) int {
 	return t.cut(start, stop)
 }
 
-// valueEnd returns where the value that begins at start ends: at the quote
-// that in[quote:start] opened, at the end of the line if the name is that of a
-// header of several words, else at the first space or mark.
+// valueEnd returns the end of the value that begins at start: at the quote that
+// in[quote:start] opened, at the end of the line for a header of several words,
+// else at the first space or punctuation mark.
 func (t *scrub) valueEnd(name, nameEnd, quote, start int) int {
 	if opened := t.in[quote:start]; opened != "" {
 		return t.closing(start, opened)
@@ -262,7 +260,7 @@ func (t *scrub) valueEnd(name, nameEnd, quote, start int) int {
 	return len(t.in)
 }
 
-// closing returns where the quotation that opened just before start ends.
+// closing returns the end of the quotation that opened just before start.
 func (t *scrub) closing(start int, opened string) int {
 	if len(opened) > 1 { // escaped: \"
 		value, _, _ := strings.Cut(t.in[start:], opened)
@@ -279,7 +277,7 @@ func (t *scrub) closing(start int, opened string) int {
 	return len(t.in)
 }
 
-// wordyHeader reports whether a header's value may hold spaces.
+// wordyHeader reports whether a header's value may contain spaces.
 func wordyHeader(name string) bool {
 	for _, header := range [...]string{"authorization", "cookie"} {
 		if len(name) >= len(header) && strings.EqualFold(name[len(name)-len(header):], header) {
@@ -289,8 +287,8 @@ func wordyHeader(name string) bool {
 	return false
 }
 
-// authority cuts the password of a URL whose authority begins at i, and the
-// path of a Slack webhook, which is its secret.
+// authority redacts the password of a URL whose authority begins at i, and the
+// secret path of a Slack webhook.
 func (t *scrub) authority(i int) int {
 	end := len(t.in)
 	if n := strings.IndexAny(t.in[i:], "/?# \t\r\n\"'`<>\\"); n >= 0 {
@@ -314,7 +312,7 @@ func (t *scrub) authority(i int) int {
 	return i
 }
 
-// quoteAfter returns the place after a quote at i, escaped or not, or i.
+// quoteAfter returns the index after a quote at i, escaped or not, or i.
 func (t *scrub) quoteAfter(i int) int {
 	if i < len(t.in) && strings.IndexByte("\"'`", t.in[i]) >= 0 {
 		return i + 1
@@ -325,7 +323,7 @@ func (t *scrub) quoteAfter(i int) int {
 	return i
 }
 
-// skip returns the first place at or after i whose byte is not in set.
+// skip returns the first index at or after i whose byte is not in set.
 func (t *scrub) skip(i int, set string) int {
 	for i < len(t.in) && strings.IndexByte(set, t.in[i]) >= 0 {
 		i++
@@ -333,7 +331,7 @@ func (t *scrub) skip(i int, set string) int {
 	return i
 }
 
-// wordByte reports whether c may stand in a name or in a token.
+// wordByte reports whether c may be part of a name or a token.
 func wordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
 }

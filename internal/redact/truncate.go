@@ -9,30 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultLimit is how many bytes of a result are kept unless told otherwise.
+// DefaultLimit is the default size of a stored result, in bytes.
 const DefaultLimit = 10 * 1024
 
-// MinLimit is the smallest limit: below it there is hardly space for
-// more than the marks.
+// MinLimit is the smallest limit. Less has hardly space for more than the marks.
 const MinLimit = 256
 
 const (
-	// maxDepth is how deep what is kept may be nested, as in any body.
-	// PostgreSQL reads JSON recursively, and refuses what is nested far deeper.
+	// maxDepth is the maximum nesting of a result, as of any body. PostgreSQL
+	// parses JSON recursively and rejects much deeper values.
 	maxDepth = 128
-	// maxCutDepth is how deep containers are opened to keep a part of each.
+	// maxCutDepth is the depth to which containers are truncated rather than
+	// dropped.
 	maxCutDepth = 32
-	// minContainer is the fewest bytes into which a container is cut; with
-	// less it is an ellipsis.
+	// minContainer is the minimum size of a truncated container, in bytes. With
+	// less space it becomes an ellipsis.
 	minContainer = 48
-	// minPart is the fewest bytes given to a part: an ellipsis and a little.
+	// minPart is the minimum size of a part: an ellipsis and a little.
 	minPart = 16
 
 	ellipsis = `"…"`
 )
 
-// The names of the marks. A cut object leaves out its own members of these
-// names.
+// Names of the marks. A truncated object omits its own members of these names.
 const (
 	markTruncated = "_truncated"
 	markSize      = "_original_size"
@@ -40,17 +39,17 @@ const (
 	markItems     = "_omitted_items"
 )
 
-// Truncate returns valid JSON of at most limit bytes, or of MinLimit if that
-// is more. What fits is returned as it is. Else the result is an object with
-// "_truncated": true and "_original_size", the bytes there were, and as much
-// of the head as fits: the members of an object beside the marks,
-// the elements of an array under "items", a string under "text".
+// Truncate returns valid JSON of at most limit bytes, or MinLimit if that is
+// larger. A value that fits is returned unchanged. Otherwise the result is an
+// object with "_truncated": true, "_original_size" in bytes, and as much of the
+// beginning as fits: the members of an object next to the marks, the elements of
+// an array under "items", a string under "text".
 //
-// Inside, small values stay whole and large ones share what is left, so that
-// one large value does not push the others out. A string is cut between
-// characters and says how many bytes are missing; an object says how many
-// "_omitted_keys", an array how many "_omitted_items" there were. Order never
-// changes. A raw that is no JSON is treated as a JSON string of its text.
+// Within a value, small parts stay whole and large ones share the rest, so that
+// one large part does not displace the others. A string is cut between
+// characters and ends with the number of missing bytes. An object has the number
+// of "_omitted_keys", an array the number of "_omitted_items". The order stays.
+// A raw that is not JSON is treated as a JSON string of its text.
 func Truncate(raw json.RawMessage, limit int) json.RawMessage {
 	if harmless(raw) {
 		return raw
@@ -92,7 +91,7 @@ func truncateJSON(raw []byte, limit int) []byte {
 
 func fits(text string, limit int) bool { return len(text) <= limit && !deeper(text, maxDepth) }
 
-// cutter writes the head of compact JSON within a budget of bytes.
+// cutter writes the beginning of compact JSON within a budget of bytes.
 type cutter struct{ out []byte }
 
 func (c *cutter) add(texts ...string) {
@@ -101,14 +100,14 @@ func (c *cutter) add(texts ...string) {
 	}
 }
 
-// separate writes a comma unless a container was just opened.
+// separate writes a comma, except at the beginning of a container.
 func (c *cutter) separate() {
 	if last := c.out[len(c.out)-1]; last != '{' && last != '[' {
 		c.add(",")
 	}
 }
 
-// mark writes how much was omitted, if anything was.
+// mark writes the number of omitted parts, if any.
 func (c *cutter) mark(name string, omitted int) {
 	if omitted > 0 {
 		c.separate()
@@ -116,14 +115,14 @@ func (c *cutter) mark(name string, omitted int) {
 	}
 }
 
-// markSpace is how many bytes a container keeps free for a mark about text and
-// for its own end.
+// markSpace returns the bytes that a container reserves for a mark about text
+// and for its own end.
 func (c *cutter) markSpace(text string) int {
 	return len(`,{"":}]`) + len(markItems) + len(strconv.Itoa(len(text)))
 }
 
-// value writes text in at most budget bytes, of which there are at least as
-// many as text or an ellipsis has.
+// value writes text in at most budget bytes. The budget has space for at least
+// text or an ellipsis.
 func (c *cutter) value(text string, budget, depth int) {
 	switch {
 	case fits(text, budget):
@@ -137,7 +136,7 @@ func (c *cutter) value(text string, budget, depth int) {
 	}
 }
 
-// container writes the head of an object or array.
+// container writes the beginning of an object or array.
 func (c *cutter) container(text string, budget, depth int) {
 	c.add(text[:1])
 	omitted := c.parts(text, budget-len("{")-c.markSpace(text), depth)
@@ -155,8 +154,8 @@ func (c *cutter) container(text string, budget, depth int) {
 	c.add("]")
 }
 
-// string writes the head of a string, cut between characters, and how many
-// bytes of it are missing.
+// string writes the beginning of a string, cut between characters, and the
+// number of missing bytes.
 func (c *cutter) string(token string, budget int) {
 	const before, after = "…[", " bytes more]"
 	space := budget - len(before) - len(after) - len(strconv.Itoa(len(token))) - len(`""`)
@@ -175,8 +174,8 @@ func (c *cutter) string(token string, budget int) {
 	c.add(token[:end], before, strconv.Itoa(len(token)-1-end), after, `"`)
 }
 
-// unit returns how many bytes the first character of a JSON string's inside
-// has: an escape is one character, and so is a pair of surrogates.
+// unit returns the length in bytes of the first character of a JSON string's
+// content. An escape is one character, and so is a surrogate pair.
 func unit(s string) int {
 	if s[0] != '\\' {
 		_, size := utf8.DecodeRuneInString(s)
@@ -199,13 +198,13 @@ type part struct {
 	value string
 }
 
-// parts writes the first members or elements of text that budget has space
-// for, and returns how many it left out. Small values are written whole; the
-// large ones get equal shares of the rest.
+// parts writes the first members or elements of text that fit in budget, and
+// returns the number of omitted ones. Small values are written whole; the large
+// ones get equal shares of the rest.
 func (c *cutter) parts(text string, budget, depth int) (omitted int) {
 	budget = max(budget, 0)
-	// An element of an array is of use when it is whole, so that few get much;
-	// a member has a name to tell, so that many get a little.
+	// A partial element of an array is of little use, so few get much. A member
+	// also has a name, so many get a little.
 	share := max(budget/4, minPart)
 	if text[0] == '{' {
 		share = max(budget/16, minPart)
@@ -228,9 +227,9 @@ func (c *cutter) parts(text string, budget, depth int) (omitted int) {
 	return total - len(kept)
 }
 
-// head returns the longest run of parts such that each has space for its name
-// and for share bytes of its value, and how many parts there are. Members
-// whose name takes too much space, or is that of a mark, are passed over.
+// head returns the longest run of parts with space for the name and for share
+// bytes of the value of each, and the total number of parts. Members with too
+// long a name, or the name of a mark, are skipped.
 func head(text string, budget, share int) (kept []part, total int) {
 	full, maxName := false, budget/4
 	for i := 1; text[i] != '}' && text[i] != ']'; {
@@ -265,8 +264,8 @@ func isMark(name string) bool {
 	return false
 }
 
-// waterLevel returns a size such that all values, each cut to it, take no more
-// than spare bytes, and that could hardly be larger.
+// waterLevel returns a size such that all values, each truncated to it, take at
+// most spare bytes, and that could hardly be larger.
 func waterLevel(parts []part, spare int) int {
 	all := spare
 	sizes := make([]int, 0, len(parts))

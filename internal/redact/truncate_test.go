@@ -87,7 +87,7 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// check fails unless raw is what a row may hold.
+// check fails unless raw can be stored in a row.
 func check(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -108,7 +108,7 @@ func TestTruncateLargeInput(t *testing.T) {
 
 	const size = 4 << 20
 	deep := func(open, end string) string {
-		// encoding/json refuses what is nested more than 10,000 deep.
+		// encoding/json rejects more than 10,000 levels of nesting.
 		return strings.Repeat(open, 9000) + `"` + strings.Repeat("x", size) + `"` + strings.Repeat(end, 9000)
 	}
 	for name, raw := range map[string]string{
@@ -129,7 +129,7 @@ func TestTruncateLargeInput(t *testing.T) {
 	}
 }
 
-func TestTruncateCutsWhatIsNestedTooDeep(t *testing.T) {
+func TestTruncateCutsDeepNesting(t *testing.T) {
 	t.Parallel()
 
 	raw := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)

@@ -1,10 +1,10 @@
-// Package safehttp owns outgoing HTTP connections: which addresses they may go
-// to, and the transports and clients that hold to that. Every package that
-// calls a server whose address a user configured takes its client from here.
+// Package safehttp owns outgoing HTTP connections: the addresses to which they
+// are allowed, and the transports and clients that enforce this. Every package
+// that calls a server with a configurable address takes its client from here.
 //
-// Clients follow no redirects, because a redirect could carry a credential to
-// an address that nobody configured, and use no proxies, not even those of the
-// environment: a proxy would resolve the name in place of the guard.
+// Clients do not follow redirects, because a redirect could carry a credential
+// to an address that was not configured. They use no proxies, not even those of
+// the environment, because a proxy would resolve the name in place of the guard.
 package safehttp
 
 import (
@@ -23,23 +23,24 @@ import (
 // ErrForbidden is the error of a connection to an address that is not allowed.
 var ErrForbidden = errors.New("the address is not allowed")
 
-// Guard decides which addresses connections may go to: to the public internet
-// and to allowed networks. It checks the address that a name resolved to, at
-// the time of dialling, so that a name cannot be checked with one address and
-// connected to with another. The zero Guard allows the public internet.
+// Guard decides to which addresses connections are allowed: the public internet
+// and allowed networks. It checks the resolved address at the time of dialing,
+// so that a name cannot resolve to one address for the check and to another for
+// the connection. The zero Guard allows the public internet.
 type Guard struct {
-	// Networks are allowed besides the public internet. Link-local addresses
-	// and the metadata addresses of clouds stay forbidden, in every form of IPv6.
+	// Networks are allowed in addition to the public internet. Link-local
+	// addresses and the metadata addresses of clouds stay forbidden, in every
+	// form of IPv6.
 	Networks []netip.Prefix
-	// LoopbackOnly forbids everything but loopback addresses that Networks
-	// allows. It is for connections without TLS.
+	// LoopbackOnly allows only loopback addresses within Networks. It is for
+	// connections without TLS.
 	LoopbackOnly bool
 	// NetworksOnly forbids the public internet: only Networks are allowed. It is
-	// for servers that have to be on the user's own machines.
+	// for servers that must be on the user's own machines.
 	NetworksOnly bool
-	// ConnectTimeout bounds the making of a connection; 0 is 10 seconds.
+	// ConnectTimeout bounds connection setup; 0 means 10 seconds.
 	ConnectTimeout time.Duration
-	// Resolver looks names up; nil is the resolver of the machine.
+	// Resolver resolves names; nil means the resolver of the machine.
 	Resolver *net.Resolver
 }
 
@@ -56,8 +57,8 @@ func Private() []netip.Prefix {
 	}
 }
 
-// forbidden returns addresses that no configuration allows: link-local
-// addresses, where clouds serve credentials, and other addresses where they do.
+// forbidden returns the networks that no configuration allows: link-local
+// addresses and other addresses where clouds serve credentials.
 func forbidden() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"),
@@ -82,11 +83,11 @@ func isForbidden(addr netip.Addr) bool {
 	return in(addr) || slices.ContainsFunc(embedded(addr), in)
 }
 
-// embedded returns the IPv4 addresses that an IPv6 address may stand for, by the
-// prefixes that are set aside for translation and tunnels. The translation prefix
-// 64:ff9b:1::/48 may be divided in any way of RFC 6052. A network may also translate
-// from a prefix of its own, so that an address of any prefix stands for the
-// metadata address that it ends in.
+// embedded returns the IPv4 addresses that may be embedded in an IPv6 address,
+// by the prefixes reserved for translation and tunnels. The translation prefix
+// 64:ff9b:1::/48 may be divided in any way of RFC 6052. A network may also use a
+// translation prefix of its own, so an address with any prefix may embed the
+// metadata address in its last bits.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
@@ -117,8 +118,8 @@ func metadata() []string {
 	}
 }
 
-// special returns addresses that are not part of the public internet, besides
-// those that netip knows, and IPv6 addresses that stand for IPv4 addresses.
+// special returns networks outside the public internet that netip does not
+// report, and IPv6 networks that embed IPv4 addresses.
 func special() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),
@@ -139,8 +140,8 @@ func special() []netip.Prefix {
 	}
 }
 
-// Check returns an error if a network of the guard is invalid, or has bits
-// beyond its length and so may not be what its author meant.
+// Check returns an error if a network of the guard is invalid or has bits beyond
+// its prefix length, which may be a mistake.
 func (g Guard) Check() error {
 	for _, p := range g.Networks {
 		if !p.IsValid() || p.Masked() != p {
@@ -150,7 +151,7 @@ func (g Guard) Check() error {
 	return nil
 }
 
-// Permits reports whether a connection may go to an address.
+// Permits reports whether connections to an address are allowed.
 func (g Guard) Permits(addr netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
 	addr = addr.Unmap().WithZone("")
@@ -163,9 +164,9 @@ func (g Guard) Permits(addr netip.Addr) bool {
 	return !g.NetworksOnly && addr.IsGlobalUnicast() && !addr.IsPrivate() && !slices.ContainsFunc(special(), contains)
 }
 
-// Transport returns a transport that makes only permitted connections. A
-// forbidden connection fails with ErrForbidden. Its idle connections suit many
-// concurrent calls to one host.
+// Transport returns a transport that makes only allowed connections. Others fail
+// with ErrForbidden. Its idle connections suit many concurrent calls to one
+// host.
 func (g Guard) Transport() *http.Transport {
 	g.Networks = slices.Clone(g.Networks)
 	dialer := &net.Dialer{
@@ -182,8 +183,8 @@ func (g Guard) Transport() *http.Transport {
 	return newTransport(dialer.DialContext)
 }
 
-// UnixTransport returns a transport whose connections all go to a Unix socket,
-// whatever host a URL names.
+// UnixTransport returns a transport that connects to a Unix socket, regardless
+// of the host in a URL.
 func UnixTransport(path string, connectTimeout time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return newTransport(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -200,13 +201,13 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 		// Many servers drop a connection after five idle seconds. If that
-		// happens just as a call is written, its outcome is unknown.
+		// happens while a call is written, its outcome is unknown.
 		IdleConnTimeout: 4 * time.Second,
 	}
 }
 
-// NewClient returns a client that follows no redirects. A timeout of 0 leaves
-// the bound to the context of each request.
+// NewClient returns a client that does not follow redirects. With a timeout of 0
+// only the context bounds a request.
 func NewClient(transport http.RoundTripper, timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport:     transport,
@@ -215,8 +216,8 @@ func NewClient(transport http.RoundTripper, timeout time.Duration) *http.Client 
 	}
 }
 
-// LimitBodies returns a transport that cuts the body of each response off
-// after a number of bytes.
+// LimitBodies returns a transport that truncates the body of each response to a
+// number of bytes.
 func LimitBodies(transport http.RoundTripper, limit int64) http.RoundTripper {
 	return limited{transport, limit}
 }

@@ -60,8 +60,8 @@ func TestGuardPermits(t *testing.T) {
 	}
 }
 
-// TestMetadataAddressesNeverPass whatever networks are allowed, in all forms in
-// which an IPv6 address stands for an IPv4 address.
+// TestMetadataAddressesNeverPass checks that metadata addresses are forbidden
+// with any allowed networks, and in every IPv6 form that embeds them.
 func TestMetadataAddressesNeverPass(t *testing.T) {
 	t.Parallel()
 	everything := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Local reports whether the name of a host, without a port, is that of this
-// machine: localhost, or a loopback address. Nobody can read on the way to it.
+// Local reports whether a host, without a port, is localhost or a loopback
+// address. Connections to it cannot be read by others.
 func Local(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Protected reports whether nobody between can read or answer requests to an
-// address: it is https, or http to this machine.
+// Protected reports whether connections to a URL are protected from others on
+// the network: https, or http to this machine.
 func Protected(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && Local(u.Hostname())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-func TestLocalIsThisMachineAlone(t *testing.T) {
+func TestLocal(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{
 		"localhost": true, "LocalHost": true, "127.0.0.1": true, "127.8.9.1": true, "::1": true, "::ffff:127.0.0.1": true,
@@ -20,7 +20,7 @@ func TestLocalIsThisMachineAlone(t *testing.T) {
 	}
 }
 
-func TestProtectedIsHTTPSOrThisMachine(t *testing.T) {
+func TestProtected(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"https://example.org": true, "http://localhost:8080/x": true, "http://[::1]:8080": true, "http://127.0.0.1": true,

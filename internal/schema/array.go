@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// entry checks an item of the array that is being checked.
+// entry checks item i of the current array.
 func (e *evaluation) entry(ctx context.Context, s *jsonschema.Schema, v any, i int) bool {
 	return e.below(ctx, s, v, strconv.Itoa(i))
 }
@@ -32,7 +32,7 @@ func (e *evaluation) array(ctx context.Context, s *jsonschema.Schema, v []any, n
 	return fits
 }
 
-// items checks the items by their place.
+// items checks the items by position.
 func (e *evaluation) items(ctx context.Context, s *jsonschema.Schema, v []any, notes *evaluated) bool {
 	first, rest := s.PrefixItems, s.Items2020
 	if s.DraftVersion < 2020 {

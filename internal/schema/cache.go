@@ -9,16 +9,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/slot"
 )
 
-// maxCached bounds the texts of the schemas that are kept compiled, in bytes. A
-// compiled schema takes about twenty times its text.
+// maxCached bounds the texts of the cached schemas, in bytes. A compiled schema
+// takes about twenty times its text.
 const maxCached = 8 << 20
 
-// cache keeps the schemas that were used last in compiled form, for all tenants
-// together, so that the number of tools does not count in memory.
+// cache holds the most recently used schemas in compiled form, for all tenants
+// together, so that memory does not grow with the number of tools.
 type cache struct {
 	mu    sync.Mutex
 	byKey map[[sha256.Size]byte]*list.Element
-	// used has entries, with the one that was used last in front.
+	// used holds entries, the most recently used first.
 	used *list.List
 	size int
 }
@@ -34,20 +34,20 @@ var compiledSchemas = sync.OnceValue(func() *cache {
 	return &cache{byKey: make(map[[sha256.Size]byte]*list.Element), used: list.New()}
 })
 
-// Text is the text of a schema, which is compiled when it is first needed. The
-// zero value is an empty text, which does not compile.
+// Text is the text of a schema. It is compiled when first needed. The zero value
+// is an empty text, which does not compile.
 type Text struct {
 	raw []byte
 	key func() [sha256.Size]byte
 }
 
-// NewText returns the text of a schema, which must not be changed afterwards.
+// NewText returns the text of a schema. raw must not be modified afterwards.
 func NewText(raw []byte) Text {
 	return Text{raw, sync.OnceValue(func() [sha256.Size]byte { return sha256.Sum256(raw) })}
 }
 
-// Compile returns the schema as Compile does, from a cache if it is there. The
-// error may also be the context's.
+// Compile returns the compiled schema, from the cache if possible. The error may
+// also be that of ctx.
 func (t Text) Compile(ctx context.Context) (*Schema, error) {
 	c := compiledSchemas()
 	key := t.key()
@@ -67,8 +67,8 @@ func (t Text) Compile(ctx context.Context) (*Schema, error) {
 	return e.schema, e.err
 }
 
-// maxShortText is the longest text, in bytes, that is compiled without a slot
-// for long work.
+// maxShortText is the maximum length, in bytes, of a text that is compiled
+// without a slot for long work.
 const maxShortText = 8 << 10
 
 func (c *cache) get(key [sha256.Size]byte) *entry {

@@ -13,33 +13,33 @@ import (
 
 // evaluation is one check of a value.
 type evaluation struct {
-	// allowed is how many steps the check may take, left how many remain.
+	// allowed is the maximum number of steps, left the remainder.
 	allowed, left int
-	// stopped is why the check ended early.
+	// stopped is the reason why the check ended early.
 	stopped  error
 	failures []Failure
-	// quiet is above zero while only the answer counts, and not the failures.
+	// quiet is above zero while failures are not recorded.
 	quiet int
-	// unchecked counts matches with regular expressions that no engine has. A
-	// value that fits while it goes up may fit, and one that does not fit never
-	// depends on it.
+	// unchecked counts matches with regular expressions that no engine supports.
+	// A value that fits while the count rises only may fit; a value that does
+	// not fit never depends on it.
 	unchecked int
 	path      []string
-	// before is how many steps earlier checks of the same request took, and done
-	// ends the long work that it became; nil while it is short.
+	// before is the number of steps of earlier checks of the same request. done
+	// ends the slot for long work, or is nil while the check is short.
 	before int
 	done   func()
 }
 
 const (
-	// interval is how many steps are taken between two looks at the context.
+	// interval is the number of steps between two checks of the context.
 	interval = 1 << 10
-	// shortSteps is how many steps the checks of a request take before they are
-	// long work: about 1 ms.
+	// shortSteps is the number of steps after which the checks of a request
+	// become long work: about 1 ms.
 	shortSteps = 16 << 10
 )
 
-// spend takes steps. It reports false if the check must end.
+// spend takes steps. It returns false if the check must end.
 func (e *evaluation) spend(ctx context.Context, steps int) bool {
 	if e.stopped != nil {
 		return false
@@ -59,7 +59,7 @@ func (e *evaluation) spend(ctx context.Context, steps int) bool {
 	return e.stopped == nil
 }
 
-// end ends the long work.
+// end releases the slot for long work.
 func (e *evaluation) end() {
 	if e.done != nil {
 		e.done()
@@ -79,8 +79,8 @@ func (e *evaluation) enough() bool {
 	return e.stopped != nil || e.quiet > 0 || len(e.failures) >= maxFailures
 }
 
-// also returns whether both hold. next runs only if it may find failures that
-// are recorded.
+// also returns whether both fit. next runs only if it may find failures that are
+// recorded.
 func (e *evaluation) also(fits bool, next func() bool) bool {
 	if !fits && e.enough() {
 		return false
@@ -95,7 +95,7 @@ func (e *evaluation) quietly(ctx context.Context, s *jsonschema.Schema, v any, n
 	return e.same(ctx, s, v, notes)
 }
 
-// same checks the value that is being checked against another schema too.
+// same checks the current value against another schema.
 func (e *evaluation) same(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
 	if notes == nil {
 		return e.value(ctx, s, v, nil)
@@ -108,7 +108,7 @@ func (e *evaluation) same(ctx context.Context, s *jsonschema.Schema, v any, note
 	return true
 }
 
-// below checks a value within the one that is being checked.
+// below checks a value within the current one.
 func (e *evaluation) below(ctx context.Context, s *jsonschema.Schema, v any, name string) bool {
 	e.path = append(e.path, name)
 	fits := e.value(ctx, s, v, nil)
@@ -116,7 +116,8 @@ func (e *evaluation) below(ctx context.Context, s *jsonschema.Schema, v any, nam
 	return fits
 }
 
-// value reports whether a value fits a schema. What it looks at goes into notes.
+// value reports whether a value fits a schema. It adds the evaluated members and
+// items to notes.
 func (e *evaluation) value(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
 	if !e.spend(ctx, 1) {
 		return false
@@ -133,7 +134,7 @@ func (e *evaluation) value(ctx context.Context, s *jsonschema.Schema, v any, not
 	}
 	fits := s.Ref == nil || e.same(ctx, s.Ref, v, own)
 	if s.Ref != nil && s.DraftVersion < 2019 {
-		return fits // which ignores what stands beside a reference
+		return fits // which ignores the siblings of a reference
 	}
 	fits = e.also(fits, func() bool { return e.contents(ctx, s, v, own) })
 	fits = e.also(fits, func() bool { return e.combined(ctx, s, v, own) })
@@ -145,7 +146,7 @@ func (e *evaluation) value(ctx context.Context, s *jsonschema.Schema, v any, not
 	return fits && e.stopped == nil
 }
 
-// contents checks what only values of one type have.
+// contents checks the keywords for one type of value.
 func (e *evaluation) contents(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -185,7 +186,7 @@ func (e *evaluation) anyOf(ctx context.Context, s *jsonschema.Schema, v any, not
 		switch {
 		case fits && notes == nil:
 			return true
-		case fits: // what the others look at counts as looked at
+		case fits: // members and items of all fitting branches are evaluated
 			e.quietly(ctx, sub, v, notes)
 		case e.same(ctx, sub, v, notes):
 			fits = true
@@ -237,7 +238,7 @@ func (e *evaluation) conditional(ctx context.Context, s *jsonschema.Schema, v an
 	return next == nil || e.same(ctx, next, v, notes)
 }
 
-// unevaluated checks what no other keyword looked at.
+// unevaluated checks the members and items that no other keyword evaluated.
 func (e *evaluation) unevaluated(ctx context.Context, s *jsonschema.Schema, v any, notes *evaluated) bool {
 	fits := true
 	switch v := v.(type) {

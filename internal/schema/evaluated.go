@@ -1,12 +1,12 @@
 package schema
 
-// evaluated is what a check has looked at of an object or array, for
-// unevaluatedProperties and unevaluatedItems. A nil *evaluated takes no notes.
+// evaluated holds the evaluated members or items of an object or array, for
+// unevaluatedProperties and unevaluatedItems. A nil *evaluated records nothing.
 type evaluated struct {
 	allNames, allItems bool
 	names              map[string]struct{}
 	items              map[int]struct{}
-	// first is how many items from the first one on were looked at.
+	// first is the number of leading items that were evaluated.
 	first int
 }
 
@@ -48,7 +48,7 @@ func (n *evaluated) everyItem() {
 	}
 }
 
-// size returns how many notes there are.
+// size returns the number of notes.
 func (n *evaluated) size() int { return len(n.names) + len(n.items) }
 
 // merge adds the notes of another check of the same value.

@@ -11,7 +11,7 @@ func Engine(text string) (jsonschema.Regexp, error) { return compilePattern(text
 
 const MaxSteps = maxSteps
 
-// Measure is Check that says how many steps were taken.
+// Measure is Check that also returns the number of steps.
 func Measure(ctx context.Context, s *Schema, value any) (steps int, failures []Failure, err error) {
 	e := evaluation{left: s.steps, allowed: s.steps}
 	defer e.end()

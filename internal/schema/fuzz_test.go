@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/schema"
 )
 
-// seeds are schemas and values: every keyword, and what attacks them.
+// seeds returns schemas and values: every keyword, and attacks on them.
 func seeds() [][2]string {
 	return [][2]string{
 		{`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`, `{"a":1.0}`},
@@ -63,8 +63,8 @@ func seeds() [][2]string {
 	}
 }
 
-// FuzzCheck holds a check to its bounds for any schema and value, and where the
-// library can be asked, to the library's answer.
+// FuzzCheck checks any schema and value within bounds, and where the library can
+// evaluate, compares the results.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed[0], seed[1])

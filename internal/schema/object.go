@@ -27,7 +27,7 @@ func (e *evaluation) object(ctx context.Context, s *jsonschema.Schema, v map[str
 	return fits
 }
 
-// missing returns the first names that an object does not have.
+// missing returns the first required names that an object lacks.
 func (e *evaluation) missing(ctx context.Context, v map[string]any, required []string) (names []string) {
 	e.spend(ctx, len(required)/2)
 	for _, name := range required {
@@ -41,7 +41,7 @@ func (e *evaluation) missing(ctx context.Context, v map[string]any, required []s
 	return names
 }
 
-// dependencies checks what the presence of a member asks for.
+// dependencies checks the requirements of members that are present.
 func (e *evaluation) dependencies(ctx context.Context, s *jsonschema.Schema, v map[string]any, notes *evaluated) bool {
 	fits := e.spend(ctx, len(s.Dependencies)+len(s.DependentSchemas)+len(s.DependentRequired))
 	for name, asked := range s.Dependencies {

@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// maxPatternBytes is the longest regular expression.
+	// maxPatternBytes is the maximum length of a regular expression.
 	maxPatternBytes = 4 << 10
 	// maxPatternSize bounds the instructions of a regular expression of RE2, since
 	// the time that a match takes is their number times the length of the text.
 	maxPatternSize = 2000
-	// bytesPerStep is how much of a text a step looks at once.
+	// bytesPerStep is the length of text that is matched in a step.
 	bytesPerStep = 32
-	// matchTimeout bounds a match by backtracking, which has no bound of its own.
+	// matchTimeout bounds a backtracking match, which has no other bound.
 	matchTimeout = 200 * time.Millisecond
-	// backtrackStep is the time of a match by backtracking that counts as a step.
-	// It is ten times that of a step, as another process may have the processor.
+	// backtrackStep is the time of a backtracking match that counts as a step.
+	// It is ten times that of a step, since another process may have the
+	// processor.
 	backtrackStep = 500 * time.Nanosecond
-	// maxBacktrackText is the longest text that is matched by backtracking, which
-	// takes memory in proportion.
+	// maxBacktrackText is the maximum length of a text for a backtracking match,
+	// which takes memory in proportion.
 	maxBacktrackText = 64 << 10
 )
 
-// pattern is a regular expression of a schema: compiled for RE2 where that has
-// it, else for an engine that backtracks. One that neither has is unchecked, and
+// pattern is a regular expression of a schema: compiled for RE2 if possible,
+// else for a backtracking engine. One that neither supports is unchecked, and
 // every text may match it.
 type pattern struct {
 	text   string
@@ -55,11 +56,11 @@ func (p *pattern) MatchString(text string) bool {
 	return true
 }
 
-// propertyPattern is a Unicode property as ECMAScript writes it.
+// propertyPattern matches a Unicode property in the syntax of ECMAScript.
 var propertyPattern = regexp.MustCompile(`\\([pP])\{(?:Script|sc|General_Category|gc)=(\w+)\}`)
 
-// compilePattern compiles a regular expression, for RE2 if that has it and it is
-// not too large.
+// compilePattern compiles a regular expression, for RE2 if that supports it and
+// it is not too large.
 func compilePattern(text string) (*pattern, error) {
 	if len(text) > maxPatternBytes {
 		return nil, errors.New("the regular expression is too long")
@@ -76,8 +77,8 @@ func compilePattern(text string) (*pattern, error) {
 	return nil, errors.New("no engine has this regular expression")
 }
 
-// compileLinear compiles an expression for RE2. It returns nil if that does not
-// have it, or if it is too large.
+// compileLinear compiles an expression for RE2. It returns nil if RE2 does not
+// support it or if it is too large.
 func compileLinear(text string) *pattern {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -94,9 +95,9 @@ func compileLinear(text string) *pattern {
 	return &pattern{linear: compiled, size: size}
 }
 
-// compileBacktracking compiles an expression as ECMAScript has it. It returns
-// nil if the library does not have it; a panic of the library must not end the
-// process, since the expression comes from outside.
+// compileBacktracking compiles an expression in the syntax of ECMAScript. It
+// returns nil if the library does not support it. A panic of the library must
+// not end the process, since the expression comes from outside.
 func compileBacktracking(text string) (re *regexp2.Regexp) {
 	defer func() {
 		if recover() != nil {
@@ -111,8 +112,8 @@ func compileBacktracking(text string) (re *regexp2.Regexp) {
 	return re
 }
 
-// patternSize returns about how many instructions a regular expression compiles
-// to. The parser bounds its nesting and its counts.
+// patternSize returns the approximate number of instructions of a compiled
+// regular expression. The parser bounds its nesting and its counts.
 func patternSize(re *syntax.Regexp) int {
 	size := 1
 	if re.Op == syntax.OpLiteral {
@@ -129,8 +130,8 @@ func patternSize(re *syntax.Regexp) int {
 	return size
 }
 
-// match reports whether a text matches a regular expression. It is not checked
-// if no engine has the expression; the text may match then.
+// match reports whether a text matches a regular expression. If no engine
+// supports the expression, checked is false, and the text may match.
 func (e *evaluation) match(ctx context.Context, re jsonschema.Regexp, text string) (matches, checked bool) {
 	p, ok := re.(*pattern)
 	switch {
@@ -145,8 +146,8 @@ func (e *evaluation) match(ctx context.Context, re jsonschema.Regexp, text strin
 	return e.spend(ctx, 1), false
 }
 
-// backtrack is match with an engine that backtracks. A match that does not end
-// in time ends the check.
+// backtrack is match with the backtracking engine. A match that times out ends
+// the check.
 func (e *evaluation) backtrack(ctx context.Context, re *regexp2.Regexp, text string) (matches bool) {
 	defer func() {
 		if recover() != nil { // a panic of the library must not end the process

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// typeName returns the name of a value's type; empty for what is no JSON value.
+// typeName returns the name of a value's type, or "" if it is not a JSON value.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -87,8 +87,8 @@ func (e *evaluation) format(ctx context.Context, s *jsonschema.Schema, v any) bo
 	return true
 }
 
-// isPattern checks the format regex. The library's own would take every text,
-// as the schemas' own expressions need.
+// isPattern checks the format regex. The library's own check would accept every
+// text, since the expressions of schemas need that.
 func isPattern(v any) error {
 	_, err := compilePattern(v.(string))
 	return err
@@ -161,7 +161,8 @@ const (
 	maxDigits   = 400
 )
 
-// rational returns a number, and false for one that nobody should compute with.
+// rational returns a number. It returns false if the number is too costly to
+// compute with.
 func (e *evaluation) rational(ctx context.Context, n json.Number) (*big.Rat, bool) {
 	const steps = 8
 	text := string(n)
@@ -176,7 +177,7 @@ func (e *evaluation) rational(ctx context.Context, n json.Number) (*big.Rat, boo
 	return new(big.Rat).SetString(text)
 }
 
-// equal reports whether two JSON values are the same.
+// equal reports whether two JSON values are equal.
 func (e *evaluation) equal(ctx context.Context, a, b any) bool {
 	if !e.spend(ctx, 1) {
 		return false
@@ -211,8 +212,8 @@ func (e *evaluation) equal(ctx context.Context, a, b any) bool {
 	return a == b
 }
 
-// key appends a text to dst that two values share if and only if they are the
-// same. It reports false if the check must end.
+// key appends a text to dst that is the same for two values if and only if they
+// are equal. It returns false if the check must end.
 func (e *evaluation) key(ctx context.Context, dst []byte, v any) ([]byte, bool) {
 	if !e.spend(ctx, 1) {
 		return nil, false

@@ -1,12 +1,12 @@
-// Package schema compiles JSON Schemas that came from outside, and checks values
-// against them within bounds of work and memory. The library compiles: it knows
-// dialects, references and formats. It does not evaluate, because its
-// evaluation cannot be ended, takes time exponential in the nesting of anyOf,
-// and returns every error in one tree.
+// Package schema compiles JSON Schemas from outside and checks values against
+// them with bounded work and memory. The library compiles: it handles dialects,
+// references and formats. It does not evaluate, because its evaluation cannot be
+// canceled, takes time exponential in the nesting of anyOf, and returns every
+// error in one tree.
 //
-// A schema that is too large, or that one value would be checked against too
-// many times, does not compile. A check takes a bounded number of steps, ends
-// with its context, and returns the first few failures.
+// A schema does not compile if it is too large, or if one value would be checked
+// against it too many times. A check takes a bounded number of steps, ends with
+// its context, and returns the first few failures.
 package schema
 
 import (
@@ -25,25 +25,25 @@ import (
 )
 
 const (
-	// MaxBytes is the largest schema that compiles.
+	// MaxBytes is the maximum size of a schema.
 	MaxBytes = 256 << 10
 	// maxObjects bounds the JSON objects in a schema, since the library takes
 	// time quadratic in the number of its subschemas.
 	maxObjects = 2000
 	// maxExpansion bounds the subschemas that one value is checked against: a
-	// schema with all that its references and combinators (anyOf and the like)
-	// lead to, counted as often as they do.
+	// schema with the targets of its references and combinators (such as anyOf),
+	// counted once for each use.
 	maxExpansion = 1000
-	// maxNesting bounds references and combinators that lead to one another for
-	// the same value.
+	// maxNesting bounds the chain of references and combinators for the same
+	// value.
 	maxNesting = 64
 	// maxFailures bounds the failures that a check collects.
 	maxFailures = check.MaxProblems
-	// maxSteps bounds the work of a check by a schema from outside. A step takes
-	// about 50 ns.
+	// maxSteps bounds the work of a check against a schema from outside. A step
+	// takes about 50 ns.
 	maxSteps = 500_000
-	// maxOwnSteps is the bound for schemas that are part of Countersign, whose
-	// documents may be larger.
+	// maxOwnSteps is the bound for Countersign's own schemas, whose documents
+	// may be larger.
 	maxOwnSteps = 20_000_000
 )
 
@@ -54,19 +54,19 @@ var ErrCost = fault.New(fault.Invalid, "checking this value against its schema t
 type Schema struct {
 	compiled *jsonschema.Schema
 	steps    int
-	// open says that every object fits.
+	// open reports that every object fits.
 	open bool
-	// unchecked are the regular expressions that no engine has.
+	// unchecked are the regular expressions that no engine supports.
 	unchecked []string
 }
 
-// Unchecked returns the regular expressions of the schema that no engine has, in
-// quotes and cut if they are long. A check takes them as matched.
+// Unchecked returns the regular expressions of the schema that no engine
+// supports, quoted and truncated. A check treats them as matched.
 func (s *Schema) Unchecked() []string { return s.unchecked }
 
-// Compile compiles a schema that came from outside. The error is a *fault.Error
-// that says, after the words "the schema", why it cannot be used. A schema may
-// refer to nothing but itself: nothing is fetched and no file is opened.
+// Compile compiles a schema from outside. The error is a *fault.Error whose text
+// completes "the schema", as in "the schema has too many objects". A schema may
+// refer only to itself: nothing is fetched and no file is opened.
 func Compile(raw []byte) (*Schema, error) {
 	if len(raw) > MaxBytes {
 		return nil, unusable("is longer than %d KiB", MaxBytes>>10)
@@ -100,29 +100,29 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{compiled: compiled, steps: maxSteps, open: open(doc), unchecked: by.unchecked}, nil
 }
 
-// Own returns a schema that is part of Countersign, and so is not bounded in
-// size. It must not use $dynamicRef or $recursiveRef.
+// Own returns one of Countersign's own schemas, whose size is not bounded. It
+// must not use $dynamicRef or $recursiveRef.
 func Own(compiled *jsonschema.Schema) *Schema { return &Schema{compiled: compiled, steps: maxOwnSteps} }
 
-// Budget is what the checks of one request may take together. It is not safe for
-// concurrent use.
+// Budget is the number of steps that the checks of one request share. It is not
+// safe for concurrent use.
 type Budget struct{ left, taken int }
 
-// NewBudget returns a budget that one costly check can use up, with another
-// step for each byte of what is checked: honest values take fewer.
+// NewBudget returns a budget of one costly check, plus a step for each byte of
+// the values. Honest values take less.
 func NewBudget(bytes int) *Budget { return &Budget{left: maxSteps + bytes} }
 
 // Failure is a keyword that a value breaks.
 type Failure struct {
-	// At leads to the value from the one that was checked.
+	// At is the path from the checked value to the failing one.
 	At []string
-	// Keyword is what the value there breaks.
+	// Keyword is the keyword that fails.
 	Keyword jsonschema.ErrorKind
 }
 
-// Check checks a value, as jsonschema.UnmarshalJSON returns it. It returns no
+// Check checks a value that jsonschema.UnmarshalJSON returned. It returns no
 // failures if the value fits, and otherwise the first few. The error is ErrCost
-// or the context's.
+// or that of ctx.
 func (s *Schema) Check(ctx context.Context, value any) ([]Failure, error) {
 	return s.check(ctx, value, &Budget{left: s.steps})
 }
@@ -148,8 +148,8 @@ func unusable(format string, args ...any) error {
 	return fault.New(fault.Invalid, format, args...)
 }
 
-// compiler is what the library asks while it compiles. It notes what it
-// refused, since the library's errors may quote the schema at length.
+// compiler implements the library's hooks. It records refused references itself,
+// since the library's errors may quote the schema at length.
 type compiler struct {
 	remote    string
 	unchecked []string
@@ -172,7 +172,7 @@ func (c *compiler) compilePattern(text string) (jsonschema.Regexp, error) {
 	return re, nil
 }
 
-// explain returns why a schema does not compile.
+// explain returns the reason why a schema does not compile.
 func (c *compiler) explain(err error) error {
 	if c.remote != "" {
 		return unusable("refers to another document, %s, and nothing is fetched", quote(c.remote))
@@ -184,7 +184,7 @@ func (c *compiler) explain(err error) error {
 	return unusable("is not a JSON Schema")
 }
 
-// quote returns a text from a schema in quotes, cut if it is long.
+// quote returns a text from a schema in quotes, truncated.
 func quote(text string) string {
 	const most = 100
 	if len(text) > most {
@@ -193,8 +193,8 @@ func quote(text string) string {
 	return fmt.Sprintf("%+q", text)
 }
 
-// CheckObject is Check for the text of a JSON object, within a budget that the
-// checks of one request share.
+// CheckObject is Check for the text of a JSON object, within a budget shared by
+// the checks of one request.
 func (s *Schema) CheckObject(ctx context.Context, b *Budget, raw json.RawMessage) ([]Failure, error) {
 	if s.open {
 		return nil, nil
@@ -206,11 +206,10 @@ func (s *Schema) CheckObject(ctx context.Context, b *Budget, raw json.RawMessage
 	return s.check(ctx, value, b)
 }
 
-// Decode decodes a JSON text into a value for Check. Numbers stay as they are
-// written.
+// Decode decodes a JSON text into a value for Check. Numbers keep their digits.
 func Decode(raw []byte) (any, error) { return jsonschema.UnmarshalJSON(bytes.NewReader(raw)) }
 
-// open reports whether a schema asks for no more than an object.
+// open reports whether a schema accepts every object.
 func open(doc any) bool {
 	m, ok := doc.(map[string]any)
 	if !ok {

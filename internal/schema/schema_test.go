@@ -14,7 +14,7 @@ import (
 )
 
 // nested returns a schema of about a kilobyte whose references multiply: each
-// of its levels refers to the next one in as many branches.
+// level refers to the next one in several branches.
 func nested(levels, branches int) string {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{"a":{"$ref":"#/$defs/l0"}},"$defs":{`)
@@ -26,7 +26,7 @@ func nested(levels, branches int) string {
 	return b.String()
 }
 
-func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
+func TestCompileErrorNamesTheReason(t *testing.T) {
 	t.Parallel()
 	many := `{"properties":{"a":0` + strings.Repeat(`,"b%":{}`, 2100) + `}}`
 	for i := range 2100 {
@@ -58,8 +58,9 @@ func TestASchemaThatCannotBeUsedSaysWhy(t *testing.T) {
 	}
 }
 
-// These answers took the library between seconds and for ever.
-func TestACheckTakesABoundedNumberOfStepsAndFailures(t *testing.T) {
+// TestCheckIsBounded checks values for which the library takes seconds or does
+// not end.
+func TestCheckIsBounded(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"a":`, 60) + `{}` + strings.Repeat(`}`, 60)
 	for name, test := range map[string]struct{ schema, value string }{
@@ -102,13 +103,14 @@ func TestACheckTakesABoundedNumberOfStepsAndFailures(t *testing.T) {
 	}
 }
 
-// zodEmail and zodDuration are what zod makes of z.email() and z.iso.duration().
+// zodEmail and zodDuration are the patterns of zod for z.email() and
+// z.iso.duration().
 const (
 	zodEmail    = `^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`
 	zodDuration = `^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$`
 )
 
-func TestPatternsThatRE2DoesNotHave(t *testing.T) {
+func TestPatternsUnsupportedByRE2(t *testing.T) {
 	t.Parallel()
 	for pattern, test := range map[string]struct {
 		fit, bad  []string
@@ -152,9 +154,9 @@ func TestPatternsThatRE2DoesNotHave(t *testing.T) {
 	}
 }
 
-// What an expression that no engine has cannot decide is left open, wherever it
-// is; the rest of the schema is checked.
-func TestAnUncheckedPatternRejectsNothing(t *testing.T) {
+// TestUncheckedPatternRejectsNothing checks that an expression that no engine
+// supports matches every text, while the rest of the schema is checked.
+func TestUncheckedPatternRejectsNothing(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
 		value string
@@ -192,7 +194,7 @@ func TestAnUncheckedPatternRejectsNothing(t *testing.T) {
 	}
 }
 
-func TestAPatternThatTakesForEverEndsTheCheck(t *testing.T) {
+func TestSlowPatternEndsTheCheck(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile([]byte(`{"items":{"pattern":"^(a+)+(?!x)$"}}`))
 	if err != nil {
@@ -218,7 +220,7 @@ func names(n int) string {
 	return b.String()
 }
 
-func TestACheckEndsWithItsContext(t *testing.T) {
+func TestCheckEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile([]byte(strings.ReplaceAll(nested(2, 8), "anyOf", "allOf")))
 	if err != nil {
@@ -238,7 +240,7 @@ func TestACheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestChecksOfOneRequestShareABudget(t *testing.T) {
+func TestChecksOfARequestShareABudget(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile([]byte(strings.ReplaceAll(nested(2, 8), "anyOf", "allOf")))
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// inspect refuses a document before it is compiled: one that has too many
-// objects, declares an unknown dialect, or chooses what a reference means only
-// while a value is checked.
+// inspect rejects a document before it is compiled: one that has too many
+// objects, declares an unknown dialect, or uses dynamic references.
 func inspect(doc any) error {
 	objects := 0
 	var walk func(v any) error
@@ -57,7 +56,7 @@ func inspectObject(v map[string]any) error {
 	return nil
 }
 
-// knownDialect reports whether the library knows a dialect.
+// knownDialect reports whether the library supports a dialect.
 func knownDialect(url string) bool {
 	url = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(url, "#"), "http://"), "https://")
 	switch url {
@@ -71,13 +70,13 @@ func knownDialect(url string) bool {
 // expansion counts the subschemas that one value is checked against.
 type expansion struct {
 	sizes map[*jsonschema.Schema]int
-	// open are the schemas on the way to where the count stands.
+	// open are the schemas on the path to the current one.
 	open map[*jsonschema.Schema]bool
-	// pending are schemas for other values, which are counted by themselves.
+	// pending are schemas for other values, which are counted separately.
 	pending []*jsonschema.Schema
 }
 
-// measure refuses a schema that one value would be checked against too many
+// measure rejects a schema that one value would be checked against too many
 // times, or without end.
 func measure(root *jsonschema.Schema) error {
 	x := expansion{sizes: make(map[*jsonschema.Schema]int), open: make(map[*jsonschema.Schema]bool), pending: []*jsonschema.Schema{root}}
@@ -92,8 +91,8 @@ func measure(root *jsonschema.Schema) error {
 	return nil
 }
 
-// size returns how many subschemas a value is checked against because it is
-// checked against s.
+// size returns the number of subschemas that a value is checked against when it
+// is checked against s.
 func (x *expansion) size(s *jsonschema.Schema) (int, error) {
 	if n, known := x.sizes[s]; known {
 		return n, nil

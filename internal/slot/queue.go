@@ -1,7 +1,7 @@
-// Package slot shares what there is little of between tenants: processors for
-// long work, and connections to the database. Whoever is alone may have all
-// slots; where several tenants wait, the next one goes to the tenant that has
-// the fewest. The package knows nothing of what is done with a slot.
+// Package slot shares scarce resources between tenants: processors for long
+// work, and connections to the database. A single tenant may have all slots. If
+// several tenants wait, the next slot goes to the one with the fewest. The
+// package is independent of the use of a slot.
 package slot
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Queue is a number of slots and those who wait for one. It is safe for
+// Queue is a number of slots and the callers that wait for one. It is safe for
 // concurrent use.
 type Queue struct {
 	mu   sync.Mutex
@@ -18,28 +18,28 @@ type Queue struct {
 	// turn counts the slots that were given.
 	turn    int
 	holders map[string]*holder
-	// waiting are in the order in which they came.
+	// waiting are the waiters in order of arrival.
 	waiting []*waiter
 }
 
 // holder is a tenant that has a slot or waits for one.
 type holder struct {
 	held, waits int
-	// turn is when it was given its last slot.
+	// turn is the turn of its last slot.
 	turn int
 }
 
 type waiter struct {
 	tenant string
-	// given is closed when the waiter has a slot.
+	// given is closed when the waiter gets a slot.
 	given chan struct{}
 }
 
 // NewQueue returns a queue of n slots.
 func NewQueue(n int) *Queue { return &Queue{free: n, holders: make(map[string]*holder)} }
 
-// Take waits for a slot for a tenant. Whoever got no error gives it back with
-// Give. The error is the context's.
+// Take waits for a slot for a tenant. If it returns nil, the caller must release
+// the slot with Give. The error is that of ctx.
 func (q *Queue) Take(ctx context.Context, tenant string) error {
 	q.mu.Lock()
 	if q.take(tenant) {
@@ -73,7 +73,7 @@ func (q *Queue) Try(tenant string) bool {
 	return q.take(tenant)
 }
 
-// Give gives a tenant's slot back.
+// Give releases a tenant's slot.
 func (q *Queue) Give(tenant string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,8 +109,9 @@ func (q *Queue) give(tenant string) {
 	close(w.given)
 }
 
-// next returns who is next: of the tenants with the fewest slots, the first
-// waiter of the one whose last turn is the longest ago.
+// next returns the index of the waiter that gets the next slot. Among the
+// tenants with the fewest slots, it is the first waiter of the one whose last
+// turn is the longest ago.
 func (q *Queue) next() int {
 	best := -1
 	var of *holder
@@ -123,7 +124,7 @@ func (q *Queue) next() int {
 	return best
 }
 
-// leave takes a waiter out of the line.
+// leave removes a waiter from the queue.
 func (q *Queue) leave(i int) {
 	q.holders[q.waiting[i].tenant].waits--
 	q.waiting = slices.Delete(q.waiting, i, i+1)

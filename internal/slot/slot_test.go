@@ -12,14 +12,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/slot"
 )
 
-// waiters are those who wait for the slots of a queue, one after another.
+// waiters takes slots of a queue, one waiter after another.
 type waiters struct {
 	t     *testing.T
 	q     *slot.Queue
 	given []string
 }
 
-// wait lets one more wait, and returns when it does.
+// wait adds a waiter, and returns when it waits.
 func (w *waiters) wait(ctx context.Context, tenant string) {
 	go func() { // ends within the test's bubble
 		if w.q.Take(ctx, tenant) == nil {
@@ -29,7 +29,7 @@ func (w *waiters) wait(ctx context.Context, tenant string) {
 	synctest.Wait()
 }
 
-// give gives a slot back and waits until the next one is given.
+// give releases a slot and waits until the next waiter has it.
 func (w *waiters) give(tenant string) {
 	w.q.Give(tenant)
 	synctest.Wait()
@@ -57,7 +57,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-func TestTheNextSlotGoesToWhoHasTheFewest(t *testing.T) {
+func TestNextSlotGoesToTheTenantWithFewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &waiters{t: t, q: slot.NewQueue(3)}
@@ -77,7 +77,7 @@ func TestTheNextSlotGoesToWhoHasTheFewest(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesTheLineIsPassedOver(t *testing.T) {
+func TestCanceledWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &waiters{t: t, q: slot.NewQueue(1)}
@@ -100,7 +100,8 @@ func TestWhoLeavesTheLineIsPassedOver(t *testing.T) {
 	})
 }
 
-// takeAll takes every slot for long work, and returns how to give each back.
+// takeAll takes every slot for long work, and returns the functions that release
+// them.
 func takeAll(t *testing.T) (ends []func()) {
 	t.Helper()
 	_ = slot.Briefly(t.Context(), 0, func(ctx context.Context) error {
@@ -115,8 +116,9 @@ func takeAll(t *testing.T) (ends []func()) {
 	return ends
 }
 
-// The only test of the process's own slots, which the tests of a process share.
-func TestWhatIsHeldIsLetGoBeforeWaiting(t *testing.T) {
+// TestSlotIsReleasedBeforeWaiting is the only test of the process-wide slots,
+// which the tests of a process share.
+func TestSlotIsReleasedBeforeWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		taken := takeAll(t)

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// processors are the slots for long work. Half of the processors are left to
-// everything else, so that one tenant's long work does not delay the requests
-// of others.
+// processors are the slots for long work. Half of the processors remain for
+// short requests, so that one tenant's long work does not delay the others.
 var processors = sync.OnceValue(func() *Queue { return NewQueue(max(1, runtime.GOMAXPROCS(0)/2)) })
 
-// ErrLong is the error of work that turned out to be long within Briefly.
+// ErrLong is the error of work within Briefly that turned out to be long.
 var ErrLong = errors.New("long work needs a slot")
 
 type stateKey struct{}
 
-// state is what a context says of long work.
+// state is the value that a context carries for this package.
 type state struct {
 	tenant string
-	// held says that a slot is held already, brief that none may be waited for.
+	// held is set if a slot is held already, brief if the work must not wait for
+	// one.
 	held, brief bool
 }
 
@@ -30,17 +30,17 @@ func stateOf(ctx context.Context) state {
 	return s
 }
 
-// For returns a context for the work of a tenant. Without one, work counts as
-// that of one tenant of its own.
+// For returns a context for the work of a tenant. Work without a tenant counts
+// as that of a separate tenant.
 func For(ctx context.Context, tenant string) context.Context {
 	s := stateOf(ctx)
 	s.tenant = tenant
 	return context.WithValue(ctx, stateKey{}, s)
 }
 
-// Begin waits until long work, of more than about a millisecond, may begin.
-// Whoever got no error calls end when it is done. Within Long it does nothing.
-// The error is the context's, or ErrLong within Briefly.
+// Begin waits until long work, of more than about a millisecond, may begin. If
+// it returns no error, the caller must call end when the work is done. Within
+// Long it does nothing. The error is that of ctx, or ErrLong within Briefly.
 func Begin(ctx context.Context) (end func(), err error) {
 	s := stateOf(ctx)
 	switch {
@@ -58,7 +58,8 @@ func Begin(ctx context.Context) (end func(), err error) {
 	return func() { processors().Give(s.tenant) }, nil
 }
 
-// Long calls do as long work. What do begins with its context is part of it.
+// Long calls do as long work. Work that do begins with its context is part of
+// it.
 func Long(ctx context.Context, do func(ctx context.Context) error) error {
 	end, err := Begin(ctx)
 	if err != nil {
@@ -70,12 +71,12 @@ func Long(ctx context.Context, do func(ctx context.Context) error) error {
 	return do(context.WithValue(ctx, stateKey{}, s))
 }
 
-// turnLength is how long work goes on before it lets others have a turn.
+// turnLength is the time after which long work yields to others.
 const turnLength = 50 * time.Millisecond
 
 // InTurns calls do as long work that may take seconds. do calls next between its
-// parts, which lets others have a turn where it has gone on for long; the error
-// of next, the context's, ends it.
+// parts, which yields to others after turnLength. An error of next, that of the
+// context, must end do.
 func InTurns(ctx context.Context, do func(next func() error) error) error {
 	end, err := Begin(ctx)
 	if err != nil {
@@ -98,15 +99,15 @@ func InTurns(ctx context.Context, do func(next func() error) error) error {
 }
 
 const (
-	// longText is the length in bytes from which reading a text is long work.
+	// longText is the length in bytes from which parsing a text is long work.
 	longText = 64 << 10
-	// longTexts is the length from which handling texts is that were read
-	// already. Most batches are shorter, and need not wait for one another.
+	// longTexts is the length from which handling texts that were parsed before
+	// is long work. Most batches are shorter and need no slot.
 	longTexts = 256 << 10
 )
 
-// Reading calls read, which reads a text of so many bytes, as long work if the
-// text is long. The error is that of read, or that of Begin.
+// Reading calls read, which parses a text of length bytes, as long work if the
+// text is long. The error is that of read or of Begin.
 func Reading(ctx context.Context, length int, read func() error) error {
 	if length <= longText {
 		return read()
@@ -114,10 +115,10 @@ func Reading(ctx context.Context, length int, read func() error) error {
 	return Long(ctx, func(context.Context) error { return read() })
 }
 
-// Briefly calls do, which holds what others wait for, such as a connection, and
-// handles texts of so many bytes. While do runs, nothing waits for a slot: if it
-// turns out to need one, or the texts are long, it is called, again, as long
-// work. So do must have no effect when it returns an error.
+// Briefly calls do, which holds a shared resource such as a connection and
+// handles texts of length bytes. While do runs, nothing waits for a slot: if it
+// needs one, or the texts are long, it is called again as long work. Therefore
+// do must have no effect when it returns an error.
 func Briefly(ctx context.Context, length int, do func(ctx context.Context) error) error {
 	s := stateOf(ctx)
 	if s.held || s.brief {

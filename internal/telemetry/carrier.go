@@ -10,8 +10,8 @@ import (
 // traceparent is the W3C header that carries a span's identity.
 const traceparent = "traceparent"
 
-// Inject returns the W3C traceparent of the span in ctx, to be stored with a
-// row and continued by Extract. It is empty unless the span records.
+// Inject returns the W3C traceparent of the span in ctx, for storage with a row
+// and Extract. It is empty unless the span records.
 func Inject(ctx context.Context) string {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ""
@@ -21,9 +21,9 @@ func Inject(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Extract returns ctx with the span that a traceparent names as its remote
-// parent, so that the next span begun in it belongs to that trace. One that is
-// empty or malformed leaves ctx as it is.
+// Extract returns ctx with the span of a traceparent as remote parent, so that
+// the next span belongs to its trace. An empty or malformed traceparent leaves
+// ctx unchanged.
 func Extract(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx
@@ -31,8 +31,8 @@ func Extract(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: parent})
 }
 
-// TraceID returns the id of the trace of a traceparent, in hexadecimal; "" for one
-// that is empty or malformed.
+// TraceID returns the trace id of a traceparent in hexadecimal, or "" if it is
+// empty or malformed.
 func TraceID(parent string) string {
 	if id := trace.SpanContextFromContext(Extract(context.Background(), parent)).TraceID(); id.IsValid() {
 		return id.String()

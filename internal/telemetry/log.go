@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// hidden stands in logs where a secret was.
+// hidden replaces a secret in logs.
 const hidden = "[REDACTED]"
 
-// NewLogger returns a logger that writes one JSON object a line to w, at level
-// and above. An attribute whose key SecretName knows is logged as
-// "[REDACTED]", and so is everything in a group of such a name. Durations are
-// logged in milliseconds, under a key that ends in _ms.
+// NewLogger returns a logger that writes one JSON object per line to w, at level
+// and above. An attribute whose key SecretName matches is logged as
+// "[REDACTED]", and so is a whole group of such a name. Durations are logged in
+// milliseconds, under a key that ends in _ms.
 func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: replace}))
 }
@@ -35,10 +35,10 @@ func replace(groups []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// WithoutRepeats returns a handler that logs each message at most once an
-// interval, by the clock of the records. A record that is logged after others of
-// the same message were left out has their number as the attribute repeated. It
-// is for components that report one outage again and again.
+// WithoutRepeats returns a handler that logs each message at most once per
+// interval, by the times of the records. A record after suppressed ones has
+// their number in the attribute repeated. It is for components that report one
+// outage again and again.
 func WithoutRepeats(handler slog.Handler, interval time.Duration) slog.Handler {
 	return repeatHandler{handler, &repeats{interval: interval, messages: map[string]repeat{}}}
 }
@@ -48,7 +48,7 @@ type repeatHandler struct {
 	seen *repeats
 }
 
-// repeats is shared by all handlers that come from one WithoutRepeats.
+// repeats is shared by all handlers derived from one WithoutRepeats.
 type repeats struct {
 	interval time.Duration
 	mu       sync.Mutex
@@ -60,11 +60,11 @@ type repeat struct {
 	count  int
 }
 
-// maxMessages bounds how many messages are remembered.
+// maxMessages bounds the number of remembered messages.
 const maxMessages = 1000
 
-// add returns whether a message is to be logged, and how many of it were left
-// out before.
+// add reports whether to log a message, and the number of repeats that were
+// suppressed before.
 func (r *repeats) add(message string, at time.Time) (log bool, leftOut int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,24 +94,24 @@ func (h repeatHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-// WithAttrs returns a handler that shares what has been logged.
+// WithAttrs returns a handler that shares the record of repeats.
 func (h repeatHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return repeatHandler{h.Handler.WithAttrs(attrs), h.seen}
 }
 
-// WithGroup returns a handler that shares what has been logged.
+// WithGroup returns a handler that shares the record of repeats.
 func (h repeatHandler) WithGroup(name string) slog.Handler {
 	return repeatHandler{h.Handler.WithGroup(name), h.seen}
 }
 
-// maxSecretName is how many letters and digits at the end of a name are compared,
-// more than any known name has.
+// maxSecretName is the number of letters and digits at the end of a name that
+// are compared. No known name is longer.
 const maxSecretName = 48
 
-// SecretName reports whether a field, header, variable or parameter of this
-// name holds a credential. Case and separators do not matter: api_key,
-// X-API-Key and apiKey are one name. A name that ends like a secret is one
-// (github_token, DB_PASSWORD), except cursors of lists.
+// SecretName reports whether a field, header, variable or parameter of this name
+// holds a credential. Case and separators are ignored: api_key, X-API-Key and
+// apiKey are one name. A name with a secret suffix matches (github_token,
+// DB_PASSWORD), except cursors of lists.
 func SecretName(name string) bool {
 	if len(name) < 3 {
 		return false
@@ -131,7 +131,7 @@ func SecretName(name string) bool {
 	return secretPlain(string(buf[at:])) || secretShort(name)
 }
 
-// secretPlain reports whether a name in lower-case letters and digits is secret.
+// secretPlain reports whether a name of lower-case letters and digits is secret.
 func secretPlain(plain string) bool {
 	switch plain {
 	case "secrets", "passwords", "cookies", "credentials", "bearer", "jwt", "passphrase",
@@ -152,8 +152,8 @@ func secretPlain(plain string) bool {
 	return false
 }
 
-// secretShort reports whether a name ends like a secret after a separator: DB_PASS
-// does, COMPASS and PWD do not.
+// secretShort reports whether a name has a secret suffix after a separator:
+// DB_PASS matches, COMPASS and PWD do not.
 func secretShort(name string) bool {
 	if len(name) < 5 {
 		return false

@@ -64,7 +64,7 @@ func TestDurationsAreLoggedInMilliseconds(t *testing.T) {
 	}
 }
 
-func TestARepeatedMessageIsLoggedOnceAnInterval(t *testing.T) {
+func TestRepeatedMessageIsLoggedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

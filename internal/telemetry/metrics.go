@@ -13,11 +13,11 @@ import (
 )
 
 // Metrics are the instruments of a process; package overview has those of the
-// fleet. In Prometheus each name
-// has dots as underscores and its unit at the end: countersign_call_duration_seconds.
+// fleet. The Prometheus name of an instrument has underscores for dots and ends
+// in the unit: countersign_call_duration_seconds.
 //
-// The methods with arguments return an instrument bound to its attributes;
-// they remember what they bound, so that measuring allocates nothing.
+// Methods with arguments return an instrument bound to its attributes. They
+// cache it, so that measuring does not allocate.
 type Metrics struct {
 	// ClaimBatch counts the actions of one claim.
 	ClaimBatch Histogram
@@ -25,8 +25,8 @@ type Metrics struct {
 	SettleBatch Histogram
 	// EndToEnd is the time from submission to settlement, in seconds.
 	EndToEnd Histogram
-	// FenceLost counts the actions that could not be settled because
-	// another worker had claimed them since.
+	// FenceLost counts the actions that could not be settled because another
+	// worker had claimed them in the meantime.
 	FenceLost Counter
 
 	outcomes metric.Int64Counter
@@ -88,10 +88,9 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	return m, nil
 }
 
-// addZeros makes counters exist before their first event, so that queries find
-// 0 and see the first increase. Tools and sources are not known yet: what needs
-// attention of a tool exists from its first outcome, and the breaker of a source
-// from its first call.
+// addZeros initializes counters to 0, so that queries see their first increase.
+// Tools and sources are not known yet: their counters are initialized by the
+// first outcome of a tool, and the first call of a source.
 func (m *Metrics) addZeros() {
 	ctx := context.Background()
 	m.FenceLost.Add(ctx, 0)
@@ -109,8 +108,8 @@ func (m *Metrics) addZeros() {
 
 func breakerStates() []string { return []string{"closed", "half-open", "open"} }
 
-// Outcome counts attempts of a tool at a source by how they were settled: the
-// status of the outcome, pending for a retry.
+// Outcome counts attempts of a tool by the status of their outcome; pending
+// means a retry.
 func (m *Metrics) Outcome(tool, source, kind string) Counter {
 	labels := func(kind string) metric.MeasurementOption {
 		return attributes(attribute.String("tool", tool), attribute.String("source", source), attribute.String("kind", kind))
@@ -133,7 +132,7 @@ func (m *Metrics) Call(source string) Histogram {
 	})
 }
 
-// Breaker counts the times that a source's circuit breaker went to a state.
+// Breaker counts the transitions of a source's circuit breaker to a state.
 func (m *Metrics) Breaker(source, state string) Counter {
 	return m.breaker.get(breakerKey{source, state}, func() Counter {
 		return Counter{of: m.breakers, with: []metric.AddOption{attributes(
@@ -142,20 +141,19 @@ func (m *Metrics) Breaker(source, state string) Counter {
 	})
 }
 
-// SkippedLine counts a line of the output of a source's program that was no
-// message.
+// SkippedLine counts output lines of a source's program that were not messages.
 func (m *Metrics) SkippedLine(source string) {
 	m.skipped.Add(context.Background(), 1, attributes(attribute.String("source", source)))
 }
 
-// RefusedConnection counts a connection, or a request through a proxy, that a
-// bound refused.
+// RefusedConnection counts connections, and proxied requests, that exceeded a
+// bound.
 func (m *Metrics) RefusedConnection(bound string) {
 	m.refused.Add(context.Background(), 1, attributes(attribute.String("bound", bound)))
 }
 
-// Request measures requests to the API, in seconds. The route is the pattern
-// that matched, never the path, whose values have no bound.
+// Request measures requests to the API, in seconds. The route is the matched
+// pattern, not the path, which has unbounded values.
 func (m *Metrics) Request(method, route string, status int) Histogram {
 	return m.request.get(requestKey{method, route, status}, func() Histogram {
 		return Histogram{of: m.requests, with: []metric.RecordOption{attributes(
@@ -169,8 +167,8 @@ func attributes(all ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(all...))
 }
 
-// maxBound is how many bindings of one instrument are remembered. What comes
-// after is bound afresh each time: slower, and no leak.
+// maxBound is the maximum number of cached bindings per instrument. Others are
+// bound for each use, which is slower but does not leak.
 const maxBound = 2000
 
 // Counter is a counter with its attributes.
@@ -179,7 +177,7 @@ type Counter struct {
 	with []metric.AddOption
 }
 
-// Add counts n more.
+// Add adds n.
 func (c Counter) Add(ctx context.Context, n int64) { c.of.Add(ctx, n, c.with...) }
 
 // Histogram is a histogram with its attributes.
@@ -188,13 +186,13 @@ type Histogram struct {
 	with []metric.RecordOption
 }
 
-// Record notes a value in the instrument's unit.
+// Record records a value in the instrument's unit.
 func (h Histogram) Record(ctx context.Context, value float64) { h.of.Record(ctx, value, h.with...) }
 
-// Took notes a duration in an instrument whose unit is seconds.
+// Took records a duration in an instrument with the unit seconds.
 func (h Histogram) Took(ctx context.Context, d time.Duration) { h.Record(ctx, d.Seconds()) }
 
-// cache remembers what was bound for a key. The zero value is empty.
+// cache holds the bound instruments by key. The zero value is empty.
 type cache[K comparable, V any] struct {
 	mu    sync.RWMutex
 	bound map[K]V

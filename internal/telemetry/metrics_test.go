@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// scrape returns the metrics as Prometheus reads them.
+// scrape returns the metrics in the format of Prometheus.
 func scrape(t *testing.T, tel *telemetry.Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -79,8 +79,8 @@ func TestPrometheusNames(t *testing.T) {
 	}
 }
 
-// TestCountersExistBeforeTheirFirstEvent scrapes before anything happened, and
-// after the first good outcome of a tool.
+// TestCountersExistBeforeTheirFirstEvent scrapes before any event, and after the
+// first successful outcome of a tool.
 func TestCountersExistBeforeTheirFirstEvent(t *testing.T) {
 	t.Parallel()
 	tel := setup(t)
@@ -112,7 +112,7 @@ func TestMetricsReachAnyReader(t *testing.T) {
 		t.Fatalf("NewMetrics = %v", err)
 	}
 
-	// More tools than are remembered: each is still counted.
+	// More tools than are cached: each is still counted.
 	const tools = 2500
 	for i := range tools {
 		m.Outcome(strconv.Itoa(i), "s", "done").Add(t.Context(), 1)
@@ -163,8 +163,8 @@ func BenchmarkOutcome(b *testing.B) {
 	}
 }
 
-// TestErrorsOfOpenTelemetryAreLogged does not run beside other tests: there is
-// one handler of these errors in a process.
+// TestErrorsOfOpenTelemetryAreLogged does not run in parallel: the error handler
+// of OpenTelemetry is global.
 func TestErrorsOfOpenTelemetryAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Service: "countersign-test", Log: &log})

@@ -15,12 +15,12 @@ import (
 // readyWithin bounds how long a readiness probe may take.
 const readyWithin = 2 * time.Second
 
-// maxProbes bounds the open connections of those who ask for probes and metrics.
+// maxProbes bounds the open connections for probes and metrics.
 const maxProbes = 200
 
-// RunWithProbes runs a process while /metrics, /healthz and /readyz are served
-// on an address; an empty address serves nothing. Probes are answered until run
-// has returned. /readyz shows the text of a fault that ready returns.
+// RunWithProbes calls run while it serves /metrics, /healthz and /readyz on an
+// address; an empty address serves nothing. Probes are answered until run
+// returns. /readyz includes the text of a fault that ready returns.
 func (t *Telemetry) RunWithProbes(ctx context.Context, address string, ready, run func(context.Context) error) error {
 	if address == "" {
 		return run(ctx)
@@ -71,6 +71,6 @@ func (t *Telemetry) probes(ready func(context.Context) error) http.Handler {
 func writeStatus(w http.ResponseWriter, code int, status string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// A client that has left needs no answer, and a string is always encoded.
+	// A client may have left, and encoding a string cannot fail.
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": status})
 }

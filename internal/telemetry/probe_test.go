@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// Probes and metrics wait for no body that does not come.
+// TestProbesDoNotWaitForBodies sends requests without their bodies.
 func TestProbesDoNotWaitForBodies(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -33,7 +33,7 @@ func TestProbesDoNotWaitForBodies(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // of what comes at once
+			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // the answer is immediate
 				return err
 			}
 			if _, err := io.WriteString(c, path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"); err != nil {

@@ -1,12 +1,11 @@
 // Package telemetry sets up the logs, metrics and traces of a process: JSON logs
-// that hide secrets, metrics for Prometheus and OTLP, and traces that continue
-// through the outbox. It owns the names of the metrics, the log keys that are
-// secret, and the listener for probes.
+// without secrets, metrics for Prometheus and OTLP, and traces that continue
+// through the outbox. It owns the names of the metrics, the secret log keys, and
+// the listener for probes.
 //
-// Packages are given what Setup returned. The only thing global that it sets is
-// the handler of OpenTelemetry's own errors, since OpenTelemetry has one for a
-// process. Without a collector traces cost next to nothing, and metrics are only
-// scraped.
+// Packages receive the result of Setup. The only global state is the handler of
+// OpenTelemetry's own errors, since OpenTelemetry has one per process. Without a
+// collector traces cost next to nothing, and metrics are only scraped.
 package telemetry
 
 import (
@@ -42,27 +41,26 @@ import (
 // scope names this project's instruments and spans.
 const scope = "github.com/countersign-dev/countersign"
 
-// Config says how a process is watched. The zero value logs at level info to
-// nowhere and exports nothing.
+// Config configures the telemetry of a process. The zero value discards logs and
+// exports nothing.
 type Config struct {
 	// Service is the process's name, such as countersign-worker.
 	Service string
-	// Instance tells the processes of a service apart; empty means the host's
+	// Instance distinguishes the processes of a service; empty means the host's
 	// name and the process id.
 	Instance string
-	// Level is the lowest level that is logged.
+	// Level is the minimum level of logged records.
 	Level slog.Level
-	// Log receives one JSON object a line. Nil logs nothing.
+	// Log receives one JSON object per line; nil discards them.
 	Log io.Writer
-	// Endpoint is the base URL of an OTLP/HTTP collector, as the environment
-	// variable OTEL_EXPORTER_OTLP_ENDPOINT has it. Empty exports nothing; the
-	// other variables of the OTLP exporters (headers, certificates, timeouts)
-	// hold as usual.
+	// Endpoint is the base URL of an OTLP/HTTP collector, in the syntax of
+	// OTEL_EXPORTER_OTLP_ENDPOINT. Empty exports nothing. The other variables of
+	// the OTLP exporters (headers, certificates, timeouts) apply as usual.
 	Endpoint string
 }
 
-// Telemetry is what a process is watched with. Shutdown it when the process
-// ends.
+// Telemetry holds the logger, the metrics and the exporters of a process. Call
+// Shutdown when the process ends.
 type Telemetry struct {
 	// Log is the process's logger.
 	Log *slog.Logger
@@ -75,9 +73,9 @@ type Telemetry struct {
 	closers  []func(context.Context) error
 }
 
-// Setup builds the logger, the instruments and, if an endpoint is configured,
-// the exporters. It dials nothing: a collector that is away costs the spans
-// that it misses.
+// Setup creates the logger, the instruments and, with an endpoint, the
+// exporters. It does not connect: while a collector is unavailable, only its
+// spans are lost.
 func Setup(ctx context.Context, config Config) (*Telemetry, error) {
 	t := &Telemetry{
 		Log:      slog.New(slog.DiscardHandler),
@@ -99,9 +97,9 @@ func Setup(ctx context.Context, config Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// LogErrors has OpenTelemetry log its own errors, such as a gauge that could not
-// be read at a collection, instead of writing them to standard error: one line a
-// minute at most.
+// LogErrors makes OpenTelemetry log its own errors, such as a failed gauge,
+// instead of writing them to standard error: at most one line per minute and
+// message.
 func LogErrors(log *slog.Logger) {
 	log = slog.New(WithoutRepeats(log.Handler(), time.Minute))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
@@ -138,7 +136,7 @@ func (t *Telemetry) setUp(ctx context.Context, endpoint string, about *resource.
 	return err
 }
 
-// dial prepares the exporters to a collector: spans in batches, metrics once a
+// dial creates the exporters to a collector: spans in batches, metrics once a
 // minute.
 func (t *Telemetry) dial(ctx context.Context, endpoint string, about *resource.Resource) (sdkmetric.Reader, error) {
 	base, err := url.Parse(endpoint)
@@ -160,16 +158,16 @@ func (t *Telemetry) dial(ctx context.Context, endpoint string, about *resource.R
 	return sdkmetric.NewPeriodicReader(metrics), nil
 }
 
-// Tracer returns the tracer for this project's spans. Its spans record
-// nothing unless an endpoint is configured.
+// Tracer returns the tracer for this project's spans. They record nothing unless
+// an endpoint is configured.
 func (t *Telemetry) Tracer() trace.Tracer { return t.tracers.Tracer(scope) }
 
 // Meter returns the meter for instruments of other packages.
 func (t *Telemetry) Meter() metric.Meter { return t.meter }
 
 const (
-	// scrapeWithin bounds how long the metrics may take to be gathered, and
-	// maxScrapes how many requests gather them at once.
+	// scrapeWithin bounds the time for gathering the metrics, and maxScrapes the
+	// number of concurrent scrapes.
 	scrapeWithin = 20 * time.Second
 	maxScrapes   = 10
 )
@@ -182,7 +180,7 @@ func (t *Telemetry) Handler() http.Handler {
 // flushWithin bounds how long Flush may take.
 const flushWithin = 5 * time.Second
 
-// Flush is Shutdown for the end of a process, whose context may be over.
+// Flush is Shutdown for the end of a process, whose context may have ended.
 func (t *Telemetry) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
 	defer cancel()
@@ -198,14 +196,14 @@ func Version() string {
 	return cmp.Or(info.Main.Version, "devel")
 }
 
-// instance returns a name that no other process that runs now has.
+// instance returns a name that is unique among running processes.
 func instance() string {
 	host, _ := os.Hostname() // empty on an error
 	return fmt.Sprintf("%s-%d", cmp.Or(host, "localhost"), os.Getpid())
 }
 
-// Shutdown sends what is still held and stops the exporters. It takes as long
-// as ctx allows.
+// Shutdown sends buffered data and stops the exporters, within the deadline of
+// ctx.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, closer := range t.closers {

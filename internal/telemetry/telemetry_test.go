@@ -41,7 +41,7 @@ func TestSetupWithoutEndpoint(t *testing.T) {
 	}
 }
 
-func TestSetupRefusesAnEndpointThatIsNoURL(t *testing.T) {
+func TestSetupRejectsInvalidEndpoint(t *testing.T) {
 	t.Parallel()
 
 	for _, endpoint := range []string{"collector", "collector:4318", "ftp://collector", "http://", "http://a b"} {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Cut returns the beginning of a text, at most so many bytes of whole
-// characters, and whether that is not all of it.
+// Cut returns the beginning of a text, at most most bytes of whole characters,
+// and whether it was cut.
 func Cut(text string, most int) (beginning string, cut bool) {
 	if len(text) <= most {
 		return text, false
@@ -17,11 +17,12 @@ func Cut(text string, most int) (beginning string, cut bool) {
 	return text[:most], true
 }
 
-// PreviewBytes is the size up to which a summary shows a JSON value whole.
+// PreviewBytes is the maximum size of a JSON value that a summary contains
+// whole.
 const PreviewBytes = 2048
 
-// Summary returns a JSON object as a summary shows it: a short one whole, any other as
-// {} and the beginning of its text.
+// Summary returns a JSON object for a summary: a short one whole, any other as
+// {} with the beginning of its text as preview.
 func Summary(object json.RawMessage) (shown json.RawMessage, preview string, cut bool) {
 	if preview, cut = Cut(string(object), PreviewBytes); !cut {
 		return object, "", false
@@ -29,7 +30,8 @@ func Summary(object json.RawMessage) (shown json.RawMessage, preview string, cut
 	return json.RawMessage("{}"), preview, true
 }
 
-// Short returns a JSON value if a summary shows it, or else otherwise.
+// Short returns a JSON value if it is short enough for a summary, else
+// otherwise.
 func Short(value, otherwise json.RawMessage) json.RawMessage {
 	if len(value) <= PreviewBytes {
 		return value

@@ -1,6 +1,6 @@
-// Package visible shows people all of a text that somebody else wrote:
-// characters of no width, blank letters, marks that turn the direction of
-// reading, tags and control characters are escaped.
+// Package visible makes hidden characters in untrusted text visible: characters
+// without width, blank letters, bidirectional controls, tags and control
+// characters are escaped.
 package visible
 
 import (
@@ -10,16 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// Text writes a text as Reveal does.
+// Text returns a text as Reveal does.
 func Text(text string) string {
 	shown, _ := Reveal(text)
 	return shown
 }
 
-// Reveal writes a text so that all of it shows: what is invisible, reorders
-// what is read or controls a terminal stands there as \u{200B}. It reports
-// whether there was any such character. Letters of other scripts that look
-// like Latin ones stay as they are.
+// Reveal escapes characters that are invisible, reorder the text or control a
+// terminal, as in \u{200B}. It reports whether there were any. Letters of other
+// scripts that resemble Latin ones stay.
 func Reveal(text string) (shown string, hidden bool) {
 	var b strings.Builder
 	before := rune(0)
@@ -41,10 +40,9 @@ func Reveal(text string) (shown string, hidden bool) {
 	return b.String(), hidden
 }
 
-// Plain returns a text for a model to read, without the characters that Reveal
-// would escape: a model reads them, and people who looked at the text did not.
-// Spaces of another kind become spaces, and separators of lines become ends of
-// lines.
+// Plain returns a text for a model, without the characters that Reveal would
+// escape: a model reads them, but a person who checks the text does not see
+// them. Unusual spaces become spaces, and line separators become line ends.
 func Plain(text string) string {
 	if _, hidden := Reveal(text); !hidden {
 		return text
@@ -71,13 +69,15 @@ func Plain(text string) string {
 	return b.String()
 }
 
-// hiddenRune reports whether a rune does not show as what it is, behind another one.
+// hiddenRune reports whether a rune is invisible or misleading after the rune
+// before.
 func hiddenRune(r, before rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == ' ':
 		return false
 	case r == 0xfe0f && (unicode.Is(unicode.So, before) || before < unicode.MaxASCII && (unicode.IsDigit(before) || before == '#' || before == '*')):
-		// It asks for the emoji's picture, as in ⚠️; a second one hides.
+		// A variation selector requests the emoji form, as in ⚠️; a second one
+		// hides.
 		return false
 	case 0xfe00 <= r && r <= 0xfe0f, 0xe0100 <= r && r <= 0xe01ef, 0x180b <= r && r <= 0x180f:
 		return true // variation selectors, which can carry bytes
@@ -87,7 +87,7 @@ func hiddenRune(r, before rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zs, unicode.Zl, unicode.Zp) || !assigned(r)
 }
 
-// assigned reports whether Unicode has given a code point to a character.
+// assigned reports whether Unicode assigns a code point to a character.
 func assigned(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z)
 }

@@ -1,7 +1,6 @@
-// Package doctor examines Countersign's database: whether it is set up as the
-// migrations left it, whether its server is maintained, and whether the periodic
-// work is done. It owns the thresholds beyond which something is wrong, and the
-// words that say what to do. It does not change anything.
+// Package doctor examines Countersign's database: the schema and roles, the
+// maintenance of the server, and the periodic work. It owns the thresholds for
+// findings, and the texts of their remedies. It changes nothing.
 package doctor
 
 import (
@@ -20,12 +19,12 @@ type Status string
 
 // The statuses.
 const (
-	// OK needs nothing.
+	// OK needs no action.
 	OK Status = "ok"
 	// Warning needs attention.
 	Warning Status = "warning"
-	// Failed must be put right: data, the separation of tenants, or the work
-	// are at risk.
+	// Failed needs action: data, the separation of tenants, or the work are at
+	// risk.
 	Failed Status = "failed"
 )
 
@@ -34,8 +33,8 @@ type Finding struct {
 	// Check is the name of the check.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// Message describes the state, and Fix what to do about it; Fix is empty if
-	// the status is OK.
+	// Message describes the state, and Fix the remedy; Fix is empty if the
+	// status is OK.
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitzero"`
 }
@@ -66,16 +65,16 @@ const (
 // check is one examination of the database.
 type check struct {
 	name string
-	// schema reports that the check makes no sense without the migrations.
+	// schema is set if the check needs the migrated schema.
 	schema bool
-	// run returns what is wrong, or describes in words what is right.
+	// run returns the findings, or a description of the healthy state.
 	run run
 }
 
 type run func(ctx context.Context, d database) (healthy string, wrong []Finding, err error)
 
-// examine returns the run of a check that reads something, describes it, and
-// finds what is wrong with it.
+// examine returns a run that reads a value, describes it, and returns its
+// findings.
 func examine[T any](read func(context.Context, database) (T, error), describe func(T) string, find func(T) []Finding) run {
 	return func(ctx context.Context, d database) (string, []Finding, error) {
 		got, err := read(ctx, d)
@@ -86,15 +85,16 @@ func examine[T any](read func(context.Context, database) (T, error), describe fu
 	}
 }
 
-// words describes anything by the same words.
+// words returns a describe function with a constant result.
 func words[T any](text string) func(T) string { return func(T) string { return text } }
 
-// counted describes a list by its length, in a format.
+// counted returns a describe function that formats the length of a list.
 func counted[T any](format string) func([]T) string {
 	return func(all []T) string { return fmt.Sprintf(format, len(all)) }
 }
 
-// each finds what is wrong with each of a list.
+// each returns a find function that joins the findings of the elements of a
+// list.
 func each[T any](find func(T) []Finding) func([]T) []Finding {
 	return func(all []T) (wrong []Finding) {
 		for _, one := range all {
@@ -128,14 +128,14 @@ func checks() []check {
 	}
 }
 
-// database is the database that is examined.
+// database is the examined database.
 type database struct {
 	db postgres.Begins
-	// clock is this machine's.
+	// clock is the clock of this machine.
 	clock func() time.Time
 }
 
-// in runs fn in a transaction of a scope that reads only, and not for long.
+// in runs fn in a read-only transaction of a scope, with a short timeout.
 func (d database) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.Tx) error) error {
 	return postgres.InTx(ctx, d.db, scope, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '10s'"); err != nil {
@@ -145,10 +145,10 @@ func (d database) in(ctx context.Context, scope postgres.Scope, fn func(tx pgx.T
 	})
 }
 
-// Run runs all checks. A check that fails, for want of a right, say, is a
-// warning of its own. Without the schema the checks that need it are left out:
-// the check of migrations says what to do. The clock is that of this machine,
-// which is compared with the database's.
+// Run runs all checks. A check that fails with an error, such as a missing
+// privilege, is reported as a warning. Without the schema the checks that need
+// it are skipped; the check of migrations has the remedy. clock is that of this
+// machine, which is compared with the database's.
 func Run(ctx context.Context, db postgres.Begins, clock func() time.Time) []Finding {
 	d := database{db, clock}
 	var all []Finding
@@ -196,7 +196,7 @@ type rule struct {
 	finding Finding
 }
 
-// apply returns the findings of the rules whose condition holds.
+// apply returns the findings of the rules that apply.
 func apply(rules ...rule) (wrong []Finding) {
 	for _, r := range rules {
 		if r.wrong {
@@ -206,7 +206,7 @@ func apply(rules ...rule) (wrong []Finding) {
 	return wrong
 }
 
-// age returns a number of seconds as a duration.
+// age converts seconds to a duration.
 func age(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }

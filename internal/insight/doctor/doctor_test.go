@@ -22,15 +22,15 @@ func of(all []doctor.Finding, check string) []doctor.Finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f doctor.Finding) bool { return f.Check != check })
 }
 
-// sees fails the test unless a check has a finding of a status that says
-// something, and what to do.
-func sees(t *testing.T, all []doctor.Finding, check string, status doctor.Status, text string) {
+// wantFinding fails the test unless a check has a finding with a status, a text and a
+// remedy.
+func wantFinding(t *testing.T, all []doctor.Finding, check string, status doctor.Status, text string) {
 	t.Helper()
 	found := of(all, check)
 	for _, f := range found {
 		if f.Status == status && strings.Contains(f.Message, text) {
 			if (f.Fix == "") != (status == doctor.OK) {
-				t.Errorf("%s: %q says what to do: %q", check, f.Message, f.Fix)
+				t.Errorf("%s: %q has the fix %q", check, f.Message, f.Fix)
 			}
 			return
 		}
@@ -56,8 +56,8 @@ func run(t *testing.T, db postgres.Begins, statements ...string) {
 	}
 }
 
-// TestAFreshDatabaseIsWell also sees to it that every check says something.
-func TestAFreshDatabaseIsWell(t *testing.T) {
+// TestFreshDatabaseIsHealthy also checks that every check has a finding.
+func TestFreshDatabaseIsHealthy(t *testing.T) {
 	t.Parallel()
 
 	all := examine(t, dbtest.DB(t))
@@ -70,7 +70,7 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 		found := of(all, check)
 		switch {
 		case len(found) == 0:
-			t.Errorf("%s says nothing", check)
+			t.Errorf("%s has no finding", check)
 		case check == doctor.CheckServer: // the tests' server is set up to be fast
 		case len(found) != 1 || found[0].Status != doctor.OK || found[0].Message == "" || found[0].Fix != "":
 			t.Errorf("%s finds %+v", check, found)
@@ -78,9 +78,9 @@ func TestAFreshDatabaseIsWell(t *testing.T) {
 	}
 }
 
-// TestAnApplicationsTablesAreItsOwn has an application beside Countersign, as
-// docs/sql.md describes: who may do what with its table is no finding.
-func TestAnApplicationsTablesAreItsOwn(t *testing.T) {
+// TestTablesOfApplicationsAreIgnored adds an application next to Countersign, as
+// in docs/sql.md: the privileges on its table are not findings.
+func TestTablesOfApplicationsAreIgnored(t *testing.T) {
 	t.Parallel()
 	tx := dbtest.Tx(t)
 	run(t, tx, "CREATE TABLE public.orders (order_no text)", "GRANT INSERT ON public.orders TO pg_monitor", "GRANT UPDATE (order_no) ON public.orders TO PUBLIC")
@@ -100,13 +100,13 @@ const (
 	tenant = "INSERT INTO tenants (tenant_id, name) VALUES (" + id + ", 'database')"
 )
 
-// unlisted makes a source whose listing failed three times.
+// unlisted inserts a source whose listing failed three times.
 func unlisted(source string, on bool) string {
 	return fmt.Sprintf("INSERT INTO sources (tenant_id, source_id, kind, enabled, list_error, list_failures) VALUES (%s, '%s', 'mcp', %t, 'no such file', 3)", id, source, on)
 }
 
-// TestWhatIsBrokenIsSeen breaks one database after another.
-func TestWhatIsBrokenIsSeen(t *testing.T) {
+// TestBrokenDatabases breaks one database after another.
+func TestBrokenDatabases(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		broken []string
@@ -198,8 +198,7 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := dbtest.URL(t)
-			// One connection, so that what a statement did to the statistics
-			// is known to the next.
+			// With one connection, statistics are visible to the next statement.
 			db, err := postgres.Open(t.Context(), postgres.Config{URL: url, MaxConns: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -207,13 +206,13 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 			defer db.Close()
 			run(t, db, tt.broken...)
 
-			sees(t, examine(t, db), tt.check, tt.status, tt.text)
+			wantFinding(t, examine(t, db), tt.check, tt.status, tt.text)
 		})
 	}
 }
 
-// TestWorkThatIsNotDoneIsSeen has rows alone to say so.
-func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
+// TestUnfinishedWork inserts rows that indicate overdue work.
+func TestUnfinishedWork(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		broken []string
@@ -282,14 +281,14 @@ func TestWorkThatIsNotDoneIsSeen(t *testing.T) {
 			tx := dbtest.Tx(t)
 			run(t, tx, tt.broken...)
 
-			sees(t, examine(t, tx), tt.check, tt.status, tt.text)
+			wantFinding(t, examine(t, tx), tt.check, tt.status, tt.text)
 		})
 	}
 }
 
-// TestHeadsThatNobodyNotedAreSeen has chains of three checkpoints, which are so many
-// days old, of which some were noted.
-func TestHeadsThatNobodyNotedAreSeen(t *testing.T) {
+// TestCheckpointsWithoutNotedHead has chains of three checkpoints, with their
+// ages in days, some of which were noted.
+func TestCheckpointsWithoutNotedHead(t *testing.T) {
 	t.Parallel()
 	const healthy = ""
 	for name, tt := range map[string]struct {
@@ -317,36 +316,36 @@ SELECT %s, n, 1, '1', n, '1', n, at, at, 1, '', '', '', at FROM (SELECT %d AS n,
 			all := examine(t, tx)
 
 			if tt.want == healthy {
-				sees(t, all, doctor.CheckHeads, doctor.OK, "")
+				wantFinding(t, all, doctor.CheckHeads, doctor.OK, "")
 			} else {
-				sees(t, all, doctor.CheckHeads, doctor.Warning, tt.want)
+				wantFinding(t, all, doctor.CheckHeads, doctor.Warning, tt.want)
 			}
 		})
 	}
 }
 
-// TestRolesThatMayTooMuch changes roles, which all databases share, in a
+// TestRolesWithTooManyPrivileges changes roles, which all databases share, in a
 // transaction that is rolled back.
-func TestRolesThatMayTooMuch(t *testing.T) {
+func TestRolesWithTooManyPrivileges(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ broken, text string }{
 		"logs in":        {"ALTER ROLE countersign_api LOGIN", "the role countersign_api can log in"},
 		"sees past":      {"ALTER ROLE countersign_worker BYPASSRLS", "the role countersign_worker can see past row security"},
 		"is superuser":   {"ALTER ROLE countersign_triage SUPERUSER", "the role countersign_triage can do everything"},
 		"is another too": {"GRANT pg_read_all_data TO countersign_api", "the role countersign_api has all that pg_read_all_data has"},
-		"is not there":   {"ALTER ROLE countersign_triage RENAME TO countersign_gone", "there is no role countersign_triage"},
+		"is not there":   {"ALTER ROLE countersign_triage RENAME TO countersign_gone", "role countersign_triage does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := dbtest.Tx(t)
 			run(t, tx, tt.broken)
 
-			sees(t, examine(t, tx), doctor.CheckRoles, doctor.Failed, tt.text)
+			wantFinding(t, examine(t, tx), doctor.CheckRoles, doctor.Failed, tt.text)
 		})
 	}
 }
 
-// TestDatabaseLoginsThatShouldNotBeBound are superusers and those that are not there.
-func TestDatabaseLoginsThatShouldNotBeBound(t *testing.T) {
+// TestBadDatabaseLogins binds superusers and missing roles.
+func TestBadDatabaseLogins(t *testing.T) {
 	t.Parallel()
 	const bind = "INSERT INTO db_logins (tenant_id, login_id, login) SELECT t.tenant_id, t.tenant_id, 'doctor_app' FROM tenants t LIMIT 1"
 	for name, tt := range map[string]struct {
@@ -364,12 +363,12 @@ func TestDatabaseLoginsThatShouldNotBeBound(t *testing.T) {
 			tx := dbtest.Tx(t)
 			run(t, tx, tenant, bind, tt.role)
 
-			sees(t, examine(t, tx), doctor.CheckDBLogins, tt.status, tt.text)
+			wantFinding(t, examine(t, tx), doctor.CheckDBLogins, tt.status, tt.text)
 		})
 	}
 }
 
-func TestADatabaseWithoutSchemaIsToldToMigrate(t *testing.T) {
+func TestDatabaseWithoutSchema(t *testing.T) {
 	t.Parallel()
 	db, err := postgres.Open(t.Context(), postgres.Config{URL: dbtest.EmptyURL(t)})
 	if err != nil {
@@ -379,8 +378,8 @@ func TestADatabaseWithoutSchemaIsToldToMigrate(t *testing.T) {
 
 	all := examine(t, db)
 
-	sees(t, all, doctor.CheckMigrations, doctor.Failed, "the schema is not there")
-	sees(t, all, doctor.CheckMigrations, doctor.Failed, "River's schema is not there")
+	wantFinding(t, all, doctor.CheckMigrations, doctor.Failed, "the schema does not exist")
+	wantFinding(t, all, doctor.CheckMigrations, doctor.Failed, "River's schema does not exist")
 	if found := of(all, doctor.CheckGrants); len(found) > 0 {
 		t.Errorf("grants are examined without a schema: %+v", found)
 	}
@@ -394,7 +393,7 @@ func TestClocksThatDiffer(t *testing.T) {
 		10 * time.Second: "behind this machine's", -10 * time.Second: "ahead of this machine's",
 	} {
 		all := doctor.Run(t.Context(), db, func() time.Time { return time.Now().Add(offset) })
-		sees(t, all, doctor.CheckClock, doctor.Warning, text)
+		wantFinding(t, all, doctor.CheckClock, doctor.Warning, text)
 	}
 }
 
@@ -405,13 +404,13 @@ func TestSettingsOfASession(t *testing.T) {
 
 	all := examine(t, tx)
 
-	sees(t, all, doctor.CheckServer, doctor.Failed, "synchronous_commit is off")
-	sees(t, all, doctor.CheckServer, doctor.Warning, "default_transaction_isolation is serializable")
+	wantFinding(t, all, doctor.CheckServer, doctor.Failed, "synchronous_commit is off")
+	wantFinding(t, all, doctor.CheckServer, doctor.Warning, "default_transaction_isolation is serializable")
 }
 
-// TestAServerThatIsSetUpBadly has a server of its own, since what is wrong
-// with it is wrong for all its databases.
-func TestAServerThatIsSetUpBadly(t *testing.T) {
+// TestBadServerSettings starts a server of its own, since its settings affect
+// all databases.
+func TestBadServerSettings(t *testing.T) {
 	t.Parallel()
 	srv, err := embedded.Start(t.Context(), embedded.Config{Fast: true, Settings: map[string]string{
 		"max_prepared_transactions": "2", "max_connections": "20", "autovacuum": "off",
@@ -430,12 +429,12 @@ func TestAServerThatIsSetUpBadly(t *testing.T) {
 
 	all := examine(t, db)
 
-	sees(t, all, doctor.CheckServer, doctor.Failed, "fsync is off")
-	sees(t, all, doctor.CheckServer, doctor.Failed, "full_page_writes is off")
-	sees(t, all, doctor.CheckServer, doctor.Failed, "autovacuum is off")
-	sees(t, all, doctor.CheckServer, doctor.Warning, "max_connections is 20")
-	sees(t, all, doctor.CheckPrepared, doctor.Warning, `the prepared transaction "left behind"`)
-	sees(t, all, doctor.CheckSlots, doctor.Warning, "the replication slot forgotten (active: false) holds")
+	wantFinding(t, all, doctor.CheckServer, doctor.Failed, "fsync is off")
+	wantFinding(t, all, doctor.CheckServer, doctor.Failed, "full_page_writes is off")
+	wantFinding(t, all, doctor.CheckServer, doctor.Failed, "autovacuum is off")
+	wantFinding(t, all, doctor.CheckServer, doctor.Warning, "max_connections is 20")
+	wantFinding(t, all, doctor.CheckPrepared, doctor.Warning, `the prepared transaction "left behind"`)
+	wantFinding(t, all, doctor.CheckSlots, doctor.Warning, "the replication slot forgotten (active: false) holds")
 }
 
 func prepare(t *testing.T, db *pgxpool.Pool) {
@@ -452,15 +451,15 @@ func prepare(t *testing.T, db *pgxpool.Pool) {
 	}
 }
 
-// TestAUserWithFewRights is what a deployment's own login may be.
-func TestAUserWithFewRights(t *testing.T) {
+// TestUserWithFewPrivileges examines as a deployment's own login.
+func TestUserWithFewPrivileges(t *testing.T) {
 	t.Parallel()
 	tx := dbtest.Tx(t)
 	run(t, tx, "CREATE ROLE countersign_doctor_test NOLOGIN", "SET LOCAL ROLE countersign_doctor_test")
 
 	all := examine(t, tx)
 
-	sees(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users cannot be seen")
-	sees(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be examined")
-	sees(t, all, doctor.CheckRowSecurity, doctor.OK, "it is forced")
+	wantFinding(t, all, doctor.CheckTransactions, doctor.Warning, "the sessions of other users cannot be seen")
+	wantFinding(t, all, doctor.CheckMigrations, doctor.Warning, "this could not be examined")
+	wantFinding(t, all, doctor.CheckRowSecurity, doctor.OK, "it is forced")
 }

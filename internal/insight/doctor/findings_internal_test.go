@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite grants.txt from the migrations")
 
-// TestGrantsAreThoseOfTheMigrations holds the list to a database that was just
-// migrated. Whoever adds a grant looks at the difference.
+// TestGrantsAreThoseOfTheMigrations compares grants.txt with a database that was
+// just migrated. An author of a new grant reviews the difference.
 func TestGrantsAreThoseOfTheMigrations(t *testing.T) {
 	t.Parallel()
 	got, err := readGrants(t.Context(), database{db: dbtest.DB(t)})
@@ -43,8 +43,8 @@ func TestGrantsAreThoseOfTheMigrations(t *testing.T) {
 	}
 }
 
-// TestSessionsAreSeen holds a transaction open.
-func TestSessionsAreSeen(t *testing.T) {
+// TestOpenTransactionsAreReported holds a transaction open.
+func TestOpenTransactionsAreReported(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
 	open, err := db.Begin(t.Context())
@@ -67,18 +67,18 @@ func TestSessionsAreSeen(t *testing.T) {
 	}
 }
 
-// says returns the statuses and the messages of findings.
-func says(found []Finding) (all []string) {
+// texts returns the statuses and the messages of findings.
+func texts(found []Finding) (all []string) {
 	for _, f := range found {
 		if f.Fix == "" {
-			all = append(all, "does not say what to do")
+			all = append(all, "has no fix")
 		}
 		all = append(all, string(f.Status)+": "+f.Message)
 	}
 	return all
 }
 
-// TestFindings has states that no test can produce on a server in time.
+// TestFindings checks states that a test cannot produce on a server in time.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	day := func(text string) time.Time {
@@ -171,13 +171,13 @@ func TestFindings(t *testing.T) {
 		"clocks, but a slow line": {clockFindings(skew{3 * time.Second, 2 * time.Second}), nil},
 		"a kill, for long":        {pauseFindings(pauses{Left: []unfinished{{Scope: "tenant", Killing: true, Seconds: 1200}}}), []string{"failed: the kill of tenant has not ended all that it hit, after 20m0s"}},
 	} {
-		if diff := cmp.Diff(tt.want, says(tt.found)); diff != "" {
+		if diff := cmp.Diff(tt.want, texts(tt.found)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestExaminingOnlyReads holds every statement to that.
+// TestExaminingOnlyReads runs every statement in a read-only transaction.
 func TestExaminingOnlyReads(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)

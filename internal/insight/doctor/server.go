@@ -54,10 +54,10 @@ func serverFindings(set map[string]string) []Finding {
 	return wrong
 }
 
-// skew is how far the database's clock is ahead, and how uncertain that is.
+// skew is the lead of the database's clock, and its uncertainty.
 type skew struct{ ahead, doubt time.Duration }
 
-// readSkew asks three times, and takes the answer that came fastest.
+// readSkew measures three times and returns the fastest measurement.
 func readSkew(ctx context.Context, d database) (best skew, err error) {
 	const tries = 3
 	for i := range tries {
@@ -130,7 +130,7 @@ func slotFindings(s slot) []Finding {
 	return nil
 }
 
-// size writes bytes as people read them.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:

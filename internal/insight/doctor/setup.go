@@ -14,18 +14,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// grantsText is who may do what in a database that was just migrated.
+// grantsText lists the privileges in a database that was just migrated.
 //
-//go:embed grants.txt
+// go:embed grants.txt
 var grantsText string
 
-// ownRoles are those that the migrations make.
+// ownRoles returns the roles that the migrations create.
 func ownRoles() []string {
 	return []string{"countersign_api", "countersign_owner", "countersign_triage", "countersign_worker"}
 }
 
-// versions are the versions of the schema, and those that this binary was built
-// with.
+// versions are the current version of the schema, and that of this binary.
 type versions struct{ got, want version }
 
 func readVersions(ctx context.Context, d database) (v versions, err error) {
@@ -56,7 +55,7 @@ func versionFindings(v versions) (wrong []Finding) {
 	}{{"the schema", v.got.Schema, v.want.Schema}, {"River's schema", v.got.River, v.want.River}} {
 		switch {
 		case of.got == 0:
-			wrong = append(wrong, fail(of.what+" is not there", migrateFirst))
+			wrong = append(wrong, fail(of.what+" does not exist", migrateFirst))
 		case of.got < of.want:
 			wrong = append(wrong, fail(fmt.Sprintf("%s is at version %d, and this binary wants %d", of.what, of.got, of.want), migrateFirst))
 		case of.got > of.want:
@@ -67,12 +66,13 @@ func versionFindings(v versions) (wrong []Finding) {
 	return wrong
 }
 
-// rolesFindings finds what is wrong with our roles, and which are missing.
+// rolesFindings returns the findings about Countersign's roles, including
+// missing ones.
 func rolesFindings(roles []role) (wrong []Finding) {
 	for _, name := range ownRoles() {
 		i := slices.IndexFunc(roles, func(r role) bool { return r.Name == name })
 		if i < 0 {
-			wrong = append(wrong, fail("there is no role "+name, migrateFirst))
+			wrong = append(wrong, fail("role "+name+" does not exist", migrateFirst))
 			continue
 		}
 		wrong = append(wrong, roleFindings(roles[i])...)
@@ -115,17 +115,17 @@ func rowSecurityFindings(t guarded) (wrong []Finding) {
 	for _, name := range t.Open {
 		wrong = append(wrong, fail(fmt.Sprintf("the policy %s lets tenants see every row of %s", name, t.Name), fmt.Sprintf("DROP POLICY %s ON %s.%s; then look who made it.", name, postgres.Schema, t.Name)))
 	}
-	// The tables of triage are of no concern to workers.
+	// Workers do not use the tables of triage.
 	if !slices.Contains(t.For, "countersign_worker") && !slices.Contains(t.For, "countersign_triage") {
 		wrong = append(wrong, fail("no policy lets the workers see "+t.Name, migrateFirst+" If the versions are right already, restore the policy from the migrations."))
 	}
 	return wrong
 }
 
-// inSchema begins a fix whose tables have no schema.
+// inSchema is the prefix of a fix with unqualified table names.
 const inSchema = "SET search_path = " + postgres.Schema + ", " + postgres.RiverSchema + "; "
 
-// line is a grant as grants.txt has it.
+// line returns a grant in the form of grants.txt.
 func (g grant) line() string { return g.Grantee + " " + g.What }
 
 // grantFindings compares the grants with those of grants.txt.

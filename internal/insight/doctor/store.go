@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// The statements are by hand: they read PostgreSQL's own catalogs, which sqlc
-// does not know.
+// The statements are written by hand, since sqlc does not support PostgreSQL's
+// own catalogs.
 
 // list reads rows in the order of a struct's fields.
 func list[T any](ctx context.Context, d database, scope postgres.Scope, sql string, args ...any) ([]T, error) {
@@ -37,10 +37,10 @@ func one[T any](ctx context.Context, d database, scope postgres.Scope, sql strin
 	return all[0], nil
 }
 
-// setting is a parameter of the server as a new session has it.
+// setting is a parameter of the server in a new session.
 type setting struct{ Name, Value string }
 
-// readSettings returns the parameters that matter, by their names.
+// readSettings returns the relevant parameters by name.
 func readSettings(ctx context.Context, d database) (map[string]string, error) {
 	all, err := list[setting](ctx, d, postgres.Admin(), `
 SELECT s.name, s.setting
@@ -109,12 +109,12 @@ func readExposures(ctx context.Context, d database) (all []postgres.Exposure, er
 	return all, err
 }
 
-// guarded is a table with rows of tenants, and its row security.
+// guarded is a table with rows of tenants, and its row-level security.
 type guarded struct {
 	Name, Owner     string
 	Enabled, Forced bool
-	// For are the roles that a policy lets through; Open those policies that
-	// let the API, triage or everybody see every row.
+	// For are the roles that have a policy; Open are the policies that show
+	// every row to the API, triage or everyone.
 	For, Open []string
 }
 
@@ -166,11 +166,11 @@ FROM (
 // partitions are the monthly partitions of tool_executions.
 type partitions struct {
 	Today time.Time
-	// Months are those that there is a partition for, as 202611; Empty those
-	// without a page.
+	// Months are the months with a partition, such as 202611; Empty are those
+	// whose partition has no page.
 	Months, Empty []string
-	// KeptDays is the longest that any tenant keeps ended actions; -1 if one
-	// keeps it for good.
+	// KeptDays is the longest retention of ended actions of any tenant; -1 if
+	// unlimited.
 	KeptDays int
 }
 
@@ -196,23 +196,23 @@ func readClock(ctx context.Context, d database) (time.Time, error) {
 	return got.At, err
 }
 
-// session is a transaction that has been open for long.
+// session is a long transaction.
 type session struct {
 	PID                   int32
 	User, App, State      string
 	Seconds, StateSeconds float64
 }
 
-// activity is what holds vacuum back.
+// activity is the state that delays vacuum.
 type activity struct {
 	// All reports whether the sessions of other users are visible.
 	All bool
-	// XminAge is how many transactions ago the oldest snapshot was taken.
+	// XminAge is the age of the oldest snapshot, in transactions.
 	XminAge int64
 	// FrozenAge is the age of the database's oldest row that is not frozen, in
 	// transactions.
 	FrozenAge int64
-	// Sessions are those with the oldest transactions.
+	// Sessions are the sessions with the oldest transactions.
 	Sessions []session `db:"-"`
 }
 
@@ -235,7 +235,7 @@ LIMIT 20`)
 	return a, err
 }
 
-// prepared is a transaction that waits for a second phase.
+// prepared is a prepared transaction.
 type prepared struct {
 	ID      string
 	Seconds float64
@@ -250,7 +250,7 @@ func readPrepared(ctx context.Context, d database) ([]prepared, error) {
 type slot struct {
 	Name   string
 	Active bool
-	// Held is how much WAL the server keeps for the slot, in bytes.
+	// Held is the WAL that the server keeps for the slot, in bytes.
 	Held int64
 	// WAL is reserved, extended, unreserved or lost.
 	WAL string
@@ -265,12 +265,12 @@ FROM pg_replication_slots s
 ORDER BY s.slot_name`)
 }
 
-// hot is a table with frequent writes, with its partitions.
+// hot is a frequently written table, with its partitions.
 type hot struct {
 	Name       string
 	Bytes      int64
 	Live, Dead int64
-	// VacuumSeconds is the time since the last vacuum; -1 for never.
+	// VacuumSeconds is the time since the last vacuum; -1 if never.
 	VacuumSeconds float64
 	// Off reports whether autovacuum is disabled for the table.
 	Off bool
@@ -292,15 +292,15 @@ GROUP BY 1
 ORDER BY 1`)
 }
 
-// leases counts leases that are not as they should be.
+// leases counts suspicious leases.
 type leases struct {
-	// Overdue counts leases that ran out a minute ago or longer, Worst is how
-	// long the oldest of them.
+	// Overdue counts leases that expired at least a minute ago. Worst is the age
+	// of the oldest of them.
 	Overdue      int64
 	WorstSeconds float64
-	// Long counts leases that last longer than any worker asks for.
+	// Long counts leases that are longer than those of any worker.
 	Long int64
-	// Fleet has how many there are, and how long actions have waited for one.
+	// Fleet has the number of waiting actions, and their ages.
 	Fleet overview.Fleet `db:"-"`
 }
 
@@ -318,20 +318,21 @@ WHERE o.lease_until IS NOT NULL`)
 	return l, err
 }
 
-// unfinished is a pause whose sweep has work left.
+// unfinished is a pause whose sweep is not complete.
 type unfinished struct {
 	Scope, Subject string
 	Killing        bool
 	Seconds        float64
 }
 
-// pauses are the pause of everything, if there is one, and those with work left.
+// pauses are the pause of everything, if there is one, and the unfinished
+// pauses.
 type pauses struct {
 	Everything bool
 	Left       []unfinished `db:"-"`
 }
 
-// unlisted is a source that could not be listed the last time.
+// unlisted is a source whose last listing failed.
 type unlisted struct {
 	Tenant, Source, Error string
 	Failures              int32
@@ -347,15 +348,15 @@ ORDER BY s.list_failures DESC, t.name, s.source_id
 LIMIT 20`)
 }
 
-// unnoted is a tenant with a checkpoint that no noted head covers, and the age of
-// the oldest.
+// unnoted is a tenant with a checkpoint that is not covered by a noted head, and
+// the age of the oldest.
 type unnoted struct {
 	Tenant  string
 	Seconds float64
 }
 
-// readUnnoted looks at two rows of each tenant's chain: the last that was noted,
-// and the one that follows.
+// readUnnoted reads two checkpoints of each tenant's chain: the last noted one
+// and its successor.
 func readUnnoted(ctx context.Context, d database) ([]unnoted, error) {
 	return list[unnoted](ctx, d, postgres.Worker(), `
 SELECT t.name, extract(epoch FROM now() - first.created_at)::float8
@@ -393,10 +394,10 @@ LIMIT 20`)
 	return p, err
 }
 
-// wrongLogin is a database login that is bound, and should not be.
+// wrongLogin is a bound database login that should not be bound.
 type wrongLogin struct {
 	Login, Tenant string
-	// Gone reports whether it is not there any more, or cannot log in; else it is a
+	// Gone reports that the role is missing or cannot log in; otherwise it is a
 	// superuser.
 	Gone bool
 }

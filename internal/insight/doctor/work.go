@@ -13,8 +13,8 @@ import (
 
 // The limits.
 const (
-	// fewDead is how many dead rows are normal, however few live: autovacuum
-	// has to get there first.
+	// fewDead is the number of dead rows that is normal for any table, until
+	// autovacuum runs.
 	fewDead         = 50_000
 	tooManyDead     = 5_000_000
 	staleVacuum     = time.Hour
@@ -62,7 +62,7 @@ func unlistedFindings(u unlisted) []Finding {
 		"Correct its configuration or credentials (countersign source set), or switch it off (--off). It is listed again by itself.")}
 }
 
-// readFleet reads what the metrics are made of.
+// readFleet reads the values of the metrics.
 func readFleet(ctx context.Context, d database) (overview.Fleet, error) {
 	var s overview.Fleet
 	err := d.in(ctx, postgres.Worker(), func(tx pgx.Tx) (err error) {

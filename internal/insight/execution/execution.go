@@ -1,7 +1,7 @@
-// Package execution is the log of executions: the inputs and outputs of each,
-// its caller and origin, the decisions about it, and its related executions. An
-// execution is an action or a dry run. The package redacts inputs unless they
-// are shown to their proposer. It decides nothing and calls no tool.
+// Package execution owns the execution log: the inputs and outputs of each
+// execution, its caller and origin, the decisions about it, and its related
+// executions. An execution is an action or a dry run. The package redacts inputs
+// unless they are shown to their proposer. It decides nothing and calls no tool.
 package execution
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 // StatusOf returns the status of an action; "" if its approval or status is
-// not valid.
+// invalid.
 func StatusOf(a envelope.Approval, s envelope.Status) wire.ExecutionStatus {
 	switch a {
 	case envelope.ApprovalDenied:
@@ -46,8 +46,8 @@ func StatusOf(a envelope.Approval, s envelope.Status) wire.ExecutionStatus {
 	return ""
 }
 
-// statesOf returns the approvals and statuses of the actions that have status s;
-// an empty list is any.
+// statesOf returns the approvals and statuses of the actions with status s; an
+// empty list means any.
 func statesOf(s wire.ExecutionStatus) (approvals []envelope.Approval, statuses []envelope.Status) {
 	live := []envelope.Approval{envelope.ApprovalAuto, envelope.ApprovalGranted, envelope.ApprovalRequired}
 	switch s {
@@ -72,8 +72,8 @@ func statesOf(s wire.ExecutionStatus) (approvals []envelope.Approval, statuses [
 	return nil, nil
 }
 
-// ViewFor returns an execution as the holder of a token may see it: the proposer
-// sees the inputs unchanged, others without values that look like credentials.
+// ViewFor returns the view of an execution for the holder of a token: the
+// proposer sees the inputs unchanged, others with redacted credentials.
 func ViewFor(token uuid.UUID, e wire.Execution) wire.Execution {
 	if e.User == nil || e.User.ID != token {
 		inputs, proposed := e.Inputs, e.Proposed
@@ -86,22 +86,22 @@ func ViewFor(token uuid.UUID, e wire.Execution) wire.Execution {
 	return e
 }
 
-// The most rows that one List scans, for filters on the rows of actions and for
-// filters on the end of each action.
+// Maximum numbers of rows that one List scans: for filters on the rows of
+// actions, and for filters on their outcomes.
 const (
 	lookFar  = 50_000
 	lookNear = 10_000
 )
 
-// Filter narrows a list; its zero fields do not.
+// Filter selects executions. Zero fields match all.
 type Filter struct {
-	// Tool is the name at its source.
+	// Tool is the tool's name at its source.
 	Tool, Source string
 	Status       wire.ExecutionStatus
 	Session      string
 	Employee     envelope.EmployeeID
 	User         uuid.UUID
-	// UserName is the name of the token that it was proposed with.
+	// UserName is the name of the proposer's token.
 	UserName      string
 	Automation    string
 	Workflow      uuid.UUID
@@ -117,7 +117,7 @@ func (f *Filter) narrows() bool {
 	return *f != plain
 }
 
-// look returns how many rows a List may scan.
+// look returns the maximum number of rows that a List scans.
 func (f *Filter) look() int {
 	if f.Status != "" || f.Code != "" {
 		return lookNear
@@ -149,7 +149,7 @@ const (
 // MaxAgentBytes bounds wire.Origin.UserAgent.
 const MaxAgentBytes = 200
 
-// OriginOf returns the origin of a request, whose client is that of
+// OriginOf returns the origin of a request. Its address is that of
 // listen.ClientOf.
 func OriginOf(r *http.Request, via Via, requestID string, trusted []netip.Prefix) wire.Origin {
 	of := wire.Origin{UserAgent: printable(r.UserAgent()), Via: string(via), RequestID: requestID}

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
-// TestEveryStateHasAStatus walks every pair of an approval and a status.
+// TestEveryStateHasAStatus checks every pair of an approval and a status.
 func TestEveryStateHasAStatus(t *testing.T) {
 	t.Parallel()
 	approvals := []envelope.Approval{envelope.ApprovalAuto, envelope.ApprovalRequired, envelope.ApprovalGranted, envelope.ApprovalDenied, envelope.ApprovalExpired}

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/insight/execution"
 )
 
-func TestTheClientIsFoundPastTrustedProxies(t *testing.T) {
+func TestClientBehindTrustedProxies(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ remote, forwarded, trusted, want string }{
 		"no proxy":                      {"192.0.2.7:80", "", "", "192.0.2.7"},
@@ -43,7 +43,7 @@ func TestTheClientIsFoundPastTrustedProxies(t *testing.T) {
 	}
 }
 
-// Whatever a client calls itself, the database takes it.
+// FuzzOriginOf checks that the database accepts any user agent.
 func FuzzOriginOf(f *testing.F) {
 	f.Add("curl/8", "192.0.2.7", "10.0.0.1:1")
 	f.Add("\x00\xff\u2028"+strings.Repeat("ä", 200), "a, b", "[::1%x]:1")

@@ -13,10 +13,9 @@ import (
 
 func numbered(n byte) envelope.ActionID { return envelope.ActionID{15: n} }
 
-// TestLooksOfDifferentReachAddUp goes through two lists, each with a reach of
-// its own, as List does: whatever the reaches, every match comes once, in
-// order.
-func TestLooksOfDifferentReachAddUp(t *testing.T) {
+// TestScansOfDifferentReachAddUp reads two lists with different scan limits, as
+// List does: every match is returned once, in order.
+func TestScansOfDifferentReachAddUp(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
@@ -66,7 +65,7 @@ func TestLooksOfDifferentReachAddUp(t *testing.T) {
 	}
 }
 
-func TestNextIsRightAbove(t *testing.T) {
+func TestNext(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[envelope.ActionID]envelope.ActionID{
 		{15: 1}: {15: 2}, {15: 255}: {14: 1}, {14: 7, 15: 255}: {14: 8},

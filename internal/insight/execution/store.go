@@ -21,17 +21,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Page is a part of the log.
+// Page is a page of the log.
 type Page struct {
 	Items []wire.Execution
 	// Next is the id after which the next page begins; nil at the end. A page
-	// that has a Next may be short or empty, because a page scans a bounded
-	// number of rows.
+	// with a Next may be short or empty, because a page scans a bounded number
+	// of rows.
 	Next *envelope.ActionID
 }
 
 // List returns a page of the log, newest first. It scans a bounded number of
-// rows by the primary key, however few of them match the filter.
+// rows by the primary key, regardless of the number of matches.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (Page, error) {
 	before := cmp.Or(f.Before, envelope.ActionID(uuid.Max))
 	var found []wire.Execution
@@ -65,9 +65,9 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) (P
 	return pageOf(found, floor, f.Limit), nil
 }
 
-// actionsOf returns the matching actions of one bounded scan, and the id where
-// the scan ended; the zero id is the end of the log. For a workflow it scans from
-// the first to the last of its steps.
+// actionsOf returns the matching actions of one bounded scan, and the id at
+// which the scan ended; the zero id means the end of the log. For a workflow it
+// scans from the first to the last step.
 func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter, before envelope.ActionID) ([]dbsqlc.ExecutionListRow, envelope.ActionID, error) {
 	q, first := dbsqlc.New(), envelope.ActionID{}
 	if f.Workflow != uuid.Nil {
@@ -90,8 +90,8 @@ func actionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filte
 	return rows, floor, err
 }
 
-// floorOf returns the id where a bounded scan ends; the zero id is the end of
-// the log.
+// floorOf returns the id at which a bounded scan ends; the zero id means the end
+// of the log.
 func floorOf(bounded bool, ask func() (envelope.ActionID, error)) (envelope.ActionID, error) {
 	if !bounded {
 		return envelope.ActionID{}, nil
@@ -103,8 +103,8 @@ func floorOf(bounded bool, ask func() (envelope.ActionID, error)) (envelope.Acti
 	return floor, err
 }
 
-// pageOf sorts the found executions and ends the page where it is full, or at
-// the floor of the scan.
+// pageOf sorts the executions, and ends the page where it is full or at the
+// floor of the scan.
 func pageOf(found []wire.Execution, floor envelope.ActionID, most int) Page {
 	slices.SortFunc(found, func(a, b wire.Execution) int { return -compare(a.ID, b.ID) })
 	if floor != (envelope.ActionID{}) {
@@ -155,7 +155,8 @@ func dryRunParams(tenant envelope.TenantID, f Filter, before, floor envelope.Act
 	}
 }
 
-// Get returns one execution; another tenant's, or none, is fault.NotFound.
+// Get returns one execution. The error is fault.NotFound if the tenant has none
+// with this id.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.ActionID) (wire.Execution, error) {
 	q, one := dbsqlc.New(), Filter{Limit: 0}
 	above := next(id)
@@ -226,8 +227,7 @@ func userOf(token, operator *uuid.UUID, name string) *wire.TokenName {
 	return &wire.TokenName{ID: *token, OperatorID: operator, Name: name}
 }
 
-// originOf decodes the stored origin of an action; nil if that is not
-// possible.
+// originOf decodes the stored origin of an action; nil if it is invalid.
 func originOf(raw json.RawMessage) *wire.Origin {
 	var o wire.Origin
 	if len(raw) == 0 || json.Unmarshal(raw, &o) != nil {
@@ -242,11 +242,11 @@ func policyOf(mode, source string, trace json.RawMessage) wire.PolicyDecision {
 
 func toolOf(source, name string) string { return policy.Key{Source: source, Action: name}.String() }
 
-// DryRunDays is how many days a dry run is kept.
+// DryRunDays is the retention of dry runs in days.
 const DryRunDays = 30
 
-// RecordDryRun inserts a dry run into the log and returns its id. A dry run
-// stores nothing else.
+// RecordDryRun inserts a dry run into the log and returns its id. It is the only
+// row of a dry run.
 func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelope.Proposal, v intake.Preview) (envelope.ActionID, error) {
 	preview, err := json.Marshal(v.Prediction)
 	if err != nil {
@@ -265,8 +265,8 @@ func RecordDryRun(ctx context.Context, tx pgx.Tx, by intake.Submitter, p *envelo
 	return id, nil
 }
 
-// PruneDryRuns deletes the dry runs that are older than DryRunDays, in parts,
-// while more returns true. It reports whether none is left.
+// PruneDryRuns deletes the dry runs older than DryRunDays, in batches, while
+// more returns true. done reports whether none is left.
 func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (done bool, err error) {
 	const most = 5000
 	for more() {
@@ -286,8 +286,7 @@ func PruneDryRuns(ctx context.Context, db postgres.Begins, more func() bool) (do
 	return false, nil
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"dry_runs_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxRelated bounds the executions of each relation.
+	// maxRelated bounds the executions per relation.
 	maxRelated = 50
-	// turnDigits is how many digits end the external ids that the MCP server
-	// gives to calls without one: they count the repeats of a call.
+	// turnDigits is the number of digits at the end of external ids that the MCP
+	// server generates: the number of a repeat of the call.
 	turnDigits = 12
 )
 
@@ -68,8 +68,8 @@ func RelatedTo(ctx context.Context, tx pgx.Tx, e *wire.Execution) ([]wire.Relati
 	return all, nil
 }
 
-// namesOf returns the actions that are related to an execution by its external
-// id, or by their own.
+// namesOf returns the query parameters for related actions, by external id or
+// action id.
 func namesOf(e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
 	first, last := reversal.Names(e.ID)
 	p := &dbsqlc.ExecutionPerExternalIDParams{TenantID: e.Tenant, Firsts: []string{first}, Lasts: []string{last}, Most: maxRelated}
@@ -82,7 +82,7 @@ func namesOf(e *wire.Execution) *dbsqlc.ExecutionPerExternalIDParams {
 	return p
 }
 
-// relationOf returns the relation of another action that namesOf selects.
+// relationOf returns the relation of an action that namesOf selected.
 func relationOf(e *wire.Execution, id envelope.ActionID, external string) string {
 	if reverted := reversal.Reverts(external); reverted != nil && *reverted == e.ID {
 		return "reversal"

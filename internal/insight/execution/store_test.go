@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// archive is a tenant with a long past.
+// archive is a tenant with many executions.
 type archive struct {
 	t      *testing.T
 	db     *pgxpool.Pool
@@ -43,7 +43,7 @@ func (a *archive) exec(sql string, args ...any) {
 	}
 }
 
-// id is the n-th execution's, in order of time.
+// id returns the id of the n-th execution in order of time.
 func (a *archive) id(n int) envelope.ActionID {
 	var id uuid.UUID
 	binary.BigEndian.PutUint64(id[:8], uint64(a.began.Add(time.Duration(n)*time.Second).UnixMilli())<<16|0x7000)
@@ -51,8 +51,8 @@ func (a *archive) id(n int) envelope.ActionID {
 	return envelope.ActionID(id)
 }
 
-// fill adds executions from one number to before another, one a second, all of
-// which were done.
+// fill adds successful executions from one number to before another, one per
+// second.
 func (a *archive) fill(from, until int) {
 	a.t.Helper()
 	ids := make([]string, 0, until-from)
@@ -75,8 +75,8 @@ func (a *archive) insertDryRun(n int) {
 		VALUES ($1, $2, '', 'mail', 'send', '{}', 'low', 'once', 'allow', 's', '[]', '{}')`, a.tenant.String(), a.id(n).String())
 }
 
-// list reads a page, and says how many rows of actions were read for it, and
-// how many of them without an index.
+// list reads a page. It also returns the number of rows of actions that were
+// read by an index, and without one.
 func (a *archive) list(f execution.Filter) (p execution.Page, read, whole int64) {
 	a.t.Helper()
 	err := postgres.InTx(a.t.Context(), a.db, postgres.API(a.tenant), func(tx pgx.Tx) error {
@@ -98,15 +98,15 @@ func (a *archive) list(f execution.Filter) (p execution.Page, read, whole int64)
 	return p, read, whole
 }
 
-// rowsRead counts the rows that this connection has read by an index, and
-// without one.
+// rowsRead returns the number of rows that this connection has read by an index,
+// and without one.
 func rowsRead(ctx context.Context, tx pgx.Tx) (read, whole int64, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce(sum(s.idx_tup_fetch), 0)::bigint, coalesce(sum(s.seq_tup_read), 0)::bigint
 		FROM pg_stat_xact_all_tables s WHERE s.relname IN ('actions', 'dry_runs') OR s.relname LIKE 'tool_executions%'`).Scan(&read, &whole)
 	return read, whole, err
 }
 
-// all goes through the log, and says how many pages it had.
+// all reads the whole log. It also returns the number of pages.
 func (a *archive) all(f execution.Filter) (ids []envelope.ActionID, pages int) {
 	a.t.Helper()
 	for {
@@ -122,9 +122,9 @@ func (a *archive) all(f execution.Filter) (ids []envelope.ActionID, pages int) {
 	}
 }
 
-// TestAFilterGoesThroughABoundedNumberOfRows looks for what lies far back, with
-// no statistics for the planner.
-func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
+// TestFilterScansABoundedNumberOfRows searches for old executions, without
+// statistics for the planner.
+func TestFilterScansABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	const past, bound = 12_000, 10_000
 	a := newArchive(t)
@@ -134,7 +134,8 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 	for name, test := range map[string]struct {
 		filter execution.Filter
 		want   int
-		// most is how many rows a page may read: each action, and its end.
+		// most is the maximum number of rows that a page may read: each action
+		// and its end.
 		most int64
 	}{
 		"how it ended":    {execution.Filter{Status: wire.ExecutionError}, 3, 5 * bound},
@@ -161,8 +162,8 @@ func TestAFilterGoesThroughABoundedNumberOfRows(t *testing.T) {
 	}
 }
 
-// TestPagesMissNothingAndRepeatNothing has dry runs lie among actions.
-func TestPagesMissNothingAndRepeatNothing(t *testing.T) {
+// TestPagesAreCompleteWithoutDuplicates mixes dry runs with actions.
+func TestPagesAreCompleteWithoutDuplicates(t *testing.T) {
 	t.Parallel()
 	const past = 1_500
 	a := newArchive(t)

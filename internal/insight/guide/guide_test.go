@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// tool is a tool all of whose texts are the source's.
+// tool returns a tool with these texts of a source.
 func tool(name, title, description, schema string) guide.Tool {
 	return guide.Tool{
 		Tool: &catalog.Tool{
@@ -67,7 +67,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestMarkdownSaysWhatThereIsNot(t *testing.T) {
+func TestMarkdownWithoutTools(t *testing.T) {
 	t.Parallel()
 	many := guide.Facts{}
 	for range guide.MaxTools + 2 {
@@ -77,8 +77,8 @@ func TestMarkdownSaysWhatThereIsNot(t *testing.T) {
 		facts guide.Facts
 		want  string
 	}{
-		"nothing":       {guide.Facts{}, "There is none that you may use now."},
-		"nothing found": {guide.Facts{Searched: true}, "None that you may use fits what was searched for."},
+		"nothing":       {guide.Facts{}, "No tool is available to you now."},
+		"nothing found": {guide.Facts{Searched: true}, "No tool that you may use matches the search."},
 		"no limits":     {guide.Facts{Session: true}, "None is set for you."},
 		"no session":    {guide.Facts{Limits: limits.Session{Pending: 1, Minute: 1}}, "None is set for you."},
 		"many":          {many, "There are 2 more."},
@@ -93,12 +93,12 @@ func TestMarkdownSaysWhatThereIsNot(t *testing.T) {
 	}
 }
 
-// spans are the places where a source's texts stand.
+// spans matches the code spans, which contain a source's texts.
 func spans() *regexp.Regexp { return regexp.MustCompile("`[^`\n]*`") }
 
-// hold fails the test unless a source's text stayed data: without its code
-// spans, the guide is the one that a harmless text makes, and nothing in it is
-// there without being seen.
+// hold fails the test unless a source's text remains data: apart from its code
+// spans, the guide is the same as for a harmless text, and nothing in it is
+// hidden.
 func hold(t *testing.T, hostile string) {
 	t.Helper()
 	name, err := json.Marshal(hostile)
@@ -154,12 +154,12 @@ func FuzzTextsOfSourcesStayData(f *testing.F) {
 	})
 }
 
-func TestASchemaThatIsNoneSaysNothing(t *testing.T) {
+func TestInvalidSchemaIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{``, `7`, `{"properties":7}`, `{"properties":{}}`, `{"required":["a"]}`} {
 		got := string(guide.Markdown(guide.Facts{Tools: []guide.Tool{tool("t", "", "", schema)}}))
 
-		if !strings.Contains(got, "Arguments: its schema names none.") {
+		if !strings.Contains(got, "Arguments: its schema declares no properties.") {
 			t.Errorf("Markdown of the schema %s tells of arguments:\n%s", schema, got)
 		}
 	}

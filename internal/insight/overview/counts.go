@@ -10,19 +10,20 @@ import (
 	"github.com/countersign-dev/countersign/client/wire"
 )
 
-// group is the actions of a bucket that wait for the same reason.
+// group is a group of actions of one bucket that wait for the same reason.
 type group struct {
 	bucket Bucket
 	reason string
-	// gated means that they wait for it even if the bucket is paused.
+	// gated is set if the reason applies even while the bucket is paused.
 	gated          bool
 	envelopes, due int64
-	// first is how long the first of them has been due; negative if it is not yet.
-	// startable is for how long its bucket has let it through, too.
+	// first is the time for which the oldest has been due; negative if it is not
+	// due yet. startable is the time for which its bucket has also let it
+	// through.
 	first, startable time.Duration
 }
 
-// Reasons that are not those of the view envelopes.
+// Reasons in addition to those of the view envelopes.
 const (
 	reasonInFlight = "in_flight"
 	reasonOverdue  = "overdue"
@@ -41,8 +42,8 @@ type counts struct {
 	turns map[int64]turn
 }
 
-// turn is how many actions of a bucket wait for their turn, and for how long the
-// first of them has.
+// turn is the number of actions of a bucket that wait for their turn, and the
+// longest wait.
 type turn struct {
 	limited bool
 	actions int64
@@ -62,7 +63,7 @@ func count(groups []group, pauses []Pause) counts {
 			continue
 		}
 		if g.reason == reasonPaused && !isPaused(pauses, g.bucket.Tenant) {
-			// The pause is lifted, and the sweep is about to wake its actions.
+			// The pause was lifted, and the sweep is about to wake its actions.
 			g.reason, g.due, g.first, g.startable = reasonTurn, g.envelopes, 0, 0
 		}
 		paused := coversBucket(pauses, g.bucket)
@@ -99,20 +100,21 @@ func withGroup(w wire.OverviewWaiting, g group) wire.OverviewWaiting {
 	return w
 }
 
-// isPaused reports whether any pause of a tenant, or of everything, stands.
+// isPaused reports whether there is a pause of everything or any pause of a
+// tenant.
 func isPaused(pauses []Pause, tenant string) bool {
 	return slices.ContainsFunc(pauses, func(p Pause) bool { return p.Scope == "everything" || p.Tenant == tenant })
 }
 
-// coversBucket reports whether no action of a bucket may be claimed.
+// coversBucket reports whether a pause covers all actions of a bucket.
 func coversBucket(pauses []Pause, b Bucket) bool {
 	return slices.ContainsFunc(pauses, func(p Pause) bool {
 		return p.Scope == "everything" || p.Tenant == b.Tenant && (p.Scope == "tenant" || p.Scope == "bucket" && p.Subject == b.Name)
 	})
 }
 
-// waiting lists the reasons, most first. There are few; should there ever be
-// many, the smallest are summed.
+// waiting lists the reasons, most frequent first. There are few; if there were
+// many, the rarest would be summed.
 func (c counts) waiting(approvals wire.OverviewApprovals) []wire.OverviewWaiting {
 	all := slices.AppendSeq([]wire.OverviewWaiting{}, maps.Values(c.reasons))
 	if approvals.Waiting > 0 {
@@ -132,8 +134,8 @@ func (c counts) waiting(approvals wire.OverviewApprovals) []wire.OverviewWaiting
 	return append(all[:mostReasons-1], other)
 }
 
-// fullest returns the ids of the buckets with the most envelopes: of those
-// with limits, and of the others.
+// fullest returns the ids of the buckets with the most envelopes: of those with
+// limits, and of the others.
 func (c counts) fullest(limited, unlimited int) []int64 {
 	var with, without []Bucket
 	for _, b := range c.buckets {
@@ -156,13 +158,13 @@ func (c counts) fullest(limited, unlimited int) []int64 {
 	return ids
 }
 
-// startable returns how many actions one more worker could start now, and for how
-// long the oldest of them has waited for nothing but a worker, given the state of
-// the buckets that have limits. Of a bucket with limits as many count as it
-// lets through now. A bucket of which at least half of the calls are open that it
-// allows at once is at its own limit, and not old: the other calls are between
-// the end of one and the next claim. complete is false if a bucket with limits is
-// not among those given.
+// startable returns the number of actions that an additional worker could start
+// now, and how long the oldest of them has waited for a worker alone. buckets
+// has the state of the buckets with limits. A bucket with limits contributes as
+// many actions as it lets through now. If at least half of its concurrency is in
+// use, the bucket is at its own limit and its actions do not count as old: the
+// other calls are between the end of one and the next claim. complete is false
+// if a bucket with limits is missing in buckets.
 func (c counts) startable(buckets []Bucket) (n int64, oldest time.Duration, complete bool) {
 	read := make(map[int64]Bucket, len(buckets))
 	for _, b := range buckets {
@@ -192,7 +194,7 @@ func (c counts) startable(buckets []Bucket) (n int64, oldest time.Duration, comp
 	return n, oldest, complete
 }
 
-// filled adds what waits to the state of buckets, and sorts the fullest first.
+// filled adds the counts to the state of buckets, and sorts the fullest first.
 func (c counts) filled(buckets []Bucket, pauses []Pause) []Bucket {
 	for i := range buckets {
 		b := &buckets[i]
@@ -202,7 +204,7 @@ func (c counts) filled(buckets []Bucket, pauses []Pause) []Bucket {
 	return buckets
 }
 
-// rest sums up what waits in the other buckets.
+// rest sums the counts of the other buckets.
 func (c counts) rest(buckets []Bucket) Bucket {
 	rest := Bucket{Tenant: others, Name: others}
 	for id, b := range c.buckets {
@@ -220,29 +222,32 @@ func sortBuckets(buckets []Bucket) {
 	})
 }
 
-// The bounds. The first two groups hold for one reading of the fleet, which
-// must stay within a few milliseconds.
+// Bounds. The first two groups apply to one reading of the fleet, which must
+// take no more than a few milliseconds.
 const (
-	// pageSize is PostgreSQL's.
+	// pageSize is the page size of PostgreSQL.
 	pageSize = 8192
-	// fleetPages and tenantPages are how many pages of a table are read.
+	// fleetPages and tenantPages are the maximum numbers of pages read of a
+	// table.
 	fleetPages, tenantPages = 350, 2500
-	// mostCounted is how many rows are counted one by one over an index.
+	// mostCounted is the maximum number of rows counted individually over an
+	// index.
 	mostCounted = 3000
 
-	// sampledRows is the share of the rows that count, if not all pages are
-	// read: one in so many, a power of two.
+	// sampledRows is the inverse of the share of rows that count if not all
+	// pages are read; a power of two.
 	sampledRows = 8
 
-	// mostProbed is how many buckets are searched for their oldest action.
+	// mostProbed is the maximum number of buckets searched for their oldest
+	// action.
 	mostProbed = 50
-	// mostLimited and mostFull are how many buckets have gauges of their own,
-	// with limits and without.
+	// mostLimited and mostFull are the maximum numbers of buckets with gauges of
+	// their own, with limits and without.
 	mostLimited, mostFull = 100, 20
-	// mostTenants is how many tenants' checkpoints are read.
+	// mostTenants is the maximum number of tenants whose checkpoints are read.
 	mostTenants = 100
-	// mostProposals is up to how many proposals in SQL are counted, and mostLogins
-	// of how many database logins the oldest one is read.
+	// mostProposals bounds the count of proposals in SQL, and mostLogins the
+	// database logins whose oldest proposal is read.
 	mostProposals = 10_000
 	mostLogins    = 100
 
@@ -252,26 +257,27 @@ const (
 	mostApprovals = 5000
 	mostReasons   = 30
 
-	// window is how far back throughput reaches, in at most so many events
-	// and actions.
+	// window is the period of throughput. mostEvents and mostEnded bound the
+	// events and actions read for it.
 	window     = 5 * time.Minute
 	mostEvents = 1000
 	mostEnded  = 5000
 )
 
-// sampling is how a table is counted: over an index up to a bound, if that is
-// expected to suffice, and else by a part of its pages.
+// sampling is the method of counting a table: over an index up to a bound, if
+// that is expected to suffice, else by a sample of its pages.
 type sampling struct {
-	// most is the bound; 0 reads pages at once.
+	// most is the bound; 0 reads pages immediately.
 	most int64
-	// percent is the share of the pages that is read, 100 for all.
+	// percent is the share of pages to read; 100 means all.
 	percent float32
 }
 
-// samplingOf chooses. A table of few pages is read whole. A larger one may be
-// long, or consist of empty pages that a burst left: an index tells, and costs
-// as much as there are rows. For the fleet the statistics say which of both; for
-// one tenant of many they do not, so the index is tried first.
+// samplingOf chooses a sampling. A table with few pages is read whole. A larger
+// one may be long, or consist of empty pages left by a burst. A count over the
+// index distinguishes the two and costs as much as there are rows. For the fleet
+// the statistics distinguish them; for one tenant of many they do not, so the
+// index is tried first.
 func samplingOf(t Table, pages int64, tenant bool) sampling {
 	heap := (t.heapBytes + pageSize - 1) / pageSize
 	if heap <= pages {
@@ -284,15 +290,15 @@ func samplingOf(t Table, pages int64, tenant bool) sampling {
 	return s
 }
 
-// estimated reports whether numbers are scaled up.
+// estimated reports whether counts are scaled up.
 func (s sampling) estimated() bool { return s.percent < 100 }
 
-// scale returns the number in all pages for a number in the pages read.
+// scale extrapolates a count in the read pages to all pages.
 func (s sampling) scale(n int64) int64 {
 	return int64(math.Round(float64(n) * 100 / float64(s.percent)))
 }
 
-// rows returns in how many rows of those pages one counts.
+// rows returns the inverse of the share of rows in the read pages that count.
 func (s sampling) rows() int64 {
 	if s.estimated() {
 		return sampledRows

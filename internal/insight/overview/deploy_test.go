@@ -32,8 +32,8 @@ func exported(t *testing.T) map[string][]string {
 	return names
 }
 
-// scrapeAll returns all metrics as Prometheus reads them, and their names with
-// their labels.
+// scrapeAll returns all metrics in the format of Prometheus, and their names
+// with their labels.
 func scrapeAll(t *testing.T) (text string, names map[string][]string) {
 	t.Helper()
 	ctx, tel := t.Context(), setup(t)
@@ -81,7 +81,7 @@ func scrapeAll(t *testing.T) (text string, names map[string][]string) {
 	return text, names
 }
 
-// wrongIn returns what an expression names that is not exported.
+// wrongIn returns the names in an expression that are not exported.
 func wrongIn(expr string, names map[string][]string) (wrong []string) {
 	selector := regexp.MustCompile(`\b(countersign_[a-z0-9_]+|target_info)(?:\{([^}]*)\})?`)
 	matcher := regexp.MustCompile(`([a-z_]+)\s*(?:=~|!=|!~|=)\s*"`)
@@ -128,7 +128,7 @@ func TestWrongExpressionsAreFound(t *testing.T) {
 	}
 }
 
-// anchors are those of a document's headings, as GitHub makes them.
+// anchors returns the anchors of a document's headings as GitHub generates them.
 func anchors(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -271,8 +271,8 @@ func TestDashboardUsesExportedMetrics(t *testing.T) {
 	}
 }
 
-// TestOperationsNamesExportedMetrics finds names in the document that no process
-// exports.
+// TestOperationsNamesExportedMetrics searches the document for metrics that no
+// process exports.
 func TestOperationsNamesExportedMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(operations)
@@ -284,7 +284,7 @@ func TestOperationsNamesExportedMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile("countersign_[a-z0-9_]+").FindAllString(string(text), -1) {
 		_, plain := names[m]
 		_, histogram := names[m+"_bucket"]
-		// Roles and jobs are named like metrics.
+		// Roles and jobs have names like metrics.
 		if !plain && !histogram && !slices.Contains([]string{"countersign_worker", "countersign_api", "countersign_owner", "countersign_triage", "countersign_data", "countersign_sweep", "countersign_seal", "countersign_retain"}, m) {
 			t.Errorf("docs/operations.md names %s, which is not exported", m)
 		}

@@ -11,22 +11,22 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// freshFor is how long a reading is used: long enough that a scrape and a push
-// at the same time share one, short enough that no scrape sees an old one.
+// freshFor is the lifetime of a reading: long enough that a scrape and a
+// concurrent push share one, short enough that no scrape sees an old one.
 const freshFor = 5 * time.Second
 
 // gauge is an instrument and its values. Every process that observes the fleet
-// has the same values, so queries take their max, not their sum.
+// has the same values, so queries must use their max, not their sum.
 type gauge struct {
 	name, unit, about string
 	observe           func(f Fleet, set setter)
 }
 
-// setter records a value with labels: names and values in turn.
+// setter records a value with labels: alternating names and values.
 type setter func(value float64, labels ...string)
 
-// gauges returns the gauges of the fleet. In Prometheus a name has dots as
-// underscores and its unit at the end: countersign_checkpoint_lag_seconds.
+// gauges returns the gauges of the fleet. The Prometheus name of a gauge has
+// underscores for dots and ends in the unit: countersign_checkpoint_lag_seconds.
 func gauges() []gauge {
 	return []gauge{
 		{"backlog", "{action}", "Actions in the outbox: due, scheduled or in flight.", func(f Fleet, set setter) {
@@ -108,8 +108,8 @@ func perBucket(value func(Bucket) float64) func(Fleet, setter) {
 	}
 }
 
-// perLimited is perBucket for those with limits, of which value reports whether
-// they have the one in question.
+// perLimited is perBucket for buckets with a certain limit; value reports
+// whether a bucket has it.
 func perLimited(value func(Bucket) (float64, bool)) func(Fleet, setter) {
 	return func(f Fleet, set setter) {
 		for _, b := range f.Buckets {
@@ -120,7 +120,8 @@ func perLimited(value func(Bucket) (float64, bool)) func(Fleet, setter) {
 	}
 }
 
-// breakerLevel orders the states by how much of a source is in use.
+// breakerLevel returns the value of a state: the more of a source is in use, the
+// lower.
 func breakerLevel(state string) float64 {
 	switch state {
 	case "open":
@@ -131,10 +132,10 @@ func breakerLevel(state string) float64 {
 	return 0
 }
 
-// Observe calls read when the metrics are collected, at most every five
-// seconds, until stop is called, and shows the result as gauges. A process that
-// nobody scrapes and that pushes nothing never calls read. If read fails, the
-// gauges are missing in that collection; read must obey its context.
+// Observe calls read when the metrics are collected, at most every five seconds,
+// until stop is called, and exports the result as gauges. A process without
+// scrapes and pushes never calls read. If read fails, the gauges are missing in
+// that collection. read must return when its context ends.
 func Observe(meter metric.Meter, read func(ctx context.Context) (Fleet, error)) (stop func() error, err error) {
 	all := gauges()
 	instruments := make([]metric.Float64ObservableGauge, len(all))
@@ -170,7 +171,7 @@ func Observe(meter metric.Meter, read func(ctx context.Context) (Fleet, error)) 
 	return registration.Unregister, nil
 }
 
-// cache keeps the last reading.
+// cache holds the last reading.
 type cache struct {
 	read func(ctx context.Context) (Fleet, error)
 	mu   sync.Mutex
@@ -178,8 +179,7 @@ type cache struct {
 	at   time.Time
 }
 
-// get returns a reading that is fresh enough. A caller that comes while another
-// reads waits for it and shares its reading.
+// get returns a fresh reading. Concurrent callers share one.
 func (c *cache) get(ctx context.Context) (Fleet, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/telemetry"
 )
 
-// fleet is a state in which every number is different.
+// fleet returns a state in which every number is different.
 func fleet() overview.Fleet {
 	return overview.Fleet{
 		Backlog: overview.Backlog{Due: 3, Scheduled: 4, InFlight: 5, Overdue: 6, Startable: 2, OldestDue: 1500 * time.Millisecond},
@@ -37,7 +37,7 @@ func fleet() overview.Fleet {
 	}
 }
 
-// scrape returns the metrics as Prometheus reads them.
+// scrape returns the metrics in the format of Prometheus.
 func scrape(t *testing.T, tel *telemetry.Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -1,10 +1,10 @@
-// Package overview reads the state of a tenant and of the whole fleet: what
-// waits and why, what is in flight, which limits hold actions back, and what
-// needs a person. It owns the bounds that keep a reading as cheap beside a long
-// queue as beside a short one, and the gauges that show the fleet.
+// Package overview reads the state of a tenant and of the whole fleet: waiting
+// and in-flight actions, the limits that delay them, and the work for people. It
+// owns the bounds that make a reading as cheap with a long queue as with a short
+// one, and the gauges of the fleet.
 //
-// It changes nothing, and does not count exactly what is too much to count:
-// beyond some thousands it estimates, and says so.
+// It changes nothing. It does not count large numbers exactly: beyond some
+// thousands it estimates, and marks the estimates.
 package overview
 
 import (
@@ -21,78 +21,75 @@ import (
 )
 
 // Fleet is the state of the whole fleet at one moment, with bounded lists: each
-// element is a time series of its own.
+// element is a separate time series.
 type Fleet struct {
 	Backlog
-	// Waiting counts actions by the reason they wait for.
+	// Waiting counts actions by the reason for waiting.
 	Waiting map[string]int64
 	// Buckets are those with limits, the fullest others, and the sum of the
 	// rest.
 	Buckets []Bucket
-	// Breakers are of the sources that one ever opened for.
+	// Breakers are the circuit breakers that have ever opened.
 	Breakers []Breaker
-	// Pauses counts what is paused, by scope.
+	// Pauses counts pauses by scope.
 	Pauses map[string]int64
-	// DeadLetters counts dead letters by reason; OldestUnknown is the age of
-	// the oldest of unknown outcome.
+	// DeadLetters counts dead letters by reason. OldestUnknown is the age of the
+	// oldest with an unknown outcome.
 	DeadLetters   map[string]int64
 	OldestUnknown time.Duration
-	// CheckpointLag is the age of the oldest event that no checkpoint covers.
+	// CheckpointLag is the age of the oldest uncovered event.
 	CheckpointLag time.Duration
-	// Proposals counts the proposals in SQL that no worker has taken, up to 10,000;
+	// Proposals counts the waiting proposals in SQL, up to 10,000.
 	// OldestProposal is the age of the oldest.
 	Proposals      int64
 	OldestProposal time.Duration
-	// PastRetention counts rows that are older than their tenants' retention,
-	// by kind.
+	// PastRetention counts rows older than their tenants' retention, by kind.
 	PastRetention map[string]int64
 	// Tables are the busiest tables.
 	Tables []Table
 }
 
-// Backlog is what is in the outbox.
+// Backlog is the state of the outbox.
 type Backlog struct {
-	// Due is how many actions could be claimed now or are held back by a
-	// bucket, Scheduled how many wait for a later time, and InFlight how many
-	// a worker has.
+	// Due counts actions that could be claimed now or that a bucket delays,
+	// Scheduled those that wait for a later time, and InFlight those claimed by
+	// a worker.
 	Due, Scheduled, InFlight int64
-	// Overdue counts the expired leases that no worker has claimed again.
+	// Overdue counts expired leases that no worker has claimed again.
 	Overdue int64
-	// Startable is how many of the due ones nothing holds back but the lack of a
-	// worker.
+	// Startable counts the due actions that could run if a worker were free.
 	Startable int64
-	// OldestDue is how long the oldest of those has waited for that alone; 0 if
-	// there is none.
+	// OldestDue is how long the oldest startable action has waited for a worker;
+	// 0 if there is none.
 	OldestDue time.Duration
 }
 
 // Bucket is the state of a bucket.
 type Bucket struct {
-	// Tenant is the name of its tenant.
+	// Tenant is the name of the tenant.
 	Tenant, Name string
 	Waiting      int64
-	// OldestDue is how long the first of them has been due.
+	// OldestDue is how long the first waiting action has been due.
 	OldestDue time.Duration
 	Paused    bool
-	// Limited reports whether it has a limit of any kind; else the fields
-	// below mean nothing.
+	// Limited reports whether the bucket has a limit of any kind; otherwise the
+	// fields below are not set.
 	Limited bool
-	// Permits is how many actions may go now; negative without a rate or a
-	// calendar.
+	// Permits is the number of actions that may start now; negative without a
+	// rate or a calendar.
 	Permits int64
-	// InUse is how many calls are open of the Concurrency that it allows;
-	// that is negative without a concurrency limit.
+	// InUse is the number of open calls, and Concurrency the maximum; negative
+	// without a concurrency limit.
 	InUse, Concurrency int64
-	// OpensIn is when it gives a permit again, and ClosedBy why it is closed,
-	// if that is not for lack of permits.
+	// OpensIn is the time until the next permit. ClosedBy is the reason why the
+	// bucket is closed, if it is not a lack of permits.
 	OpensIn  time.Duration
 	ClosedBy string
 
 	id int64
 }
 
-// api returns the bucket as the API shows it, where nil stands for what there is
-// not.
+// api returns the bucket in the form of the API, with nil for missing values.
 func (b Bucket) api() wire.OverviewBucket {
 	shown := wire.OverviewBucket{
 		Name: b.Name, Waiting: b.Waiting, OldestDue: b.OldestDue.Seconds(), Paused: b.Paused, Limited: b.Limited, OpensIn: b.OpensIn.Seconds(),
@@ -107,23 +104,23 @@ func (b Bucket) api() wire.OverviewBucket {
 	return shown
 }
 
-// Breaker is the state of a source's circuit breaker for the fleet. Openings is
-// how often it opened without a success between.
+// Breaker is the state of a source's circuit breaker for the fleet. Openings
+// counts its openings since the last success.
 type Breaker struct {
-	// Tenant is the name of its tenant.
+	// Tenant is the name of the tenant.
 	Tenant string
 	wire.OverviewBreaker
 }
 
-// Pause is something that is paused.
+// Pause is a pause in effect.
 type Pause struct {
-	// Tenant is the name of its tenant; empty for everything.
+	// Tenant is the name of the tenant; empty for a pause of everything.
 	Tenant string
 	wire.OverviewPause
 }
 
-// Table is the size of a table with its indexes and partitions, and its rows by
-// the statistics.
+// Table is the size of a table with its indexes and partitions, and its row
+// counts by the statistics.
 type Table struct {
 	Name       string
 	Bytes      int64
@@ -132,18 +129,18 @@ type Table struct {
 	heapBytes int64
 }
 
-// The tables that are counted.
+// The counted tables.
 const (
 	outboxTable      = "outbox"
 	deadLettersTable = "dead_letters"
 )
 
-// busiestTables are those whose size and dead rows matter.
+// busiestTables returns the tables whose size and dead rows matter.
 func busiestTables() []string {
 	return []string{outboxTable, deadLettersTable, "actions", "buckets", "decisions", "events", "river_job", "tool_executions"}
 }
 
-// Get reads the state of a tenant. The transaction is of the tenant's scope,
+// Get reads the state of a tenant. The transaction must have the tenant's scope,
 // which confines it to the tenant's rows.
 func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.Overview, error) {
 	r := reading{pages: tenantPages, tenant: true}
@@ -177,10 +174,10 @@ func Get(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (wire.Overvie
 	return o, nil
 }
 
-// reading is what is read for a tenant and for the fleet alike.
+// reading holds the values that are read for a tenant and for the fleet alike.
 type reading struct {
-	// pages bounds how much of a table is read; tenant is set if the
-	// transaction sees one tenant's rows only.
+	// pages bounds the pages read of a table. tenant is set if the transaction
+	// sees only one tenant's rows.
 	pages  int64
 	tenant bool
 
@@ -224,13 +221,13 @@ func (r *reading) sampling(name string) sampling {
 			return samplingOf(t, r.pages, r.tenant)
 		}
 	}
-	return sampling{percent: 100} // it has no pages yet
+	return sampling{percent: 100} // the table has no pages yet
 }
 
 // readTimeout bounds a reading of the fleet.
 const readTimeout = 5 * time.Second
 
-// Reader returns a function for Observe that reads the state of the fleet.
+// Reader returns a read function for Observe.
 func Reader(db postgres.Begins) func(ctx context.Context) (Fleet, error) {
 	return func(ctx context.Context) (Fleet, error) {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -242,8 +239,8 @@ func Reader(db postgres.Begins) func(ctx context.Context) (Fleet, error) {
 }
 
 // GetFleet reads the state of the whole fleet, in a transaction of the worker's
-// scope. Of buckets it names up to 100 with limits and the 20 fullest others;
-// what waits in further ones is summed up as "(others)".
+// scope. It returns up to 100 buckets with limits and the 20 fullest others; the
+// rest is summed as "(others)".
 func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	r := reading{pages: fleetPages}
 	if err := r.read(ctx, tx, busiestTables()...); err != nil {
@@ -256,9 +253,8 @@ func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	}
 	var complete bool
 	if r.counts.Startable, r.counts.OldestDue, complete = r.counts.startable(buckets); r.estimated || !complete {
-		// The action that is due for longest may be in no page that was read, or in a
-		// bucket that was not. If there are more than are probed, each reading probes
-		// others.
+		// The oldest due action may be in a page or a bucket that was not read.
+		// If there are more buckets than are probed, each reading probes others.
 		starts := append(ids, 0)
 		oldest, err := readOldest(ctx, tx, starts[rand.IntN(len(starts))])
 		if err != nil {
@@ -282,11 +278,11 @@ func GetFleet(ctx context.Context, tx pgx.Tx) (Fleet, error) {
 	return f, nil
 }
 
-// others is the name under which buckets are summed up; no bucket can have it.
+// others is the name of the sum of buckets; no bucket can have it.
 const others = "(others)"
 
-// fleet returns a reading as that of the fleet. Maps have every key that is
-// known in advance, so that a gauge falls to 0 and does not vanish.
+// fleet converts a reading to a Fleet. Maps contain every known key, so that a
+// gauge falls to 0 and does not vanish.
 func (r *reading) fleet(buckets []Bucket) Fleet {
 	f := Fleet{
 		Backlog: r.counts.Backlog, Buckets: r.counts.filled(buckets, r.pauses), Breakers: r.breakers, Tables: r.tables,

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// everyReason schedules actions that wait for every reason.
+// everyReason schedules actions for every reason.
 func (k tenant) everyReason() {
 	k.t.Helper()
 	open := k.bucket("open", "")
@@ -40,7 +40,7 @@ func (k tenant) everyReason() {
 	k.propose(open, "send", envelope.ApprovalRequired)
 }
 
-func TestReasonsAreThoseOfEachEnvelope(t *testing.T) {
+func TestReasonsMatchTheEnvelopes(t *testing.T) {
 	t.Parallel()
 	k := fixture{t, dbtest.Tx(t)}.tenant("reasons")
 	k.everyReason()
@@ -132,7 +132,7 @@ func TestOverviewOfATenant(t *testing.T) {
 	}
 }
 
-func TestPauseOfEverythingShowsToEveryTenant(t *testing.T) {
+func TestPauseOfEverythingIsVisibleToEveryTenant(t *testing.T) {
 	t.Parallel()
 	k := fixture{t, dbtest.DB(t)}.tenant("halted")
 	k.queue(k.bucket("open", ""), 2, -60, "")
@@ -279,7 +279,7 @@ func TestEmptyFleet(t *testing.T) {
 	}
 }
 
-// TestLongQueuesAreEstimated has more rows than are counted, in more pages
+// TestLongQueuesAreEstimated inserts more rows than are counted, in more pages
 // than are read.
 func TestLongQueuesAreEstimated(t *testing.T) {
 	t.Parallel()
@@ -295,7 +295,7 @@ func TestLongQueuesAreEstimated(t *testing.T) {
 
 	near := func(what string, got int64) {
 		t.Helper()
-		if got < 38_000 || got > 62_000 { // five times what chance does
+		if got < 38_000 || got > 62_000 { // five times the random error
 			t.Errorf("%s = %d, want about 50,000", what, got)
 		}
 	}
@@ -320,7 +320,7 @@ func TestEmptyPagesAfterABurst(t *testing.T) {
 	k.fill(bucket, 60_000)
 	f.exec("DELETE FROM outbox")
 	k.queue(bucket, 4, -60, "")
-	f.exec("ANALYZE outbox") // the statistics know at once
+	f.exec("ANALYZE outbox") // the statistics are up to date
 
 	fleet, mine := f.fleet(), k.overview()
 

@@ -82,8 +82,8 @@ func (k tenant) propose(bucket int64, tool string, approval envelope.Approval) e
 	return id
 }
 
-// queue schedules n actions, due in some seconds. set assigns further
-// columns, in SQL.
+// queue schedules n actions, due in some seconds. set assigns further columns,
+// in SQL.
 func (k tenant) queue(bucket int64, n int, dueIn float64, set string) []envelope.ActionID {
 	k.t.Helper()
 	ids := make([]envelope.ActionID, n)
@@ -124,7 +124,7 @@ func (f fixture) fleet() overview.Fleet {
 	return s
 }
 
-// reasons are counts by reason.
+// reasons returns the counts by reason.
 func reasons(all []wire.OverviewWaiting) map[string]int64 {
 	counts := make(map[string]int64)
 	for _, w := range all {

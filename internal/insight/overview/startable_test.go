@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbtest"
 )
 
-// TestStartable has nine actions that have been due for a minute, and something
-// that holds them back or does not. A second reading finds the oldest of long
-// queues, by the same rules. That workers put back what is paused, quiet or not
-// to be called is tested with them.
+// TestStartable has nine actions that have been due for a minute, with and
+// without a cause of delay. A second reading finds the oldest of long queues, by
+// the same rules. Paused, quiet and do-not-contact actions are tested with the
+// workers.
 func TestStartable(t *testing.T) {
 	t.Parallel()
 	const minute, perMinute = time.Minute, "rate_limit = 1, rate_seconds = 60, "

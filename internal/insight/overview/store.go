@@ -12,7 +12,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// tableSizes is by hand: sqlc does not know PostgreSQL's own catalogs.
+// tableSizes is written by hand, since sqlc does not support PostgreSQL's own
+// catalogs.
 const tableSizes = `
 SELECT
     coalesce(p.relname, c.relname)::text,
@@ -68,14 +69,14 @@ func groupFromRow(r dbsqlc.OverviewWaitingRow) group {
 	}
 }
 
-// readOldest returns how long the oldest action that could be claimed has been
-// due, of some of the buckets with work, from one on.
+// readOldest returns how long the oldest claimable action has been due, in some
+// of the buckets with work, beginning with first.
 func readOldest(ctx context.Context, tx pgx.Tx, first int64) (time.Duration, error) {
 	s, err := dbsqlc.New().OverviewOldest(ctx, tx, &dbsqlc.OverviewOldestParams{First: first, Most: mostProbed})
 	return seconds(s), err
 }
 
-// readBuckets reads the limits of the buckets named, and of those that have
+// readBuckets reads the limits of the given buckets and of all buckets that have
 // any.
 func readBuckets(ctx context.Context, tx pgx.Tx, ids []int64, most int64) ([]Bucket, error) {
 	rows, err := dbsqlc.New().OverviewBuckets(ctx, tx, &dbsqlc.OverviewBucketsParams{BucketIds: ids, Most: most})
@@ -137,8 +138,8 @@ func readCheckpointLag(ctx context.Context, tx pgx.Tx) (time.Duration, error) {
 	return seconds(s), err
 }
 
-// readProposals returns how many proposals in SQL wait, at most mostProposals, and
-// for how long the oldest has.
+// readProposals returns the number of waiting proposals in SQL, at most
+// mostProposals, and the age of the oldest.
 func readProposals(ctx context.Context, tx pgx.Tx) (waiting int64, oldest time.Duration, err error) {
 	r, err := dbsqlc.New().OverviewProposals(ctx, tx, &dbsqlc.OverviewProposalsParams{Most: mostProposals, Logins: mostLogins})
 	return r.Waiting, seconds(r.Seconds), err

@@ -17,8 +17,8 @@ import (
 // mostFound is the number of results of a search per kind.
 const mostFound = 10
 
-// Search returns what a tenant has of some kinds whose id or name begins with a text,
-// at most ten of each. The caller chooses the kinds that somebody may see.
+// Search returns things of a tenant whose id or name begins with a text, at most
+// ten of each kind. The caller chooses the kinds that the user may see.
 func Search(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, text string, kinds []string) ([]wire.SearchResult, error) {
 	first, last := idsOf(text)
 	rows, err := dbsqlc.New().Search(ctx, tx, &dbsqlc.SearchParams{
@@ -29,11 +29,11 @@ func Search(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, text strin
 	})
 }
 
-// shortestID is how many hexadecimal digits of an id are enough to search by it.
+// shortestID is the minimum number of hexadecimal digits for a search by id.
 const shortestID = 4
 
-// idsOf returns the first and the last id that begin with a text; a range without
-// any id if none can.
+// idsOf returns the first and the last id that begin with a text, or an empty
+// range.
 func idsOf(text string) (first, last envelope.ActionID) {
 	digits := strings.ToLower(strings.ReplaceAll(text, "-", ""))
 	const whole = 2 * len(first)

@@ -12,15 +12,14 @@ import (
 )
 
 // Compare decides about every envelope of the page by the current and by the
-// changed policy. It calls enough after each envelope; when that returns true,
-// the report ends there, and Next is where the rest begins. It needs no
-// transaction.
+// changed policy. It calls enough after each envelope; if that returns true, the
+// report ends there, and Next is the start of the rest. It needs no transaction.
 func (p *Page) Compare(change settings.Document, enough func() bool) Report {
 	return p.compare(p.Snapshot.With(change), enough)
 }
 
-// Granted finds the envelopes of the page that a person had to decide about and
-// that a grant would let through.
+// Granted returns the envelopes of the page that needed a person's decision and
+// would be allowed by a grant.
 func (p *Page) Granted(g settings.Grant, now time.Time, enough func() bool) (Passed, error) {
 	changed, err := p.Snapshot.WithGrant(g, now)
 	if err != nil {
@@ -73,7 +72,7 @@ func (p *Page) compare(changed *settings.Settings, enough func() bool) Report {
 }
 
 // compare decides about an envelope by both policies. The returned function
-// finds the causes of a difference.
+// determines the causes of a difference.
 func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifference, func() []wire.SimulationCause) {
 	before, after := now.Decide(e.tool, e.proposed), changed.Decide(e.overridden, e.changed)
 	return wire.SimulationDifference{
@@ -82,7 +81,7 @@ func (e *past) compare(now, changed *settings.Settings) (wire.SimulationDifferen
 	}, func() []wire.SimulationCause { return causes(before, after) }
 }
 
-// layerRule identifies a layer, and the rule in it, that decided.
+// layerRule identifies a rule in a trace by its layer and name.
 type layerRule struct{ layer, rule string }
 
 // causes returns the layers whose results differ between two decisions, in the
@@ -121,8 +120,8 @@ func causes(now, changed policy.Decision) []wire.SimulationCause {
 	return found
 }
 
-// effectiveSteps returns the steps that count: of the base layers, only the first that
-// spoke does.
+// effectiveSteps returns the steps that count: of the base layers, only the
+// first with a result.
 func effectiveSteps(trace []policy.Step) []policy.Step {
 	spoken := false
 	var steps []policy.Step
@@ -140,7 +139,7 @@ func base(layer string) bool {
 	return layer == policy.LayerAutomation || layer == policy.LayerOrganisation || layer == policy.LayerInferred
 }
 
-// rank puts the base layers first, and the grant last.
+// rank orders the base layers first, and the grant last.
 func rank(layer string) int {
 	switch {
 	case base(layer):
@@ -151,7 +150,7 @@ func rank(layer string) int {
 	return 1
 }
 
-// orLast is the id below which the page begins; the zero one is at the top.
+// orLast returns id, or top if id is zero.
 func orLast(id, top envelope.ActionID) envelope.ActionID {
 	if id == (envelope.ActionID{}) || slices.Compare(top[:], id[:]) < 0 {
 		return top

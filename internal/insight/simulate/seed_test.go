@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// stage is a tenant with the source shop, whose tools are refund, which is
+// stage is a tenant with the source shop. It has the tools refund, which is
 // allowed, and mail, which writes to /to.
 type stage struct {
 	t      testing.TB
@@ -80,7 +80,7 @@ func (s stage) mode(pattern string, mode envelope.Mode) {
 	})
 }
 
-// call is a proposal of a tool of the shop.
+// call returns a proposal of a tool of the shop.
 func call(tool, args string) *envelope.Proposal {
 	return &envelope.Proposal{Type: envelope.TypeExec, ExternalID: uuid.NewString(), Tool: envelope.Tool{Source: "shop", Name: tool}, Args: json.RawMessage(args)}
 }
@@ -89,7 +89,7 @@ func (s stage) by() intake.Submitter {
 	return intake.Submitter{Tenant: s.tenant, Name: "agent", Names: identity.EveryName()}
 }
 
-// propose has the shop asked, and returns the actions.
+// propose proposes the calls and returns the actions.
 func (s stage) propose(by intake.Submitter, calls ...*envelope.Proposal) []envelope.ActionID {
 	s.t.Helper()
 	answers, err := s.in.Accept(s.t.Context(), by, calls)
@@ -106,7 +106,7 @@ func (s stage) propose(by intake.Submitter, calls ...*envelope.Proposal) []envel
 	return ids
 }
 
-// refunds proposes as many refunds, of the amounts 0, 1, 2, ….
+// refunds proposes n refunds, of the amounts 0, 1, 2, ….
 func (s stage) refunds(n int) []envelope.ActionID {
 	s.t.Helper()
 	var ids []envelope.ActionID
@@ -120,7 +120,7 @@ func (s stage) refunds(n int) []envelope.ActionID {
 	return ids
 }
 
-// lately is all of the past that a test has.
+// lately selects all actions of a test.
 func lately() simulate.Request {
 	now := time.Now()
 	return simulate.Request{From: now.Add(-time.Hour), To: now.Add(time.Hour), Tool: policy.Key{Source: "*", Action: "*"}, Limit: simulate.MaxPage}
@@ -141,12 +141,12 @@ func (s stage) read(req simulate.Request) *simulate.Page {
 
 func never() bool { return false }
 
-// rule is a change that adds one rule about arguments.
+// rule returns a change that adds one rule about arguments.
 func rule(expression string, mode envelope.Mode) settings.Document {
 	return settings.Document{Rules: []settings.Rule{{ID: "r", Pattern: "shop:*", Expression: expression, Mode: string(mode), Reason: "why", Enabled: true}}}
 }
 
-// counting counts the statements that its transactions make.
+// counting counts the statements of its transactions.
 type counting struct {
 	postgres.Begins
 	n *atomic.Int64

@@ -1,8 +1,8 @@
-// Package simulate tries a changed policy on past actions: it reads the actions
-// of a time range in pages, and compares the decision of then about each with
+// Package simulate tries a changed policy on past actions. It reads the actions
+// of a time range in pages, and compares the original decision about each with
 // those of the current and the changed policy. It reads in sets and decides
-// without a transaction. It stores nothing, and leaves out actions whose tool
-// does not exist any more.
+// without a transaction. It stores nothing, and skips actions whose tool no
+// longer exists.
 package simulate
 
 import (
@@ -16,54 +16,53 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// MaxPage is the most envelopes that a page examines.
+// MaxPage is the maximum number of envelopes that a page examines.
 const MaxPage = 2000
 
-// Request is a page of a range of past actions.
+// Request selects a page of a range of past actions.
 type Request struct {
-	// From and To bound when an envelope was proposed: at or after From, and
-	// before To.
+	// From and To bound the time of proposal: at or after From, and before To.
 	From, To time.Time
-	// Tool is a pattern that ParsePattern of policy reads.
+	// Tool is a pattern in the syntax of policy.ParsePattern.
 	Tool policy.Key
-	// Before is the envelope below which the page begins; the zero id is at the
-	// latest one.
+	// Before is the envelope before which the page begins; the zero id means the
+	// latest.
 	Before envelope.ActionID
-	// Limit is how many envelopes the page examines, 1 to MaxPage, including
-	// those of other tools.
+	// Limit is the number of envelopes that the page examines, 1 to MaxPage,
+	// including those of other tools.
 	Limit int
-	// Overrides are risks and effect classes of tools that the changed policy
-	// is tried with; empty fields stay as they are.
+	// Overrides are changed risks and effect classes of tools for the changed
+	// policy; empty fields keep the current value.
 	Overrides map[policy.Key]catalog.Overrides
 }
 
-// Page is a page of past envelopes, in the form in which policy decides.
+// Page is a page of past envelopes as input of policy.
 type Page struct {
-	// Snapshot is the catalog and the policy of now.
+	// Snapshot is the current catalog and policy.
 	Snapshot *settings.Settings
 
 	past     []past
 	examined int
-	// next is the envelope below which there is more; nil at the end.
+	// next is the cursor of the next page; nil at the end.
 	next *envelope.ActionID
 }
 
-// past is an envelope and what was decided about it.
+// past is an envelope and its original decision.
 type past struct {
 	action envelope.ActionID
 	at     time.Time
 	key    policy.Key
 	then   wire.SimulatedDecision
-	// tool is nil if it is gone.
+	// tool is nil if it was deleted.
 	tool     *catalog.Tool
 	proposed settings.Proposal
-	// asked is the risk of the envelope as it is stored.
+	// asked is the stored risk of the envelope.
 	asked envelope.Risk
-	// overridden and changed are the tool and the proposal with the overrides
-	// of the request.
+	// overridden and changed are the tool and the proposal with the overrides of
+	// the request.
 	overridden *catalog.Tool
 	changed    settings.Proposal
-	// examined is how many envelopes the page went through up to this one.
+	// examined is the number of envelopes examined up to this one.
 	examined int
 }
 
@@ -71,21 +70,21 @@ type past struct {
 type Report struct {
 	wire.SimulationPage
 
-	// Next is the envelope below which there is more; nil at the end.
+	// Next is the cursor of the next page; nil at the end.
 	Next *envelope.ActionID `json:"-"`
 }
 
-// Passed are the past envelopes of a page that a grant would have let through,
-// the latest first.
+// Passed are the past envelopes of a page that a grant would have allowed, the
+// latest first.
 type Passed struct {
-	// Examined is how many envelopes were read, and Compared how many of them were
-	// of the tool. Complete reports whether that was the whole range.
+	// Examined is the number of envelopes read, and Compared that of envelopes
+	// of the tool. Complete reports whether the whole range was read.
 	Examined, Compared int
 	Complete           bool
 	Calls              []Call
 }
 
-// Call is a past envelope with the arguments that were proposed.
+// Call is a past envelope with its proposed arguments.
 type Call struct {
 	Action envelope.ActionID
 	At     time.Time

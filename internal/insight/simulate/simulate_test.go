@@ -60,9 +60,9 @@ func TestThreeDecisionsAreCompared(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTried finds the calls that a person had to decide about and that the
-// grant would let through, without the one that it comes from.
-func TestAGrantIsTried(t *testing.T) {
+// TestGrantIsTried finds the calls that needed a person's decision and would be
+// allowed by the grant, except the one from which the grant was made.
+func TestGrantIsTried(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	s.mode("shop:*", asks)
@@ -97,7 +97,7 @@ func TestAGrantIsTried(t *testing.T) {
 	}
 }
 
-func TestARiskIsTried(t *testing.T) {
+func TestRiskIsTried(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	s.propose(s.by(), call("mail", `{}`))
@@ -114,8 +114,8 @@ func TestARiskIsTried(t *testing.T) {
 	}
 }
 
-// TestWhatMakesTheDifference changes one section after the other.
-func TestWhatMakesTheDifference(t *testing.T) {
+// TestCausesOfDifferences changes one section after the other.
+func TestCausesOfDifferences(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	s.as(func(ctx context.Context, tx pgx.Tx) error {
@@ -153,9 +153,9 @@ func TestWhatMakesTheDifference(t *testing.T) {
 	}
 }
 
-// TestProposalsAreAsTheyWere simulates what depends on more than the tool: by
-// the policy of now, each comes out as it did.
-func TestProposalsAreAsTheyWere(t *testing.T) {
+// TestDecisionsDependOnProposals simulates decisions that depend on more than
+// the tool: under the current policy, each is as before.
+func TestDecisionsDependOnProposals(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	employee := envelope.EmployeeID(uuid.New())
@@ -199,8 +199,8 @@ func nightlyOf(p *envelope.Proposal) *envelope.Proposal {
 	return p
 }
 
-// TestArgumentsThatFailARule counts them as the rule's mode, and tells nothing
-// of them.
+// TestArgumentsThatFailARule counts them as the rule's mode, without their
+// values in the report.
 func TestArgumentsThatFailARule(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
@@ -218,8 +218,8 @@ func TestArgumentsThatFailARule(t *testing.T) {
 	}
 }
 
-// TestThousandsAreReadInSets goes through 2,600 envelopes with a do-not-contact
-// list to be asked, and counts the statements.
+// TestThousandsAreReadInSets simulates 2,600 envelopes with a do-not-contact
+// list, and counts the statements.
 func TestThousandsAreReadInSets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
@@ -261,8 +261,8 @@ func TestThousandsAreReadInSets(t *testing.T) {
 	}
 }
 
-// TestPagesJoin reads the same past in pages of every size, and with a judge
-// who soon has enough.
+// TestPagesJoin reads the same range in pages of every size, and with an enough
+// that returns true early.
 func TestPagesJoin(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
@@ -300,7 +300,7 @@ func TestPagesJoin(t *testing.T) {
 	}
 }
 
-func TestRequestsNarrow(t *testing.T) {
+func TestRequestsSelectActions(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, dbtest.Tx(t))
 	s.refunds(3)
@@ -340,7 +340,7 @@ func TestOtherTenantsAreInvisible(t *testing.T) {
 	if got := two.read(lately()).Compare(rule("true", deny), never); got.Examined != 2 || len(got.Differences) != 2 {
 		t.Errorf("a tenant with 2 envelopes simulates %d: %+v", got.Examined, got.Differences)
 	}
-	// Not even where the code would ask for another's.
+	// Row-level security holds even with another tenant's id.
 	err := postgres.InTx(t.Context(), db, postgres.API(two.tenant).ReadOnly(), func(tx pgx.Tx) error {
 		page, err := simulate.Read(t.Context(), tx, settings.NewCache(), one.tenant, lately())
 		if err == nil {
@@ -393,7 +393,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// fingerprint is, of every table, how many rows it has and a digest of the
+// fingerprint returns, for every table, the number of rows and a digest of the
 // transactions that wrote them.
 func (s stage) fingerprint() map[string]string {
 	s.t.Helper()

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// batchRows is how many envelopes one statement reads. Each may hold 256 KiB of
-	// arguments, so that they are not read all at once.
+	// batchRows is the number of envelopes per statement. Each may have 256 KiB
+	// of arguments, so they are not read all together.
 	batchRows = 250
-	// maxBytes ends a page early whose arguments are long.
+	// maxBytes bounds the arguments in a page.
 	maxBytes = 32 << 20
-	// idSkew is how far the time in an envelope's id may be from when it was
-	// written.
+	// idSkew is the maximum difference between the time in an envelope's id and
+	// the time of its insertion.
 	idSkew = 10 * time.Minute
 )
 
-// Read reads the envelopes of a page, newest first, a few hundred in a
-// statement, and asks the do-not-contact list about as many at once. It may be
-// given a transaction that cannot write. What a token is for, whom not to
-// contact, grants and sessions, trust, drift and quarantine are as of now.
+// Read reads the envelopes of a page, newest first, a few hundred per statement,
+// and checks about as many at a time against the do-not-contact list. The
+// transaction may be read-only. Token restrictions, do-not-contact entries,
+// grants, sessions, trust, drift and quarantine are the current ones.
 func Read(ctx context.Context, tx pgx.Tx, cache *settings.Cache, tenant envelope.TenantID, req Request) (*Page, error) {
 	snap, state, err := cache.CurrentAndState(ctx, tx, tenant)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Page) pastFrom(r *dbsqlc.SimulationPageRow, now time.Time) past {
 	return e
 }
 
-// override sets the tool and the proposal that the changed policy decides about.
+// override sets the tool and the proposal for the changed policy.
 func (e *past) override(all map[policy.Key]catalog.Overrides) {
 	e.overridden, e.changed = e.tool, e.proposed
 	o, ok := all[e.key]
@@ -105,8 +105,7 @@ func (e *past) override(all map[policy.Key]catalog.Overrides) {
 	e.overridden, e.changed.Risk = &tool, policy.RaiseRisk(e.asked, tool.Risk.Envelope())
 }
 
-// list notes which of some envelopes address somebody who is not to be
-// contacted.
+// list marks the envelopes that address a do-not-contact entry.
 func list(ctx context.Context, tx pgx.Tx, snap *settings.Settings, some []past) error {
 	actions := make([]*decision.Action, len(some))
 	for i, e := range some {
@@ -119,7 +118,7 @@ func list(ctx context.Context, tx pgx.Tx, snap *settings.Settings, some []past) 
 	return err
 }
 
-// idAt is the lowest UUIDv7 of a time.
+// idAt returns the lowest UUIDv7 of a time.
 func idAt(t time.Time) envelope.ActionID {
 	var id envelope.ActionID
 	const bits = 48

@@ -20,13 +20,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// Forecast is what would become of an action if it were approved now.
+// Forecast is the predicted course of an action if it were approved now.
 type Forecast struct {
-	// GoesOutAt is when its call would be made; nil if never, or if nobody can say.
+	// GoesOutAt is the predicted time of its call; nil if never or unknown.
 	GoesOutAt *time.Time
-	// Gates are the checks that hold it, or end it.
+	// Gates are the checks that delay or end it.
 	Gates []wire.Waiting
-	// Obstacle is why it would not be sent at all; nil if it would. It is a fault.
+	// Obstacle is the reason why it would never be sent, as a fault; nil if
+	// there is none.
 	Obstacle error
 }
 
@@ -63,8 +64,8 @@ func ForecastOf(ctx context.Context, tx pgx.Tx, cache *settings.Cache, v outbox.
 	return o, nil
 }
 
-// check returns why an action cannot be sent, whatever the time: it is too late, its
-// tool is not the one that was proposed, or policy denies it.
+// check returns the reason why an action cannot be sent at any time: it is too
+// late, its tool has changed, or policy denies it.
 func check(ctx context.Context, tx pgx.Tx, v *outbox.View, a *decision.Action) error {
 	if v.Phase != envelope.PhaseApproved {
 		if err := v.CheckUndecided(a.Now); err != nil {
@@ -81,7 +82,7 @@ func check(ctx context.Context, tx pgx.Tx, v *outbox.View, a *decision.Action) e
 	})
 }
 
-// dueOf returns an action as the checks look at it: what it will be once approved.
+// dueOf returns an action as it will be once approved, as input of the checks.
 func dueOf(set *settings.Settings, v *outbox.View, now time.Time) intake.Due {
 	e := &v.Envelope
 	tool, _ := set.Tool(policy.Key{Source: e.Tool.Source, Action: e.Tool.Name})

@@ -1,9 +1,9 @@
-// Package timeline owns the past and the future of one action. Its history is the
-// proposal, the decisions of people, every attempt and the end, oldest first, composed
-// from the rows of the action, and from events where no row has it. Its forecast is
-// the time at which it would go out if it were approved now, by the checks that
-// approvals and workers make. The package reads alone, and decides nothing; its caller
-// checks who may see the action.
+// Package timeline owns the past and the future of one action. Its history
+// contains the proposal, the decisions of people, every attempt and the end,
+// oldest first. It is composed from the rows of the action, and from events for
+// facts without a row. Its forecast is the time at which it would be sent if it
+// were approved now, by the checks of approvals and workers. The package only
+// reads, and decides nothing; its caller checks who may see the action.
 package timeline
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 )
 
-// answer says what history tells of a kind of event.
-type answer struct {
-	// kinds are what the history of an action has of it; none if an event of the
-	// kind does not concern an action that exists.
+// presentation is the form of a kind of event in histories.
+type presentation struct {
+	// kinds are the possible kinds of history item; none if an event of the kind
+	// does not concern an existing action.
 	kinds []wire.HistoryKind
-	// indexed says that events of the kind are read, because no row has what they
-	// tell. The index events_of_actions has them.
+	// indexed is set if events of the kind are read, because no row has their
+	// contents. The index events_of_actions contains them.
 	indexed bool
 }
 
-// answers returns what history tells of every kind of event.
-func answers() map[audit.Kind]answer {
-	return map[audit.Kind]answer{
+// presentations returns the presentation of every kind of event.
+func presentations() map[audit.Kind]presentation {
+	return map[audit.Kind]presentation{
 		audit.Proposed:           {kinds: []wire.HistoryKind{wire.HistoryProposed, wire.HistoryAsked, wire.HistoryDenied}},
 		audit.Decided:            {kinds: []wire.HistoryKind{wire.HistoryApproved, wire.HistoryDenied, wire.HistoryExpired}},
 		audit.Voted:              {kinds: []wire.HistoryKind{wire.HistoryVoted}},
@@ -47,7 +47,7 @@ func answers() map[audit.Kind]answer {
 		audit.Killed:             {kinds: []wire.HistoryKind{wire.HistoryKilled}, indexed: true},
 		audit.Replayed:           {kinds: []wire.HistoryKind{wire.HistoryReplayed}, indexed: true},
 		audit.Discarded:          {kinds: []wire.HistoryKind{wire.HistoryDiscarded}, indexed: true},
-		// These concern no action, or one that is not there any more.
+		// These do not concern an existing action.
 		audit.ProposalRefused:   {},
 		audit.Configured:        {},
 		audit.RetentionReported: {},
@@ -59,10 +59,10 @@ func answers() map[audit.Kind]answer {
 	}
 }
 
-// IndexedKinds returns the kinds of event that history reads, sorted.
+// IndexedKinds returns the kinds of event that a history reads, sorted.
 func IndexedKinds() []string {
 	var kinds []string
-	for kind, a := range answers() {
+	for kind, a := range presentations() {
 		if a.indexed {
 			kinds = append(kinds, string(kind))
 		}
@@ -71,7 +71,7 @@ func IndexedKinds() []string {
 	return kinds
 }
 
-// record is what is stored of an action.
+// record holds the stored data of an action.
 type record struct {
 	view     outbox.View
 	proposer envelope.Actor
@@ -84,7 +84,7 @@ type record struct {
 	reversals []reversal
 }
 
-// event is what an event tells of the action.
+// event is the part of an event about the action.
 type event struct {
 	at    time.Time
 	kind  audit.Kind
@@ -99,13 +99,13 @@ type reversal struct {
 	wire.Reverted
 }
 
-// items returns the history, oldest first. What happened at one time keeps the
-// order in which it is added here.
+// items returns the history, oldest first. Items of the same time stay in the
+// order in which they are added here.
 func (r *record) items() []wire.HistoryItem {
 	all := r.proposal()
 	all = append(all, r.decisions()...)
-	all = append(all, r.told()...)
-	all = append(all, r.tries()...)
+	all = append(all, r.fromEvents()...)
+	all = append(all, r.fromAttempts()...)
 	for _, n := range r.reversals {
 		all = append(all, wire.HistoryItem{At: n.at, Kind: wire.HistoryReverted, Actor: n.proposer, Detail: &wire.HistoryDetail{Reversal: &n.Reverted}})
 	}
@@ -119,8 +119,8 @@ func (r *record) items() []wire.HistoryItem {
 	return all
 }
 
-// person returns an actor who showed a token, or for whom somebody vouched; ""
-// for Countersign itself, whose names have no ids.
+// person returns the actor if it has a token or an operator; "" for Countersign
+// itself, whose names have no ids.
 func person(a envelope.Actor) envelope.Actor {
 	if _, token, operator := a.Parts(); token == uuid.Nil && operator == uuid.Nil {
 		return ""
@@ -128,7 +128,7 @@ func person(a envelope.Actor) envelope.Actor {
 	return a
 }
 
-// proposal returns the proposal, and what became of it at once.
+// proposal returns the proposal and its immediate consequence.
 func (r *record) proposal() []wire.HistoryItem {
 	v, at := &r.view, r.view.Envelope.Timestamps.CreatedAt
 	all := []wire.HistoryItem{{At: at, Kind: wire.HistoryProposed, Actor: r.proposer, Detail: &wire.HistoryDetail{
@@ -138,15 +138,15 @@ func (r *record) proposal() []wire.HistoryItem {
 	case v.Envelope.Approval == envelope.ApprovalAuto:
 	case v.Envelope.Approval == envelope.ApprovalDenied && v.DecidedAt == nil:
 		all = append(all, wire.HistoryItem{At: at, Kind: wire.HistoryDenied, Detail: &wire.HistoryDetail{Mode: v.Mode, Source: v.ModeSource}})
-	case r.askedAtFirst():
-		all = append(all, wire.HistoryItem{At: at, Kind: wire.HistoryAsked, Detail: r.asked(len(r.returns()) == 0)})
+	case r.requestedAtFirst():
+		all = append(all, wire.HistoryItem{At: at, Kind: wire.HistoryAsked, Detail: r.requestDetail(len(r.returns()) == 0)})
 	}
 	return all
 }
 
-// asked returns what is known of a question to people; of the last one, how many
-// must agree, and until when.
-func (r *record) asked(last bool) *wire.HistoryDetail {
+// requestDetail returns the detail of a request for approval. Only for the last
+// request is it known how many must agree, and until when.
+func (r *record) requestDetail(last bool) *wire.HistoryDetail {
 	if !last {
 		return nil
 	}
@@ -160,7 +160,7 @@ func utc(t *time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// returns returns when the action returned to approval.
+// returns returns the times at which the action returned to approval.
 func (r *record) returns() []time.Time {
 	var at []time.Time
 	for _, e := range r.events {
@@ -171,9 +171,9 @@ func (r *record) returns() []time.Time {
 	return at
 }
 
-// askedAtFirst reports whether a person was asked about the proposal. Of an action
-// that returned to approval this shows only in what people did before.
-func (r *record) askedAtFirst() bool {
+// requestedAtFirst reports whether the proposal itself needed approval. For an
+// action that returned to approval, this is derived from earlier decisions.
+func (r *record) requestedAtFirst() bool {
 	returns := r.returns()
 	if len(returns) == 0 {
 		return true
@@ -181,7 +181,7 @@ func (r *record) askedAtFirst() bool {
 	return len(r.votes) > 0 && r.votes[0].At.Before(returns[0])
 }
 
-// decisions returns what people decided, or that nobody did in time.
+// decisions returns people's decisions, or the expiry.
 func (r *record) decisions() []wire.HistoryItem {
 	var all []wire.HistoryItem
 	for i, v := range r.votes {
@@ -203,9 +203,9 @@ func (r *record) decisions() []wire.HistoryItem {
 	return all
 }
 
-// decides reports whether a vote to approve was the one with which enough people
-// agreed: the last of all, if the action is approved, and the last before each
-// return to approval.
+// decides reports whether a vote to approve completed an approval: the last of
+// all votes if the action is approved, and the last before each return to
+// approval.
 func (r *record) decides(i int) bool {
 	last := i == len(r.votes)-1
 	for _, at := range r.returns() {
@@ -216,18 +216,18 @@ func (r *record) decides(i int) bool {
 	return last && r.view.Envelope.Approval == envelope.ApprovalGranted
 }
 
-// told returns what the events alone tell.
-func (r *record) told() []wire.HistoryItem {
+// fromEvents returns the items for events without a row.
+func (r *record) fromEvents() []wire.HistoryItem {
 	var all []wire.HistoryItem
-	known, returns := answers(), len(r.returns())
+	known, returns := presentations(), len(r.returns())
 	for _, e := range r.events {
 		if e.kind == audit.Undone || e.kind == audit.Killed {
-			continue // the row of the end has more: tries
+			continue // the row of the end has more: fromAttempts
 		}
 		it := wire.HistoryItem{At: e.at, Kind: known[e.kind].kinds[0], Actor: e.actor, Note: e.note}
 		if e.kind == audit.ReturnedToApproval {
 			returns--
-			it.Detail = r.asked(returns == 0)
+			it.Detail = r.requestDetail(returns == 0)
 			if returns == 0 && r.view.Envelope.Approval == envelope.ApprovalRequired {
 				it.Note = r.view.DecisionNote
 			}
@@ -237,8 +237,8 @@ func (r *record) told() []wire.HistoryItem {
 	return all
 }
 
-// tries returns the attempts, and the ends without one.
-func (r *record) tries() []wire.HistoryItem {
+// fromAttempts returns the attempts, and the ends without one.
+func (r *record) fromAttempts() []wire.HistoryItem {
 	var all []wire.HistoryItem
 	for i := range r.attempts {
 		a := &r.attempts[i]
@@ -246,7 +246,7 @@ func (r *record) tries() []wire.HistoryItem {
 		skipped := a.Status == envelope.StatusSkipped
 		switch {
 		case a.StartedAt == nil && a.Code == deadletter.CodeResolved:
-			// The row has what was said of the call, and who said it.
+			// The row has the recorded outcome and its author.
 			it.Kind, it.Actor, it.Note = wire.HistoryResolved, envelope.Actor(a.Worker), a.Message
 		case skipped && a.Code == preflight.CodeKilled:
 			it.Kind, it.Actor = wire.HistoryKilled, r.actorOf(audit.Killed)
@@ -260,8 +260,8 @@ func (r *record) tries() []wire.HistoryItem {
 	return all
 }
 
-// called reports whether a call was made, and its end is known. Where a worker ends
-// an action without a call, or another worker's, no time passes.
+// called reports whether a call was made and its end is known. If a worker ends
+// an action without a call, or on behalf of another worker, no time passes.
 func called(a *wire.Attempt) bool {
 	return a.Status == envelope.StatusSent || a.Status == envelope.StatusConflict || a.StartedAt != nil && a.StartedAt.Before(a.FinishedAt)
 }

@@ -57,38 +57,38 @@ func specType(spec *ast.ValueSpec, ok bool) (string, bool) {
 	return ident.Name, true
 }
 
-// TestEveryKindOfEventHasAnAnswer fails where an event is recorded of which nobody
-// has said what the history of an action tells.
-func TestEveryKindOfEventHasAnAnswer(t *testing.T) {
+// TestEveryKindOfEventHasAPresentation fails if a kind of event has no
+// presentation.
+func TestEveryKindOfEventHasAPresentation(t *testing.T) {
 	t.Parallel()
-	var answered, told []string
-	for kind, a := range answers() {
-		answered = append(answered, string(kind))
+	var presented, kinds []string
+	for kind, a := range presentations() {
+		presented = append(presented, string(kind))
 		for _, k := range a.kinds {
-			told = append(told, string(k))
+			kinds = append(kinds, string(k))
 		}
 		if a.indexed && len(a.kinds) != 1 {
 			t.Errorf("an event %s is read, and is %v in a history, want one kind", kind, a.kinds)
 		}
 	}
-	slices.Sort(answered)
-	slices.Sort(told)
+	slices.Sort(presented)
+	slices.Sort(kinds)
 
-	if diff := cmp.Diff(constants(t, "../../audit/event.go", "Kind"), answered); diff != "" {
-		t.Errorf("kinds of events (-audit +answers):\n%s", diff)
+	if diff := cmp.Diff(constants(t, "../../audit/event.go", "Kind"), presented); diff != "" {
+		t.Errorf("kinds of events (-audit +presentations):\n%s", diff)
 	}
-	// What an action waits for, and its reversals, are not events of its own.
-	told = slices.Sorted(slices.Values(append(slices.Compact(told), string(wire.HistoryWaits), string(wire.HistoryReverted))))
-	if diff := cmp.Diff(constants(t, "../../../client/wire/history.go", "HistoryKind"), told); diff != "" {
-		t.Errorf("kinds in a history (-wire +answers):\n%s", diff)
+	// Waiting and reversals have no events of their own.
+	kinds = slices.Sorted(slices.Values(append(slices.Compact(kinds), string(wire.HistoryWaits), string(wire.HistoryReverted))))
+	if diff := cmp.Diff(constants(t, "../../../client/wire/history.go", "HistoryKind"), kinds); diff != "" {
+		t.Errorf("kinds in a history (-wire +presentations):\n%s", diff)
 	}
 }
 
 var quotedWord = regexp.MustCompile(`'([a-z_]+)'`)
 
 // TestEventsOfAnActionAreFoundByTheirIndex compares the kinds of event that are
-// read with those that the index and the function have, and sees that the function
-// goes through the index and shows nobody another tenant's events.
+// read with those of the index and the function, and checks that the function
+// uses the index and returns only events of the tenant.
 func TestEventsOfAnActionAreFoundByTheirIndex(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), dbtest.Tx(t)
@@ -170,9 +170,9 @@ func TestReadingEventsOfAnActionUsesTheIndex(t *testing.T) {
 	}
 }
 
-// TestWhatEndsWithoutACall tells attempts from ends without one, by what the log of
-// executions has.
-func TestWhatEndsWithoutACall(t *testing.T) {
+// TestEndsWithoutACall distinguishes attempts from ends without one, by the
+// execution log.
+func TestEndsWithoutACall(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := at.Add(-time.Second)
@@ -193,7 +193,7 @@ func TestWhatEndsWithoutACall(t *testing.T) {
 		test.attempt.FinishedAt = at
 		r := record{attempts: []wire.Attempt{test.attempt}}
 
-		if got := r.tries(); len(got) != 1 || got[0].Kind != test.want {
+		if got := r.fromAttempts(); len(got) != 1 || got[0].Kind != test.want {
 			t.Errorf("%s: %+v, want %s", name, got, test.want)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/settings"
 )
 
-// life is one action of a tenant that has no other.
+// life is the only action of a tenant.
 type life struct {
 	ctx     context.Context
 	db      *pgxpool.Pool
@@ -43,7 +43,7 @@ type life struct {
 	action  envelope.ActionID
 }
 
-// begin proposes the action under a mode of policy, in a tenant of its own.
+// begin proposes the action under a mode of policy, in a new tenant.
 func begin(ctx context.Context, db *pgxpool.Pool, mode envelope.Mode, needed int) (*life, error) {
 	cache := settings.NewCache()
 	l := &life{ctx: ctx, db: db, tenant: envelope.TenantID(uuid.Must(uuid.NewV7())), service: approval.New(db, cache, approval.Config{})}
@@ -95,7 +95,7 @@ func (l *life) view() (v outbox.View, err error) {
 	})
 }
 
-// person is one of two who decide; each has one token.
+// person returns one of two deciders; each has one token.
 func (l *life) person(name string) approval.Decider {
 	return approval.Decider{Tenant: l.tenant, Token: uuid.NewSHA1(uuid.UUID(l.tenant), []byte(name)), Name: name}
 }
@@ -104,7 +104,7 @@ func (l *life) actor(name string) envelope.Actor {
 	return envelope.NewActor(name, l.person(name).Token, uuid.Nil)
 }
 
-// claim claims the action, if it is due, and has fn end the claim.
+// claim claims the action if it is due, and calls fn to end the claim.
 func (l *life) claim(fn func(tx pgx.Tx, it outbox.Item) error) error {
 	return l.in(postgres.Worker(), func(tx pgx.Tx) error {
 		var bucket int64
@@ -130,7 +130,7 @@ func (l *life) settle(status envelope.Status, took time.Duration, reason outbox.
 	})
 }
 
-// returned has the action need a person after all.
+// returned returns the action to approval.
 func (l *life) returned() error {
 	return l.claim(func(tx pgx.Tx, it outbox.Item) error {
 		_, err := outbox.ReturnToApproval(l.ctx, tx, []outbox.ApprovalReturn{{Lease: it.Lease, ToolDigest: it.ToolDigest, Needed: 1, Wait: time.Hour, Note: "policy changed"}})
@@ -138,7 +138,7 @@ func (l *life) returned() error {
 	})
 }
 
-// kill uses the kill switch, and lifts it.
+// kill engages the kill switch, and lifts it.
 func (l *life) kill() error {
 	of := pause.Target{Scope: pause.Tenant}
 	err := l.in(postgres.API(l.tenant), func(tx pgx.Tx) error {
@@ -160,7 +160,7 @@ func (l *life) kill() error {
 	}))
 }
 
-// remind has a reminder recorded of the given kind of column.
+// remind records a reminder, whose kind is that of the column.
 func (l *life) remind(column string) error {
 	err := l.in(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(l.ctx, "UPDATE approvals SET "+column+" = now() WHERE tenant_id = $1 AND warned_at IS NULL AND escalated_at IS NULL", l.tenant.String())
@@ -170,7 +170,7 @@ func (l *life) remind(column string) error {
 	return errors.Join(err, again)
 }
 
-// expire ends the wait for people.
+// expire ends the wait for approval.
 func (l *life) expire() error {
 	err := l.in(postgres.Admin(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(l.ctx, "UPDATE actions SET approval_expires_at = now() - interval '1 second' WHERE tenant_id = $1 AND approval_state = 'required'", l.tenant.String())
@@ -180,15 +180,15 @@ func (l *life) expire() error {
 	return errors.Join(err, again)
 }
 
-// dead does something to the dead letter.
+// dead runs a bulk request on the dead letter.
 func (l *life) dead(do func(tx pgx.Tx, req deadletter.BulkRequest) error) error {
 	return l.in(postgres.API(l.tenant), func(tx pgx.Tx) error {
 		return do(tx, deadletter.BulkRequest{IDs: []envelope.ActionID{l.action}, Limit: 1, Actor: l.actor("bo"), Note: "why"})
 	})
 }
 
-// steps is all that can happen to an action. What is not possible as it stands
-// changes nothing.
+// steps returns all steps in the life of an action. An impossible step changes
+// nothing.
 func (l *life) steps() map[string]func() error {
 	vote := func(name string) func() error {
 		return func() error {
@@ -244,7 +244,7 @@ func (l *life) steps() map[string]func() error {
 	}
 }
 
-// do makes a step. That it is not possible is not an error.
+// do makes a step. An impossible step is not an error.
 func (l *life) do(step string) error {
 	err := l.steps()[step]()
 	for _, kind := range []error{fault.NotFound, fault.Conflict, fault.Denied, fault.Gone, fault.Stale} {
@@ -274,7 +274,7 @@ func line(kind wire.HistoryKind, actor envelope.Actor) string {
 	return string(kind)
 }
 
-// told returns the history as all events tell it, in the order of commits.
+// told returns the history as recorded in all events, in the order of commits.
 func (l *life) told() ([]string, error) {
 	var lines []string
 	return lines, l.in(postgres.API(l.tenant), func(tx pgx.Tx) error {
@@ -318,9 +318,9 @@ func kindsOf(kind audit.Kind, it audit.Item, by envelope.Actor) []string {
 	return []string{line(wire.HistoryKind(kind), by)} // the others have the same words
 }
 
-// TestHistoryTellsWhatTheEventsTell compares the history of a random life, which
-// is composed of rows, with the events that were recorded of it.
-func TestHistoryTellsWhatTheEventsTell(t *testing.T) {
+// TestHistoryMatchesTheEvents compares the history of a random life, which is
+// composed from rows, with its events.
+func TestHistoryMatchesTheEvents(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
 	modes := []envelope.Mode{envelope.ModeAllow, envelope.ModeRequireApproval, envelope.ModeRequireApproval, envelope.ModeDeny}

@@ -22,7 +22,8 @@ import (
 // maxEvents bounds the events that are read of one action; the newest are.
 const maxEvents = 500
 
-// actionEvents is by hand: sqlc does not know the columns of a function.
+// actionEvents is written by hand, since sqlc does not support the columns of a
+// function.
 const actionEvents = `SELECT e.at, e.kind, e.actor, e.note FROM action_events($1, $2) e`
 
 // HistoryOf returns the history of an action that was read in the same transaction,
@@ -58,7 +59,7 @@ func read(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, v outbox.Vie
 	return r, err
 }
 
-// actor returns whoever proposed with a token; "" for Countersign itself.
+// actor returns the proposer's token as an actor; "" for Countersign itself.
 func actor(name string, token, operator *uuid.UUID) envelope.Actor {
 	if token == nil {
 		return ""
