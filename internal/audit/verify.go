@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// FindingKind is the kind of a finding.
+// FindingKind is the kind of a deviation of the log from its checkpoints.
 type FindingKind string
 
 // The kinds of finding.

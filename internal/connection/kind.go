@@ -59,7 +59,7 @@ type HTTPConfig struct {
 
 // schemas holds the JSON Schema of each kind's configuration.
 //
-// go:embed schemas.json
+//go:embed schemas.json
 var schemas []byte
 
 // configSchemas returns the schemas by kind.

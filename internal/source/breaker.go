@@ -10,14 +10,13 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// BreakerConfig sets when a source's breaker opens and closes. The zero value
-// is useful.
+// BreakerConfig configures a source's circuit breaker. The zero value is useful.
 type BreakerConfig struct {
-	// Failures is how many calls in a row must fail before the breaker opens;
-	// 0 means 5. Outcome.SourceFailed decides what counts as a failure.
+	// Failures is the number of consecutive failures that opens the breaker; 0
+	// means 5. Outcome.SourceFailed defines a failure.
 	Failures uint32
-	// OpenFor is how long an open breaker holds calls back before it lets one
-	// probe call through; 0 means 30 seconds.
+	// OpenFor is how long an open breaker rejects calls before it lets one probe
+	// call through; 0 means 30 seconds.
 	OpenFor time.Duration
 }
 
@@ -29,21 +28,21 @@ func (c BreakerConfig) Open() time.Duration {
 	return c.OpenFor
 }
 
-// probeWait is how long a call waits while a probe call is in flight.
+// probeWait bounds the wait of a call while a probe call is in flight.
 const probeWait = time.Second
 
-// Guard puts circuit breakers in front of a source's Execute: one for the source,
-// and one for each of its tools. List is not guarded. Only outcomes for which
-// Outcome.SourceFailed is true count as failures of the source; a tool that
-// refuses a call is no failure. Calls without an answer, or with one that cannot
-// be read, are failures of the tool: the source that is slow or crashes at one
-// thing may do others. They count for the source too from when a second tool
-// fails so and nothing worked since the first.
+// Guard puts circuit breakers in front of a source's Execute: one for the
+// source, and one for each of its tools. List is not guarded. Only outcomes with
+// a true Outcome.SourceFailed count as failures of the source; a tool that
+// refuses a call is not a failure. Calls with no answer, or with an unreadable
+// one, are failures of the tool: a source that is slow or crashes at one
+// operation may do others. They also count for the source once a second tool has
+// failed in this way without a success since the first.
 //
-// An open breaker answers KindRetry with Deferred set and the time until it is
+// An open breaker returns KindRetry with Deferred set and the time until it is
 // half-open. A half-open breaker lets one call through at a time. onChange, if
 // not nil, is called at every change of the source's breaker between "closed",
-// "half-open" and "open"; it must return quickly and must not call the source.
+// "half-open" and "open". It must return quickly and must not call the source.
 func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from, to string)) Source {
 	if cfg.Failures == 0 {
 		cfg.Failures = 5
@@ -55,8 +54,8 @@ func Guard(name string, src Source, cfg BreakerConfig, onChange func(name, from,
 	return &guarded{Source: src, cfg: cfg, of: newBreaker(cfg, name, onChange), tools: make(map[string]*breaker)}
 }
 
-// errFailure and errExcluded tell gobreaker how to count an outcome; they are
-// never returned.
+// errFailure and errExcluded are the results of an outcome for gobreaker; they
+// are never returned.
 var (
 	errFailure  = errors.New("failed")
 	errExcluded = errors.New("outcome says nothing")
@@ -87,12 +86,13 @@ func newBreaker(cfg BreakerConfig, name string, onChange func(name, from, to str
 	return b
 }
 
-// do runs a call, unless the breaker holds it back; held says for how long.
+// do runs a call, unless the breaker rejects it; held is then the remaining
+// time.
 func (b *breaker) do(call func() (Outcome, error)) (out Outcome, held time.Duration) {
 	out, err := b.Execute(call)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// gobreaker is half-open just after, not at, the end of the time.
+		// gobreaker becomes half-open just after, not at, the end of the time.
 		left := time.Until(time.Unix(0, b.opened.Load()).Add(b.openFor)) + time.Millisecond
 		return out, max(left, time.Millisecond)
 	case errors.Is(err, gobreaker.ErrTooManyRequests):
@@ -108,7 +108,7 @@ type guarded struct {
 
 	mu    sync.Mutex
 	tools map[string]*breaker
-	// failing is the tool that failed by itself first since a call last worked.
+	// failing is the first tool that failed by itself since the last success.
 	failing string
 }
 
@@ -117,7 +117,7 @@ func (g *guarded) Unwrap() Source { return g.Source }
 
 // Execute implements Source.
 func (g *guarded) Execute(ctx context.Context, call Call) Outcome {
-	// The tool's breaker comes first: a call that it holds back is no probe of
+	// The tool's breaker comes first: a call that it rejects is not a probe of
 	// the source.
 	out, held := g.tool(call.Tool).do(func() (Outcome, error) {
 		out, held := g.of.do(func() (Outcome, error) {
@@ -147,19 +147,18 @@ func (g *guarded) tool(name string) *breaker {
 	return b
 }
 
-// excluded reports whether an outcome says nothing of the other side.
+// excluded reports whether an outcome is independent of the state of the source.
 func excluded(out Outcome) bool {
 	return out.Deferred || out.Code == CodeCancelled || out.Code == CodeClosed
 }
 
-// ofTool reports whether an outcome is first of all a failure of the tool: no
-// answer in time, the end of the connection or the process behind it, or an
-// answer that cannot be read.
+// ofTool reports whether an outcome is primarily a failure of the tool: a
+// timeout, a lost connection or process, or an unreadable answer.
 func ofTool(out Outcome) bool {
 	return out.Code == CodeTimeout || out.Code == CodeLost || out.Code == CodeMalformed
 }
 
-// countTool returns how an outcome counts for the tool.
+// countTool returns the result of an outcome for the tool's breaker.
 func countTool(out Outcome) error {
 	switch {
 	case ofTool(out):
@@ -170,7 +169,7 @@ func countTool(out Outcome) error {
 	return nil
 }
 
-// countSource returns how an outcome of a tool counts for the source.
+// countSource returns the result of a tool's outcome for the source's breaker.
 func (g *guarded) countSource(tool string, out Outcome) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

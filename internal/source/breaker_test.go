@@ -16,7 +16,7 @@ import (
 )
 
 // guard returns a fake source behind a breaker that opens for a minute at the
-// third failure, and the changes that the breaker reports.
+// third failure, and the state changes of the breaker.
 func guard(fake *sourcetest.Source) (source.Source, *[]string) {
 	var changes []string
 	cfg := source.BreakerConfig{Failures: 3, OpenFor: time.Minute}
@@ -106,7 +106,7 @@ func TestBreakerLetsOneProbeThrough(t *testing.T) {
 	})
 }
 
-func TestBreakerHeedsHealthAlone(t *testing.T) {
+func TestBreakerIgnoresOutcomesUnrelatedToHealth(t *testing.T) {
 	t.Parallel()
 	held := sourcetest.Step{Observation: source.Observation{Code: source.CodeBreakerOpen}, Deferred: true}
 	for name, test := range map[string]struct {
@@ -178,8 +178,8 @@ func TestSlowToolIsHeldBackAlone(t *testing.T) {
 	})
 }
 
-// A tool whose calls end the process behind the source, or that answers what
-// nobody can read, is like one that does not answer.
+// TestCrashingToolIsHeldBackAlone treats a tool that crashes the source, or
+// whose answers cannot be parsed, like one that does not answer.
 func TestCrashingToolIsHeldBackAlone(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]sourcetest.Step{
@@ -203,7 +203,7 @@ func TestCrashingToolIsHeldBackAlone(t *testing.T) {
 	}
 }
 
-func TestTimeOutsOfSeveralToolsAreTheSources(t *testing.T) {
+func TestTimeoutsOfSeveralToolsCountForTheSource(t *testing.T) {
 	t.Parallel()
 	fake := sourcetest.NewSource(source.Tool{Name: "one"}, source.Tool{Name: "two"}, source.Tool{Name: "three"})
 	src, changes := guard(fake)
@@ -225,7 +225,7 @@ func TestTimeOutsOfSeveralToolsAreTheSources(t *testing.T) {
 	}
 }
 
-func TestBreakerStartsOverAfterASuccess(t *testing.T) {
+func TestBreakerResetsAfterSuccess(t *testing.T) {
 	t.Parallel()
 	fake := sourcetest.NewSource()
 	src, changes := guard(fake)

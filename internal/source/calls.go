@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ErrClosed is the cause of the end of calls that run when a source is closed.
+// ErrClosed is the cancellation cause of calls that run when a source is closed.
 var ErrClosed = errors.New("source is closed")
 
 // Calls tracks the running calls of a source, so that closing the source can
-// end them. The zero value is ready for use.
+// cancel them. The zero value is ready for use.
 type Calls struct {
 	mu      sync.Mutex
 	closed  bool
@@ -20,8 +20,8 @@ type Calls struct {
 	wg      sync.WaitGroup
 }
 
-// Start registers a call that runs until end is called, and bounds it in time.
-// It reports false when the source is closed.
+// Start registers a call, with a time limit, until end is called. It returns
+// false if the source is closed.
 func (c *Calls) Start(ctx context.Context, limit time.Duration) (_ context.Context, end func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *Calls) Start(ctx context.Context, limit time.Duration) (_ context.Conte
 // Go runs f in a goroutine that Wait waits for.
 func (c *Calls) Go(f func()) { c.wg.Go(f) }
 
-// Cancel ends all running calls with ErrClosed and refuses further ones.
+// Cancel cancels all running calls with ErrClosed and rejects further ones.
 func (c *Calls) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,10 +58,10 @@ func (c *Calls) Cancel() {
 	}
 }
 
-// Wait waits until no call and no function of Go runs.
+// Wait waits until all calls and all functions of Go have ended.
 func (c *Calls) Wait() { c.wg.Wait() }
 
-// EndedCode returns the code for why the context of a call is over.
+// EndedCode returns the code for the end of a call's context.
 func EndedCode(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrClosed):
@@ -72,7 +72,7 @@ func EndedCode(ctx context.Context) string {
 	return CodeCancelled
 }
 
-// WriteWatch says whether an HTTP request may have reached the other side. Use
+// WriteWatch observes whether an HTTP request may have reached the server. Use
 // one per request.
 type WriteWatch struct {
 	mu        sync.Mutex
@@ -80,17 +80,17 @@ type WriteWatch struct {
 	connected bool
 }
 
-// WatchWrite returns a context to make exactly one HTTP request with, and the
-// watch on it.
+// WatchWrite returns a context for exactly one HTTP request, and the watch on
+// it.
 func WatchWrite(ctx context.Context) (context.Context, *WriteWatch) {
 	w := new(WriteWatch)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// The transport asks for another connection only if it wrote nothing
-		// to the one before, so the last connection is the one that counts.
+		// The transport requests another connection only if it wrote nothing to
+		// the previous one, so the last connection counts.
 		GetConn: func(string) { w.set(false) },
-		// From here on the transport writes from a goroutine of its own, which
-		// may still be at it when the request has returned. So having got a
-		// connection is the last moment at which "not written" is certain.
+		// From here on the transport writes in a separate goroutine, which may
+		// continue after the request has returned. So this is the last moment at
+		// which "not written" is certain.
 		GotConn: func(httptrace.GotConnInfo) { w.set(true) },
 	}), w
 }
@@ -101,9 +101,9 @@ func (w *WriteWatch) set(connected bool) {
 	w.traced, w.connected = true, connected
 }
 
-// Written reports whether bytes of the request may have gone out. Ask only
-// after the request was handed to a transport: one that does not support
-// httptrace has to be taken to have written it.
+// Written reports whether bytes of the request may have been sent. It is valid
+// only after the request was passed to a transport. A transport without support
+// for httptrace counts as having written it.
 func (w *WriteWatch) Written() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,53 +7,55 @@ import (
 	"time"
 )
 
-// The values of Outcome.Code. They are stable: operators alert on them and
-// metrics carry them as labels.
+// Values of Outcome.Code. They are stable: operators alert on them and metrics
+// have them as labels.
 const (
 	// CodeBreakerOpen means that the source's circuit breaker is open.
 	CodeBreakerOpen = "breaker_open"
 	// CodeCancelled means that the caller gave up.
 	CodeCancelled = "cancelled"
-	// CodeChanged means that what the call is about was changed by someone else.
+	// CodeChanged means that the object of the call was changed by someone else.
 	CodeChanged = "changed_since"
 	// CodeClosed means that the source was closed.
 	CodeClosed = "closed"
 	// CodeConflict means that the effect exists already.
 	CodeConflict = "conflict"
-	// CodeGone means that the receiver wants no more messages, for good.
+	// CodeGone means that the receiver permanently rejects messages.
 	CodeGone = "gone"
-	// CodeInputRequired means that the tool asked a question back, which an
-	// unattended worker cannot answer.
+	// CodeInputRequired means that the tool requires further input, which a
+	// worker cannot give.
 	CodeInputRequired = "input_required"
-	// CodeInvalidArgs means that the arguments do not fit the tool.
+	// CodeInvalidArgs means that the tool rejects the arguments.
 	CodeInvalidArgs = "invalid_args"
-	// CodeLost means that the connection, or the process behind it, went away
-	// after the request was sent.
+	// CodeLost means that the connection or the process ended after the request
+	// was sent.
 	CodeLost = "lost"
 	// CodeMalformed means that the answer could not be read.
 	CodeMalformed = "malformed"
-	// CodeNegotiation means that no session could be agreed on.
+	// CodeNegotiation means that no session could be established.
 	CodeNegotiation = "negotiation"
-	// CodeNotFound means that the source does not know what the call names.
+	// CodeNotFound means that the source does not have the object named by the
+	// call.
 	CodeNotFound = "not_found"
 	// CodeOversized means that the answer was larger than allowed.
 	CodeOversized = "oversized"
 	// CodeRateLimited means that the source limits the rate of calls.
 	CodeRateLimited = "rate_limited"
 	// CodeRedirected means that the source redirected to another address, which
-	// the call did not follow.
+	// was not followed.
 	CodeRedirected = "redirected"
-	// CodeRejected means that the source refused the request as it is.
+	// CodeRejected means that the source refused the request.
 	CodeRejected = "rejected"
-	// CodeServerError means that the source answered with a 5xx.
+	// CodeServerError means that the source answered with a 5xx status.
 	CodeServerError = "server_error"
 	// CodeTimeout means that no answer came in time.
 	CodeTimeout = "timeout"
-	// CodeToolError means that the tool itself reports that it failed.
+	// CodeToolError means that the tool reports a failure.
 	CodeToolError = "tool_error"
-	// CodeUnauthorized means that the source did not accept the credentials.
+	// CodeUnauthorized means that the source rejected the credentials.
 	CodeUnauthorized = "unauthorized"
-	// CodeUnsupported means that the source cannot do what the call asks.
+	// CodeUnsupported means that the source does not support the requested
+	// operation.
 	CodeUnsupported = "unsupported"
 	// CodeUnknownTool means that the source has no tool of that name.
 	CodeUnknownTool = "unknown_tool"
@@ -80,9 +82,9 @@ func StatusCode(status int) string {
 	return ""
 }
 
-// SourceFailed reports whether an outcome counts as a failure of the source
-// for its circuit breaker: the source was unreachable, answered 5xx or nothing
-// readable, timed out, or was lost.
+// SourceFailed reports whether an outcome counts as a failure of the source for
+// its circuit breaker: the source was unreachable or lost, timed out, or
+// answered 5xx or an unreadable answer.
 func (o Outcome) SourceFailed() bool {
 	switch o.Code {
 	case CodeLost, CodeMalformed, CodeNegotiation, CodeServerError, CodeTimeout, CodeUnreachable:
@@ -91,13 +93,13 @@ func (o Outcome) SourceFailed() bool {
 	return false
 }
 
-// MaxRetryAfter bounds what RetryAfter returns, so that a source cannot hold
-// an envelope for good.
+// MaxRetryAfter bounds the result of RetryAfter, so that a source cannot delay
+// an envelope forever.
 const MaxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads the value of a Retry-After header, which is a number of
-// seconds or an HTTP date. It returns 0 for one that is missing, malformed or
-// in the past, and at most MaxRetryAfter.
+// RetryAfter parses the value of a Retry-After header, a number of seconds or an
+// HTTP date. It returns 0 if the value is missing, malformed or in the past, and
+// at most MaxRetryAfter.
 func RetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {

@@ -11,55 +11,55 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Observation is what an adapter saw of one attempt. Adapters fill it in from
-// status codes, typed errors and what the transport reports, never from the
+// Observation is an adapter's observation of one attempt. Adapters fill it in
+// from status codes, typed errors and reports of the transport, never from the
 // text of a message.
 type Observation struct {
-	// Written says that bytes of the request went out, or may have. A request
-	// that was written in part counts as written.
+	// Written is set if bytes of the request were or may have been sent. A
+	// partly written request counts as written.
 	Written bool
-	// Answered says that a final, readable answer arrived.
+	// Answered is set if a final, readable answer arrived.
 	Answered bool
-	// Status is the HTTP status, 0 if there was none. It may come from the
-	// connection that was made for the call.
+	// Status is the HTTP status, 0 if there was none. It may come from the setup
+	// of the connection.
 	Status int
-	// ToolError says that the tool, or the server in its place, reports that it
-	// failed, which is the answer.
+	// ToolError is set if the answer is a failure reported by the tool, or by
+	// the server in its place.
 	ToolError bool
-	// Conflict says that the source reports that the effect exists already.
+	// Conflict is set if the source reports that the effect exists already.
 	Conflict bool
-	// Permanent says that the call can never work as it is, and was not
-	// executed: bad arguments, an unknown tool, no permission.
+	// Permanent is set if the call was not executed and can never succeed: bad
+	// arguments, an unknown tool, no permission.
 	Permanent bool
-	// RetryAfter is how long the source asks to wait; 0 if it did not say.
+	// RetryAfter is the wait that the source requested; 0 if none.
 	RetryAfter time.Duration
-	// Held says that the adapter did not send the call, because others were before
-	// it. It does not count as an attempt.
+	// Held is set if the adapter did not send the call, because others were
+	// before it. It does not count as an attempt.
 	Held bool
 
-	// Code is one of the Code constants; empty when there is nothing to report.
+	// Code is one of the Code constants; empty if there is nothing to report.
 	Code string
-	// Message says in words of our own what happened; empty leaves it to Code.
-	// It must hold nothing that came from the other side.
+	// Message describes the attempt in Countersign's words; empty means the
+	// description of Code. It must not contain text from the source.
 	Message string
-	// Result and ProviderID are what the source answered.
+	// Result and ProviderID are those of the source's answer.
 	Result     json.RawMessage
 	ProviderID string
 }
 
-// Refuse returns the observation of a call that was not sent and never can be.
+// Refuse returns the observation of a call that was not sent and can never be
+// sent.
 func Refuse(code, message string) Observation {
 	return Observation{Permanent: true, Code: code, Message: message}
 }
 
-// Forbidden returns the observation of a call to an address to which no
-// connection may be made.
+// Forbidden returns the observation of a call to a forbidden address.
 func Forbidden() Observation {
 	return Refuse(CodeRejected, "the source's address is not public; COUNTERSIGN_SOURCE_NETWORKS of the workers can allow its network")
 }
 
-// Malformed returns o with an answer that cannot be read. What the status says
-// of a request that failed still holds.
+// Malformed returns o with an unreadable answer. The status of a failed request
+// still counts.
 func (o Observation) Malformed() Observation {
 	o.Answered = false
 	if StatusCode(o.Status) == "" && o.Code == "" {
@@ -68,13 +68,13 @@ func (o Observation) Malformed() Observation {
 	return o
 }
 
-// ToolFailed returns o with an answer in which the tool reports that it failed.
+// ToolFailed returns o with an answer in which the tool reports a failure.
 func (o Observation) ToolFailed() Observation {
 	o.Answered, o.ToolError, o.Code = true, true, CodeToolError
 	return o
 }
 
-// Permanently returns o with a call that was not executed and never will be.
+// Permanently returns o with a call that was not executed and can never succeed.
 func (o Observation) Permanently(code string) Observation {
 	o.Permanent, o.Code = true, code
 	return o
@@ -86,29 +86,28 @@ func (o Observation) AlreadyDone() Observation {
 	return o
 }
 
-// NotExecuted returns o with a call that was surely not executed and may be sent
-// again.
+// NotExecuted returns o with a call that was certainly not executed and may be
+// sent again.
 func (o Observation) NotExecuted(code string) Observation {
 	return Observation{RetryAfter: o.RetryAfter, Code: code, Message: o.Message, Result: o.Result, ProviderID: o.ProviderID}
 }
 
-// Unanswered returns o with a call of which nobody can say whether it was
-// executed.
+// Unanswered returns o with a call that may or may not have been executed.
 func (o Observation) Unanswered(code string) Observation {
 	o = o.NotExecuted(code)
 	o.Written = true
 	return o
 }
 
-// Classify names the kind of outcome that an observation means for a call of
-// an effect class. It is the only place that decides so.
+// Classify returns the kind of outcome for an observation of a call of an effect
+// class. No other code decides this.
 //
-// What the source said of the request comes first: a conflict, try later,
-// refused. A failure that the tool or its server reports is an answer in every
-// form, which another attempt would get again; so is an answer that is too
-// large, after which nobody knows what it said. A call that was not written was surely not executed. What is left was
-// sent and has no usable answer; whether that may be repeated depends on only
-// the effect class.
+// A definite response comes first: a conflict, try later, refused. A failure
+// that the tool or its server reports is an answer, which another attempt would
+// get again; so is an answer that is too large, whose contents are unknown. A
+// call that was not written was certainly not executed. All remaining calls were
+// sent and have no usable answer; only the effect class decides whether they may
+// be repeated.
 func Classify(effect envelope.Effect, o Observation) Kind {
 	switch {
 	case o.Conflict || o.Status == http.StatusConflict:
@@ -132,9 +131,9 @@ func Classify(effect envelope.Effect, o Observation) Kind {
 	return KindUnknown
 }
 
-// Outcome returns the outcome of a call of an effect class to the source of a
-// name. Where a call of class once would be unknown, one that may be repeated
-// is unsure.
+// Outcome returns the outcome of a call of an effect class to the named source.
+// If it would be unknown for class once, an outcome that may be repeated is
+// unsure.
 func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 	message := o.Message
 	if message == "" && o.Code != "" {
@@ -154,14 +153,14 @@ func (o Observation) Outcome(name string, effect envelope.Effect) Outcome {
 	}
 }
 
-// descriptions say in words of our own what a code means. A description that
-// ends in a space goes on with when it happened.
+// descriptions describe codes in Countersign's words. A description that ends in
+// a space continues with the phase of the call.
 var descriptions = map[string]string{
 	CodeCancelled:     "the caller gave up ",
-	CodeChanged:       "what the call is about was changed by someone else",
+	CodeChanged:       "the object of the call was changed by someone else",
 	CodeClosed:        "the source was closed ",
 	CodeConflict:      "the effect exists already",
-	CodeInputRequired: "the tool asks for input, which nobody can give",
+	CodeInputRequired: "the tool requires input, which a worker cannot give",
 	CodeInvalidArgs:   "the arguments do not fit the tool",
 	CodeLost:          "the connection was lost ",
 	CodeMalformed:     "the answer is not valid",
@@ -179,7 +178,7 @@ var descriptions = map[string]string{
 	CodeUnknownTool:   "the source has no tool of this name",
 }
 
-// describe returns, in words of our own, what o says.
+// describe returns a description of o in Countersign's words.
 func (o Observation) describe() string {
 	text, known := descriptions[o.Code]
 	switch {
@@ -195,13 +194,13 @@ func (o Observation) describe() string {
 	return text + "before the call was sent"
 }
 
-// ListError says in words of our own why a listing failed.
+// ListError describes a failed listing in Countersign's words.
 type ListError struct{ Text string }
 
 // Error implements error.
 func (e *ListError) Error() string { return e.Text }
 
-// ListError returns why an observation is no page of a listing.
+// ListError returns the reason why an observation is not a page of a listing.
 func (o Observation) ListError() error {
 	if o.Answered {
 		o = o.Malformed()
@@ -209,7 +208,7 @@ func (o Observation) ListError() error {
 	return &ListError{Text: o.describe()}
 }
 
-// tryLater reports whether a status says that the request was not looked at and
+// tryLater reports whether a status means that the request was not processed and
 // may be sent again later.
 func tryLater(status int) bool {
 	return status == http.StatusTooManyRequests ||
@@ -217,8 +216,8 @@ func tryLater(status int) bool {
 		status == http.StatusTooEarly
 }
 
-// repeatable reports whether a call of this class may be sent again while it
-// is not known if it took effect.
+// repeatable reports whether a call of this class may be sent again while its
+// effect is unknown.
 func repeatable(effect envelope.Effect) bool {
 	switch effect {
 	case envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed:
@@ -229,7 +228,8 @@ func repeatable(effect envelope.Effect) bool {
 	return false
 }
 
-// oneLine cuts a message to its first line and to MaxMessageBytes, at a rune.
+// oneLine truncates a message to its first line and to MaxMessageBytes, at a
+// rune.
 func oneLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) <= MaxMessageBytes {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// effects are all classes, and one that nobody knows.
+// effects are all classes, and an unknown one.
 var effects = []envelope.Effect{
 	envelope.EffectRead, envelope.EffectIdempotent, envelope.EffectKeyed, envelope.EffectOnce, "strange",
 }
@@ -32,7 +32,7 @@ func TestClassify(t *testing.T) {
 		name       string
 		seen       source.Observation
 		repeatable source.Kind // read, idempotent, keyed
-		once       source.Kind // once, and what nobody knows
+		once       source.Kind // the class once, and an unknown one
 	}{
 		{"not written", o{}, retry, retry},
 		{"not written, 401 on connecting", o{Status: 401}, refused, refused},
@@ -76,7 +76,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// An answer that is too large is as large the next time.
+// TestOversizedIsNotRepeated expects that an oversized answer is oversized
+// again.
 func TestOversizedIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for i, want := range []source.Kind{source.KindRefused, source.KindUnknown, source.KindUnknown, source.KindUnknown, source.KindUnknown} {
@@ -87,8 +88,8 @@ func TestOversizedIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Over all observations there are: what may have happened is never repeated
-// blindly, and what surely did not is never unknown.
+// TestClassifyNeverGuesses checks all observations: a possible effect is never
+// repeated blindly, and a certain non-effect is never unknown.
 func TestClassifyNeverGuesses(t *testing.T) {
 	t.Parallel()
 	statuses := []int{0, 200, 202, 302, 400, 401, 404, 408, 409, 422, 425, 429, 500, 502, 503, 504}
@@ -192,7 +193,7 @@ func ExampleClassify() {
 	// retry
 }
 
-func TestConcludeIsUnsureWhereOnceWouldBeUnknown(t *testing.T) {
+func TestOutcomeIsUnsureIfOnceWouldBeUnknown(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		seen source.Observation

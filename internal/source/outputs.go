@@ -9,16 +9,15 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Outputs is what a stored result says to a program: the structured part of an
-// answer in MCP's form; without one, its only part if that is a text which is
-// a JSON object or list by the rules of every body (no name twice in an object,
-// bounded depth); else the result as it is. A text that holds a bare
-// number or word stays a text inside the result, so that what reads "42" one
-// day and "n/a" the next keeps its type. Numbers keep their digits. It is nil
-// where nothing is stored.
+// Outputs returns the machine-readable part of a stored result: the structured
+// content of an answer in MCP's form; without one, its only part if that is a
+// text with a JSON object or list by the rules of all bodies (unique names,
+// bounded depth); else the result itself. A text that contains a bare number or
+// word stays a text, so that the type does not vary between "42" and "n/a".
+// Numbers keep their digits. Outputs returns nil if nothing is stored.
 //
-// Whoever shows a result by its outputs and whoever refers into one go by this
-// function, so that both see the same.
+// Display of a result by its outputs and references into it both use this
+// function, so that they agree.
 func Outputs(result json.RawMessage) json.RawMessage {
 	result = bytes.TrimSpace(result)
 	if len(result) == 0 || string(result) == "null" {

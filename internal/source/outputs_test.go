@@ -36,7 +36,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// What goes in as JSON comes out as JSON, or as nothing.
+// FuzzOutputs checks that the outputs of JSON are JSON or nil.
 func FuzzOutputs(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"{\"n\":1}"}]}`))
 	f.Add([]byte(`{"content":[],"structured":[1]}`))

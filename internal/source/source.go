@@ -1,12 +1,11 @@
-// Package source owns the contract of calling tools: what a source of tools is,
-// what a call carries, and how an attempt can end. It does not know the
-// database, policy, or retries over time: it says what is known of one attempt,
-// and other packages decide when the next one is made.
+// Package source owns the contract of calling tools: the interface of a source,
+// the contents of a call, and the outcomes of an attempt. It is independent of
+// the database, policy, and retries over time: it describes one attempt, and
+// other packages decide when to make the next one.
 //
-// Adapters are in the packages below this one and do not import each other.
-// They report what they saw as an Observation, and Classify names the kind of
-// the outcome, so that the rule "unknown is never retried blindly" is written
-// once.
+// Adapters are in the packages below this one and do not import each other. They
+// report an Observation, and Classify returns the kind of the outcome, so that
+// the rule "unknown is never retried blindly" is written once.
 package source
 
 import (
@@ -17,30 +16,30 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Source is one place where tools live: an MCP server, a REST gateway, the
-// built-in tools. A Source is safe for concurrent use.
+// Source is an origin of tools: an MCP server, a REST gateway, the built-in
+// tools. A Source is safe for concurrent use.
 type Source interface {
-	// List returns every tool that the source offers now. It is bounded in
-	// time by the source's own limit as well as by ctx.
+	// List returns all current tools of the source. It is bounded in time by the
+	// source's own limit and by ctx.
 	List(ctx context.Context) ([]Tool, error)
-	// Execute makes one attempt at a call and returns how it ended. It never
+	// Execute makes one attempt at a call and returns its outcome. It never
 	// retries a call that may have reached the other side.
 	Execute(ctx context.Context, call Call) Outcome
-	// Close ends running calls and frees what the source holds. It may be
-	// called more than once; calls made afterwards are not executed and end in
+	// Close cancels running calls and releases the resources of the source. It
+	// may be called more than once. Later calls are not executed and end in
 	// KindRetry.
 	Close() error
 }
 
-// SkipsLines is implemented by sources that skip lines which are no messages.
+// SkipsLines is implemented by sources that skip invalid output lines.
 type SkipsLines interface {
-	// SkippedLines returns how many lines were skipped since the source was
+	// SkippedLines returns the number of lines skipped since the source was
 	// opened.
 	SkippedLines() int
 }
 
-// SkippedLines returns how many lines a source skipped; 0 for one that skips
-// none.
+// SkippedLines returns the number of lines that a source skipped; 0 if it does
+// not implement SkipsLines.
 func SkippedLines(src Source) int {
 	for {
 		if skips, ok := src.(SkipsLines); ok {
@@ -54,46 +53,46 @@ func SkippedLines(src Source) int {
 	}
 }
 
-// Tool is the definition of one tool as its source gives it.
+// Tool is the definition of one tool by its source.
 type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	// InputSchema and OutputSchema are JSON Schemas. OutputSchema is nil when
-	// the source declares none.
+	// InputSchema and OutputSchema are JSON Schemas. OutputSchema is nil if the
+	// source declares none.
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Hints        Hints
-	// Effect is the effect class that the adapter knows the tool to have; empty
-	// where the adapter only knows what the other side claims.
+	// Effect is the effect class, if the adapter can determine it; empty if
+	// there are only claims of the source.
 	Effect envelope.Effect
-	// Reversal is how the adapter says that a call is reverted; nil where it does
-	// not say. Only adapters set it, never what the other side claims.
+	// Reversal is the reversing call, if the adapter can determine it; else nil.
+	// Claims of the source never set it.
 	Reversal *Reversal
-	// Unusable says, in words of our own, why the source cannot call the tool,
-	// although it was listed; empty for one that it can. The catalog leaves such
-	// a tool out, and counts it.
+	// Unusable is the reason, in Countersign's words, why a listed tool cannot
+	// be called; empty if it can. The catalog omits unusable tools and counts
+	// them.
 	Unusable string
 }
 
 // Reversal is a call of another tool of the same source that reverts a call.
 type Reversal struct {
-	// Tool is the name of that tool.
+	// Tool is the name of the reversing tool.
 	Tool string
-	// Args are its arguments, a JSON object with references to what the reverted
-	// call was given ($inputs/path) and what it answered ($outputs/path).
+	// Args are its arguments, a JSON object with references to the inputs
+	// ($inputs/path) and the outputs ($outputs/path) of the reverted call.
 	Args json.RawMessage
 }
 
-// Hints are what a source claims about a tool, in MCP's terms. Nothing may be
-// relaxed because of a claim. A nil pointer means that the source did not say.
+// Hints are a source's claims about a tool, in MCP's terms. No check may be
+// relaxed because of a claim. A nil pointer means that there is no claim.
 type Hints struct {
 	ReadOnly    bool
 	Idempotent  bool
 	Destructive *bool
 	OpenWorld   *bool
-	// Given says that the source gave hints at all, so that what is left out has
-	// MCP's default. It is no part of what is stored and compared.
+	// Given is set if the source gave hints at all, so that missing ones have
+	// MCP's default. It is neither stored nor compared.
 	Given bool `json:"-"`
 }
 
@@ -101,69 +100,70 @@ type Hints struct {
 type Call struct {
 	// Key is the idempotency key: the same for every attempt of one envelope.
 	Key string
-	// Tool is the name that the source knows the tool by.
+	// Tool is the name of the tool at the source.
 	Tool string
-	// Args is a JSON object; empty stands for {}.
+	// Args is a JSON object; empty means {}.
 	Args json.RawMessage
 	// Effect is the tool's effect class. An unknown one is treated as
 	// envelope.EffectOnce.
 	Effect envelope.Effect
-	// Attempt counts from 1.
+	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	// Unsure says that an earlier attempt may have had its effect: it was sent and
-	// got no usable answer, or its worker died.
+	// Unsure is set if an earlier attempt may have had its effect: it was sent
+	// and got no usable answer, or its worker died.
 	Unsure bool
-	// Timeout is how long the call may go without an answer or progress; 0 leaves it to
-	// the source. No call takes longer than MaxTimeout.
+	// Timeout bounds the time without an answer or progress; 0 means the default
+	// of the source. No call takes longer than MaxTimeout.
 	Timeout time.Duration
 }
 
-// MaxTimeout bounds every call.
+// MaxTimeout is the upper bound of every call.
 const MaxTimeout = time.Hour
 
-// Kind is the way in which one attempt ended.
+// Kind is the kind of an attempt's outcome.
 type Kind string
 
 // The kinds.
 const (
-	// KindDone says that the tool ran and answered.
+	// KindDone means that the tool ran and answered.
 	KindDone Kind = "done"
-	// KindConflict says that the effect exists already.
+	// KindConflict means that the effect exists already.
 	KindConflict Kind = "conflict"
-	// KindRefused says that the same call will fail again.
+	// KindRefused means that the same call will fail again.
 	KindRefused Kind = "refused"
-	// KindRetry says that another attempt is safe.
+	// KindRetry means that another attempt is safe.
 	KindRetry Kind = "retry"
-	// KindUnknown says that the effect may or may not have happened, and that
+	// KindUnknown means that the effect may or may not have happened, and that
 	// another attempt could double it.
 	KindUnknown Kind = "unknown"
 )
 
-// Outcome is what is known after one attempt.
+// Outcome is the outcome of one attempt.
 type Outcome struct {
 	Kind Kind
-	// Result is the JSON of what the tool answered; nil when nothing came. It
-	// is untrusted and may hold anything that the tool was asked for.
+	// Result is the JSON of the tool's answer; nil if none arrived. It is
+	// untrusted and may contain any data.
 	Result json.RawMessage
-	// ProviderID is the source's own id of what the call created, if it gave one.
+	// ProviderID is the source's id of the created object, if any.
 	ProviderID string
-	// Code is one of the Code constants, for operators and metrics; empty when
+	// Code is one of the Code constants, for operators and metrics; empty if
 	// there is nothing to report.
 	Code string
-	// Message is one short line of at most MaxMessageBytes that is safe to
-	// store: no payload, no secret, no text from the other side.
+	// Message is one line of at most MaxMessageBytes that is safe to store: no
+	// payload, no secret, no text from the source.
 	Message string
-	// Unsure says that the call may have had its effect: the request went out
-	// and no usable answer came. It goes with KindRetry, where another attempt
-	// is safe for other reasons.
+	// Unsure is set if the call may have had its effect: the request was sent
+	// and no usable answer arrived. It is used with KindRetry, if another
+	// attempt is safe for other reasons.
 	Unsure bool
-	// RetryAfter says not to try again sooner; 0 when the source named no time.
+	// RetryAfter is the minimum wait before another attempt; 0 if the source
+	// requested none.
 	RetryAfter time.Duration
-	// Deferred says that the call was not sent, for a reason that must not
-	// count as an attempt, such as an open circuit breaker.
+	// Deferred is set if the call was not sent, for a reason that does not count
+	// as an attempt, such as an open circuit breaker.
 	Deferred bool
-	// ToolHeld says, with Deferred, that the reason is one of the tool: other
-	// tools of the source may be called.
+	// ToolHeld is set, with Deferred, if the reason concerns only the tool:
+	// other tools of the source may be called.
 	ToolHeld bool
 }
 

@@ -53,7 +53,7 @@ func TestWriteWatch(t *testing.T) {
 	}
 }
 
-func TestWriteWatchOfACancelledRequest(t *testing.T) {
+func TestWriteWatchOfCanceledRequest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	entered := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 
 // grantsText lists the privileges in a database that was just migrated.
 //
-// go:embed grants.txt
+//go:embed grants.txt
 var grantsText string
 
 // ownRoles returns the roles that the migrations create.

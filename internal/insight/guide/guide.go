@@ -59,7 +59,7 @@ func Markdown(f Facts) []byte {
 
 // opening is the constant part of a guide.
 //
-// go:embed opening.md
+//go:embed opening.md
 var opening string
 
 // limits writes the limits on proposals.

@@ -1,7 +1,7 @@
 // Package breaker owns the state of circuit breakers that all workers share.
-// Each process has its own circuit breaker in front of a source. The first of
-// them that opens is stored here, so that the other processes hold calls back
-// too, and only one process makes the probe call. It does not call sources.
+// Each process has its own circuit breaker in front of a source. The first one
+// that opens is stored here, so that the other processes also reject calls, and
+// only one process makes the probe call. The package does not call sources.
 package breaker
 
 import (
@@ -22,17 +22,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"breakers_source_id_fkey": fault.New(fault.NotFound, "no such source"),
 }
 
-// waitsForBreaker is what rows of the outbox wait for while a breaker is open.
+// waitsForBreaker is the wait reason of outbox rows while a breaker is open.
 const waitsForBreaker = "breaker_open"
 
-// List returns the breakers of a tenant's sources that have ever opened, in
-// order of the source's id.
+// List returns the breakers of a tenant's sources that have ever opened, ordered
+// by source id.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]wire.Breaker, error) {
 	rows, err := dbsqlc.New().BreakerList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.BreakerListRow) wire.Breaker {
@@ -43,7 +42,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]wire.Brea
 	})
 }
 
-// NotClosed returns the breakers of some tenants that are open or half-open.
+// NotClosed returns the open and half-open breakers of some tenants.
 func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]OpenBreaker, error) {
 	rows, err := dbsqlc.New().BreakerListNotClosed(ctx, tx, postgres.UUIDs(tenants))
 	return postgres.Map(rows, err, func(r dbsqlc.BreakerListNotClosedRow) OpenBreaker {
@@ -54,22 +53,21 @@ func NotClosed(ctx context.Context, tx pgx.Tx, tenants ...envelope.TenantID) ([]
 	})
 }
 
-// Open opens a source's breaker for all workers. Each opening without a
-// success since the last one doubles the time, up to five minutes; a time that
-// the source asked for stays as it is. A breaker that is open already is never
-// opened for a shorter time.
+// Open opens a source's breaker for all workers. Each opening without a success
+// since the last one doubles the time, up to five minutes; a time that the
+// source requested stays. An open breaker is never shortened.
 func Open(ctx context.Context, tx pgx.Tx, src Source, why Cause, openFor time.Duration, worker string) error {
 	return violations.Fault(dbsqlc.New().BreakerOpen(ctx, tx, &dbsqlc.BreakerOpenParams{
 		TenantID: src.Tenant, SourceID: src.ID, Cause: string(why), Seconds: openFor.Seconds(), Worker: worker,
 	}))
 }
 
-// Probe asks for the right to make the probe call, for several sources at
-// once. It returns the sources for which the worker has that right. The right
-// expires after the timeout.
+// Probe requests the right to make the probe call, for several sources together.
+// It returns the sources for which the worker got the right. The right expires
+// after the timeout.
 func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, timeout time.Duration) (map[Source]bool, error) {
 	p := &dbsqlc.BreakerProbeParams{Seconds: timeout.Seconds(), Worker: worker}
-	// All workers lock rows in one order, so that two of them cannot deadlock.
+	// All workers lock rows in the same order, which prevents deadlocks.
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
 		return cmp.Or(bytes.Compare(a.Tenant[:], b.Tenant[:]), cmp.Compare(a.ID, b.ID))
 	})
@@ -87,7 +85,7 @@ func Probe(ctx context.Context, tx pgx.Tx, sources []Source, worker string, time
 	return acquired, nil
 }
 
-// Release returns the right that Probe gave, unused.
+// Release gives up an unused right of Probe.
 func Release(ctx context.Context, tx pgx.Tx, src Source, worker string) error {
 	_, err := dbsqlc.New().BreakerRelease(ctx, tx, &dbsqlc.BreakerReleaseParams{TenantID: src.Tenant, SourceID: src.ID, Worker: worker})
 	return err
@@ -100,9 +98,9 @@ func Close(ctx context.Context, tx pgx.Tx, src Source, worker string) (bool, err
 	return n > 0, err
 }
 
-// Reset closes a source's breaker on behalf of a person, wakes the actions
-// that wait for it, and records an event. A source whose breaker has never
-// opened is fault.NotFound.
+// Reset closes a source's breaker on behalf of a person, wakes the actions that
+// wait for it, and records an event. The error is fault.NotFound if the source's
+// breaker has never opened.
 func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, by envelope.Actor) error {
 	n, err := dbsqlc.New().BreakerReset(ctx, tx, &dbsqlc.BreakerResetParams{TenantID: tenant, SourceID: source, Cause: "reset"})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "the source has no breaker; list the breakers to see which sources have one")); err != nil {
@@ -116,7 +114,7 @@ func Reset(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source stri
 	}}})
 }
 
-// Source names a source of a tenant.
+// Source identifies a source of a tenant.
 type Source struct {
 	Tenant envelope.TenantID
 	ID     string
@@ -129,20 +127,20 @@ type State string
 const (
 	// StateClosed lets calls through.
 	StateClosed State = "closed"
-	// StateOpen holds calls back.
+	// StateOpen rejects calls.
 	StateOpen State = "open"
 	// StateHalfOpen lets one probe call through.
 	StateHalfOpen State = "half-open"
 )
 
-// Cause is why a breaker opened.
+// Cause is the reason why a breaker opened.
 type Cause string
 
 // The causes.
 const (
 	// CauseFailures means that calls failed in a row.
 	CauseFailures Cause = "failures"
-	// CauseRetryAfter means that the source asked for a pause.
+	// CauseRetryAfter means that the source requested a pause.
 	CauseRetryAfter Cause = "retry_after"
 )
 
@@ -151,11 +149,11 @@ type OpenBreaker struct {
 	Source
 	State State
 	Cause Cause
-	// Since is when the breaker left the state closed.
+	// Since is the time at which the breaker left the state closed.
 	Since time.Time
-	// Until is, while the breaker is open, when a probe may be made; while it
-	// is half-open, when the worker that probes is considered lost.
+	// Until is, while the breaker is open, the time of the next probe; while it
+	// is half-open, the time at which the probing worker is considered lost.
 	Until time.Time
-	// Openings counts how often the breaker opened since it was closed.
+	// Openings counts the openings since the breaker was last closed.
 	Openings int
 }

@@ -69,7 +69,7 @@ func (f fixture) notClosed() (all []breaker.OpenBreaker) {
 	return all
 }
 
-func TestALongerTimeIsNeverShortened(t *testing.T) {
+func TestOpenBreakerIsNeverShortened(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.Tx(t), "mail")
 
@@ -82,7 +82,7 @@ func TestALongerTimeIsNeverShortened(t *testing.T) {
 	}
 }
 
-func TestWhatASourceAskedForIsKeptAsItIs(t *testing.T) {
+func TestRequestedTimeIsNotDoubled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.Tx(t), "mail")
 	src := f.sources[0]
@@ -106,8 +106,8 @@ func TestWhatASourceAskedForIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-// TestProbesOfManySourcesDoNotDeadlock has two workers ask for the
-// same sources, each in an order of its own, in transactions that last.
+// TestProbesOfManySourcesDoNotDeadlock lets two workers probe the same sources,
+// each in a different order, in long transactions.
 func TestProbesOfManySourcesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const rounds = 30
@@ -126,7 +126,7 @@ func TestProbesOfManySourcesDoNotDeadlock(t *testing.T) {
 		for worker, order := range map[string][]breaker.Source{"w1": f.sources, "w2": backwards} {
 			both.Go(func() {
 				var mine map[breaker.Source]bool
-				// Not InTx, which would try again after a deadlock.
+				// Not InTx, which would retry after a deadlock.
 				tx, err := f.db.BeginTx(t.Context(), pgx.TxOptions{})
 				if err == nil {
 					if mine, err = breaker.Probe(t.Context(), tx, order, worker, time.Minute); err == nil {

@@ -12,28 +12,28 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// Allowed is a part of the web that requests may go to.
+// Allowed is an allowed address for requests.
 type Allowed struct {
-	// Prefix is an address: scheme, host and port have to be the same, and the
-	// path has to begin with its path, segment by segment. One of http rather
-	// than https allows requests that anybody on the way can read.
+	// Prefix is a URL. Scheme, host and port must be equal, and the path must
+	// begin with its path, segment by segment. Requests to http rather than
+	// https can be read on the network.
 	Prefix string `json:"prefix"`
-	// Methods are those that are allowed; empty means all that the tools have.
+	// Methods are the allowed methods; empty means all methods of the tools.
 	Methods []string `json:"methods,omitempty"`
-	// Credentials says that HTTPConfig.Header is sent along.
+	// Credentials reports whether HTTPConfig.Header is sent.
 	Credentials bool `json:"credentials,omitzero"`
-	// HonoursKey says that the host does a request once for each value of the
-	// header Idempotency-Key, which is sent with the call's key then.
+	// HonoursKey reports whether the host executes a request once for each value
+	// of the header Idempotency-Key, which is then sent with the call's key.
 	HonoursKey bool `json:"honours_key,omitzero"`
 }
 
-// entry is an Allowed, taken apart.
+// entry is a parsed Allowed.
 type entry struct {
 	Allowed
 	scheme, host, path string
 }
 
-// CheckAllowed says what is wrong with an Allowed, as fault.Invalid.
+// CheckAllowed checks an Allowed. The error is fault.Invalid.
 func CheckAllowed(a Allowed) error {
 	_, err := newEntry(a)
 	return err
@@ -67,14 +67,14 @@ func (e entry) takes(method string) bool {
 // writes reports whether any method that writes is allowed.
 func (e entry) writes() bool { return slices.ContainsFunc(writeMethods(), e.takes) }
 
-// covers reports whether an address that is plain is below the prefix.
+// covers reports whether a plain address is below the prefix.
 func (e entry) covers(u *url.URL) bool {
 	rest, below := strings.CutPrefix(u.EscapedPath(), e.path)
 	return u.Scheme == e.scheme && hostPort(u) == e.host && below && (rest == "" || rest[0] == '/')
 }
 
-// plain reports whether an address can be read in one way only: whoever gets
-// the request must not find another host or path in it than we do.
+// plain reports whether a URL is unambiguous: the receiver must not parse
+// another host or path from it than this package.
 func plain(u *url.URL) bool {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !httpguts.ValidHostHeader(u.Host) || u.User != nil || u.Fragment != "" || u.Opaque != "" {
 		return false
@@ -84,7 +84,7 @@ func plain(u *url.URL) bool {
 		return false
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
-		// Some servers cut ";…" off a segment before they look at it.
+		// Some servers cut ";…" off a segment before they use it.
 		if name, _, cut := strings.Cut(segment, ";"); cut && (name == "." || name == "..") {
 			return false
 		}
@@ -92,7 +92,7 @@ func plain(u *url.URL) bool {
 	return u.Path == "" || u.Path == "/" || path.Clean(u.Path) == strings.TrimSuffix(u.Path, "/")
 }
 
-// hostPort returns host and port in one way of writing them.
+// hostPort returns host and port in canonical form.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	switch {

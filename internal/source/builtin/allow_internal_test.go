@@ -24,7 +24,7 @@ func FuzzCovers(f *testing.F) {
 		if err != nil || !plain(u) || !e.covers(u) {
 			return
 		}
-		// Read anew, as whoever makes the request does.
+		// Parse it again, like the client that sends the request.
 		again, err := url.Parse(u.String())
 		if err != nil {
 			t.Fatalf("%q is covered and cannot be read again: %v", address, err)

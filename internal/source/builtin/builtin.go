@@ -1,11 +1,10 @@
-// Package builtin is the source of Countersign's own tools. Two of them affect
-// nothing: one does nothing, to try a deployment and to measure the cost of
-// everything around a call; one waits. One stores notes, where storage is
-// configured.
+// Package builtin is the source of Countersign's own tools. Two of them have no
+// effect: one does nothing, for trying a deployment and for measuring the
+// overhead of a call; one waits. One stores notes, if storage is configured.
 //
-// Where the configuration allows addresses, two more tools send HTTP requests
-// to them: one reads, one writes. They send requests nowhere else, whatever a
-// name resolves to and wherever a response redirects.
+// If the configuration allows addresses, two more tools send HTTP requests to
+// them: one reads, one writes. They send requests to no other address, even if a
+// name resolves or a response redirects to one.
 package builtin
 
 import (
@@ -25,13 +24,13 @@ import (
 
 // The tools.
 const (
-	// ToolNoop takes any object and answers {}.
+	// ToolNoop accepts any object and returns {}.
 	ToolNoop = "countersign.noop"
-	// ToolNote takes {"text": string}, stores the text and answers
-	// {"id": string}.
+	// ToolNote accepts {"text": string}, stores the text and returns {"id":
+	// string}.
 	ToolNote = "countersign.note.create"
-	// ToolWait takes {"seconds": number}, waits that long and answers
-	// {"seconds": number}.
+	// ToolWait accepts {"seconds": number}, waits and returns {"seconds":
+	// number}.
 	ToolWait = "countersign.wait"
 	// ToolHTTPGet makes a GET or HEAD request.
 	ToolHTTPGet = "countersign.http.get"
@@ -43,9 +42,9 @@ const (
 type Config struct {
 	// MaxWait bounds one wait; 0 means DefaultMaxWait.
 	MaxWait time.Duration
-	// Notes stores notes; nil leaves ToolNote out.
+	// Notes stores notes; nil disables ToolNote.
 	Notes Notes
-	// HTTP says where requests may go; nil leaves the HTTP tools out.
+	// HTTP configures the allowed requests; nil disables the HTTP tools.
 	HTTP *HTTPConfig
 }
 
@@ -53,22 +52,22 @@ type Config struct {
 type Source struct {
 	*rest.Source
 	closed atomic.Bool
-	empty  json.RawMessage // what noop answers; shared, so that it costs nothing
+	empty  json.RawMessage // result of noop; shared, to avoid an allocation
 }
 
-// New returns the source of the tools that need no configuration.
+// New returns a source of the tools that need no configuration.
 func New() *Source {
 	s, _ := With(Config{}) // only a configuration can be wrong
 	return s
 }
 
-// With returns the source of the tools that cfg allows. The error is
-// fault.Invalid, and names what is wrong with cfg.
+// With returns a source of the tools that cfg enables. The error is
+// fault.Invalid.
 func With(cfg Config) (*Source, error) {
 	if cfg.MaxWait <= 0 {
 		cfg.MaxWait = DefaultMaxWait
 	}
-	// Waits and requests have time limits of their own, which end first.
+	// Waits and requests have shorter time limits of their own.
 	client := rest.Config{CallTimeout: cfg.MaxWait + time.Minute, MaxBodyBytes: DefaultMaxBodyBytes}
 	if cfg.HTTP != nil {
 		client.Guard = safehttp.Guard{Networks: cfg.HTTP.Networks}
@@ -116,9 +115,9 @@ func noopTool() rest.Tool {
 	}
 }
 
-// Execute implements source.Source. It answers calls of ToolNoop at once and
-// reads no more of their arguments than it must: they measure the cost of
-// everything around a call.
+// Execute implements source.Source. It answers calls of ToolNoop immediately and
+// parses their arguments as little as possible, since they measure the overhead
+// of a call.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
 	if call.Tool == ToolNoop && !s.closed.Load() && ctx.Err() == nil && (len(call.Args) == 0 || call.Args[0] == '{') {
 		return source.Outcome{Kind: source.KindDone, Result: s.empty}
@@ -140,7 +139,7 @@ const MaxNoteLength = 10_000
 // Notes stores notes.
 type Notes interface {
 	// Keep stores a text and returns the note's id. For a key that was used
-	// before, Keep stores nothing and returns the id of that note.
+	// before, Keep stores nothing and returns the id of the existing note.
 	Keep(ctx context.Context, key, text string) (id string, err error)
 }
 
@@ -160,8 +159,8 @@ func noteTool(notes Notes) rest.Tool {
 		Run: rest.WithArgs(func(ctx context.Context, call source.Call, in args) source.Observation {
 			id, err := notes.Keep(ctx, call.Key, in.Text)
 			if err != nil {
-				// The note may be stored all the same; another attempt under
-				// the same key finds out.
+				// The note may be stored anyway; another attempt under the same
+				// key finds it.
 				code := source.CodeUnreachable
 				if ctx.Err() != nil {
 					code = source.EndedCode(ctx)
@@ -177,7 +176,7 @@ func noteTool(notes Notes) rest.Tool {
 	}
 }
 
-// DefaultMaxWait bounds a wait, unless the configuration does.
+// DefaultMaxWait is the default maximum of a wait.
 const DefaultMaxWait = time.Minute
 
 func waitTool(limit time.Duration) rest.Tool {

@@ -42,7 +42,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// Not parallel: testing.AllocsPerRun counts the whole process.
+// Not parallel: testing.AllocsPerRun counts allocations of the whole process.
 func TestNoopDoesNotAllocate(t *testing.T) {
 	src := builtin.New()
 	call := source.Call{Key: "k", Tool: builtin.ToolNoop, Args: json.RawMessage(`{}`), Effect: envelope.EffectIdempotent}

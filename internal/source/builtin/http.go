@@ -27,32 +27,33 @@ import (
 
 // Bounds of a request.
 const (
-	// DefaultMaxBodyBytes bounds what is kept of an answer's body.
+	// DefaultMaxBodyBytes is the default limit on the stored part of an answer's
+	// body.
 	DefaultMaxBodyBytes = 1 << 20
 	// maxHops bounds the redirects that are followed.
 	maxHops = 5
 )
 
-// HTTPConfig says where requests may go.
+// HTTPConfig configures the HTTP tools.
 type HTTPConfig struct {
-	// Allow are the addresses, at least one.
+	// Allow are the allowed addresses, at least one.
 	Allow []Allowed
-	// Networks opens networks that are not of the public internet, such as
-	// 10.1.0.0/16. Link-local and other addresses at which clouds hand out
-	// credentials stay closed.
+	// Networks are allowed in addition to the public internet, such as
+	// 10.1.0.0/16. Link-local addresses and others at which clouds serve
+	// credentials stay forbidden.
 	Networks []netip.Prefix
-	// Header is sent to those of Allow that say so. Agents cannot set what it
-	// sets.
+	// Header is sent to addresses in Allow with Credentials. Agents cannot set
+	// its names.
 	Header map[string]rest.Secret
 	// CallTimeout bounds one call over all its redirects; 0 means
 	// rest.DefaultCallTimeout.
 	CallTimeout time.Duration
-	// MaxBodyBytes bounds what is kept of an answer's body; 0 means
+	// MaxBodyBytes bounds the stored part of an answer's body; 0 means
 	// DefaultMaxBodyBytes.
 	MaxBodyBytes int
 }
 
-// web makes requests to where they are allowed to go.
+// web sends requests to allowed addresses.
 type web struct {
 	client  *rest.Client
 	allow   []entry
@@ -81,13 +82,13 @@ func newWeb(cfg HTTPConfig, client *rest.Client) (*web, error) {
 	return w, nil
 }
 
-// document defines the tools that make requests.
+// document defines the HTTP tools.
 //
 //go:embed tools.json
 var document []byte
 
-// tools returns the tools that some address allows. Writing is of class keyed
-// only where every host does a request once for each key.
+// tools returns the tools that any address allows. The writing tool is of class
+// keyed only if every host honours the key.
 func (w *web) tools() ([]rest.Tool, error) {
 	run := make(map[string]rest.Run)
 	if slices.ContainsFunc(w.allow, func(e entry) bool { return slices.ContainsFunc(readMethods(), e.takes) }) {
@@ -106,7 +107,7 @@ func (w *web) tools() ([]rest.Tool, error) {
 	return tools, err
 }
 
-// request is what the arguments of a call ask for.
+// request holds the arguments of a call.
 type request struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method"`
@@ -115,8 +116,8 @@ type request struct {
 	Body    *string           `json:"body"`
 }
 
-// run makes a request and follows redirects for as long as nothing has been
-// done yet, and they lead to where requests may go.
+// run sends a request. It follows redirects to allowed addresses if nothing was
+// executed yet.
 func (w *web) run(ctx context.Context, call source.Call, in request) source.Observation {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -125,7 +126,7 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 	}
 	at, err := url.Parse(in.URL)
 	if err != nil {
-		return source.Refuse(source.CodeInvalidArgs, "the url is none")
+		return source.Refuse(source.CodeInvalidArgs, "invalid url")
 	}
 	header, ok := w.parseHeaders(in)
 	if !ok {
@@ -157,8 +158,8 @@ func (w *web) run(ctx context.Context, call source.Call, in request) source.Obse
 	}
 }
 
-// parseHeaders returns the headers that the arguments set. It reports false for one
-// that is not theirs to set: of credentials, of the connection, of the key.
+// parseHeaders returns the headers in the arguments. It returns false if one is
+// reserved: for credentials, the connection, or the key.
 func (w *web) parseHeaders(in request) (http.Header, bool) {
 	header := make(http.Header, len(in.Headers)+1)
 	switch {
@@ -184,7 +185,7 @@ func (w *web) parseHeaders(in request) (http.Header, bool) {
 	return header, true
 }
 
-// addHeaders adds what belongs to the place that a request goes to.
+// addHeaders adds the headers that are configured for the destination.
 func (w *web) addHeaders(given http.Header, to entry, call source.Call) http.Header {
 	header := maps.Clone(given)
 	if to.Credentials {
@@ -198,8 +199,8 @@ func (w *web) addHeaders(given http.Header, to entry, call source.Call) http.Hea
 	return header
 }
 
-// redactSecrets takes credentials out of an answer that says back what it was sent. One
-// that is short could be any word.
+// redactSecrets removes credentials from an answer that echoes them. It ignores
+// short ones, which could be any word.
 func (w *web) redactSecrets(reply *rest.Reply) {
 	const short, redacted = 8, "[REDACTED]"
 	for _, value := range w.header {
@@ -219,8 +220,8 @@ func (w *web) redactSecrets(reply *rest.Reply) {
 	}
 }
 
-// find returns the longest prefix that covers an address, if it takes the
-// method.
+// find returns the entry with the longest prefix that covers a URL, if it allows
+// the method.
 func (w *web) find(at *url.URL, method string) (entry, bool) {
 	var best entry
 	found := false
@@ -235,9 +236,9 @@ func (w *web) find(at *url.URL, method string) (entry, bool) {
 	return best, found
 }
 
-// redirectTarget returns where a reply points to, if the request is to be made again
-// there: always if it reads; if it writes, only where the status says that
-// nothing was done and the same is wanted elsewhere.
+// redirectTarget returns the address to which a request is to be repeated. A
+// read follows all redirects; a write follows only statuses that mean that
+// nothing was executed and the same request is expected elsewhere.
 func redirectTarget(reply rest.Reply, at *url.URL, method string) (*url.URL, bool) {
 	switch reply.Status {
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -257,7 +258,8 @@ func redirectTarget(reply rest.Reply, at *url.URL, method string) (*url.URL, boo
 	return next, true
 }
 
-// observe reads a final reply. Only its status says whether the request succeeded.
+// observe converts a final reply. Only its status decides whether the request
+// succeeded.
 func observe(reply rest.Reply, method string, to entry) source.Observation {
 	o := reply.Observe()
 	whole := reply.Code == "" || reply.Code == source.CodeOversized
@@ -268,25 +270,27 @@ func observe(reply rest.Reply, method string, to entry) source.Observation {
 	o.Result = resultOf(reply)
 	switch write := slices.Contains(writeMethods(), method); {
 	case reply.Succeeded(), write && reply.Status == http.StatusSeeOther, !write && reply.Status == http.StatusNotModified:
-		// Where 303 points to is what came of a write.
+		// The target of a 303 is the result of a write.
 		return source.Observation{Written: true, Answered: true, Status: http.StatusOK, Result: o.Result}
 	case write && (reply.Status == http.StatusMovedPermanently || reply.Status == http.StatusFound):
-		// Many say so after having done it, others instead.
+		// Some servers redirect after they executed the request, others instead
+		// of it.
 		return o.Unanswered(source.CodeRedirected)
 	case reply.Status < 400:
 		o.Code = source.CodeRedirected
 	case reply.Status == http.StatusConflict && write && to.HonoursKey:
-		// The first request of this key may be running still.
+		// The first request with this key may still be running.
 		return o.Unanswered(source.CodeConflict)
 	case reply.Status == http.StatusConflict:
-		// It says that something stands against it, not that it is done.
+		// The status means that something prevents the change, not that it was
+		// made.
 		o.Status = 0
 		return o.Permanently(source.CodeRejected)
 	}
 	return o
 }
 
-// resultOf returns the result for a reply.
+// resultOf returns the result of a reply.
 func resultOf(reply rest.Reply) json.RawMessage {
 	result := struct {
 		Status    int               `json:"status"`

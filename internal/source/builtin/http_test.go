@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host answers below /v1 with the status that the path names, and takes
-// effect on what writes. It does a request once for each Idempotency-Key.
+// host answers below /v1 with the status in the path, and counts writes as
+// effects. It executes a request once for each Idempotency-Key.
 func host(s *resttest.Server) http.Handler {
 	mux := http.NewServeMux()
 	var mu sync.Mutex
@@ -70,7 +70,7 @@ func host(s *resttest.Server) http.Handler {
 	return mux
 }
 
-// allow is a configuration for requests to a local server.
+// allow returns a configuration for requests to a local server.
 func allow(s *resttest.Server, change ...func(*builtin.Allowed)) builtin.HTTPConfig {
 	a := builtin.Allowed{Prefix: s.URL + "/v1"}
 	for _, c := range change {
@@ -98,8 +98,8 @@ func openWeb(t *testing.T, cfg builtin.HTTPConfig) source.Source {
 	return keyed{src}
 }
 
-// keyed tells the server the keys of calls in a header, which any agent could
-// set as well.
+// keyed sends the keys of calls to the server in a header, which any agent could
+// also set.
 type keyed struct{ source.Source }
 
 func (k keyed) Execute(ctx context.Context, call source.Call) source.Outcome {
@@ -204,7 +204,7 @@ func TestHTTPOutcomes(t *testing.T) {
 	}
 }
 
-func TestHTTPSendsWhatBelongsToThePlace(t *testing.T) {
+func TestHTTPSendsTheHeadersOfTheDestination(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, host)
 	bare := allow(s)
@@ -251,7 +251,7 @@ func TestHTTPSendsWhatBelongsToThePlace(t *testing.T) {
 	}
 }
 
-func TestHTTPHeadersThatAreNotTheAgents(t *testing.T) {
+func TestHTTPRejectsReservedHeaders(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, host)
 	cfg := allow(s)
@@ -273,7 +273,7 @@ func TestHTTPHeadersThatAreNotTheAgents(t *testing.T) {
 	}
 }
 
-func TestHTTPGoesOnlyWhereItIsAllowed(t *testing.T) {
+func TestHTTPConnectsOnlyToAllowedAddresses(t *testing.T) {
 	t.Parallel()
 	s, other := resttest.New(t, host), resttest.New(t, host)
 	var asked atomic.Bool
@@ -309,7 +309,7 @@ func TestHTTPGoesOnlyWhereItIsAllowed(t *testing.T) {
 	}
 }
 
-func TestHTTPFollowsARedirectToWhereItIsAllowed(t *testing.T) {
+func TestHTTPFollowsRedirectsToAllowedAddresses(t *testing.T) {
 	t.Parallel()
 	s, other := resttest.New(t, host), resttest.New(t, host)
 	cfg := allow(s, func(a *builtin.Allowed) { a.Credentials = true })
@@ -344,7 +344,7 @@ func TestHTTPDialsNoPrivateAddress(t *testing.T) {
 	}
 }
 
-func TestHTTPShowsABody(t *testing.T) {
+func TestHTTPReturnsTheBody(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, host)
 	src := openWeb(t, allow(s))
@@ -385,7 +385,7 @@ func TestHTTPCutsALargeBody(t *testing.T) {
 	}
 }
 
-func TestHTTPTakesItsOwnTime(t *testing.T) {
+func TestHTTPTimeout(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, host)
 	cfg := allow(s)
@@ -427,7 +427,7 @@ func TestListOfHTTP(t *testing.T) {
 	}
 }
 
-func TestWithChecksItsConfig(t *testing.T) {
+func TestWithRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]builtin.HTTPConfig{
 		"nothing allowed":       {},

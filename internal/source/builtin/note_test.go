@@ -118,7 +118,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-func TestWithoutAPlaceForNotesThereIsNoTool(t *testing.T) {
+func TestNoNoteToolWithoutStorage(t *testing.T) {
 	t.Parallel()
 
 	tools, err := builtin.New().List(t.Context())

@@ -16,7 +16,7 @@ func waitFor(seconds string) source.Call {
 	return source.Call{Key: "k", Tool: builtin.ToolWait, Args: json.RawMessage(`{"seconds":` + seconds + `}`), Effect: envelope.EffectRead}
 }
 
-func TestWaitTakesItsTime(t *testing.T) {
+func TestWaitDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -44,7 +44,7 @@ func TestWaitIsBounded(t *testing.T) {
 	}
 }
 
-func TestWaitCanBeBrokenOff(t *testing.T) {
+func TestWaitIsCanceled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		end  func(src *builtin.Source, cancel context.CancelFunc) error

@@ -1,11 +1,11 @@
 // Package composio is the source of tools behind Composio's API, version 3.1,
-// which calls some other provider with the account that a user connected.
+// which calls another provider with the account that a user connected.
 //
-// Composio takes no idempotency key, and passes a provider's failure on with
-// status 200, too many requests among them: no field tells those apart from
-// any other failure, and their text is not looked at. So a call is of class
-// once unless its tool is tagged as one that reads, and a failure of the
-// provider is never retried by itself for class once.
+// Composio accepts no idempotency key. It returns a provider's failures,
+// including rate limits, with status 200. No field distinguishes rate limits
+// from other failures, and the package does not parse their text. Therefore a
+// call is of class once unless its tool is tagged as read-only, and a failure of
+// the provider is never retried automatically for class once.
 package composio
 
 import (
@@ -33,23 +33,22 @@ const (
 	maxTools = 10_000
 )
 
-// Config says whose tools a source stands for.
+// Config configures a source of one user's tools.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string `json:"-"`
 	// URL is Composio's address; empty means DefaultURL.
 	URL string `json:"url"`
-	// APIKey is a project's key.
+	// APIKey is the key of a project.
 	APIKey rest.Secret `json:"-"`
-	// UserID is the user of the project whose connected accounts act.
+	// UserID is the user of the project whose connected accounts are used.
 	UserID string `json:"user_id"`
-	// ConnectedAccountID names the one account that acts; empty leaves the
-	// choice to Composio.
+	// ConnectedAccountID is the account to use; empty means that Composio
+	// chooses.
 	ConnectedAccountID string `json:"connected_account_id"`
-	// Toolkits are the slugs of the toolkits whose tools are listed, at least
-	// one.
+	// Toolkits are the slugs of the listed toolkits, at least one.
 	Toolkits []string `json:"toolkits"`
-	// Version is the toolkits' version; empty means the latest.
+	// Version is the version of the toolkits; empty means the latest.
 	Version string `json:"version"`
 	// HTTP bounds the requests.
 	HTTP rest.Config `json:"-"`
@@ -62,8 +61,8 @@ type Source struct {
 	base   rest.Base
 }
 
-// New returns a source for the user that cfg describes. It checks cfg, and
-// connects to nothing yet.
+// New returns a source for the user in cfg. It checks cfg and does not connect
+// yet.
 func New(cfg Config) (*Source, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -125,7 +124,7 @@ type page struct {
 	Next  *string `json:"next_cursor"`
 }
 
-// item is a tool as Composio tells of it.
+// item is a tool in Composio's format.
 type item struct {
 	Slug        string          `json:"slug"`
 	Name        string          `json:"name"`
@@ -152,7 +151,7 @@ func (s *Source) page(ctx context.Context, toolkit, cursor string) (page, error)
 	return p, nil
 }
 
-// tool carries a definition over. Composio's tags are MCP's hints by name.
+// tool converts a definition. Composio's tags are the names of MCP's hints.
 func (i item) tool() source.Tool {
 	t := source.Tool{
 		Name: i.Slug, Title: i.Name, Description: i.Description,
@@ -171,7 +170,7 @@ func (i item) tool() source.Tool {
 		t.Hints.OpenWorld = new(true)
 	}
 	if t.Hints.ReadOnly {
-		// The tag is a claim, which whoever reads the hints judges.
+		// The tag is a claim of the source, which readers of the hints evaluate.
 		t.Effect = ""
 	}
 	return t
@@ -223,7 +222,7 @@ func (s *Source) header() http.Header {
 	return http.Header{"X-Api-Key": {s.cfg.APIKey.Reveal()}}
 }
 
-// slug is the form of the names that Composio gives to tools.
+// slug matches the names of Composio's tools.
 var slug = regexp.MustCompile(`^[0-9A-Za-z_]{1,200}$`)
 
 // Close implements source.Source.

@@ -29,8 +29,8 @@ const (
 	toolSend = "GMAIL_SEND_EMAIL"
 )
 
-// backend behaves as Composio's documentation says: what a provider refuses
-// comes with status 200, what Composio itself refuses with another.
+// backend behaves as in Composio's documentation: failures of a provider have
+// status 200, failures of Composio itself have others.
 func backend(s *resttest.Server) http.Handler {
 	mux := http.NewServeMux()
 	refuse := func(w http.ResponseWriter, status int, message string) {
@@ -235,7 +235,7 @@ func TestCredentials(t *testing.T) {
 	resttest.NotShown(t, "hush", cfg, &cfg, made, src, got)
 }
 
-func TestNewChecksItsConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	key := rest.NewSecret("hush")
 	for name, cfg := range map[string]composio.Config{

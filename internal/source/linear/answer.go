@@ -11,19 +11,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// maxProviderID bounds the id taken from an answer.
+// maxProviderID bounds the length of an id in an answer.
 const maxProviderID = 256
 
-// answer is the one field that an operation asks for.
+// answer is the single field of an operation.
 type answer struct {
 	field json.RawMessage
-	// refused says that Linear refused the operation because of what it asks
-	// for, and not because of credentials or rate limits.
+	// refused is set if Linear refused the operation itself, rather than its
+	// credentials or rate.
 	refused bool
 }
 
-// observe reads an answer of GraphQL, which reports errors with any status: too
-// many requests are 400.
+// observe converts an answer of GraphQL, which reports errors with any status:
+// rate limits have 400.
 func observe(reply rest.Reply) (answer, source.Observation) {
 	o := reply.Observe()
 	var body struct {
@@ -44,7 +44,8 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 		got.field = field
 	}
 	if len(body.Errors) == 0 || !got.empty() {
-		// With data, an error is about a part of it that could not be shown.
+		// If there is data, the error concerns a part of it that could not be
+		// returned.
 		return got, o
 	}
 	e := body.Errors[0].Extensions
@@ -55,7 +56,7 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 	if code == "" {
 		code = source.StatusCode(reply.Status)
 	}
-	// From here on the error says more than the status.
+	// From here on the error is more specific than the status.
 	o.Status = 0
 	switch code {
 	case source.CodeRateLimited:
@@ -69,17 +70,18 @@ func observe(reply rest.Reply) (answer, source.Observation) {
 		got.refused = true
 		return got, o.ToolFailed()
 	case source.CodeConflict:
-		// create looks for the object before it reports a conflict.
+		// create searches for the object before it reports a conflict.
 		code = source.CodeRejected
 	}
 	got.refused = true
 	return got, o.Permanently(code)
 }
 
-// empty reports whether there is nothing in the field.
+// empty reports whether the field is null or missing.
 func (a answer) empty() bool { return len(a.field) == 0 || string(a.field) == "null" }
 
-// done is the finding for an answer that is an entity, or a list of them.
+// done returns the observation for an answer that is an entity or a list of
+// them.
 func (a answer) done(o source.Observation) source.Observation {
 	o.Result = a.field
 	var entity struct{ ID any }
@@ -91,8 +93,8 @@ func (a answer) done(o source.Observation) source.Observation {
 	return o
 }
 
-// changed is the finding for the answer to a mutation, which says whether it
-// worked beside what it made.
+// changed returns the observation for the answer to a mutation, which contains
+// its success and the changed entity.
 func (a *answer) changed(o source.Observation) source.Observation {
 	if !o.Answered || o.Code != "" {
 		return o
@@ -119,8 +121,8 @@ func (a *answer) changed(o source.Observation) source.Observation {
 	return made.done(o)
 }
 
-// codeOf returns the code for an error's code or type, which differ only in
-// case and separators; empty for an unknown error, which only says that the
+// codeOf returns the code for an error's code or type, which differ only in case
+// and separators. It returns "" for an unknown error, which only means that the
 // operation failed.
 func codeOf(value any) string {
 	text, _ := value.(string)
@@ -139,8 +141,8 @@ func codeOf(value any) string {
 	return ""
 }
 
-// rateLimitWait returns how long Linear's exhausted limits last. Linear limits
-// requests, their complexity, and the requests of some operations.
+// rateLimitWait returns the time until Linear's exhausted limits reset. Linear
+// limits requests, their complexity, and the requests of some operations.
 func rateLimitWait(header http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, limit := range []string{"Requests", "Complexity", "Endpoint-Requests"} {

@@ -1,10 +1,10 @@
-// Package linear is the source of tools that read and write a Linear
-// workspace over its GraphQL API.
+// Package linear is the source of tools that read and write a Linear workspace
+// over its GraphQL API.
 //
-// Created objects get an id that is derived from the call's key, so that a
-// repeated call cannot create a second object: creations are of class keyed.
-// When Linear refuses a creation, the package looks for that id before it
-// reports that nothing exists.
+// The id of a created object is derived from the call's key, so that a repeated
+// call cannot create a second object: creations are of class keyed. If Linear
+// refuses a creation, the package searches for that id before it reports a
+// failure.
 package linear
 
 import (
@@ -23,13 +23,13 @@ import (
 // DefaultURL is the address of Linear's GraphQL API.
 const DefaultURL = "https://api.linear.app/graphql"
 
-// Config says which workspace a source stands for. It needs one credential.
+// Config configures a source of one workspace. It needs one credential.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string `json:"-"`
 	// URL is the API's address; empty means DefaultURL.
 	URL string `json:"url"`
-	// APIKey is a personal key.
+	// APIKey is a personal API key.
 	APIKey rest.Secret `json:"-"`
 	// Token is an OAuth access token.
 	Token rest.Secret `json:"-"`
@@ -37,15 +37,15 @@ type Config struct {
 	HTTP rest.Config `json:"-"`
 }
 
-// api makes the requests of one workspace.
+// api sends the requests of one workspace.
 type api struct {
 	client        *rest.Client
 	at            string
 	authorization rest.Secret
 }
 
-// New returns a source for the workspace that cfg describes. It checks cfg,
-// and connects to nothing yet.
+// New returns a source for the workspace in cfg. It checks cfg and does not
+// connect yet.
 func New(cfg Config) (*rest.Source, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -80,7 +80,7 @@ func (a *api) ask(ctx context.Context, operation string, variables any) (answer,
 	}))
 }
 
-// read runs a query whose variables are the arguments.
+// read returns a function that runs a query with the arguments as variables.
 func (a *api) read(query string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		got, o := a.ask(ctx, query, call.Args)
@@ -94,7 +94,8 @@ func (a *api) read(query string) rest.Run {
 	}
 }
 
-// update runs a mutation that takes the argument "id" apart from the others.
+// update returns a function that runs a mutation with the argument "id" separate
+// from the others.
 func (a *api) update(mutation string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		input := rest.Fields(call.Args)
@@ -105,8 +106,8 @@ func (a *api) update(mutation string) rest.Run {
 	}
 }
 
-// create runs a mutation under the id that follows from the call's key; find
-// is the query for what has that id.
+// create returns a function that runs a mutation under the id derived from the
+// call's key. find is the query for the object with that id.
 func (a *api) create(mutation, find string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		id := ID(call.Tool, call.Key)
@@ -119,7 +120,7 @@ func (a *api) create(mutation, find string) rest.Run {
 		if !got.refused {
 			return o
 		}
-		// What Linear says of an id that is taken is not documented.
+		// Linear's response for a duplicate id is not documented.
 		there, sought := a.ask(ctx, find, map[string]string{"id": id})
 		switch {
 		case sought.Answered && sought.Code == "" && !there.empty():
@@ -131,8 +132,8 @@ func (a *api) create(mutation, find string) rest.Run {
 	}
 }
 
-// ID returns the id of what a tool creates under a key: a UUID in the form of
-// version 4, which Linear asks for, though it is not random.
+// ID returns the id of an object that a tool creates under a key: a UUID in the
+// form of version 4, as Linear requires, although it is not random.
 func ID(tool, key string) string {
 	sum := sha256.Sum256([]byte("countersign\x00" + tool + "\x00" + key))
 	id := uuid.UUID(sum[:16])

@@ -28,11 +28,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const apiKey = "lin_api_hush"
 
-// workspace behaves as Linear's documentation says, as far as it says: one
-// endpoint, errors with extensions, ids that the client may choose.
+// workspace behaves as in Linear's documentation, where there is any: one
+// endpoint, errors with extensions, ids chosen by the client.
 type workspace struct {
 	server *resttest.Server
-	// taken is how the workspace answers a creation under an id that is there.
+	// taken is the answer to a creation with an existing id.
 	taken string
 
 	mu    sync.Mutex
@@ -72,7 +72,7 @@ func (l *workspace) answer(r *http.Request, op operation) (int, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := op.Variables
-	// A team or an issue E-x has a mutation fail with x.
+	// A team or an issue E-x makes a mutation fail with x.
 	for _, name := range []string{"teamId", "issueId"} {
 		if word, fails := strings.CutPrefix(fmt.Sprint(v.Input[name]), "E-"); fails {
 			return http.StatusOK, graphqlError("", word)
@@ -174,7 +174,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-func TestASecondCreationIsAConflictWhateverLinearSays(t *testing.T) {
+func TestRepeatedCreationIsAConflict(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]string{
 		"invalid input":      graphqlError("INVALID_INPUT", "invalid input"),
@@ -208,7 +208,7 @@ func TestASecondCreationIsAConflictWhateverLinearSays(t *testing.T) {
 	}
 }
 
-func TestARefusalThatCannotBeLookedIntoIsNotBelieved(t *testing.T) {
+func TestUnverifiedRefusalIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
 	s.Intercept(func(w http.ResponseWriter, r *http.Request, provider http.Handler) {
@@ -232,7 +232,7 @@ func TestARefusalThatCannotBeLookedIntoIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestErrorsAreReadByTheirType(t *testing.T) {
+func TestErrorsAreClassifiedByType(t *testing.T) {
 	t.Parallel()
 	src := open(t, serve(t, ""))
 	for word, want := range map[string]struct {
@@ -258,7 +258,7 @@ func TestErrorsAreReadByTheirType(t *testing.T) {
 	}
 }
 
-func TestTooManyRequestsAre400(t *testing.T) {
+func TestRateLimitHasStatus400(t *testing.T) {
 	t.Parallel()
 	reset := func(in time.Duration) string { return strconv.FormatInt(time.Now().Add(in).UnixMilli(), 10) }
 	for name, test := range map[string]struct {
@@ -350,7 +350,7 @@ func TestCredentials(t *testing.T) {
 	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got)
 }
 
-func TestNewChecksItsConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]linear.Config{
 		"no credential":             {},
@@ -366,7 +366,7 @@ func TestNewChecksItsConfig(t *testing.T) {
 	}
 }
 
-func TestIDFollowsFromToolAndKey(t *testing.T) {
+func TestIDIsDerivedFromToolAndKey(t *testing.T) {
 	t.Parallel()
 	id := linear.ID(linear.ToolIssueCreate, "k")
 

@@ -6,21 +6,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// The tools. Arguments carry the names of Linear's own inputs.
+// The tools. Arguments have the names of Linear's inputs.
 const (
-	// ToolIssueCreate is issueCreate.
+	// ToolIssueCreate runs the mutation issueCreate.
 	ToolIssueCreate = "linear.issue.create"
-	// ToolIssueUpdate is issueUpdate.
+	// ToolIssueUpdate runs the mutation issueUpdate.
 	ToolIssueUpdate = "linear.issue.update"
-	// ToolIssueGet is issue.
+	// ToolIssueGet runs the query issue.
 	ToolIssueGet = "linear.issue.get"
-	// ToolCommentCreate is commentCreate.
+	// ToolCommentCreate runs the mutation commentCreate.
 	ToolCommentCreate = "linear.comment.create"
-	// ToolTeamList is teams.
+	// ToolTeamList runs the query teams.
 	ToolTeamList = "linear.team.list"
 )
 
-// The operations. Each asks for one field, which is its answer.
+// The operations. Each has one field, which is its answer.
 const (
 	queryIssue   = `query($id: String!) { issue(id: $id) { id identifier title url priority state { id name } assignee { id name } updatedAt } }`
 	queryComment = `query($id: String!) { comment(id: $id) { id url } }`

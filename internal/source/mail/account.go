@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// idleTime is how long a connection without calls stays open.
+	// idleTime is how long an idle connection stays open.
 	idleTime = time.Minute
-	// maxWaiting bounds the calls that wait for their turn, since each holds a slot
-	// of the worker, and maxWait for how long, so that time is left for the call
-	// itself. Those beyond come again after comeAgain.
+	// maxWaiting bounds the calls that wait for their turn, since each occupies
+	// a slot of the worker. maxWait bounds their wait, so that time is left for
+	// the call itself. Further calls are retried after comeAgain.
 	maxWaiting = 32
 	maxWait    = 10 * time.Second
 	comeAgain  = 2 * time.Second
 )
 
-// account is a mailbox with at most one connection, which one call at a time
-// uses.
+// account is a mailbox with at most one connection, which is used by one call at
+// a time.
 type account struct {
 	Account
-	// turn holds a token while a call uses the fields below.
+	// turn contains a token while a call uses the fields below.
 	turn chan struct{}
-	// waiting counts the calls that wait for it.
+	// waiting counts the calls that wait for turn.
 	waiting atomic.Int32
 
 	writer mailbox.Writer // nil while there is no connection
@@ -43,17 +43,17 @@ func newAccount(of Account) *account { return &account{Account: of, turn: make(c
 type session struct {
 	*account
 	source *Source
-	// broken says that the connection cannot be used any more.
+	// broken is set if the connection is no longer usable.
 	broken bool
 }
 
-// do runs a call when those before it have ended.
+// do runs a call after the previous ones have ended.
 func (a *account) do(ctx context.Context, s *Source, run func(*session) source.Observation) source.Observation {
 	if !a.takeTurn(ctx) {
 		if code := source.EndedCode(ctx); ctx.Err() != nil && code != source.CodeTimeout {
 			return source.Observation{Code: code}
 		}
-		// No failure of the mailbox: other calls took the time.
+		// Not a failure of the mailbox: other calls took the time.
 		return source.Observation{
 			Held: true, Code: source.CodeRateLimited, RetryAfter: comeAgain, Message: s.name + ": other calls of the account are before this one",
 		}
@@ -66,14 +66,14 @@ func (a *account) do(ctx context.Context, s *Source, run func(*session) source.O
 	for reused := a.writer != nil; ; reused = false {
 		o, broken := a.try(ctx, s, run)
 		if broken && reused && !o.Written && ctx.Err() == nil {
-			continue // the connection broke since the call before, and this one has changed nothing
+			continue // the connection broke since the previous call, and this one has changed nothing
 		}
 		return o
 	}
 }
 
-// takeTurn waits for the calls before this one, and reports false if that takes
-// too long or too many are waiting.
+// takeTurn waits for the previous calls. It returns false if that takes too long
+// or too many are waiting.
 func (a *account) takeTurn(ctx context.Context) bool {
 	defer a.waiting.Add(-1)
 	if a.waiting.Add(1) > maxWaiting {
@@ -102,14 +102,14 @@ func (a *account) try(ctx context.Context, s *Source, run func(*session) source.
 	}
 	o = run(on)
 	if on.broken {
-		_ = a.writer.Close() // the error that broke it says more
+		_ = a.writer.Close() // the error that broke it is more specific
 		a.writer = nil
 	}
 	return o, on.broken
 }
 
-// watchIdle has the connection closed when it was not used for a while. The
-// caller has the turn.
+// watchIdle closes the connection when it has been idle for a while. The caller
+// has the turn.
 func (a *account) watchIdle() {
 	if a.idle != nil {
 		a.idle.Stop()
@@ -123,14 +123,14 @@ func (a *account) watchIdle() {
 		a.turn <- struct{}{}
 		defer func() { <-a.turn }()
 		if a.idle == timer && a.writer != nil {
-			_ = a.writer.Close() // nothing depends on it any more
+			_ = a.writer.Close() // the connection is idle
 			a.writer, a.idle = nil, nil
 		}
 	})
 	a.idle = timer
 }
 
-// close closes the connection for good. No call runs any more.
+// close closes the connection for good. No call may be running.
 func (a *account) close() error {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
@@ -146,13 +146,13 @@ func (a *account) close() error {
 	return w.Close()
 }
 
-// failed returns what an error of the mailbox means for a call, of which written
-// says whether it may have changed something. What the mailbox says of its own
-// accord is not shown: it may hold anything.
+// failed returns the observation for an error of the mailbox. written is set if
+// the call may have changed something. The server's text is not shown, since it
+// is untrusted.
 func (s *session) failed(ctx context.Context, err error, written bool) source.Observation {
 	refuse := s.source.refuse
 	switch {
-	case errors.Is(err, safehttp.ErrForbidden): // whatever else it says
+	case errors.Is(err, safehttp.ErrForbidden): // takes precedence
 		return source.Forbidden()
 	case errors.Is(err, mailbox.ErrGone):
 		return refuse(source.CodeNotFound, "the account has no message of this identity where the call says, nor elsewhere by its Message-ID")
@@ -181,8 +181,9 @@ func (s *session) failed(ctx context.Context, err error, written bool) source.Ob
 	return source.Observation{Code: source.CodeUnreachable}
 }
 
-// folder returns the folder of a use: the configured one, or the first that the
-// account has for one of the uses. The error is mailbox.ErrNoFolder without one.
+// folder returns the folder of a use: the configured one, or the first one that
+// the account has for one of the uses. The error is mailbox.ErrNoFolder if there
+// is none.
 func (s *session) folder(ctx context.Context, uses ...mailbox.Use) (string, error) {
 	all, err := s.writer.Folders(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
 
-// TestErrorsOfTheMailbox compares what an error means, where it comes before a
-// change and where it comes from one.
+// TestErrorsOfTheMailbox compares the outcome of an error before a change with
+// that of an error during a change.
 func TestErrorsOfTheMailbox(t *testing.T) {
 	t.Parallel()
 	down := fmt.Errorf("hush: %w", mailboxtest.ErrDown)
@@ -66,7 +66,7 @@ func TestErrorsOfTheMailbox(t *testing.T) {
 	}
 }
 
-func TestAnAccountWithoutTheFolder(t *testing.T) {
+func TestAccountWithoutTheFolder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
@@ -107,7 +107,7 @@ func TestFoldersAreConfigured(t *testing.T) {
 	f.answer(f.call(mail.ToolDraft, draftArgs()), source.KindRefused, source.CodeNotFound)
 }
 
-func TestOneCallOfAnAccountAtATime(t *testing.T) {
+func TestCallsOfAnAccountAreSerialized(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var all sync.WaitGroup
@@ -125,7 +125,7 @@ func TestOneCallOfAnAccountAtATime(t *testing.T) {
 	}
 }
 
-func TestACallThatWaitsForOthersTooLongIsNoFailure(t *testing.T) {
+func TestLongWaitForOtherCallsIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	began := make(chan struct{})
@@ -161,7 +161,7 @@ func TestACallThatWaitsForOthersTooLongIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAConnectionWithoutCallsIsClosed(t *testing.T) {
+func TestIdleConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -181,7 +181,7 @@ func TestAConnectionWithoutCallsIsClosed(t *testing.T) {
 	})
 }
 
-func TestABrokenConnectionIsOpenedAgain(t *testing.T) {
+func TestBrokenConnectionIsReopened(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
@@ -196,7 +196,7 @@ func TestABrokenConnectionIsOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestASourceNeedsAnAccount(t *testing.T) {
+func TestSourceNeedsAnAccount(t *testing.T) {
 	t.Parallel()
 	if _, err := mail.New(mail.Config{Name: "mailbox"}); err == nil || errors.Is(err, mailbox.ErrInvalid) {
 		t.Errorf("New() = %v, want an error", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// reference names a message.
+// reference identifies a message.
 type reference struct {
 	mailbox.Location
 	MessageID string `json:"message_id"`
@@ -25,7 +25,7 @@ func (r reference) at(l mailbox.Location) reference {
 	return r
 }
 
-// find returns the state of the message of a reference.
+// find returns the state of the referenced message.
 func (s *session) find(ctx context.Context, r reference) (mailbox.State, error) {
 	identity, err := hex.DecodeString(r.Identity)
 	if err != nil {
@@ -34,13 +34,13 @@ func (s *session) find(ctx context.Context, r reference) (mailbox.State, error) 
 	return s.writer.Find(ctx, r.Location, r.MessageID, identity)
 }
 
-// expectation is the state in which a call was decided on.
+// expectation is the state on which the decision to call was based.
 type expectation struct {
 	Folder string   `json:"folder"`
 	Flags  []string `json:"flags"`
 }
 
-// set is what to add and what to remove.
+// set holds the elements to add and to remove.
 type set struct {
 	Add, Remove []string
 }
@@ -55,7 +55,7 @@ type changeArgs struct {
 	Expected *expectation
 }
 
-// result is what a tool answers.
+// result is the result of a tool.
 type result struct {
 	Before  *mailbox.State `json:"before,omitempty"`
 	After   *mailbox.State `json:"after,omitempty"`
@@ -63,7 +63,7 @@ type result struct {
 	Message reference      `json:"message"`
 }
 
-// answer returns the observation of a call that has its result.
+// answer returns the observation of a successful call.
 func answer(r result) source.Observation {
 	for _, state := range []*mailbox.State{r.Before, r.After, r.State} {
 		if state != nil {
@@ -77,7 +77,8 @@ func answer(r result) source.Observation {
 	return source.Observation{Written: true, Answered: true, Result: raw}
 }
 
-// changed returns the answer of a call after which a message is as it is said.
+// changed returns the observation of a call that changed a message from one
+// state to another.
 func changed(of reference, before, after mailbox.State) source.Observation {
 	return answer(result{Before: &before, After: &after, Message: of.at(after.Location)})
 }
@@ -100,7 +101,7 @@ func (s *Source) label(ctx context.Context, call source.Call, in changeArgs) sou
 	})
 }
 
-// labels returns the change of the labels of a call.
+// labels returns the change of labels in the arguments.
 func (a *account) labels(in changeArgs) mailbox.Change {
 	prefixed := func(labels []string) []string {
 		all := make([]string, len(labels))
@@ -148,18 +149,18 @@ func (s *Source) move(ctx context.Context, call source.Call, in changeArgs) sour
 	})
 }
 
-// moveTo moves a message to the folder of the arguments, with their labels.
+// moveTo moves a message to a folder, together with the change of labels in the
+// arguments.
 func (s *session) moveTo(ctx context.Context, call source.Call, in changeArgs) source.Observation {
 	want := s.labels(in)
 	want.MoveTo = in.Folder
 	return s.change(ctx, call, in, want)
 }
 
-// maxRaces is how often a call looks again because someone changed the message
-// between its look and its change.
+// maxRaces is the number of retries after a concurrent change of the message.
 const maxRaces = 3
 
-// change makes a change of a message.
+// change changes a message.
 func (s *session) change(ctx context.Context, call source.Call, in changeArgs, want mailbox.Change) source.Observation {
 	if want.Check() != nil {
 		return s.source.refuse(source.CodeInvalidArgs, "a label or a flag is not valid, or is both added and removed")
@@ -184,14 +185,14 @@ func (s *session) change(ctx context.Context, call source.Call, in changeArgs, w
 	}
 }
 
-// decide says what a change comes to in the present state: the state from which
-// it is made, or the observation of a call that makes none.
+// decide compares a change with the current state. It returns the state before
+// the change, or the observation of a call that needs no change.
 func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, now mailbox.State) (before mailbox.State, _ *source.Observation) {
 	expected := in.expects(call, want, now)
 	done := now.Equal(made(want, now))
 	switch {
 	case done && call.Unsure && !now.Equal(expected) && now.Equal(made(want, expected)):
-		// An earlier attempt made the change and its answer was lost.
+		// An earlier attempt made the change, and its answer was lost.
 		return expected, new(changed(in.Message, expected, now))
 	case done:
 		return now, new(changed(in.Message, now, now).AlreadyDone())
@@ -202,15 +203,16 @@ func (s *session) decide(call source.Call, in changeArgs, want mailbox.Change, n
 		return now, new(s.source.refuse(source.CodeChanged, "the message is not in the state that the call expects; its "+difference(now, expected)+" differs"))
 	}
 	if want.MoveTo != "" && now.Folder != in.Message.Folder {
-		return now, new(s.source.refuse(source.CodeChanged, "the message is no longer in the folder where it was seen"))
+		return now, new(s.source.refuse(source.CodeChanged, "the message has been moved from the folder in the call"))
 	}
 	return now, nil
 }
 
-// expects returns the state in which a call expects a message: the one that it
-// names, with the present flags of those that programs set and the call does not
-// change, since who only reads a message has not touched it; else where an earlier attempt only moved the message, the folder where
-// it was seen; else the present one.
+// expects returns the state in which a call expects a message. If the call names
+// one, flags that mail programs set automatically and the call does not change
+// have their current value, since reading a message is not a change. If an
+// earlier attempt may only have moved the message, it is the named folder.
+// Otherwise it is the current state.
 func (in changeArgs) expects(call source.Call, want mailbox.Change, now mailbox.State) mailbox.State {
 	seen := mailbox.State{Location: in.Message.Location, Flags: now.Flags}
 	switch {
@@ -231,7 +233,7 @@ func (in changeArgs) expects(call source.Call, want mailbox.Change, now mailbox.
 	return now
 }
 
-// made returns the state that a change makes of another, at the key of before.
+// made returns the state after a change, at the key of before.
 func made(change mailbox.Change, before mailbox.State) mailbox.State {
 	after := mailbox.State{Location: before.Location, Flags: change.Apply(before.Flags)}
 	if change.MoveTo != "" {
@@ -240,8 +242,8 @@ func made(change mailbox.Change, before mailbox.State) mailbox.State {
 	return after
 }
 
-// between reports whether a state is one through which a message passes on its
-// way from one state to another, as an attempt that was cut off leaves it.
+// between reports whether a state is an intermediate one of an interrupted
+// change from one state to another.
 func between(now, from, to mailbox.State) bool {
 	if now.Folder != from.Folder && now.Folder != to.Folder {
 		return false
@@ -252,7 +254,7 @@ func between(now, from, to mailbox.State) bool {
 	})
 }
 
-// difference says in a word what differs between two states.
+// difference names the kind of difference between two states.
 func difference(a, b mailbox.State) string {
 	if a.Folder != b.Folder {
 		return "folder"

@@ -28,35 +28,34 @@ const (
 	KindMaildir = "maildir"
 )
 
-// commands is how many IMAP commands a minute a server is taken to allow. A
-// call takes about ten.
+// commands is the assumed limit of IMAP commands per minute. A call takes about
+// ten.
 const commands = 5000
 
 // Mailbox is the configuration of an account: a mailbox on a server or in the
 // worker's file system.
 type Mailbox struct {
 	Kind string `json:"kind"`
-	// Host, Port, TLS, User and Auth are for IMAP. TLS is implicit (the default),
-	// starttls, or none, which is for servers on the machine itself. Auth is plain
-	// (the default), oauthbearer or xoauth2.
+	// Host, Port, TLS, User and Auth are for IMAP. TLS is implicit (the
+	// default), starttls, or none, which is for servers on the same machine.
+	// Auth is plain (the default), oauthbearer or xoauth2.
 	Host string `json:"host,omitzero"`
 	Port int    `json:"port,omitzero"`
 	TLS  string `json:"tls,omitzero"`
 	User string `json:"user,omitzero"`
 	Auth string `json:"auth,omitzero"`
-	// Path is the folder of a Maildir.
+	// Path is the directory of a Maildir.
 	Path string `json:"path,omitzero"`
-	// From is the address that drafts are from; empty stands for User if that is an
-	// address.
+	// From is the sender of drafts; empty means User if that is an address.
 	From string `json:"from,omitzero"`
-	// LabelPrefix comes before every label.
+	// LabelPrefix is added to every label.
 	LabelPrefix string `json:"label_prefix,omitzero"`
 	// Folders are the names of folders by use: archive, junk, drafts, trash.
 	Folders map[mailbox.Use]string `json:"folders,omitempty"`
 }
 
-// Check returns an error that names the invalid field of an account, which is at a
-// pointer.
+// Check returns an error that names the invalid field of an account. at is the
+// pointer of the account.
 func (a Mailbox) Check(at string) error {
 	invalid := func(field string, rule envelope.Rule, message string) error {
 		return check.Invalid(at+"/"+field, rule, "%s", message)
@@ -82,8 +81,7 @@ func (a Mailbox) Check(at string) error {
 	return nil
 }
 
-// address returns the address that drafts of the account are from; empty for
-// none.
+// address returns the sender of the account's drafts, or "".
 func (a Mailbox) address() string {
 	if a.From == "" && strings.Contains(a.User, "@") {
 		return a.User
@@ -91,8 +89,8 @@ func (a Mailbox) address() string {
 	return a.From
 }
 
-// Account returns the account. Its password or token is the secret, and the guard
-// bounds the networks of its server.
+// Account returns the account. secret is its password or token, and guard
+// restricts the networks of its server.
 func (a Mailbox) Account(secret rest.Secret, guard safehttp.Guard) Account {
 	return Account{Open: a.opener(secret, guard), From: a.address(), LabelPrefix: a.LabelPrefix, Folders: a.Folders}
 }
@@ -120,15 +118,15 @@ func (a Mailbox) opener(secret rest.Secret, guard safehttp.Guard) func(context.C
 			Address: net.JoinHostPort(a.Host, strconv.Itoa(cmp.Or(a.Port, port))), Username: a.User,
 			Secret:   func(context.Context) (string, error) { return secret.Reveal(), nil },
 			Security: security, Login: login, Networks: guard.Networks, Quota: bucket,
-			// The source opens the connection again where that is safe, and the worker
-			// tries again later.
+			// The source reconnects if that is safe, and the worker retries
+			// later.
 			Attempts: 1,
 		}, identify))
 	}
 }
 
-// writerOrNil returns nil in place of a writer if there is an error: a nil
-// pointer in an interface is not nil.
+// writerOrNil returns an untyped nil if there is an error: a nil pointer in an
+// interface is not nil.
 func writerOrNil[W mailbox.Writer](w W, err error) (mailbox.Writer, error) {
 	if err != nil {
 		return nil, err
@@ -136,8 +134,8 @@ func writerOrNil[W mailbox.Writer](w W, err error) (mailbox.Writer, error) {
 	return w, nil
 }
 
-// Below returns a function that allows the folders and what is in them to the sources
-// of every tenant.
+// Below returns a function that allows the given directories and all below them
+// to the sources of every tenant.
 func Below(folders []string) func(envelope.TenantID, string) bool {
 	return func(_ envelope.TenantID, path string) bool { return mailbox.Below(folders, path) }
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
 
-// cutter stands between a client and a server, and cuts the connection once: a
-// command goes to the server, and its answer does not come back.
+// cutter is a proxy that cuts the connection once: it forwards a command to the
+// server, but not the answer.
 type cutter struct {
 	to      string
 	command []byte
 	armed   atomic.Bool
 }
 
-// serve passes on what comes to a listener, until that is closed.
+// serve forwards the connections of a listener until that is closed.
 func (c *cutter) serve(listener net.Listener) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -76,10 +76,10 @@ func (c *cutter) pass(client net.Conn) {
 	back.Wait()
 }
 
-// TestAnAnswerThatIsLost cuts the connection when the server has executed a
-// command: the call is tried again, finds what it did, and answers as the first
-// attempt would have.
-func TestAnAnswerThatIsLost(t *testing.T) {
+// TestLostAnswer cuts the connection after the server has executed a command:
+// the call is retried, detects its own effect, and has the same result as the
+// first attempt.
+func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for command, tool := range map[string]string{"MOVE": mail.ToolArchive, "STORE": mail.ToolLabel, "APPEND": mail.ToolDraft} {
 		t.Run(command, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 			f := newFixture(t, func(cfg *mail.Config) {
 				cfg.Accounts = map[string]mail.Account{"work": {From: owner, Open: func(context.Context) (mailbox.Writer, error) { return through.writer() }}}
 			})
-			t.Cleanup(func() { // before the source is closed, whose connections are cut off by then
+			t.Cleanup(func() { // before the source is closed, whose connections have ended by then
 				_ = listener.Close()
 				_ = f.source.Close()
 				running.Wait()

@@ -46,8 +46,8 @@ func (s *Source) draft(ctx context.Context, call source.Call, in draftArgs) sour
 	})
 }
 
-// store appends a draft to a folder. An earlier attempt's draft counts as this
-// one's, unless its owner has edited it.
+// store appends a draft to a folder. The draft of an earlier attempt is reused,
+// unless its owner has edited it.
 func (s *session) store(ctx context.Context, folder, id string, raw []byte) source.Observation {
 	digest := identity.Identify(raw)
 	ref := reference{MessageID: id, Identity: hex.EncodeToString(digest[:])}
@@ -73,8 +73,8 @@ func (s *session) store(ctx context.Context, folder, id string, raw []byte) sour
 	return o
 }
 
-// draftID returns the Message-ID of the draft of a call, without angle brackets.
-// It is the same for every attempt.
+// draftID returns the Message-ID of a call's draft, without angle brackets. It
+// is the same for every attempt.
 func draftID(key, account, from string) string {
 	sum := sha256.Sum256([]byte("countersign draft\x00" + account + "\x00" + key))
 	_, domain, ok := strings.Cut(from, "@")
@@ -84,8 +84,8 @@ func draftID(key, account, from string) string {
 	return hex.EncodeToString(sum[:16]) + "@" + domain
 }
 
-// compose returns the bytes of a draft. They hold no date, so that every attempt
-// writes the same ones; the program that sends the draft dates it.
+// compose returns the bytes of a draft. They have no date, so that every attempt
+// writes the same bytes; the mail program adds it when the draft is sent.
 func compose(from, id string, in draftArgs) ([]byte, error) {
 	var h gomail.Header
 	lists := map[string][]string{"To": in.To, "Cc": in.Cc}
@@ -125,8 +125,8 @@ func compose(from, id string, in draftArgs) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// addresses returns addresses for a header field. Each text must be an address
-// alone, without a name.
+// addresses parses addresses for a header field. Each text must be an address
+// without a name.
 func addresses(texts []string) ([]*gomail.Address, error) {
 	var list []*gomail.Address
 	for _, text := range texts {

@@ -21,12 +21,12 @@ func draftArgs() object {
 	}
 }
 
-func TestADraftIsStoredAndDeleted(t *testing.T) {
+func TestDraftIsStoredAndDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 
 	stored := f.done(mail.ToolDraft, draftArgs())
-	drafts := f.lies("Drafts")
+	drafts := f.locations("Drafts")
 	m, ok := stored["message"].(object)
 	if !ok {
 		t.Fatalf("the answer has no message: %v", stored)
@@ -46,12 +46,12 @@ func TestADraftIsStoredAndDeleted(t *testing.T) {
 	if len(got.To) != 2 || len(got.Cc) != 1 || got.From[0].Addr != owner || got.MessageID != id || !cmp.Equal(got.InReplyTo, []string{"1@example.com"}) || len(got.References) != 2 {
 		t.Errorf("the draft has the header %q", got.Fields)
 	}
-	if diff := cmp.Diff([]string{`Trash [\Draft \Seen]`}, f.lies("Drafts", "Trash")); diff != "" {
+	if diff := cmp.Diff([]string{`Trash [\Draft \Seen]`}, f.locations("Drafts", "Trash")); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 }
 
-func TestADraftIsStoredOnce(t *testing.T) {
+func TestDraftIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.account.Fail("Append", mailboxtest.Fault{Err: mailboxtest.ErrDown, After: true})
@@ -69,12 +69,12 @@ func TestADraftIsStoredOnce(t *testing.T) {
 		t.Errorf("the second attempt answers %v, want the draft of the first", again)
 	}
 	f.answer(edited, source.KindConflict, source.CodeConflict)
-	if got := f.lies("Drafts"); len(got) != 2 {
+	if got := f.locations("Drafts"); len(got) != 2 {
 		t.Errorf("drafts = %q, want one for each call", got)
 	}
 }
 
-func TestADraftThatItsOwnerTouchedStays(t *testing.T) {
+func TestEditedDraftIsKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		touch func(state *mailbox.State, raw *[]byte)
@@ -93,14 +93,14 @@ func TestADraftThatItsOwnerTouchedStays(t *testing.T) {
 
 			f.answer(f.call(mail.ToolDraftDelete, object{"account": "work", "message": stored["message"], "after": stored["after"]}), source.KindRefused, test.code)
 
-			if got := f.lies("Drafts", "Projects"); len(got) != 1 {
+			if got := f.locations("Drafts", "Projects"); len(got) != 1 {
 				t.Errorf("messages = %q, want the draft where it was", got)
 			}
 		})
 	}
 }
 
-func TestADraftHasNoHeaderOfItsArguments(t *testing.T) {
+func TestDraftArgumentsCannotAddHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, change := range []object{
@@ -118,7 +118,7 @@ func TestADraftHasNoHeaderOfItsArguments(t *testing.T) {
 		}
 		f.answer(f.call(mail.ToolDraft, args), source.KindRefused, source.CodeInvalidArgs)
 	}
-	if got := f.lies("Drafts"); len(got) != 0 {
+	if got := f.locations("Drafts"); len(got) != 0 {
 		t.Errorf("drafts = %q, want none", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// faulty has the mailbox do what the text of a draft says.
+// faulty makes the mailbox fail as the text of a draft requests.
 type faulty struct {
 	source.Source
 	account *mailboxtest.Memory

@@ -66,19 +66,19 @@ func mailOf(id, body string) []byte {
 
 type object = map[string]any
 
-// ref is what a caller knows of a message.
+// ref returns the reference of a message in arguments.
 func ref(at mailbox.State, id string, raw []byte) object {
 	return object{"folder": at.Folder, "key": at.Key, "message_id": id, "identity": hex.EncodeToString(identify(raw))}
 }
 
-// call calls a tool with arguments, as an attempt of a call of its own.
+// call calls a tool with arguments, under a new key.
 func (f *fixture) call(tool string, args object) source.Outcome {
 	f.Helper()
 	f.calls++
 	return f.attempt(1, fmt.Sprintf("key %d", f.calls), tool, args)
 }
 
-// attempt makes an attempt of a call. All attempts before it are lost.
+// attempt makes an attempt of a call after n-1 lost attempts.
 func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	f.Helper()
 	raw, err := json.Marshal(args)
@@ -96,7 +96,7 @@ func (f *fixture) attempt(n int, key, tool string, args object) source.Outcome {
 	return out
 }
 
-// fits compares an answer with the tool's output schema.
+// fits checks a result against the tool's output schema.
 func (f *fixture) fits(tool string, result json.RawMessage) {
 	f.Helper()
 	tools, err := f.source.List(f.Context())
@@ -113,13 +113,13 @@ func (f *fixture) fits(tool string, result json.RawMessage) {
 	}
 }
 
-// done calls a tool and returns its answer.
+// done calls a tool, which must succeed, and returns its result.
 func (f *fixture) done(tool string, args object) object {
 	f.Helper()
 	return f.answer(f.call(tool, args), source.KindDone, "")
 }
 
-// answer compares how a call ended and returns its answer.
+// answer compares the outcome of a call and returns its result.
 func (f *fixture) answer(out source.Outcome, kind source.Kind, code string) object {
 	f.Helper()
 	if strings.Contains(out.Message+string(out.Result), "hush") {
@@ -137,7 +137,7 @@ func (f *fixture) answer(out source.Outcome, kind source.Kind, code string) obje
 	return result
 }
 
-// stateOf returns a state of an answer in short: "INBOX [a b]".
+// stateOf formats a state in a result: "INBOX [a b]".
 func stateOf(result object, name string) string {
 	state, ok := result[name].(object)
 	if !ok {
@@ -146,8 +146,8 @@ func stateOf(result object, name string) string {
 	return fmt.Sprint(state["folder"], " ", state["flags"])
 }
 
-// lies returns where messages are in short: "INBOX [a b]".
-func (f *fixture) lies(folders ...string) (all []string) {
+// locations formats the states of the messages in folders: "INBOX [a b]".
+func (f *fixture) locations(folders ...string) (all []string) {
 	for _, folder := range folders {
 		for _, m := range f.account.Messages(folder) {
 			all = append(all, fmt.Sprint(m.Folder, " ", m.Flags))
@@ -156,8 +156,8 @@ func (f *fixture) lies(folders ...string) (all []string) {
 	return all
 }
 
-// reversal returns the arguments of the reversal of a call, as its tool declares
-// them.
+// reversal returns the arguments of the reversal of a call, as declared by its
+// tool.
 func (f *fixture) reversal(args, result object) object {
 	f.Helper()
 	return object{"account": args["account"], "message": args["message"], "before": result["before"], "after": result["after"]}

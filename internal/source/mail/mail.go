@@ -1,13 +1,12 @@
 // Package mail is the source of tools that change messages in mailboxes: labels,
-// flags, folders and drafts. It sends no mail and deletes none.
+// flags, folders and drafts. It neither sends nor deletes mail.
 //
-// A call names a message by its identity, a digest of its content. A message of
-// another identity is never touched, whatever its Message-ID or its key in a
-// folder says. Each tool answers with the state of the message before and after
-// the call, and declares a reversal that restores the one if the message is
-// still in the other.
+// A call identifies a message by a digest of its content. A message with another
+// digest is never changed, even if its Message-ID or its key in a folder match.
+// Each tool returns the state of the message before and after the call. Its
+// declared reversal restores the former if the message is still in the latter.
 //
-// What tools answer, and why they fail, never holds content of a message.
+// Results and errors never contain content of a message.
 package mail
 
 import (
@@ -25,20 +24,20 @@ import (
 
 // The tools.
 const (
-	// ToolState reads where a message lies and which flags it has.
+	// ToolState reads the folder and the flags of a message.
 	ToolState = "message.state"
-	// ToolLabel and ToolFlag set and clear keywords and flags. The same call again
-	// finds them set and changes nothing.
+	// ToolLabel and ToolFlag set and clear keywords and flags. Both are
+	// idempotent.
 	ToolLabel = "message.label"
 	ToolFlag  = "message.flag"
-	// ToolArchive and ToolMove move a message from where it was seen. The same call
-	// again finds it in the folder.
+	// ToolArchive and ToolMove move a message from a folder to another. A
+	// repeated call changes nothing.
 	ToolArchive = "message.archive"
 	ToolMove    = "message.move"
 	// ToolRestore restores the state before a call of the tools above.
 	ToolRestore = "message.restore"
-	// ToolDraft stores a draft, whose Message-ID is derived from the call's key, so
-	// that the same call again finds it.
+	// ToolDraft stores a draft. Its Message-ID is derived from the call's key,
+	// so a repeated call finds it.
 	ToolDraft = "message.draft"
 	// ToolDraftDelete moves a draft to the trash.
 	ToolDraftDelete = "draft.delete"
@@ -53,22 +52,22 @@ type Config struct {
 	Name string
 	// Accounts are the mailboxes by name.
 	Accounts map[string]Account
-	// HTTP has the time limits.
+	// HTTP holds the time limits.
 	HTTP rest.Config
 }
 
 // Account is a mailbox.
 type Account struct {
-	// Open connects to it. The error is of the kinds of package mailbox, or
+	// Open connects to the mailbox. The error is one of package mailbox,
 	// safehttp.ErrForbidden, or an outage.
 	Open func(ctx context.Context) (mailbox.Writer, error)
-	// From is the address of its owner, which drafts are from; empty leaves From
-	// out.
+	// From is the owner's address and the sender of drafts; empty omits the
+	// header From.
 	From string
-	// LabelPrefix comes before every label.
+	// LabelPrefix is added to every label.
 	LabelPrefix string
-	// Folders name the folders of a use, where the account does not say, or for
-	// another one than it says.
+	// Folders are the names of folders by use. They override those that the
+	// server reports.
 	Folders map[mailbox.Use]string
 }
 
@@ -79,7 +78,7 @@ type Source struct {
 	accounts map[string]*account
 }
 
-// New returns a source of the accounts of cfg. It connects to nothing yet.
+// New returns a source of the accounts in cfg. It does not connect yet.
 func New(cfg Config) (*Source, error) {
 	if len(cfg.Accounts) == 0 {
 		return nil, fault.New(fault.Invalid, "mail source %s: needs an account", cfg.Name)
@@ -123,7 +122,8 @@ func (s *Source) with(ctx context.Context, name string, run func(*session) sourc
 	return a.do(ctx, s, run)
 }
 
-// refuse returns the observation of a call that was not made and never can be.
+// refuse returns the observation of a call that was not made and can never be
+// made.
 func (s *Source) refuse(code, why string) source.Observation {
 	return source.Refuse(code, s.name+": "+why)
 }

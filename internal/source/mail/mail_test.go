@@ -42,9 +42,9 @@ func TestConform(t *testing.T) {
 	})
 }
 
-// TestACallAndItsReversal calls each tool on a message, reverts it as the tool
-// declares, and compares what is there with what was there before.
-func TestACallAndItsReversal(t *testing.T) {
+// TestCallsAreReverted calls each tool on a message, runs its declared reversal,
+// and compares the mailbox before and after.
+func TestCallsAreReverted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		tool  string
@@ -75,7 +75,7 @@ func TestACallAndItsReversal(t *testing.T) {
 			was := fmt.Sprint("INBOX ", before.Flags)
 
 			result := f.done(test.tool, args)
-			left := f.lies("INBOX", "Archive", "Projects", "Junk")
+			left := f.locations("INBOX", "Archive", "Projects", "Junk")
 			restored := f.done(mail.ToolRestore, f.reversal(args, result))
 
 			if stateOf(result, "before") != was || stateOf(result, "after") != test.want || len(left) != 1 || left[0] != test.want {
@@ -84,14 +84,14 @@ func TestACallAndItsReversal(t *testing.T) {
 			if stateOf(restored, "before") != test.want || stateOf(restored, "after") != was {
 				t.Errorf("restore answers %v, want %s from %s", restored, was, test.want)
 			}
-			if diff := cmp.Diff([]string{was}, f.lies("INBOX", "Archive", "Projects")); diff != "" {
+			if diff := cmp.Diff([]string{was}, f.locations("INBOX", "Archive", "Projects")); diff != "" {
 				t.Errorf("restored (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAReversalLeavesAloneWhatItsOwnerTouched(t *testing.T) {
+func TestReversalRefusesChangedMessages(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		touch      func(state *mailbox.State, raw *[]byte)
@@ -112,14 +112,14 @@ func TestAReversalLeavesAloneWhatItsOwnerTouched(t *testing.T) {
 			args := object{"account": "work", "message": ref(f.account.Deliver("INBOX", raw), "1@example.com", raw)}
 			result := f.done(mail.ToolArchive, args)
 			f.account.Edit(f.account.Messages("Archive")[0].Location, test.touch)
-			touched := f.lies("INBOX", "Archive", "Projects")
+			touched := f.locations("INBOX", "Archive", "Projects")
 
 			out := f.call(mail.ToolRestore, f.reversal(args, result))
 
 			if out.Kind != test.kind || out.Code != test.code || !strings.Contains(out.Message, test.want) {
 				t.Errorf("restore = %s %q (%s), want %s %q that says %q", out.Kind, out.Code, out.Message, test.kind, test.code, test.want)
 			}
-			if diff := cmp.Diff(touched, f.lies("INBOX", "Archive", "Projects")); diff != "" {
+			if diff := cmp.Diff(touched, f.locations("INBOX", "Archive", "Projects")); diff != "" {
 				t.Errorf("what its owner made of it (-want +got):\n%s", diff)
 			}
 		})
@@ -127,8 +127,8 @@ func TestAReversalLeavesAloneWhatItsOwnerTouched(t *testing.T) {
 }
 
 // TestOwnLabelsAreRevertedInAnyOrder labels and archives a message by two calls,
-// and reverts them in every order: labels with the account's prefix are of no
-// one else.
+// and reverts them in every order: labels with the account's prefix belong to
+// the source alone.
 func TestOwnLabelsAreRevertedInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, tools := range [][]string{{mail.ToolLabel, mail.ToolArchive}, {mail.ToolArchive, mail.ToolLabel}} {
@@ -152,7 +152,7 @@ func TestOwnLabelsAreRevertedInAnyOrder(t *testing.T) {
 				f.done(mail.ToolRestore, args)
 			}
 
-			if diff := cmp.Diff([]string{"INBOX [mine]"}, f.lies("INBOX", "Archive")); diff != "" {
+			if diff := cmp.Diff([]string{"INBOX [mine]"}, f.locations("INBOX", "Archive")); diff != "" {
 				t.Errorf("%s, newest first %t (-want +got):\n%s", tools, newest, diff)
 			}
 		}
@@ -165,7 +165,7 @@ func withPrefix(cfg *mail.Config) {
 	cfg.Accounts["work"] = work
 }
 
-func TestOnlyTheMessageOfTheIdentityIsTouched(t *testing.T) {
+func TestOnlyTheIdentifiedMessageIsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw, forged := mailOf("1@example.com", "hush body"), mailOf("1@example.com", "forged body")
@@ -176,7 +176,7 @@ func TestOnlyTheMessageOfTheIdentityIsTouched(t *testing.T) {
 	f.account.Deliver("Projects", raw)
 	result := f.done(mail.ToolLabel, args)
 
-	if diff := cmp.Diff([]string{"INBOX []", "Projects [x]"}, f.lies("INBOX", "Projects")); diff != "" {
+	if diff := cmp.Diff([]string{"INBOX []", "Projects [x]"}, f.locations("INBOX", "Projects")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	if m, ok := result["message"].(object); !ok || m["folder"] != "Projects" || m["key"] == at.Key {
@@ -196,7 +196,7 @@ func args2(args object, without string) object {
 	return rest
 }
 
-func TestWhatIsThereAlreadyIsAConflict(t *testing.T) {
+func TestExistingEffectIsAConflict(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
@@ -209,7 +209,7 @@ func TestWhatIsThereAlreadyIsAConflict(t *testing.T) {
 	f.answer(f.call(mail.ToolArchive, args), source.KindConflict, source.CodeConflict)
 }
 
-func TestACallExpectsAState(t *testing.T) {
+func TestExpectedState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		flags   []string
@@ -247,9 +247,9 @@ func TestACallExpectsAState(t *testing.T) {
 	}
 }
 
-// TestAMoveThatWasLostIsItsOwn repeats a call that says where it saw the message,
-// and nothing else of what it expects.
-func TestAMoveThatWasLostIsItsOwn(t *testing.T) {
+// TestLostMoveIsRecognized repeats a call that names only the previous folder of
+// the message as expectation.
+func TestLostMoveIsRecognized(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
@@ -260,16 +260,16 @@ func TestAMoveThatWasLostIsItsOwn(t *testing.T) {
 	result := f.answer(f.attempt(2, "key", mail.ToolArchive, args), source.KindDone, "")
 	f.done(mail.ToolRestore, f.reversal(args, result))
 
-	if diff := cmp.Diff([]string{"INBOX [x]"}, f.lies("INBOX", "Archive")); diff != "" || stateOf(result, "before") != "INBOX [x]" {
+	if diff := cmp.Diff([]string{"INBOX [x]"}, f.locations("INBOX", "Archive")); diff != "" || stateOf(result, "before") != "INBOX [x]" {
 		t.Errorf("messages (-want +got):\n%s; before = %s", diff, stateOf(result, "before"))
 	}
 }
 
-func TestARestoreThatWasCutOffIsFinished(t *testing.T) {
+func TestInterruptedRestoreIsFinished(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
-	half := f.account.Deliver("INBOX", raw, "x") // moved back, and not yet without its label
+	half := f.account.Deliver("INBOX", raw, "x") // moved back, with its label not yet removed
 	args := object{
 		"account": "work", "message": ref(half, "1@example.com", raw),
 		"before": object{"folder": "INBOX", "key": "1:1", "flags": []string{"a"}}, "after": object{"folder": "Archive", "key": "1:2", "flags": []string{"x"}},
@@ -278,12 +278,12 @@ func TestARestoreThatWasCutOffIsFinished(t *testing.T) {
 	f.answer(f.attempt(1, "key", mail.ToolRestore, args), source.KindRefused, source.CodeChanged)
 	f.answer(f.attempt(2, "key", mail.ToolRestore, args), source.KindDone, "")
 
-	if diff := cmp.Diff([]string{"INBOX [a]"}, f.lies("INBOX", "Archive")); diff != "" {
+	if diff := cmp.Diff([]string{"INBOX [a]"}, f.locations("INBOX", "Archive")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
 
-func TestAFolderThatIsNotThere(t *testing.T) {
+func TestMissingFolder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.account.RemoveFolder("Junk")
@@ -295,7 +295,7 @@ func TestAFolderThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestARaceWithTheOwnerIsLookedAtAgain(t *testing.T) {
+func TestConcurrentChangeIsRetried(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	raw := mailOf("1@example.com", "hush body")
@@ -322,7 +322,7 @@ func TestLabelsHaveThePrefixOfTheAccount(t *testing.T) {
 
 	f.done(mail.ToolLabel, args)
 
-	if diff := cmp.Diff([]string{"INBOX [Countersign_receipts]"}, f.lies("INBOX")); diff != "" {
+	if diff := cmp.Diff([]string{"INBOX [Countersign_receipts]"}, f.locations("INBOX")); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }

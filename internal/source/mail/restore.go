@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// restoreArgs are the arguments of the tools that revert a call: the states in
-// which it found a message and left it.
+// restoreArgs are the arguments of the tools that revert a call: the states of a
+// message before and after it.
 type restoreArgs struct {
 	Account       string
 	Message       reference
@@ -22,8 +22,7 @@ func (s *Source) restore(ctx context.Context, call source.Call, in restoreArgs) 
 	return s.with(ctx, in.Account, func(on *session) source.Observation { return on.restore(ctx, call, in) })
 }
 
-// restore changes a message from the state in which a call left it to the one in
-// which the call found it.
+// restore changes a message from its state after a call to its state before.
 func (s *session) restore(ctx context.Context, call source.Call, in restoreArgs) source.Observation {
 	change := in.After.ChangeTo(in.Before)
 	kept := []string{mailbox.FlagDeleted, mailbox.FlagDraft}
@@ -46,31 +45,31 @@ func (s *session) restore(ctx context.Context, call source.Call, in restoreArgs)
 	return s.apply(ctx, in.Message, now, change)
 }
 
-// amount is how much of a call there is to take back.
+// amount is the part of a call that is still to be reverted.
 type amount int
 
 const (
 	none amount = iota
-	some        // as an attempt that was cut off leaves it
+	some        // after an interrupted attempt
 	all
 )
 
-// compare compares a message with what a call left of it, and returns how much
-// of the change that reverts the call is still to be made. touched says in a word
-// what someone has changed since; empty for nothing.
+// compare compares a message with its state after a call, and returns the part
+// of the reverting change that is still to be made. touched is the kind of a
+// later change by someone else; "" if there is none.
 //
-// Labels with the account's prefix are set by calls of this source alone: those
-// that the call did not change do not count, and a call that changed nothing
-// else is reverted wherever the message lies.
+// Labels with the account's prefix are set only by this source. Those that the
+// call did not change are ignored, and a call that changed only such labels is
+// reverted in whichever folder the message is.
 func (s *session) compare(now mailbox.State, in restoreArgs, change mailbox.Change) (_ amount, touched string) {
 	changed := slices.Concat(change.Add, change.Remove)
 	own := func(flag string) bool { return s.LabelPrefix != "" && strings.HasPrefix(flag, s.LabelPrefix) }
 	ownAlone := len(changed) > 0 && change.MoveTo == "" && !slices.ContainsFunc(changed, func(f string) bool { return !own(f) })
-	var left, back int
+	var pending, reverted int
 	if change.MoveTo != "" && now.Folder == in.Before.Folder {
-		back++
+		reverted++
 	} else if now.Folder == in.After.Folder && change.MoveTo != "" {
-		left++
+		pending++
 	} else if now.Folder != in.After.Folder && !ownAlone {
 		return none, "folder"
 	}
@@ -78,23 +77,23 @@ func (s *session) compare(now mailbox.State, in restoreArgs, change mailbox.Chan
 		is := mailbox.HasFlag(now.Flags, flag)
 		switch {
 		case mailbox.HasFlag(changed, flag) && is == mailbox.HasFlag(in.After.Flags, flag):
-			left++
+			pending++
 		case mailbox.HasFlag(changed, flag):
-			back++
+			reverted++
 		case is != mailbox.HasFlag(in.After.Flags, flag) && !own(flag) && !ownAlone:
 			return none, "set of flags"
 		}
 	}
 	switch {
-	case left == 0:
+	case pending == 0:
 		return none, ""
-	case back > 0:
+	case reverted > 0:
 		return some, ""
 	}
 	return all, ""
 }
 
-// apply makes a change of a message that must not be in another state by then.
+// apply changes a message, whose state must still be now.
 func (s *session) apply(ctx context.Context, of reference, now mailbox.State, change mailbox.Change) source.Observation {
 	after, err := s.writer.Change(ctx, now, change)
 	if errors.Is(err, mailbox.ErrChanged) {
@@ -106,7 +105,7 @@ func (s *session) apply(ctx context.Context, of reference, now mailbox.State, ch
 	return changed(of, now, after)
 }
 
-// deleteDraft moves a draft to the trash, if it is as it was stored.
+// deleteDraft moves a draft to the trash, if it is unchanged.
 func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs) source.Observation {
 	return s.with(ctx, in.Account, func(on *session) source.Observation {
 		trash, err := on.folder(ctx, mailbox.UseTrash)
@@ -123,7 +122,7 @@ func (s *Source) deleteDraft(ctx context.Context, _ source.Call, in restoreArgs)
 		case now.Folder == trash:
 			return changed(in.Message, now, now).AlreadyDone()
 		case !mailbox.HasFlag(now.Flags, mailbox.FlagDraft):
-			return s.refuse(source.CodeRejected, "the message is no draft")
+			return s.refuse(source.CodeRejected, "the message is not a draft")
 		case !now.Equal(in.After):
 			return s.refuse(source.CodeChanged, "someone has changed the draft since; its "+difference(now, in.After)+" differs from what was stored")
 		}

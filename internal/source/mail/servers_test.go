@@ -26,14 +26,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mail"
 )
 
-// realMailbox is a mailbox as people have it, with the folders INBOX, Archive,
-// Drafts and Trash.
+// realMailbox is a typical mailbox, with the folders INBOX, Archive, Drafts and
+// Trash.
 type realMailbox struct {
 	writer func() (mailbox.Writer, error)
 	reader func() (mailbox.Reader, error)
 }
 
-// seen is a message as its owner sees it, whatever its key.
+// seen is the state of a message that its owner can see, without its key.
 type seen struct {
 	Folder   string
 	Flags    []string
@@ -41,7 +41,7 @@ type seen struct {
 	Identity string
 }
 
-// look returns every message, and the states by which the messages are known.
+// look returns the state of every message, also by identity.
 func (m realMailbox) look(t *testing.T) (all []seen, states map[string]mailbox.State) {
 	t.Helper()
 	r, err := m.reader()
@@ -95,8 +95,8 @@ func overIMAP(address, user, password string) realMailbox {
 
 const memoryPassword = "hush password"
 
-// newMemoryServer starts a server that has neither CONDSTORE nor SPECIAL-USE, and
-// returns its address too.
+// newMemoryServer starts a server with neither CONDSTORE nor SPECIAL-USE, and
+// also returns its address.
 func newMemoryServer(t *testing.T) (realMailbox, string) {
 	t.Helper()
 	memory := imapmemserver.New()
@@ -126,14 +126,15 @@ func newMemoryServer(t *testing.T) (realMailbox, string) {
 	return overIMAP(listener.Addr().String(), "ada", memoryPassword), listener.Addr().String()
 }
 
-// message stores a message in the INBOX and returns the arguments that name it.
+// message stores a message in the INBOX and returns the arguments that reference
+// it.
 func (m realMailbox) message(t *testing.T) object {
 	t.Helper()
 	w, err := m.writer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = w.Close() }() // nothing depends on it any more
+	defer func() { _ = w.Close() }() // nothing was written
 	raw := mailOf("1@example.com", "hush body")
 	at, err := w.Append(t.Context(), "INBOX", []string{mailbox.FlagSeen}, raw)
 	if err != nil {
@@ -143,7 +144,7 @@ func (m realMailbox) message(t *testing.T) object {
 }
 
 // TestMailboxes runs each test on every kind of mailbox, with a message in its
-// INBOX. The tests on Dovecot share a server, each as a user of its own.
+// INBOX. The tests on Dovecot share a server with one user each.
 func TestMailboxes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T, *fixture, realMailbox, object){
@@ -183,8 +184,9 @@ func TestMailboxes(t *testing.T) {
 	})
 }
 
-// mailboxesAreRestored makes changes of a message and reverts them, newest
-// first. Folder, flags, keywords, time of arrival and content are as before then.
+// mailboxesAreRestored changes a message several times and reverts the changes,
+// newest first. Folder, flags, keywords, arrival time and content must be as
+// before.
 func mailboxesAreRestored(t *testing.T, f *fixture, m realMailbox, args object) {
 	t.Helper()
 	before, _ := m.look(t)
@@ -230,7 +232,7 @@ func touchedStays(t *testing.T, f *fixture, m realMailbox, args object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = w.Close() }() // nothing depends on it any more
+	defer func() { _ = w.Close() }() // nothing was written
 	_, states := m.look(t)
 	now := states[string(identify(mailOf("1@example.com", "hush body")))]
 	if _, err := w.Change(t.Context(), now, mailbox.Change{Add: []string{mailbox.FlagFlagged}}); err != nil {
@@ -246,8 +248,8 @@ func touchedStays(t *testing.T, f *fixture, m realMailbox, args object) {
 	}
 }
 
-// forgedStays has another message with the same Message-ID
-// where the call says, and none of the identity.
+// forgedStays replaces the referenced message by another one with the same
+// Message-ID and another identity.
 func forgedStays(t *testing.T, f *fixture, m realMailbox, args object) {
 	t.Helper()
 	before, _ := m.look(t)

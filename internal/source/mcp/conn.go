@@ -16,7 +16,7 @@ const (
 	methodCancelled  = "notifications/cancelled"
 )
 
-// watchedTransport puts a watchedConn around another transport's connection.
+// watchedTransport wraps the connection of another transport in a watchedConn.
 type watchedTransport struct {
 	inner sdk.Transport
 	conn  *watchedConn
@@ -34,8 +34,8 @@ func (t *watchedTransport) Connect(ctx context.Context) (sdk.Connection, error) 
 	return t.conn, nil
 }
 
-// watchedConn ties every tools/call to its probe by JSON-RPC id, and keeps the
-// answers as they came over the wire.
+// watchedConn associates every tools/call with its probe by JSON-RPC id, and
+// keeps the answers in their original bytes.
 type watchedConn struct {
 	sdk.Connection
 
@@ -53,8 +53,8 @@ func (c *watchedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	switch req.Method {
 	case methodCancelled:
-		// What arrives from here on is an answer to the cancellation: an error
-		// then does not say that the call had no effect.
+		// An answer after the cancellation does not prove that the call had no
+		// effect, even if it is an error.
 		var cancelled sdk.CancelledParams
 		if err := json.Unmarshal(req.Params, &cancelled); err == nil {
 			if id, err := jsonrpc.MakeID(cancelled.RequestID); err == nil {
@@ -97,7 +97,7 @@ func (c *watchedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	c.mu.Unlock()
 	if p != nil {
-		// Any other error is the SDK's own word for a stream that ended early.
+		// Any other error is the SDK's error for a stream that ended early.
 		rpcError, answered := errors.AsType[*jsonrpc.Error](resp.Error)
 		if answered || resp.Error == nil {
 			p.update(func(s *seen) { s.result, s.rpcError = resp.Result, rpcError })
@@ -112,9 +112,9 @@ func (c *watchedConn) forget(id jsonrpc.ID) {
 	delete(c.pending, id)
 }
 
-// protocolVersion is what initialize agreed on; empty before, and under the
-// protocol that names its version in each message. The SDK would set the
-// header that carries it if this wrapper did not stand in its way.
+// protocolVersion returns the version that initialize negotiated; "" before, and
+// with the protocol that has its version in each message. The SDK does not set
+// the header of the version through this wrapper.
 func (c *watchedConn) protocolVersion() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func negotiated(result json.RawMessage) string {
 	return init.ProtocolVersion
 }
 
-// child returns the process behind the connection, or nil.
+// child returns the process of the connection, or nil.
 func (c *watchedConn) child() *stdioConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *watchedConn) child() *stdioConn {
 	return child
 }
 
-// fault is the code of what broke the connection, if its answers did.
+// fault returns the code of the answer that broke the connection, or "".
 func (c *watchedConn) fault() string {
 	if child := c.child(); child != nil {
 		return child.fault()
@@ -147,27 +147,27 @@ func (c *watchedConn) fault() string {
 	return ""
 }
 
-// lastWords says of a child how it ended, if it did, and what it wrote to its
-// standard error at the end; empty without a child.
-func (c *watchedConn) lastWords() string {
+// childStatus returns the exit status of a child and the end of its standard
+// error; "" without a child.
+func (c *watchedConn) childStatus() string {
 	if child := c.child(); child != nil {
-		return child.proc.lastWords()
+		return child.proc.status()
 	}
 	return ""
 }
 
-// kill ends the connection at once. It does nothing to one over HTTP, which
-// the session's own close ends.
+// kill ends the process immediately. It does nothing for HTTP, where closing the
+// session ends the connection.
 func (c *watchedConn) kill() {
 	if child := c.child(); child != nil {
 		child.proc.kill()
 	}
 }
 
-// closeChild asks a child process to exit, so that a close that waits for calls
-// does not wait for one that hangs.
+// closeChild asks a child to exit, so that a close does not wait for a call that
+// hangs.
 func (c *watchedConn) closeChild() {
 	if child := c.child(); child != nil {
-		_ = child.Close() // Close says it again to whoever closes the session
+		_ = child.Close() // closing the session returns the error again
 	}
 }

@@ -9,7 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answers is a connection that takes every message and reads answers to one id.
+// answers is a connection that accepts every message and reads answers to one
+// id.
 type answers struct {
 	sdk.Connection
 	id jsonrpc.ID
@@ -21,7 +22,7 @@ func (a answers) Read(context.Context) (jsonrpc.Message, error) {
 	return &jsonrpc.Response{ID: a.id, Result: json.RawMessage(`{"isError":true}`)}, nil
 }
 
-func TestAnAnswerAfterACancellationDoesNotCount(t *testing.T) {
+func TestAnswerAfterCancellationIsIgnored(t *testing.T) {
 	t.Parallel()
 	for name, cancelled := range map[string]bool{"answered": false, "cancelled first": true} {
 		id, err := jsonrpc.MakeID(float64(7))
@@ -44,7 +45,7 @@ func TestAnAnswerAfterACancellationDoesNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p.conn = nil // a probe with a connection asks it why there was no answer
+		p.conn = nil // a probe requests the missing answer from its connection
 		if got := p.seen().answered(); got == cancelled {
 			t.Errorf("%s: answered = %t, want %t", name, got, !cancelled)
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// eventFilter passes server-sent events on one at a time, once each is known
-// to be whole, within limits and valid JSON-RPC. At the first that is not, it
-// reports a code and breaks the stream there. The SDK sees a cut stream, which
-// concerns one call, and not a bad message, which would concern them all.
+// eventFilter passes on server-sent events one at a time, if they are complete,
+// within limits and valid JSON-RPC. At the first invalid event it reports a code
+// and ends the stream. The SDK then sees a cut stream, which concerns one call,
+// instead of a bad message, which would concern all.
 type eventFilter struct {
 	body     io.Closer
 	in       *bufio.Reader
@@ -27,7 +27,7 @@ type eventFilter struct {
 	err   error
 }
 
-// newEventFilter filters body, of which it reads at most limit bytes in all.
+// newEventFilter filters body, of which it reads at most limit bytes in total.
 func newEventFilter(body io.ReadCloser, limit int, setFault func(code string)) *eventFilter {
 	return &eventFilter{
 		body:     body,
@@ -52,7 +52,7 @@ func (f *eventFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line takes in one line, and at an empty one finishes the event.
+// line reads one line. An empty line ends the event.
 func (f *eventFilter) line() {
 	line, err := f.in.ReadBytes('\n')
 	f.event.Write(line)

@@ -43,7 +43,7 @@ func TestEventFilter(t *testing.T) {
 	}
 }
 
-func TestEventFilterPassesOnACut(t *testing.T) {
+func TestEventFilterPassesOnACutStream(t *testing.T) {
 	t.Parallel()
 	in := io.MultiReader(strings.NewReader("data: "+ok+"\n\ndata: {\"json"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	f := newEventFilter(io.NopCloser(in), 1000, func(c string) { t.Errorf("spoilt by %q", c) })

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// The keys of a call's _meta by which a server can execute the call once.
+// Keys of a call's _meta with which a server can execute the call once.
 const (
 	// MetaIdempotencyKey carries source.Call.Key.
 	MetaIdempotencyKey = "countersign.dev/idempotency-key"
@@ -27,20 +27,20 @@ const (
 	MetaAttempt = "countersign.dev/attempt"
 )
 
-// The keys by which a server can qualify its answer: in the _meta of a result,
-// or in the data of a JSON-RPC error.
+// Keys with which a server can qualify its answer: in the _meta of a result, or
+// in the data of a JSON-RPC error.
 const (
 	// MetaOutcome is source.CodeConflict if the effect exists already. In an
 	// error it is source.CodeRateLimited if the call was not executed and may be
 	// sent again.
 	MetaOutcome = "countersign.dev/outcome"
-	// MetaRetryAfter is the number of seconds to wait before that.
+	// MetaRetryAfter is the number of seconds to wait before the next attempt.
 	MetaRetryAfter = "countersign.dev/retry-after"
 )
 
-// Execute implements source.Source. If the server has forgotten the session,
-// Execute opens a new session and sends the call once more; that happens only
-// where the first request was surely not executed.
+// Execute implements source.Source. If the server has lost the session, Execute
+// opens a new session and sends the call once more, but only if the first
+// request was certainly not executed.
 func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
 	return s.execute(ctx, call).Outcome(s.cfg.Name, call.Effect)
 }
@@ -98,8 +98,8 @@ func parameters(ctx context.Context, call source.Call) (*sdk.CallToolParams, err
 	return &sdk.CallToolParams{Meta: meta, Name: call.Tool, Arguments: args}, nil
 }
 
-// attempt sends the request once and returns what the probe saw of it. The
-// SDK's result and error say less than the probe.
+// attempt sends the request once and returns the data of the probe, which is
+// more precise than the SDK's result and error.
 func (s *Source) attempt(ctx context.Context, sess *session, params *sdk.CallToolParams) seen {
 	var p probe
 	defer p.forget()
@@ -109,9 +109,9 @@ func (s *Source) attempt(ctx context.Context, sess *session, params *sdk.CallToo
 	return p.seen()
 }
 
-// sessionGone reports whether the server answered that it does not know the
-// session (404, or 400 as some servers do), or the session was dead before
-// anything was written to it. Either way nothing was executed.
+// sessionGone reports whether the server rejected the session as unknown (404,
+// or 400 by some servers), or the session was dead before anything was written
+// to it. Either way nothing was executed.
 func (s seen) sessionGone() bool {
 	if s.answered() {
 		return false
@@ -149,10 +149,10 @@ func (s *Source) observe(ctx context.Context, saw seen, tool string) source.Obse
 	return o
 }
 
-// observeError reads a JSON-RPC error, which is an answer like a result. JSON-RPC
-// and MCP define no code for a call that was not executed and may be repeated,
-// and servers use those of the range -32000 to -32099 for different things; so
-// only the data of the error can report that.
+// observeError converts a JSON-RPC error, which is an answer like a result.
+// JSON-RPC and MCP define no code for a call that was not executed and may be
+// repeated, and servers use the codes -32000 to -32099 for different things.
+// Therefore only the data of the error can report that.
 func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, tool string) source.Observation {
 	o.Result = errorResult(rpcError, s.cfg.MaxResultBytes)
 	switch outcome, after := outcomeOf(rpcError.Data); outcome {
@@ -179,7 +179,7 @@ func (s *Source) observeError(o source.Observation, rpcError *jsonrpc.Error, too
 	return o.ToolFailed()
 }
 
-// observeResult reads the result of a call.
+// observeResult converts the result of a call.
 func observeResult(o source.Observation, raw json.RawMessage) source.Observation {
 	r, err := parse(raw)
 	if err != nil {
@@ -201,7 +201,7 @@ func observeResult(o source.Observation, raw json.RawMessage) source.Observation
 	return o
 }
 
-// unconnected returns the observation of a call that got no session.
+// unconnected returns the observation of a call without a session.
 func unconnected(ctx context.Context, err error) source.Observation {
 	switch {
 	case errors.Is(err, source.ErrClosed):
@@ -226,10 +226,10 @@ func unconnected(ctx context.Context, err error) source.Observation {
 	return o
 }
 
-// maxProviderID bounds the id taken from a result.
+// maxProviderID bounds the length of an id in a result.
 const maxProviderID = 256
 
-// answer is a tool's result, ready to be handed on.
+// answer is a parsed result of a tool.
 type answer struct {
 	result        json.RawMessage
 	providerID    string
@@ -239,11 +239,11 @@ type answer struct {
 	inputRequired bool
 }
 
-// errNoResult means that an answer has not the shape of a tool's result.
+// errNoResult means that an answer does not have the form of a tool's result.
 var errNoResult = errors.New("not the result of a tool call")
 
-// parse reads the result of a tools/call as it came over the wire and keeps
-// its parts as they are: content of any type, numbers of any size.
+// parse parses the original bytes of the result of a tools/call and keeps its
+// parts unchanged: content of any type, numbers of any size.
 func parse(raw json.RawMessage) (answer, error) {
 	var wire struct {
 		Content    []json.RawMessage `json:"content"`
@@ -284,8 +284,8 @@ func parse(raw json.RawMessage) (answer, error) {
 	}, nil
 }
 
-// outcomeOf returns how a server qualifies its answer in a _meta or the data of
-// an error.
+// outcomeOf returns the server's qualification of its answer in a _meta or the
+// data of an error.
 func outcomeOf(meta json.RawMessage) (outcome string, after time.Duration) {
 	var m map[string]any
 	if json.Unmarshal(meta, &m) != nil {
@@ -299,8 +299,8 @@ func outcomeOf(meta json.RawMessage) (outcome string, after time.Duration) {
 	return outcome, after
 }
 
-// providerID returns the structured result's "id" if it is a string of
-// sensible length.
+// providerID returns the "id" of the structured result if it is a string of
+// reasonable length.
 func providerID(structured json.RawMessage) string {
 	var named struct {
 		ID any `json:"id"`
@@ -315,8 +315,8 @@ func providerID(structured json.RawMessage) string {
 	return id
 }
 
-// errorResult keeps a JSON-RPC error in the place of a result, without its
-// data if that is too large.
+// errorResult encodes a JSON-RPC error as a result, without its data if that is
+// too large.
 func errorResult(rpcError *jsonrpc.Error, limit int) json.RawMessage {
 	type wire struct {
 		Code    int64           `json:"code"`

@@ -25,8 +25,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
-// The environment by which this test binary, started as a child, knows what
-// to be.
+// Environment variables that configure this test binary as a child.
 const (
 	envMode      = "FIXTURE_MODE"
 	envEffectLog = "FIXTURE_EFFECTS"
@@ -38,12 +37,12 @@ func TestMain(m *testing.M) {
 		os.Exit(child(mode))
 	}
 	goleak.VerifyTestMain(m,
-		// The SDK's server keeps a session for as long as it was not deleted,
-		// and some of these tests are about just that.
+		// The SDK's server keeps a session until it is deleted, and some of
+		// these tests do not delete it.
 		goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"))
 }
 
-// child is what a test starts over stdio.
+// child runs a program that a test starts over stdio.
 func child(mode string) int {
 	ctx := context.Background()
 	switch mode {
@@ -97,7 +96,7 @@ func child(mode string) int {
 	return 0
 }
 
-// hold keeps a connection to the test open for as long as this process lives.
+// hold keeps a connection to the test open until this process ends.
 func hold() {
 	if addr := os.Getenv(envAddr); addr != "" {
 		conn, err := net.Dial("tcp", addr)
@@ -108,8 +107,8 @@ func hold() {
 	}
 }
 
-// effectLog is the file in which effects are counted, one key a line, by however
-// many processes.
+// effectLog is the file that counts effects, one key per line, written by any
+// number of processes.
 type effectLog string
 
 func newEffectLog(t *testing.T) effectLog {
@@ -148,7 +147,8 @@ type actOut struct {
 	ID string `json:"id"`
 }
 
-// server offers tools that act, fail, hang until done, and worse.
+// server offers tools that act, fail, or hang until done is closed, among
+// others.
 func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "fixture", Version: "1"}, &sdk.ServerOptions{PageSize: 3})
 	act := func(_ context.Context, req *sdk.CallToolRequest, in actIn) (*sdk.CallToolResult, actOut, error) {
@@ -224,7 +224,7 @@ func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"environ": os.Environ()}}, nil
 	})
 	raw("steps", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		// Twice as long as the test lets a call be silent.
+		// Twice the idle timeout of the test.
 		for i := range 20 {
 			note := &sdk.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: float64(i)}
 			if err := req.Session.NotifyProgress(ctx, note); err != nil {
@@ -244,13 +244,13 @@ func (l effectLog) server(transport string, done <-chan struct{}) *sdk.Server {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"ok": true}}, nil
 	})
 	raw("stop", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		// Stopped, the process holds its pipes and answers no ping.
+		// The stopped process keeps its pipes open and answers no ping.
 		return nil, syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	})
 	return s
 }
 
-// open returns a source that the test closes.
+// open returns a source, which is closed at the end of the test.
 func open(t *testing.T, cfg mcp.Config) *mcp.Source {
 	t.Helper()
 	if cfg.Name == "" {
@@ -268,7 +268,7 @@ func open(t *testing.T, cfg mcp.Config) *mcp.Source {
 	return src
 }
 
-// stdio configures a source whose child is this binary in a mode.
+// stdio configures a source that runs this binary in a mode.
 func stdio(t *testing.T, mode string, l effectLog, env ...string) mcp.Config {
 	t.Helper()
 	self, err := os.Executable()
@@ -283,7 +283,7 @@ func stdio(t *testing.T, mode string, l effectLog, env ...string) mcp.Config {
 	}
 }
 
-// callOf is a call of a tool under a key of the test's own.
+// callOf returns a call of a tool with a key of the test.
 func callOf(t *testing.T, tool string, effect envelope.Effect) source.Call {
 	return source.Call{Key: t.Name(), Tool: tool, Args: json.RawMessage(`{"note":"n"}`), Effect: effect, Attempt: 1}
 }
@@ -295,7 +295,7 @@ func expect(t *testing.T, got source.Outcome, kind source.Kind, code string) {
 	}
 }
 
-// ends waits for the process behind a connection to be gone.
+// ends waits until the process at the other end of a connection has ended.
 func ends(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {

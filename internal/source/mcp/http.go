@@ -21,20 +21,20 @@ const (
 	headerSessionID       = "Mcp-Session-Id"
 )
 
-// endSessionTimeout bounds the request that ends a session. Some servers answer it
-// only after the session's last call has ended.
+// endSessionTimeout bounds the request that ends a session. Some servers answer
+// it only after the session's last call has ended.
 const endSessionTimeout = time.Second
 
-// errOversized and errMalformed end a response that cannot be used.
+// errOversized and errMalformed end an unusable response.
 var (
 	errOversized = errors.New("message is larger than allowed")
 	errMalformed = errors.New("message is not valid JSON-RPC")
 )
 
-// roundTripper adds the source's headers, bounds every body, and shows the
-// SDK only such answers to a tools/call as it can use. The others it turns
-// into errors of that one request: the SDK would take them as the end of the
-// session, and with it of every other call in flight.
+// roundTripper adds the source's headers, bounds every body, and passes on only
+// valid answers to a tools/call. It converts invalid ones to errors of that
+// request: the SDK would treat them as the end of the session and of all its
+// calls.
 type roundTripper struct {
 	base    http.RoundTripper
 	header  http.Header
@@ -84,20 +84,20 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return resp, nil
 	}
-	_ = resp.Body.Close() // nothing of it is used
+	_ = resp.Body.Close() // the body is not used
 	p.setFault(source.CodeMalformed)
 	return nil, errMalformed
 }
 
-// maxErrorBody is how much of the body of an error is read.
+// maxErrorBody bounds the body of an error.
 const maxErrorBody = 64 << 10
 
-// readError reads the body of an answer with an error status. One of 4xx to a
-// request without a session may be a JSON-RPC error, which is the answer then; to
-// one with a session it may be about the session.
+// readError reads the body of an answer with an error status. The answer with a
+// 4xx to a request without a session may be a JSON-RPC error, which is then the
+// answer; with a session it may concern the session.
 func (t *roundTripper) readError(resp *http.Response, p *probe) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	_ = resp.Body.Close() // nothing more of it is used
+	_ = resp.Body.Close() // the rest of the body is not used
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode > 499 || mediaType(resp) != "application/json" {
 		return
 	}
@@ -114,9 +114,9 @@ func (t *roundTripper) readError(resp *http.Response, p *probe) {
 	})
 }
 
-// pass makes any request but a tools/call. A handshake's probe remembers how
-// its last request fared; a stream that is taken up again is watched like the
-// one that broke.
+// pass sends any request other than tools/call. The probe of a handshake records
+// the outcome of its last request. A resumed stream is watched like the original
+// one.
 func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, error) {
 	handshake := probeOf(req.Context(), ofHandshake)
 	if handshake != nil {
@@ -140,7 +140,7 @@ func (t *roundTripper) pass(req *http.Request, wire *probe) (*http.Response, err
 	return resp, nil
 }
 
-// endSession ends a session. Nobody reads the body of the answer.
+// endSession ends a session. The body of the answer is not read.
 func (t *roundTripper) endSession(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), endSessionTimeout)
 	defer cancel()
@@ -160,8 +160,8 @@ func recordStatus(p *probe, resp *http.Response) {
 	})
 }
 
-// buffer reads and checks a whole JSON answer, so that a bad one is an error
-// of this request.
+// buffer reads and checks a complete JSON answer, so that an invalid one is an
+// error of this request.
 func (t *roundTripper) buffer(resp *http.Response, p *probe) error {
 	body, err := io.ReadAll(&boundedBody{ReadCloser: resp.Body, left: t.limit})
 	_ = resp.Body.Close() // read to the end, or given up
@@ -188,7 +188,7 @@ func mediaType(resp *http.Response) string {
 	return media
 }
 
-// boundedBody fails, rather than ends, when it was read beyond its limit.
+// boundedBody fails, rather than ends, at its limit.
 type boundedBody struct {
 	io.ReadCloser
 	left int

@@ -26,7 +26,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
-// web is an MCP server over HTTP with something between it and its clients.
+// web is an MCP server over HTTP with an interceptor.
 type web struct {
 	*httptest.Server
 	effects effectLog
@@ -34,8 +34,8 @@ type web struct {
 	done    chan struct{} // closed at the end of the test
 
 	inner atomic.Pointer[http.Handler]
-	// intercept may answer a request itself; method and tool are the JSON-RPC
-	// request's. Set it before the first request.
+	// intercept may answer a request itself; method and tool are those of the
+	// JSON-RPC request. Set it before the first request.
 	intercept func(w http.ResponseWriter, r *http.Request, method, tool string) bool
 }
 
@@ -51,7 +51,7 @@ func newWeb(t *testing.T, opts *sdk.StreamableHTTPOptions) *web {
 	return s
 }
 
-// restart forgets all sessions.
+// restart drops all sessions.
 func (s *web) restart() {
 	server := s.effects.server("http", s.done)
 	var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, s.opts)
@@ -146,7 +146,7 @@ func TestListReadsAllPages(t *testing.T) {
 	expect(t, got, source.KindRefused, source.CodeUnknownTool)
 }
 
-func TestListSurvivesARestart(t *testing.T) {
+func TestListAfterServerRestart(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, nil)
 	src := open(t, s.config())
@@ -162,8 +162,9 @@ func TestListSurvivesARestart(t *testing.T) {
 	}
 }
 
-// Whoever stores a listing counts and names the tools that cannot be used.
-func TestListKeepsToolsThatCannotBeUsed(t *testing.T) {
+// TestListKeepsUnusableTools checks that unusable tools are listed: the catalog
+// counts and names them.
+func TestListKeepsUnusableTools(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	s.intercept = func(w http.ResponseWriter, _ *http.Request, method, _ string) bool {
@@ -207,7 +208,7 @@ func TestListStopsAtEndlessPages(t *testing.T) {
 	}
 }
 
-func TestResultIsFaithful(t *testing.T) {
+func TestResultIsUnchanged(t *testing.T) {
 	t.Parallel()
 	src := open(t, newWeb(t, nil).config())
 
@@ -280,7 +281,8 @@ func TestRPCErrorIsAnAnswer(t *testing.T) {
 	}
 }
 
-// Servers without sessions answer a JSON-RPC error with a status 4xx.
+// TestRPCErrorWithAStatus answers JSON-RPC errors with a status 4xx, as servers
+// without sessions do.
 func TestRPCErrorWithAStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -396,8 +398,8 @@ func TestBadConnections(t *testing.T) {
 	}
 }
 
-// strangeVersion answers any first request with a protocol version of the
-// future. Ids count from 1, and the first is for the newer handshake.
+// strangeVersion answers any first request with an unknown protocol version. Ids
+// count from 1, and the first is for the newer handshake.
 func strangeVersion(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for id := range 3 {
@@ -532,7 +534,7 @@ func TestResultLargerThanAllowed(t *testing.T) {
 	expect(t, src.Execute(t.Context(), call), source.KindDone, "")
 }
 
-func TestCallsHaveALimit(t *testing.T) {
+func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	cfg := newWeb(t, nil).config()
 	cfg.CallTimeout = time.Second
@@ -541,7 +543,7 @@ func TestCallsHaveALimit(t *testing.T) {
 	expect(t, src.Execute(t.Context(), callOf(t, "hang", envelope.EffectOnce)), source.KindUnknown, source.CodeTimeout)
 }
 
-func TestListingsHaveALimit(t *testing.T) {
+func TestListTimeout(t *testing.T) {
 	t.Parallel()
 	s := newWeb(t, nil)
 	s.intercept = func(_ http.ResponseWriter, _ *http.Request, method, _ string) bool {
@@ -581,7 +583,7 @@ func TestCloseEndsRunningCalls(t *testing.T) {
 	expect(t, <-got, source.KindUnknown, source.CodeClosed)
 }
 
-func TestSecretsStayInside(t *testing.T) {
+func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-t0ken"
 	s := newWeb(t, nil)
@@ -625,7 +627,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-func TestNewRefusesBadConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]mcp.Config{
 		"no transport":   {},

@@ -9,16 +9,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// idleTimeouts end calls that have had neither an answer nor a notification of
-// progress for too long. The zero value is ready for use.
+// idleTimeouts end calls that had neither an answer nor a progress notification
+// for too long. The zero value is ready for use.
 type idleTimeouts struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[string]func() // restart the timer of a call, by progress token
 }
 
-// limit returns a context for a call that ends after a time without progress.
-// It sets the progress token of the request. Call done when the call has ended.
+// limit returns a context for a call that ends after a time without progress. It
+// sets the progress token of the request. The caller must call done when the
+// call has ended.
 func (s *idleTimeouts) limit(ctx context.Context, params *sdk.CallToolParams, most time.Duration) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(most, func() { cancel(context.DeadlineExceeded) })
@@ -40,7 +41,7 @@ func (s *idleTimeouts) limit(ctx context.Context, params *sdk.CallToolParams, mo
 	}
 }
 
-// progress begins the time of a call anew.
+// progress restarts the idle timeout of a call.
 func (s *idleTimeouts) progress(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
 	token, _ := req.Params.ProgressToken.(string)
 	s.mu.Lock()

@@ -14,24 +14,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// Bounds of one listing, far above what any agent could make use of.
+// Bounds of one listing, far above the needs of any agent.
 const (
 	maxPages = 100
 	maxTools = 10_000
 )
 
-// closeGrace is how long a child that did not answer may take to be gone, so that
-// its last words are known.
+// closeGrace bounds the time for a child that did not answer to exit, so that
+// its status is known.
 const closeGrace = 2*stopGrace + drainGrace + exitGrace
 
-// errTooMany means that a listing is beyond these bounds.
+// errTooMany means that a listing exceeds these bounds.
 var errTooMany = fmt.Errorf("more than %d tools or %d pages", maxTools, maxPages)
 
 // List implements source.Source. It reads all pages within ListTimeout, and
-// starts over once on a fresh session if the one in use turns out to be dead.
-// A source that is closed or cannot be reached is fault.Busy.
+// starts over once with a new session if the current one is dead. If the source
+// is closed or unreachable, the error is fault.Busy.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
-	// Making a session and listing are bounded each for itself.
+	// Opening a session and listing have separate time limits.
 	ctx, end, ok := s.calls.Start(ctx, 2*s.cfg.ListTimeout+closeGrace)
 	if !ok {
 		return nil, fault.Wrap(source.ErrClosed, fault.Busy, "list tools of %s", s.cfg.Name)
@@ -49,7 +49,7 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 		}
 	}
 	if err != nil {
-		met := &listError{error: fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.why(err, sess))}
+		met := &listError{error: fault.Wrap(printable(err), fault.Busy, "list tools of %s: %s", s.cfg.Name, s.failureText(err, sess))}
 		if refused, ok := errors.AsType[*connectError](err); ok {
 			met.seen = refused.seen
 		}
@@ -65,17 +65,17 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return tools, nil
 }
 
-// listError is the error of a listing, with what the transport met.
+// listError is the error of a listing, with the data of the transport.
 type listError struct {
 	error
 	seen seen
 }
 
-// Unwrap returns the error without what the transport met.
+// Unwrap returns the error without the data of the transport.
 func (e *listError) Unwrap() error { return e.error }
 
-// Refused returns the HTTP status with which a server refused to be listed, and
-// how long it asks to wait; 0 where there was none.
+// Refused returns the HTTP status with which a server refused a listing, and the
+// wait that it requested; 0 if there was none.
 func Refused(err error) (status int, retryAfter time.Duration) {
 	if e, ok := errors.AsType[*listError](err); ok {
 		return e.seen.status, e.seen.retryAfter
@@ -83,7 +83,7 @@ func Refused(err error) (status int, retryAfter time.Duration) {
 	return 0, 0
 }
 
-// list reads all pages over one session, which it returns too.
+// list reads all pages over one session, which it also returns.
 func (s *Source) list(ctx context.Context) (tools []source.Tool, sess *session, err error) {
 	sess, err = s.session(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Source) list(ctx context.Context) (tools []source.Tool, sess *session, 
 		if err != nil {
 			return nil, sess, err
 		}
-		for _, t := range page.Tools { // whoever stores a listing leaves out and counts what cannot be used
+		for _, t := range page.Tools { // the catalog omits and counts unusable tools
 			tool, err := convert(t)
 			if err != nil {
 				return nil, sess, err
@@ -125,7 +125,7 @@ func (s *Source) list(ctx context.Context) (tools []source.Tool, sess *session, 
 	return nil, sess, errTooMany
 }
 
-// convert carries a tool's definition over.
+// convert converts a tool's definition.
 func convert(t *sdk.Tool) (source.Tool, error) {
 	tool := source.Tool{Name: t.Name, Title: t.Title, Description: t.Description}
 	if a := t.Annotations; a != nil {
@@ -153,7 +153,7 @@ func convert(t *sdk.Tool) (source.Tool, error) {
 	return tool, nil
 }
 
-// schema returns the JSON of a schema, nil for one that is absent.
+// schema returns the JSON of a schema, nil if it is absent.
 func schema(v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package mcp is the source of tools behind a Model Context Protocol server,
-// reached over streamable HTTP or as a child process over stdio. It owns the
-// sessions, and finds out whether a tools/call may have reached the server: the
-// SDK's errors do not say, so the package watches the bytes that are written.
+// Package mcp is the source of tools of a Model Context Protocol server, over
+// streamable HTTP or as a child process over stdio. It owns the sessions, and
+// determines whether a tools/call may have reached the server. The SDK's errors
+// do not reveal that, so the package watches the bytes that are written.
 //
-// It does nothing for the server: it offers no sampling, no elicitation and no
-// roots, and refuses input requests of tools.
+// It offers the server nothing: no sampling, no elicitation and no roots, and it
+// refuses input requests of tools.
 package mcp
 
 import (
@@ -31,23 +31,23 @@ import (
 const (
 	// TransportHTTP is MCP's streamable HTTP.
 	TransportHTTP = "http"
-	// TransportStdio is a child process that speaks over its standard input
-	// and output.
+	// TransportStdio is a child process with MCP over its standard input and
+	// output.
 	TransportStdio = "stdio"
 )
 
 // Defaults of Config.
 const (
 	DefaultListTimeout = 15 * time.Second
-	// DefaultStartTimeout is in the place of DefaultListTimeout for a program,
-	// which may have to be downloaded first.
+	// DefaultStartTimeout replaces DefaultListTimeout for a program, which may
+	// have to be downloaded first.
 	DefaultStartTimeout   = time.Minute
 	DefaultCallTimeout    = 30 * time.Second
 	DefaultMaxResultBytes = 4 << 20
 )
 
-// Config says which server a source stands for. Fields that do not belong to
-// the transport are ignored.
+// Config configures a source of one server. Fields for another transport are
+// ignored.
 type Config struct {
 	// Name is the source's name in errors and logs.
 	Name string
@@ -56,38 +56,38 @@ type Config struct {
 
 	// URL is the endpoint, http or https. Redirects are not followed.
 	URL string
-	// Header is sent with every request. It may hold secrets and is never
+	// Header is sent with every request. It may contain secrets and is never
 	// logged or echoed.
 	Header http.Header
-	// Guard decides which addresses requests may go to.
+	// Guard decides to which addresses requests are allowed.
 	Guard safehttp.Guard
 
 	// Command is the program and its arguments.
 	Command []string
-	// Env is added to the child's environment, as KEY=value; it may hold secrets.
-	// Of this process's environment the child has only PATH and HOME.
+	// Env is added to the child's environment, as KEY=value; it may contain
+	// secrets. Of this process's environment the child gets only PATH and HOME.
 	Env []string
 	// Dir is the child's working directory; empty means this process's.
 	Dir string
 
-	// ListTimeout bounds the making of a session, and a listing over all its
+	// ListTimeout bounds the setup of a session, and a listing with all its
 	// pages; 0 means DefaultListTimeout or, for a program, DefaultStartTimeout.
 	ListTimeout time.Duration
-	// CallTimeout is how long a call may go without an answer or a notification
-	// of progress; 0 means DefaultCallTimeout.
+	// CallTimeout bounds the time of a call without an answer or progress
+	// notification; 0 means DefaultCallTimeout.
 	CallTimeout time.Duration
 	// MaxResultBytes bounds the JSON of one answer; 0 means
 	// DefaultMaxResultBytes.
 	MaxResultBytes int
-	// SkippedLine, if not nil, is called for each line of a child's standard
-	// output that is no message.
+	// SkippedLine, if not nil, is called for each output line of a child that is
+	// not a message.
 	SkippedLine func()
-	// Logger receives how sessions end; nil discards it.
+	// Logger logs the ends of sessions; nil discards them.
 	Logger *slog.Logger
 }
 
-// Source implements source.Source over one MCP server. It connects when it
-// is first used and shares one session among concurrent calls.
+// Source implements source.Source for one MCP server. It connects on first use
+// and shares one session among concurrent calls.
 type Source struct {
 	cfg    Config
 	log    *slog.Logger
@@ -98,7 +98,8 @@ type Source struct {
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	// restarts spaces the restarts of a child that ends early; nil before the first.
+	// restarts computes the waits between restarts of a child that ends early;
+	// nil before the first.
 	restarts backoff.BackOff
 	known    map[string]bool // tools of the last listing; nil before the first
 
@@ -108,8 +109,8 @@ type Source struct {
 	skipped atomic.Int64 // lines of children's output that were no messages
 }
 
-// New returns a source for the server that cfg describes. It checks cfg, and
-// connects to nothing yet.
+// New returns a source for the server in cfg. It checks cfg and does not connect
+// yet.
 func New(cfg Config) (*Source, error) {
 	switch cfg.Transport {
 	case TransportHTTP:
@@ -145,7 +146,7 @@ func New(cfg Config) (*Source, error) {
 		&sdk.Implementation{Name: "countersign", Version: "1"},
 		&sdk.ClientOptions{
 			Capabilities: &sdk.ClientCapabilities{},
-			// The SDK would answer a question back by sending the call again.
+			// The SDK would answer an input request by sending the call again.
 			MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 			ProgressNotificationHandler: s.idle.progress,
 		},
@@ -153,8 +154,8 @@ func New(cfg Config) (*Source, error) {
 	return s, nil
 }
 
-// frameLimit bounds one message, or one answer's body, on the wire. It leaves
-// space for listings, which may be larger than the largest result.
+// frameLimit bounds one message, or the body of one answer. It has space for
+// listings, which may be larger than the largest result.
 func (s *Source) frameLimit() int {
 	return max(s.cfg.MaxResultBytes, DefaultMaxResultBytes) + 64<<10
 }
@@ -169,9 +170,9 @@ func (s *Source) skippedLine() {
 	}
 }
 
-// Close implements source.Source. Running calls end; a child process is asked
-// to exit, and killed with its process group if it does not. Close takes some
-// seconds at most.
+// Close implements source.Source. Running calls end. A child process is asked to
+// exit; if it does not, its process group is killed. Close takes a few seconds
+// at most.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -193,5 +194,5 @@ func (s *Source) Close() error {
 
 var _ source.Source = (*Source)(nil)
 
-// String names the source without any of its secrets.
+// String returns a name of the source without its secrets.
 func (s *Source) String() string { return fmt.Sprintf("mcp source %s", s.cfg.Name) }

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
-// TestNotes runs the example server as its own process, over both transports.
+// TestNotes runs the example server as a separate process, over both transports.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "notes-mcp")

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
-// npm configures a source over a server from testdata/npm, or skips the test
-// where it is not installed.
+// npm configures a source of a server from testdata/npm, or skips the test if it
+// is not installed.
 func npm(t *testing.T, server string, args, env []string) mcp.Config {
 	t.Helper()
 	node, err := exec.LookPath("node")

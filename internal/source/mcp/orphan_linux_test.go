@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOwnersDeathTakesTheChildAlong(t *testing.T) {
+func TestChildDiesWithItsParent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

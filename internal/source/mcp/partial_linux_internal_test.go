@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWriteOfPartOfAFrameEndsTheChild runs on Linux only: elsewhere it is
-// unknown how much a pipe holds.
+// TestWriteOfPartOfAFrameEndsTheChild runs only on Linux: the capacity of a pipe
+// is unknown elsewhere.
 func TestWriteOfPartOfAFrameEndsTheChild(t *testing.T) {
 	t.Parallel()
 	conn, p := deaf(t), new(probe)
@@ -30,7 +30,7 @@ func TestWriteOfPartOfAFrameEndsTheChild(t *testing.T) {
 	<-conn.proc.exited
 }
 
-// queued is how many bytes lie in a pipe.
+// queued returns the number of bytes in a pipe.
 func queued(t *testing.T, pipe *os.File) int {
 	t.Helper()
 	raw, err := pipe.SyscallConn()

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// probe collects what is seen of one tools/call, or of one handshake, on its
-// way through the transport. The SDK hands a request's context down to the
-// bytes, and the probe rides in it.
+// probe collects data about one tools/call, or one handshake, from the
+// transport. The SDK passes a request's context to the transport, and the probe
+// is a value of it.
 type probe struct {
 	mu        sync.Mutex
 	watch     *source.WriteWatch
@@ -22,20 +22,20 @@ type probe struct {
 	seenSoFar seen
 }
 
-// seen is what a probe knows.
+// seen is the data collected by a probe.
 type seen struct {
-	// written says that the request went out, or may have, in part or whole.
+	// written is set if the request was or may have been sent, in part or whole.
 	written bool
-	// handed says that an HTTP transport was given the request.
+	// handed is set if an HTTP transport was given the request.
 	handed bool
-	// status and retryAfter are the HTTP response's.
+	// status and retryAfter are those of the HTTP response.
 	status     int
 	retryAfter time.Duration
-	// failed is why no HTTP response came to a request of a handshake or listing.
+	// failed is the error of a handshake or listing without an HTTP response.
 	failed error
-	// sessionID says that the request named a session.
+	// sessionID is set if the request had a session.
 	sessionID bool
-	// fault is the code of an answer that came and could not be used.
+	// fault is the code of an unusable answer.
 	fault string
 	// result or rpcError is the answer.
 	result   json.RawMessage
@@ -64,7 +64,7 @@ func (p *probe) update(f func(*seen)) {
 
 func (p *probe) setFault(code string) { p.update(func(s *seen) { s.fault = code }) }
 
-// sent notes that a request is about to be handed to an HTTP transport.
+// sent records that a request is about to be passed to an HTTP transport.
 func (p *probe) sent(watch *source.WriteWatch, sessionID bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *probe) sent(watch *source.WriteWatch, sessionID bool) {
 	p.seenSoFar.sessionID = sessionID
 }
 
-// forget ends the wait for an answer.
+// forget stops waiting for an answer.
 func (p *probe) forget() {
 	p.mu.Lock()
 	conn, id := p.conn, p.id
@@ -82,13 +82,12 @@ func (p *probe) forget() {
 	}
 }
 
-// place is where a context holds a probe.
+// place is the context key of a probe.
 type place int
 
 const (
-	// ofCall is the probe as it is given to CallTool, and onWire as it is passed
-	// on with the tools/call alone: the SDK uses the first context for
-	// cancellation notices too.
+	// ofCall is the probe of CallTool, and onWire that of the tools/call message
+	// alone: the SDK also uses the first context for cancellation notices.
 	ofCall place = iota
 	onWire
 	// ofHandshake is the probe of a handshake.

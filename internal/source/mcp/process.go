@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// stopGrace is how long a child has to leave after its input was closed,
+	// stopGrace is how long a child may take to exit after its input was closed,
 	// and again after it was asked to terminate.
 	stopGrace = time.Second
-	// drainGrace is how long what a dead child wrote is still read for. It
-	// matters only where a descendant that left the group holds the pipes.
+	// drainGrace is how long the output of a dead child is still read. It
+	// matters only if a descendant outside the group holds the pipes.
 	drainGrace = time.Second
-	// tailBytes is how much of a child's standard error is kept.
+	// tailBytes is the size of the stored end of a child's standard error.
 	tailBytes = 8 << 10
 )
 
@@ -34,11 +34,11 @@ type process struct {
 	exited  chan struct{} // closed when the child was waited for
 	drained chan struct{} // closed when its standard error ended
 	once    sync.Once
-	// stopped says that the child was told to leave by us.
+	// stopped is set if this process stopped the child.
 	stopped atomic.Bool
 }
 
-// start runs the command of a configuration.
+// start starts the command of a configuration.
 func start(cfg Config, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir = cfg.Dir
@@ -64,9 +64,9 @@ func start(cfg Config, log *slog.Logger) (*process, error) {
 	return p, nil
 }
 
-// childEnviron returns the whole environment of a child: what lets programs such
-// as npx find other programs and their own files, and what is configured, which
-// comes last and therefore counts.
+// childEnviron returns the environment of a child: the variables with which
+// programs such as npx find other programs and their files, and the configured
+// ones, which are last and take precedence.
 func childEnviron(configured []string) []string {
 	environ := make([]string, 0, 2+len(configured))
 	for _, name := range []string{"PATH", "HOME"} {
@@ -77,7 +77,7 @@ func childEnviron(configured []string) []string {
 	return append(environ, configured...)
 }
 
-// pipes makes the three pipes and returns the child's ends of them.
+// pipes creates the three pipes and returns the child's ends.
 func (p *process) pipes() ([]*os.File, error) {
 	var files []*os.File
 	for range 3 {
@@ -102,8 +102,8 @@ func (p *process) closePipes() {
 	}
 }
 
-// supervise starts the child and waits for it, all on one thread: on Linux the
-// child is tied to the thread that started it, which therefore has to live.
+// supervise starts the child and waits for it on one thread: on Linux the child
+// is tied to the thread that started it, which must therefore live.
 func (p *process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -120,18 +120,18 @@ func (p *process) supervise(started chan<- error) {
 	close(p.exited)
 }
 
-// drain keeps the child from ever blocking on its standard error.
+// drain reads the standard error of the child, which would otherwise block.
 func (p *process) drain() {
 	defer close(p.drained)
-	_, _ = io.Copy(&p.tail, p.stderr) // what came before the end is in the tail
+	_, _ = io.Copy(&p.tail, p.stderr) // the tail contains the output before an error
 	<-p.exited
 	p.log.Debug("mcp server ended",
 		slog.String("state", p.cmd.ProcessState.String()),
 		slog.String("stderr_tail", p.tail.String()))
 }
 
-// kill ends the child and its group at once. It does not signal a child that was
-// waited for, whose number may be another's by now.
+// kill ends the child and its group immediately. It does not signal a child
+// after Wait, whose process id may have been reused.
 func (p *process) kill() {
 	select {
 	case <-p.exited:
@@ -141,8 +141,8 @@ func (p *process) kill() {
 	}
 }
 
-// stop closes the child's input and waits for it to leave; it terminates and
-// then kills the group of one that does not.
+// stop closes the child's input and waits for it to exit. If it does not, stop
+// terminates and then kills its group.
 func (p *process) stop() error {
 	var err error
 	p.once.Do(func() {
@@ -173,7 +173,7 @@ func (p *process) gone() bool {
 	}
 }
 
-// tail keeps the last tailBytes of what is written to it.
+// tail stores the last tailBytes that are written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -190,7 +190,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the stored bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// restarts records the waits that a source logs, and the time of each.
+// restarts records the waits that a source logs, and their times.
 type restarts struct {
 	mu    sync.Mutex
 	waits []time.Duration
@@ -41,7 +41,7 @@ func (r *restarts) WithAttrs([]slog.Attr) slog.Handler { return r }
 // WithGroup implements slog.Handler.
 func (r *restarts) WithGroup(string) slog.Handler { return r }
 
-// unstartable returns a source whose program does not exist.
+// unstartable returns a source with a program that does not exist.
 func unstartable(t *testing.T, r *restarts) *Source {
 	t.Helper()
 	s, err := New(Config{Name: "src", Transport: TransportStdio, Command: []string{"/nowhere/at/all"}, Logger: slog.New(r)})
@@ -51,8 +51,8 @@ func unstartable(t *testing.T, r *restarts) *Source {
 	return s
 }
 
-// TestWaitsBetweenRestartsGrow checks the times of the restarts of a program that
-// ends early.
+// TestWaitsBetweenRestartsGrow compares the times of the restarts of a program
+// that ends early.
 func TestWaitsBetweenRestartsGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestWaitsBetweenRestartsGrow(t *testing.T) {
 		if r.waits[0] != 0 || !r.at[0].Equal(began) {
 			t.Errorf("the first restart is after %v, want at once", r.waits[0])
 		}
-		mean := time.Second // each wait is within half of it
+		mean := time.Second // each wait differs by at most half of it
 		for i, wait := range r.waits[1:] {
 			if wait < mean/2 || wait > mean*3/2 {
 				t.Errorf("wait %d is %v, want about %v", i+1, wait, mean)
@@ -98,8 +98,8 @@ func TestWaitsBetweenRestartsGrow(t *testing.T) {
 	})
 }
 
-// TestCloseEndsTheWaitForARestart closes a source in the middle of the waits.
-func TestCloseEndsTheWaitForARestart(t *testing.T) {
+// TestCloseEndsTheRestartWait closes a source while it waits.
+func TestCloseEndsTheRestartWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &restarts{}

@@ -19,23 +19,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// pingTimeout is how long a child that let a call time out has to show that
-// it is alive before it is replaced.
+// pingTimeout bounds the ping of a child after a timed-out call; without an
+// answer the child is replaced.
 const pingTimeout = 2 * time.Second
 
 const (
-	// steadyAfter is how long a child must run for its end not to count as early.
+	// steadyAfter is the run time after which the end of a child is not early.
 	steadyAfter = time.Minute
-	// maxRestarts bounds the restarts in a row of a child that ends early.
+	// maxRestarts bounds the consecutive restarts of a child that ends early.
 	maxRestarts = 8
 )
 
-// session is one MCP session and the connection it runs over.
+// session is one MCP session and its connection.
 type session struct {
 	sdk  *sdk.ClientSession
 	conn *watchedConn
-	// suspect is set when a call over stdio timed out: the tool may be slow or
-	// the child may hang, and only a ping tells.
+	// suspect is set when a call over stdio timed out. A ping distinguishes a
+	// slow tool from a hanging child.
 	suspect atomic.Bool
 	retired bool // guarded by Source.mu
 }
@@ -43,11 +43,11 @@ type session struct {
 // close ends the session and waits for calls that still use it.
 func (s *session) close() error { return s.sdk.Close() }
 
-// connectError says why no session could be made.
+// connectError is the error of opening a session.
 type connectError struct {
-	// seen is what the last request of the handshake met, if it was HTTP.
+	// seen is the data of the last request of the handshake, if it was HTTP.
 	seen seen
-	// started says that the child was started, and words what it said last.
+	// started is set if the child was started, and words is its status.
 	started bool
 	words   string
 	cause   error
@@ -56,7 +56,7 @@ type connectError struct {
 func (e *connectError) Error() string { return e.cause.Error() }
 func (e *connectError) Unwrap() error { return e.cause }
 
-// session returns the current session, or makes one that concurrent callers
+// session returns the current session, or opens one that concurrent callers
 // share. The error is a *connectError, or the cause of ctx's end.
 func (s *Source) session(ctx context.Context) (*session, error) {
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Source) session(ctx context.Context) (*session, error) {
 	if sess != nil && !sess.suspect.Load() {
 		return sess, nil
 	}
-	// The dial outlives the caller that happened to come first.
+	// The dial outlives the context of its first caller.
 	dialed := s.dials.DoChan("", func() (any, error) {
 		dialCtx, end, ok := s.calls.Start(context.WithoutCancel(ctx), s.cfg.ListTimeout)
 		if !ok {
@@ -85,8 +85,8 @@ func (s *Source) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// renew returns the current session if it is in order, and replaces it
-// otherwise. Only one renew runs at a time.
+// renew returns the current session if it works, and replaces it otherwise. Only
+// one renew runs at a time.
 func (s *Source) renew(ctx context.Context) (*session, error) {
 	s.mu.Lock()
 	sess := s.current
@@ -117,7 +117,7 @@ func (s *Source) renew(ctx context.Context) (*session, error) {
 	return sess, nil
 }
 
-// alive clears the suspicion on a session, by a ping if there is one. An error
+// alive clears the suspicion of a session, with a ping if necessary. An error
 // that the server itself sent shows that it answers.
 func alive(ctx context.Context, sess *session) bool {
 	if !sess.suspect.Load() {
@@ -133,7 +133,7 @@ func alive(ctx context.Context, sess *session) bool {
 	return true
 }
 
-// connect makes a session.
+// connect opens a session.
 func (s *Source) connect(ctx context.Context) (*session, error) {
 	var p probe
 	ctx = withProbe(ctx, ofHandshake, &p)
@@ -147,8 +147,8 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 			HTTPClient: safehttp.NewClient(&roundTripper{
 				base: s.base, header: s.cfg.Header, limit: s.frameLimit(), version: conn.protocolVersion,
 			}, 0),
-			// A stream that broke after it numbered its events is taken up
-			// again, which is how a slow call's answer still arrives.
+			// A broken stream with numbered events is resumed, so that the
+			// answer of a slow call still arrives.
 			MaxRetries:           2,
 			DisableStandaloneSSE: true,
 			MaxEventSize:         -1, // roundTripper bounds every body
@@ -156,7 +156,7 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 	}
 	cs, err := s.client.Connect(ctx, &watchedTransport{inner: transport, conn: conn}, nil)
 	if err != nil {
-		words := conn.lastWords()
+		words := conn.childStatus()
 		conn.kill()
 		if cause := context.Cause(ctx); errors.Is(cause, source.ErrClosed) {
 			err = source.ErrClosed
@@ -166,7 +166,7 @@ func (s *Source) connect(ctx context.Context) (*session, error) {
 	return &session{sdk: cs, conn: conn}, nil
 }
 
-// watch waits for a session's end and takes it out of use.
+// watch waits for a session's end and retires it.
 func (s *Source) watch(sess *session) {
 	began := time.Now()
 	err := sess.sdk.Wait()
@@ -182,9 +182,9 @@ func (s *Source) watch(sess *session) {
 	}
 }
 
-// restart starts a child again that ended after a time: at once, and then after
-// growing waits while it ends early or does not start. After maxRestarts in a row
-// it leaves that to the next call.
+// restart restarts a child that ended after lived: immediately, and then after
+// growing waits while it ends early or does not start. After maxRestarts
+// consecutive restarts it leaves that to the next call.
 func (s *Source) restart(lived time.Duration) {
 	for {
 		s.mu.Lock()
@@ -208,8 +208,8 @@ func (s *Source) restart(lived time.Duration) {
 	}
 }
 
-// startAfter makes a session after a wait. It reports whether there is one, or
-// the source is closed.
+// startAfter opens a session after a wait. It returns true if there is one, or
+// if the source is closed.
 func (s *Source) startAfter(wait time.Duration) bool {
 	ctx, end, ok := s.calls.Start(context.Background(), max(wait, 0)+s.cfg.ListTimeout)
 	if !ok {
@@ -227,8 +227,8 @@ func (s *Source) startAfter(wait time.Duration) bool {
 	return err == nil || errors.Is(err, source.ErrClosed)
 }
 
-// retire takes a session out of use. Calls that still run on it may end in
-// peace; then it is closed.
+// retire removes a session from use. It is closed when its running calls have
+// ended.
 func (s *Source) retire(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,9 +246,9 @@ func (s *Source) retire(sess *session) {
 	})
 }
 
-// printable reduces an error from the SDK to what may be logged: addresses,
-// statuses and codes, but neither the source's URL, which may hold a secret,
-// nor any text from the other side, which may hold anything.
+// printable reduces an error of the SDK to its loggable part: addresses,
+// statuses and codes, but neither the source's URL, which may contain a secret,
+// nor untrusted text from the server.
 func printable(err error) error {
 	for _, known := range []error{source.ErrClosed, errTooMany, errMalformed, errOversized} {
 		if errors.Is(err, known) {

@@ -7,14 +7,13 @@ import (
 	"syscall"
 )
 
-// ownGroup has nothing to set where there are no process groups.
+// ownGroup returns nil where there are no process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// killGroup kills a child; its descendants have the end of their input to go
-// by.
+// killGroup kills a child. Its descendants only get the end of their input.
 func killGroup(p *os.Process) {
-	_ = p.Kill() // one that is gone already is what was wanted
+	_ = p.Kill() // fails if it has already ended
 }
 
-// terminateGroup kills, since nothing gentler exists everywhere.
+// terminateGroup kills, since there is no portable gentler way.
 func terminateGroup(p *os.Process) { killGroup(p) }

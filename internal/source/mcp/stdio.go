@@ -29,12 +29,12 @@ func (t *stdioTransport) Connect(context.Context) (sdk.Connection, error) {
 	return newStdioConn(proc, t.source.frameLimit(), t.source.skippedLine), nil
 }
 
-// stdioConn speaks newline-delimited JSON-RPC with a child process. Unlike the
-// SDK's it knows, for each tools/call, whether any of its frame was written.
+// stdioConn sends newline-delimited JSON-RPC to a child process. Unlike the
+// SDK's, it records for each tools/call whether any of its frame was written.
 type stdioConn struct {
 	proc  *process
 	limit int
-	// skipped is called for each line that is no message.
+	// skipped is called for each line that is not a message.
 	skipped func()
 	in      *bufio.Reader
 	turn    chan struct{} // holds one token: the right to write
@@ -58,8 +58,8 @@ func newStdioConn(proc *process, limit int, skipped func()) *stdioConn {
 // SessionID implements sdk.Connection.
 func (c *stdioConn) SessionID() string { return "" }
 
-// Write implements sdk.Connection. A frame that could not be written to its
-// end leaves nothing to speak over, so it ends the child.
+// Write implements sdk.Connection. A partly written frame makes the connection
+// unusable, so it ends the child.
 func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	frame, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
@@ -88,8 +88,8 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return fmt.Errorf("write to child: %w", err)
 }
 
-// push writes to the pipe until ctx ends, and returns how many bytes the pipe
-// took.
+// push writes to the pipe until ctx ends, and returns the number of written
+// bytes.
 func (c *stdioConn) push(ctx context.Context, frame []byte) (int, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -107,10 +107,9 @@ func (c *stdioConn) push(ctx context.Context, frame []byte) (int, error) {
 	return n, err
 }
 
-// Read implements sdk.Connection. Lines that are no messages are skipped and
-// counted: many servers, and the programs that start them, print a greeting. A
-// message that cannot be read ends the child, since it may be an answer that
-// somebody waits for.
+// Read implements sdk.Connection. It skips and counts lines that are not
+// messages: many servers, and the programs that start them, print a greeting. An
+// unreadable message ends the child, since it may be an awaited answer.
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -162,14 +161,14 @@ func (c *stdioConn) setFault(code string) {
 	c.proc.kill()
 }
 
-// fault is the code of the message that broke the connection, if one did.
+// fault returns the code of the message that broke the connection, or "".
 func (c *stdioConn) fault() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.code
 }
 
-// Close implements sdk.Connection. It returns when the child is gone.
+// Close implements sdk.Connection. It returns when the child has ended.
 func (c *stdioConn) Close() error {
 	if err := c.proc.stop(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err

@@ -34,7 +34,7 @@ func deaf(t *testing.T) *stdioConn {
 	return conn
 }
 
-// frame is a request whose parameters have about size bytes.
+// frame returns a request with parameters of about size bytes.
 func frame(t *testing.T, size int) *jsonrpc.Request {
 	t.Helper()
 	id, err := jsonrpc.MakeID("1")
@@ -44,7 +44,7 @@ func frame(t *testing.T, size int) *jsonrpc.Request {
 	return &jsonrpc.Request{ID: id, Method: methodCallTool, Params: json.RawMessage(`"` + strings.Repeat("x", size) + `"`)}
 }
 
-func TestWriteKnowsWhatThePipeTook(t *testing.T) {
+func TestWriteReportsWrittenBytes(t *testing.T) {
 	t.Parallel()
 
 	t.Run("nothing for a caller that is gone", func(t *testing.T) {

@@ -48,8 +48,9 @@ func TestConformStdio(t *testing.T) {
 	})
 }
 
-// Programs that start together, as after a worker's start, are all listed.
-func TestElevenProgramsAreListedAtOnce(t *testing.T) {
+// TestElevenProgramsAreListedTogether starts programs concurrently, as after the
+// start of a worker.
+func TestElevenProgramsAreListedTogether(t *testing.T) {
 	t.Parallel()
 	var g errgroup.Group
 	for range 11 {
@@ -80,7 +81,7 @@ func TestGarbageOnStdout(t *testing.T) {
 	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
 }
 
-func TestLinesThatAreNoMessagesAreSkipped(t *testing.T) {
+func TestInvalidLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	skipped := 0
 	cfg := stdio(t, "chatty", newEffectLog(t))
@@ -95,7 +96,7 @@ func TestLinesThatAreNoMessagesAreSkipped(t *testing.T) {
 	}
 }
 
-// A child has nothing of the environment of its parent but PATH and HOME.
+// TestChildEnvironment checks that a child inherits only PATH and HOME.
 func TestChildEnvironment(t *testing.T) {
 	t.Parallel()
 	cfg := stdio(t, "serve", newEffectLog(t), "HOME=/another", "ADDED=1")
@@ -114,7 +115,7 @@ func TestChildEnvironment(t *testing.T) {
 	}
 }
 
-// A child that ends is started again without a call.
+// TestChildThatEndsIsRestarted expects the restart without a call.
 func TestChildThatEndsIsRestarted(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,7 +133,7 @@ func TestChildThatEndsIsRestarted(t *testing.T) {
 	expect(t, src.Execute(t.Context(), callOf(t, "garble", envelope.EffectOnce)), source.KindUnknown, source.CodeMalformed)
 
 	ends(t, first)
-	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // of what comes at once
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // due immediately
 		t.Fatal(err)
 	}
 	if _, err := listener.Accept(); err != nil {
@@ -219,7 +220,7 @@ func TestChildThatHangsIsReplaced(t *testing.T) {
 	expect(t, src.Execute(t.Context(), callOf(t, "act", envelope.EffectOnce)), source.KindDone, "")
 }
 
-func TestCloseLeavesNobodyBehind(t *testing.T) {
+func TestCloseEndsAllChildren(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package rest owns what adapters that speak plain HTTP to a provider have in
-// common: a client that knows as exactly as possible whether a request was
-// sent, bounds what is read, and ends running calls when the source closes; and
-// a source made of a table of tools.
+// Package rest owns the common parts of adapters that use plain HTTP: a client
+// that determines as exactly as possible whether a request was sent, bounds the
+// size of answers, and ends running calls when the source closes; and a source
+// defined by a table of tools.
 //
 // It does not repeat requests and does not follow redirects.
 package rest
@@ -33,11 +33,11 @@ const (
 
 // Config bounds a Client. The zero value is useful.
 type Config struct {
-	// Guard decides which addresses requests may go to.
+	// Guard decides to which addresses requests are allowed.
 	Guard safehttp.Guard
-	// Transport makes the requests in tests; nil means a transport of the
-	// client's own, with Guard. It should support net/http/httptrace, or every
-	// failed call counts as sent.
+	// Transport sends the requests in tests; nil means a transport of the
+	// client's own, with Guard. It should support net/http/httptrace, otherwise
+	// every failed call counts as sent.
 	Transport http.RoundTripper
 	// ListTimeout bounds a listing over all its requests; 0 means
 	// DefaultListTimeout.
@@ -48,7 +48,7 @@ type Config struct {
 	MaxBodyBytes int
 }
 
-// Client makes the requests of one source. It is safe for concurrent use.
+// Client sends the requests of one source. It is safe for concurrent use.
 type Client struct {
 	name  string
 	cfg   Config
@@ -56,7 +56,7 @@ type Client struct {
 	calls source.Calls
 }
 
-// New returns a client for the source of a name.
+// New returns a client for the named source.
 func New(name string, cfg Config) *Client {
 	cfg.ListTimeout = cmp.Or(max(cfg.ListTimeout, 0), DefaultListTimeout)
 	cfg.CallTimeout = cmp.Or(max(cfg.CallTimeout, 0), DefaultCallTimeout)
@@ -70,28 +70,28 @@ func New(name string, cfg Config) *Client {
 // Request is one HTTP request.
 type Request struct {
 	Method string
-	// URL is absolute. It may hold a secret and is never echoed.
+	// URL is absolute. It may contain a secret and is never echoed.
 	URL string
-	// Header may hold secrets and is never echoed. A body without a
+	// Header may contain secrets and is never echoed. A body without a
 	// Content-Type is JSON.
 	Header http.Header
-	// Body is sent as it is; empty for none.
+	// Body is sent unchanged; empty means no body.
 	Body []byte
 }
 
-// Reply is the answer to a request, or why there is none.
+// Reply is the answer to a request, or the reason why there is none.
 type Reply struct {
-	// Observation has a Code where the answer is not complete.
+	// Observation has a Code if the answer is incomplete.
 	source.Observation
 	Header http.Header
-	// Body is what was read of the answer: all of it if Code is empty.
+	// Body is the part of the answer that was read: all of it if Code is empty.
 	Body []byte
-	// Err is the transport's error, if no answer came. It may hold addresses
-	// and must not be shown.
+	// Err is the transport's error, if no answer arrived. It may contain
+	// addresses and must not be shown.
 	Err error
 }
 
-// Send makes one request, within Execute or List.
+// Send sends one request, within Execute or List.
 func (c *Client) Send(ctx context.Context, r Request) Reply {
 	if ctx.Err() != nil {
 		return Reply{Observation: source.Observation{Code: source.EndedCode(ctx)}}
@@ -140,15 +140,15 @@ func (c *Client) Send(ctx context.Context, r Request) Reply {
 	return reply
 }
 
-// Decode decodes the complete answer as one JSON value, and reports whether
-// the value fits.
+// Decode decodes the complete answer as one JSON value, and reports whether it
+// succeeded.
 func (r Reply) Decode(into any) bool {
 	return r.Code == "" && json.Unmarshal(r.Body, into) == nil
 }
 
-// Observe returns what the reply says by itself: its status, or why there is
-// none. A complete answer of 2xx counts as answered. A body that is JSON is the
-// result, whatever the status.
+// Observe returns the observation of the reply itself: its status, or the reason
+// why there is none. A complete answer of 2xx counts as answered. A JSON body is
+// the result, regardless of the status.
 func (r Reply) Observe() source.Observation {
 	if errors.Is(r.Err, safehttp.ErrForbidden) {
 		return source.Forbidden()
@@ -173,15 +173,15 @@ func (r Reply) DecodePage(into any) error {
 	return r.ListError()
 }
 
-// ListError returns why the reply is no page of a listing.
+// ListError returns the reason why the reply is not a page of a listing.
 func (r Reply) ListError() error { return r.Observe().ListError() }
 
 // Succeeded reports whether the status is 2xx.
 func (r Reply) Succeeded() bool { return r.Status >= 200 && r.Status <= 299 }
 
 // Execute makes one attempt at a call within the client's time limit, and
-// returns how it ended. Where the caller has given up, or the source is closed,
-// no attempt is made.
+// returns its outcome. If the context has ended or the source is closed, it
+// makes no attempt.
 func (c *Client) Execute(ctx context.Context, call source.Call, attempt func(context.Context) source.Observation) source.Outcome {
 	ctx, end, ok := c.calls.Start(ctx, cmp.Or(call.Timeout, c.cfg.CallTimeout))
 	if !ok {
@@ -194,8 +194,8 @@ func (c *Client) Execute(ctx context.Context, call source.Call, attempt func(con
 	return attempt(ctx).Outcome(c.name, call.Effect)
 }
 
-// List runs a listing within the client's time limit. Its error is fault.Busy,
-// and shows only the text of a *source.ListError.
+// List runs a listing within the client's time limit. Its error is fault.Busy
+// and contains only the text of a *source.ListError.
 func (c *Client) List(ctx context.Context, list func(context.Context) ([]source.Tool, error)) ([]source.Tool, error) {
 	ctx, end, ok := c.calls.Start(ctx, c.cfg.ListTimeout)
 	if !ok {
@@ -215,7 +215,8 @@ func (c *Client) List(ctx context.Context, list func(context.Context) ([]source.
 	return tools, nil
 }
 
-// Close ends running calls and waits for them. It may be called more than once.
+// Close cancels running calls and waits for them. It may be called more than
+// once.
 func (c *Client) Close() error {
 	c.calls.Cancel()
 	c.calls.Wait()
@@ -234,11 +235,10 @@ func failureCode(ctx context.Context, written bool) string {
 	return source.CodeUnreachable
 }
 
-// Base is the base address of a provider's API. The zero Base is not
-// useful.
+// Base is the base address of a provider's API. The zero Base is invalid.
 type Base struct{ at *url.URL }
 
-// ParseBase reads an absolute http or https address without user, query and
+// ParseBase parses an absolute http or https address without user, query and
 // fragment. The error is fault.Invalid and does not repeat the address.
 func ParseBase(address string) (Base, error) {
 	u, err := url.Parse(address)
@@ -249,9 +249,9 @@ func ParseBase(address string) (Base, error) {
 	return Base{at: u}, nil
 }
 
-// URL returns the address of a path below the base, segment by segment. A
-// segment stays one whatever it holds; "." and ".." would not, and for them URL
-// reports false. An empty last segment ends the path in a slash.
+// URL returns the address of a path below the base. Each segment is escaped to
+// exactly one segment. URL returns false for "." and "..", which cannot be
+// escaped. An empty last segment adds a trailing slash.
 func (b Base) URL(query url.Values, segments ...string) (string, bool) {
 	escaped := make([]string, len(segments))
 	for i, s := range segments {
@@ -268,15 +268,15 @@ func (b Base) URL(query url.Values, segments ...string) (string, bool) {
 	return u.String(), true
 }
 
-// Secret is a credential. However a value that holds one is printed, logged or
-// written as JSON, the text does not show: only Reveal gives it. The zero
-// Secret is empty.
+// Secret is a credential. Printing, logging or encoding a value that contains
+// one does not reveal the text; only Reveal returns it. The zero Secret is
+// empty.
 type Secret struct {
-	// A function prints as an address, wherever reflection finds it.
+	// A function prints as an address, also through reflection.
 	text func() string
 }
 
-// NewSecret returns a Secret of a text.
+// NewSecret returns a text as a Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -284,7 +284,7 @@ func NewSecret(text string) Secret {
 	return Secret{text: func() string { return text }}
 }
 
-// NewSecrets returns the values of a map as Secrets.
+// NewSecrets converts the values of a map to Secrets.
 func NewSecrets(texts map[string]string) map[string]Secret {
 	secrets := make(map[string]Secret, len(texts))
 	for name, text := range texts {
@@ -301,8 +301,8 @@ func (s Secret) Reveal() string {
 	return s.text()
 }
 
-// FitsHeader reports whether the text can be sent in a header.
+// FitsHeader reports whether the text is a valid header value.
 func (s Secret) FitsHeader() bool { return httpguts.ValidHeaderFieldValue(s.Reveal()) }
 
-// Empty reports whether there is no text.
+// Empty reports whether the text is empty.
 func (s Secret) Empty() bool { return s.text == nil }

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve answers every request with a handler, until the test is over.
+// serve answers every request with a handler, until the test ends.
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -79,7 +79,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-func TestSendThatCannotBe(t *testing.T) {
+func TestSendInvalidRequest(t *testing.T) {
 	t.Parallel()
 	c := open(t, rest.Config{})
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestSendThatCannotBe(t *testing.T) {
 		got := c.Send(test.ctx, rest.Request{Method: http.MethodPost, URL: test.url, Body: []byte("{}")})
 
 		if test.url == "gopher://127.0.0.1" {
-			// The transport does not say that it wrote nothing.
+			// The transport does not report that it wrote nothing.
 			test.code = source.CodeLost
 		}
 		if got.Code != test.code || got.Status != 0 {
@@ -123,7 +123,7 @@ func TestExecuteIsBoundedInTime(t *testing.T) {
 	}
 }
 
-func TestListSaysWhyItFailed(t *testing.T) {
+func TestListErrors(t *testing.T) {
 	t.Parallel()
 	c := open(t, rest.Config{ListTimeout: time.Millisecond})
 	for name, test := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-func TestSecretDoesNotShow(t *testing.T) {
+func TestSecretIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	s := rest.NewSecret("hush")
 	type hidden struct{ inner rest.Secret }

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// Tool is a tool and the function that calls it. Its hints follow from the
+// Tool is a tool and the function that calls it. Its hints are derived from the
 // effect class: a tool is read-only if its class is read, and idempotent unless
 // its class is once.
 type Tool struct {
@@ -22,17 +22,17 @@ type Tool struct {
 	// Input and Output are JSON Schemas.
 	Input, Output json.RawMessage
 	Effect        envelope.Effect
-	// Destructive says that a call may change or remove what exists already.
+	// Destructive is set if a call may change or remove existing data.
 	Destructive bool
-	// Reversal is how a call is reverted; nil if there is no such call.
+	// Reversal reverts a call; nil if calls cannot be reverted.
 	Reversal *source.Reversal
-	// Local says that a call reaches nothing outside of Countersign.
+	// Local is set if a call has no effect outside of Countersign.
 	Local bool
 	Run   Run `json:"-"`
 }
 
-// Run makes one attempt at a call, whose arguments are an object that fits the
-// tool's input schema.
+// Run makes one attempt at a call, whose arguments are an object that conforms
+// to the tool's input schema.
 type Run func(context.Context, source.Call) source.Observation
 
 func (t Tool) definition() source.Tool {
@@ -46,8 +46,8 @@ func (t Tool) definition() source.Tool {
 	}
 }
 
-// Source is a source.Source of a fixed set of tools, called over a Client with
-// arguments that fit their input schemas.
+// Source is a source.Source with a fixed set of tools. It calls them over a
+// Client, with arguments that conform to their input schemas.
 type Source struct {
 	client  *Client
 	tools   []source.Tool
@@ -55,8 +55,8 @@ type Source struct {
 	schemas map[string]*schema.Schema
 }
 
-// ParseTools returns those tools of a JSON document, which is a list of Tool,
-// that run has a function for.
+// ParseTools parses a JSON list of Tool, and returns the tools that have a
+// function in run.
 func ParseTools(document []byte, run map[string]Run) ([]Tool, error) {
 	var tools []Tool
 	if err := json.Unmarshal(document, &tools); err != nil {
@@ -68,7 +68,7 @@ func ParseTools(document []byte, run map[string]Run) ([]Tool, error) {
 	return slices.DeleteFunc(tools, func(t Tool) bool { return t.Run == nil }), nil
 }
 
-// ParseSource returns a source of the tools that ParseTools returns.
+// ParseSource returns a source with the tools of ParseTools.
 func ParseSource(client *Client, document []byte, run map[string]Run) (*Source, error) {
 	tools, err := ParseTools(document, run)
 	if err != nil {
@@ -136,8 +136,8 @@ func WithArgs[A any](run func(context.Context, source.Call, A) source.Observatio
 	}
 }
 
-// Object returns arguments as a JSON object, {} for none, and reports false if
-// they are anything else.
+// Object returns arguments as a JSON object, {} if there are none. It returns
+// false if they are anything else.
 func Object(args json.RawMessage) (json.RawMessage, bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 {
@@ -146,7 +146,7 @@ func Object(args json.RawMessage) (json.RawMessage, bool) {
 	return args, args[0] == '{' && json.Valid(args)
 }
 
-// ObjectOr returns a schema that is a JSON object, and otherwise the default.
+// ObjectOr returns schema if it is a JSON object, else standard.
 func ObjectOr(schema, standard json.RawMessage) json.RawMessage {
 	if _, ok := Object(schema); ok && len(schema) > 0 {
 		return schema
@@ -154,7 +154,7 @@ func ObjectOr(schema, standard json.RawMessage) json.RawMessage {
 	return standard
 }
 
-// Fields returns the members of a JSON object as they are; nil for anything
+// Fields returns the members of a JSON object in raw form; nil for anything
 // else.
 func Fields(object json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage

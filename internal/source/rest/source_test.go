@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
-// echo is a tool that answers its arguments.
+// echo returns a tool that returns its arguments.
 func echo(schema string) rest.Tool {
 	return rest.Tool{
 		Name: "echo", Input: json.RawMessage(schema), Effect: envelope.EffectIdempotent,
@@ -44,7 +44,7 @@ func TestConform(t *testing.T) {
 	})
 }
 
-func TestArgumentsThatFit(t *testing.T) {
+func TestArgumentsAreValidated(t *testing.T) {
 	t.Parallel()
 	src, err := rest.NewSource(rest.New("test", rest.Config{}), echo(`{"type":"object","maxProperties":1}`))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestArgumentsThatFit(t *testing.T) {
 	}
 }
 
-func TestASchemaThatDoesNotCompile(t *testing.T) {
+func TestInvalidSchema(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`{`, `{"type":"thing"}`, `{"$ref":"https://example.com/other.json"}`} {
 		if _, err := rest.NewSource(rest.New("test", rest.Config{}), echo(schema)); err == nil {

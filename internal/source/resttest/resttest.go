@@ -1,6 +1,6 @@
-// Package resttest owns the stage on which adapters that speak HTTP are
-// tested: a server that a test's own provider answers on, effects counted by
-// key, and the ways in which a network and a provider fail.
+// Package resttest tests adapters that use HTTP. It owns a local server in front
+// of a fake provider, the counting of effects by key, and simulated failures of
+// networks and providers.
 package resttest
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/sourcetest"
 )
 
-// The markers which, anywhere in a request's address or body, make the server
-// behave in a way of its own.
+// Markers for special behaviour of the server, anywhere in a request's address
+// or body.
 const (
-	// MarkerHang has the server not answer until the test is over.
+	// MarkerHang makes the server not answer until the test ends.
 	MarkerHang = "resttest-hang"
-	// MarkerLose has the server act, and then cut the connection.
+	// MarkerLose makes the server act and then cut the connection.
 	MarkerLose = "resttest-lose"
-	// MarkerLimited has the server answer 429 with RetryAfter, and not act.
+	// MarkerLimited makes the server answer 429 with RetryAfter, without acting.
 	MarkerLimited = "resttest-limited"
-	// MarkerRefused has the server answer 422, and not act.
+	// MarkerRefused makes the server answer 422, without acting.
 	MarkerRefused = "resttest-refused"
 )
 
-// RetryAfter is what the server asks for on MarkerLimited, in seconds.
+// RetryAfter is the server's Retry-After for MarkerLimited, in seconds.
 const RetryAfter = "7"
 
-// HeaderKey carries the key of a call from Keyed to the server. It is no part
-// of what an adapter sends by itself.
+// HeaderKey is the header for the key of a call from Keyed to the server.
+// Adapters do not send it by themselves.
 const HeaderKey = "X-Resttest-Key"
 
-// Interceptor stands between the server's clients and its provider.
+// Interceptor handles requests between the server's clients and its provider.
 type Interceptor func(w http.ResponseWriter, r *http.Request, provider http.Handler)
 
 // Server is a local server in front of a provider.
@@ -59,7 +59,7 @@ type Server struct {
 	effects map[string]int
 }
 
-// New returns a running server, which ends with the test.
+// New returns a running server that ends with the test.
 func New(t *testing.T, provider func(*Server) http.Handler) *Server {
 	t.Helper()
 	s := &Server{done: make(chan struct{}), effects: make(map[string]int)}
@@ -69,7 +69,7 @@ func New(t *testing.T, provider func(*Server) http.Handler) *Server {
 	return s
 }
 
-// Stop ends the server: what asks it afterwards finds nobody.
+// Stop ends the server; later connections fail.
 func (s *Server) Stop() {
 	s.once.Do(func() {
 		close(s.done)
@@ -77,7 +77,7 @@ func (s *Server) Stop() {
 	})
 }
 
-// Intercept puts an interceptor between the clients and the provider.
+// Intercept sets the interceptor.
 func (s *Server) Intercept(i Interceptor) { s.interceptor.Store(&i) }
 
 // Effect records that a request took effect.
@@ -87,7 +87,7 @@ func (s *Server) Effect(r *http.Request) {
 	s.effects[r.Header.Get(HeaderKey)]++
 }
 
-// Count returns how many effects the calls of a key had.
+// Count returns the number of effects of the calls with a key.
 func (s *Server) Count(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,11 +123,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keyInContext is where Keyed leaves a call's key for the transport of Config.
+// keyInContext is the context key for the key of a call between Keyed and the
+// transport of Config.
 type keyInContext struct{}
 
-// Keyed returns a source whose calls tell the server their keys, which
-// providers are not told; its requests must use Config.
+// Keyed returns a source whose calls send their keys to the server. Its requests
+// must use Config.
 func Keyed(src source.Source) source.Source { return keyed{src} }
 
 type keyed struct{ source.Source }
@@ -137,8 +138,8 @@ func (k keyed) Execute(ctx context.Context, call source.Call) source.Outcome {
 	return k.Source.Execute(context.WithValue(ctx, keyInContext{}, call.Key), call)
 }
 
-// Config returns a configuration whose transport carries the keys of calls to
-// servers of the local machine, and whose answers are bounded by MaxBodyBytes.
+// Config returns a configuration whose transport sends the keys of calls to
+// local servers, and whose answers are bounded by MaxBodyBytes.
 func Config(t *testing.T) rest.Config {
 	t.Helper()
 	base := safehttp.Guard{Networks: safehttp.Loopback()}.Transport()
@@ -157,24 +158,24 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
-// MaxBodyBytes is the bound that Faults expects a fixture's source to set itself.
+// MaxBodyBytes is the bound on answers that Faults expects.
 const MaxBodyBytes = 64 << 10
 
-// serverText stands for whatever a provider may write into an error.
+// serverText is a provider's text in an error.
 const serverText = "the words of the other side"
 
-// Fixture is a fresh source, the server behind it, and a call that acts.
+// Fixture is a fresh source, its server, and a call with an effect.
 type Fixture struct {
 	Server *Server
 	// Source reads at most MaxBodyBytes, and is Keyed.
 	Source source.Source
 	// Act has one effect.
 	Act sourcetest.Invocation
-	// Secret is the credential; it is never shown.
+	// Secret is the credential, which must never be shown.
 	Secret string
 }
 
-// fault is one way to fail, and what is to be known afterwards.
+// fault is one failure and its expected outcome.
 type fault struct {
 	name        string
 	intercept   Interceptor
@@ -192,7 +193,7 @@ func after(answer http.HandlerFunc) Interceptor {
 	}
 }
 
-// instead answers in the place of a provider that does not act.
+// instead answers in place of the provider, which does not act.
 func instead(answer http.HandlerFunc) Interceptor {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) { answer(w, r) }
 }
@@ -228,7 +229,7 @@ func faults() []fault {
 		{"cut before the effect", instead(cut), unknown, retry, source.CodeLost, 0, 0},
 		{"cut after the effect", after(cut), unknown, retry, source.CodeLost, 1, 0},
 		{"cut amid the answer", after(cutAmid), unknown, retry, source.CodeLost, 1, 0},
-		{"an answer that is no JSON", after(body("<html>" + serverText)), unknown, retry, source.CodeMalformed, 1, 0},
+		{"invalid JSON", after(body("<html>" + serverText)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an answer that is half JSON", after(body(`{"ok":tru`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an answer of another shape", after(body(`["ok"]`)), unknown, retry, source.CodeMalformed, 1, 0},
 		{"an empty answer", after(body("")), unknown, retry, source.CodeMalformed, 1, 0},
@@ -241,7 +242,7 @@ func faults() []fault {
 	}
 }
 
-// Faults runs every fault against a source. It calls open once for each.
+// Faults tests a source with every fault. It calls open once for each.
 func Faults(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
 	for _, f := range faults() {
@@ -323,7 +324,7 @@ func (f Fixture) call(key string) source.Call {
 	return source.Call{Key: key, Tool: f.Act.Tool, Args: f.Act.Args, Effect: envelope.EffectOnce, Attempt: 1}
 }
 
-// NotShown fails if a text shows in a value, however it is printed or written.
+// NotShown fails if any printed or encoded form of the values contains the text.
 func NotShown(t *testing.T, text string, values ...any) {
 	t.Helper()
 	for _, value := range values {

@@ -1,7 +1,6 @@
 // Package sentry is the source of tools that read and triage the issues of a
-// Sentry organisation. Its one write sets fields of an issue to values, so
-// that doing it twice is doing it once; only a time that an issue is ignored
-// for begins anew.
+// Sentry organisation. Its only write sets fields of an issue to values, so it
+// is idempotent; only the period of ignoring an issue starts again.
 package sentry
 
 import (
@@ -37,23 +36,23 @@ var document []byte
 // DefaultURL is the address of Sentry for organisations without a region.
 const DefaultURL = "https://sentry.io"
 
-// Config says which organisation a source stands for.
+// Config configures a source of one organisation.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string `json:"-"`
-	// URL is Sentry's address, which some regions and every own installation
-	// have one of; empty means DefaultURL.
+	// URL is Sentry's address, which differs for some regions and self-hosted
+	// installations; empty means DefaultURL.
 	URL string `json:"url"`
 	// Organization is the organisation's slug.
 	Organization string `json:"organization"`
 	// Token is an auth token with the scope event:read, and event:write for
-	// writing.
+	// writes.
 	Token rest.Secret `json:"-"`
 	// HTTP bounds the requests.
 	HTTP rest.Config `json:"-"`
 }
 
-// api makes the requests of one organisation.
+// api sends the requests of one organisation.
 type api struct {
 	client       *rest.Client
 	base         rest.Base
@@ -61,8 +60,8 @@ type api struct {
 	token        rest.Secret
 }
 
-// New returns a source for the organisation that cfg describes. It checks cfg,
-// and connects to nothing yet.
+// New returns a source for the organisation in cfg. It checks cfg and does not
+// connect yet.
 func New(cfg Config) (*rest.Source, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -83,7 +82,7 @@ func New(cfg Config) (*rest.Source, error) {
 	})
 }
 
-// send makes a request below the organisation's issues.
+// send sends a request below the organisation's issues.
 func (a *api) send(ctx context.Context, method string, query url.Values, body []byte, segments ...string) (rest.Reply, source.Observation) {
 	at, ok := a.base.URL(query, append([]string{"api", "0", "organizations", a.organization, "issues"}, segments...)...)
 	if !ok {
@@ -99,7 +98,7 @@ func (a *api) send(ctx context.Context, method string, query url.Values, body []
 	return reply, o
 }
 
-// one sends a request about one issue, which is its answer.
+// one sends a request about one issue and returns the issue.
 func (a *api) one(ctx context.Context, method, id string, body []byte) source.Observation {
 	reply, o := a.send(ctx, method, nil, body, id, "")
 	if !o.Answered {
@@ -138,8 +137,8 @@ func (a *api) update(ctx context.Context, call source.Call) source.Observation {
 
 // listArgs are the arguments of sentry.issue.list.
 type listArgs struct {
-	// Query is a query even where it is empty: without one, Sentry shows only
-	// what is unresolved.
+	// Query is sent even if it is empty: without one, Sentry returns only
+	// unresolved issues.
 	Query                     *string
 	Environment, Sort, Cursor string
 	StatsPeriod               string `json:"statsPeriod"`
@@ -184,8 +183,8 @@ func (a *api) list(ctx context.Context, _ source.Call, args listArgs) source.Obs
 	return o
 }
 
-// next returns the cursor of the page after this one, if there is one. The
-// header Link names it even where that page is empty, and says so.
+// next returns the cursor of the next page, if there is one. The header Link
+// also has a cursor for an empty next page, marked as such.
 func next(header http.Header) string {
 	for link := range strings.SplitSeq(header.Get("Link"), ",") {
 		params := map[string]string{}
@@ -200,8 +199,8 @@ func next(header http.Header) string {
 	return ""
 }
 
-// rateLimitWait returns how long Sentry's rate limit lasts; its header has the
-// end in seconds of Unix time.
+// rateLimitWait returns the time until Sentry's rate limit resets; its header
+// has the end in seconds of Unix time.
 func rateLimitWait(header http.Header, now time.Time) time.Duration {
 	at, err := strconv.ParseInt(header.Get("X-Sentry-Rate-Limit-Reset"), 10, 64)
 	if err != nil {

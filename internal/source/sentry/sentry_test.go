@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const token = "sntrys_hush"
 
-// organisation behaves as Sentry's documentation says.
+// organisation behaves as in Sentry's documentation.
 func organisation(s *resttest.Server) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer http.HandlerFunc) {
@@ -136,7 +136,7 @@ func TestEveryToolWorks(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheWindowIsHeeded(t *testing.T) {
+func TestRateLimitReset(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reset    string
@@ -199,7 +199,7 @@ func TestCredentials(t *testing.T) {
 	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got)
 }
 
-func TestNewChecksItsConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]sentry.Config{
 		"no token":                {Organization: "acme"},

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// observe reads an answer of the Web API, which reports most errors with
+// observe converts an answer of the Web API, which reports most errors with
 // status 200 and one of the documented codes.
 func observe(reply rest.Reply, conflicts []string) source.Observation {
 	o := reply.Observe()
@@ -33,7 +33,7 @@ func observe(reply rest.Reply, conflicts []string) source.Observation {
 	case slices.Contains(conflicts, answer.Error):
 		return o.AlreadyDone()
 	}
-	// Without a code, an error only says that the call failed.
+	// Without a code, an error only means that the call failed.
 	switch code := codes()[answer.Error]; code {
 	case source.CodeRateLimited, source.CodeUnreachable:
 		return o.NotExecuted(code)
@@ -46,9 +46,9 @@ func observe(reply rest.Reply, conflicts []string) source.Observation {
 	}
 }
 
-// errorCodes lists Slack's documented errors, each line those of one code.
-// CodeUnreachable stands for a call that was not looked at: the workspace or
-// channel is being moved, or the body was not whole. With CodeServerError,
+// errorCodes lists Slack's documented errors by code, one code per line.
+// CodeUnreachable means that the call was not processed: the workspace or
+// channel is being migrated, or the body was incomplete. With CodeServerError,
 // according to the documentation, parts of the call may have succeeded.
 //
 //go:embed errors.txt

@@ -1,10 +1,10 @@
-// Package slack is the source of tools that write to a Slack workspace: over
-// the Web API with a token, and over an incoming webhook.
+// Package slack is the source of tools that write to a Slack workspace: over the
+// Web API with a token, and over an incoming webhook.
 //
-// Slack takes no idempotency key, so that sending a message is of class once:
-// when the answer is lost, nobody can say whether the message is there. A
-// source that marks its messages leaves the call's key in each one's metadata,
-// by which slack.message.list finds it again.
+// Slack accepts no idempotency key, so sending a message is of class once: if
+// the answer is lost, it is unknown whether the message was sent. A source that
+// marks its messages stores the call's key in the metadata of each, and
+// slack.message.list finds it by that.
 package slack
 
 import (
@@ -21,29 +21,29 @@ import (
 // DefaultURL is the address of Slack's Web API.
 const DefaultURL = "https://slack.com/api"
 
-// EventType is the type of the metadata by which a message is marked; its
-// payload holds the call's key as "idempotency_key".
+// EventType is the type of a marked message's metadata; its payload holds the
+// call's key as "idempotency_key".
 const EventType = "countersign_action"
 
-// Config says which workspace a source stands for. It needs a token, a
-// webhook, or both; the tools of what is missing are left out.
+// Config configures a source of one workspace. It needs a token, a webhook, or
+// both; tools without credentials are omitted.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string `json:"-"`
 	// URL is the Web API's address; empty means DefaultURL.
 	URL string `json:"url"`
-	// Token is a bot's or a user's token.
+	// Token is a bot or user token.
 	Token rest.Secret `json:"-"`
-	// Webhook is the address of an incoming webhook, which is a secret itself.
+	// Webhook is the address of an incoming webhook, which is itself a secret.
 	Webhook rest.Secret `json:"-"`
-	// MarkMessages has slack.message.send leave the call's key in the message's
-	// metadata, where every app in the channel may read it.
+	// MarkMessages stores the call's key in the metadata of messages that
+	// slack.message.send sends. Every app in the channel can read it.
 	MarkMessages bool `json:"mark_messages"`
 	// HTTP bounds the requests.
 	HTTP rest.Config `json:"-"`
 }
 
-// api makes the requests of one workspace.
+// api sends the requests of one workspace.
 type api struct {
 	client  *rest.Client
 	base    rest.Base
@@ -52,8 +52,8 @@ type api struct {
 	mark    bool
 }
 
-// New returns a source for the workspace that cfg describes. It checks cfg,
-// and connects to nothing yet.
+// New returns a source for the workspace in cfg. It checks cfg and does not
+// connect yet.
 func New(cfg Config) (*rest.Source, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -81,7 +81,7 @@ func New(cfg Config) (*rest.Source, error) {
 }
 
 // write returns a function that calls a method of the Web API with a JSON body.
-// conflicts are the errors which say that the effect exists already.
+// conflicts are the errors that mean that the effect exists already.
 func (a *api) write(method string, conflicts ...string) rest.Run {
 	return func(ctx context.Context, call source.Call) source.Observation {
 		at, _ := a.base.URL(nil, method)
@@ -90,7 +90,7 @@ func (a *api) write(method string, conflicts ...string) rest.Run {
 	}
 }
 
-// send posts a message, marked if the source marks its messages.
+// send sends a message, marked if configured.
 func (a *api) send(ctx context.Context, call source.Call) source.Observation {
 	if a.mark {
 		fields := rest.Fields(call.Args)
@@ -132,7 +132,7 @@ func (a *api) list(ctx context.Context, _ source.Call, args listArgs) source.Obs
 	return observe(a.client.Send(ctx, rest.Request{Method: http.MethodGet, URL: at, Header: a.header()}), nil)
 }
 
-// post hands a message to the incoming webhook, which answers "ok" in plain
+// post sends a message to the incoming webhook, which answers "ok" in plain
 // text.
 func (a *api) post(ctx context.Context, call source.Call) source.Observation {
 	reply := a.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: a.webhook.Reveal(), Body: call.Args})

@@ -29,8 +29,8 @@ const (
 	hook  = "/services/T0/B0/hush-hook"
 )
 
-// workspace behaves as Slack's documentation says: it answers with status 200
-// whether or not it did what it was asked.
+// workspace behaves as in Slack's documentation: it answers with status 200 for
+// success and failure.
 func workspace(s *resttest.Server) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, text string) {
@@ -51,7 +51,7 @@ func workspace(s *resttest.Server) http.Handler {
 				answer(w, `{"ok":false,"error":"invalid_json"}`)
 				return
 			}
-			// A channel E-x has every method fail with x.
+			// A channel E-x makes every method fail with x.
 			if word, fails := strings.CutPrefix(fmt.Sprint(args["channel"]), "E-"); fails {
 				answer(w, fmt.Sprintf(`{"ok":false,"error":%q}`, word))
 				return
@@ -107,7 +107,7 @@ func workspace(s *resttest.Server) http.Handler {
 	return mux
 }
 
-// open returns a source over a server, with changes to its configuration.
+// open returns a source for a server, with changes to its configuration.
 func open(t *testing.T, s *resttest.Server, change ...func(*slack.Config)) source.Source {
 	t.Helper()
 	cfg := slack.Config{
@@ -188,7 +188,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestErrorsAreReadByTheirWord(t *testing.T) {
+func TestErrorsAreClassifiedByCode(t *testing.T) {
 	t.Parallel()
 	src := open(t, resttest.New(t, workspace))
 	for word, want := range map[string]struct {
@@ -223,7 +223,7 @@ func TestErrorsAreReadByTheirWord(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereAlreadyIsAConflict(t *testing.T) {
+func TestExistingEffectIsAConflict(t *testing.T) {
 	t.Parallel()
 	src := open(t, resttest.New(t, workspace))
 	for tool, args := range map[string]string{
@@ -269,7 +269,7 @@ func TestEveryToolWorks(t *testing.T) {
 	}
 }
 
-func TestMessagesAreMarkedIfAskedFor(t *testing.T) {
+func TestMessagesAreMarkedIfConfigured(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, workspace)
 	sent := func(mark bool) any {
@@ -316,7 +316,7 @@ func TestCredentials(t *testing.T) {
 	resttest.NotShown(t, "hush", cfg, &cfg, made, *made, src, got, archived)
 }
 
-func TestNewChecksItsConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]slack.Config{
 		"neither token nor webhook": {},
@@ -332,7 +332,7 @@ func TestNewChecksItsConfig(t *testing.T) {
 	}
 }
 
-func TestListShowsWhatTheCredentialsAllow(t *testing.T) {
+func TestListHasToolsWithCredentials(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, workspace)
 	for name, test := range map[string]struct {

@@ -6,23 +6,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// The tools. Arguments and answers are those of Slack's own methods.
+// The tools. Arguments and answers are those of Slack's methods.
 const (
-	// ToolMessageSend is chat.postMessage.
+	// ToolMessageSend calls chat.postMessage.
 	ToolMessageSend = "slack.message.send"
-	// ToolMessageUpdate is chat.update.
+	// ToolMessageUpdate calls chat.update.
 	ToolMessageUpdate = "slack.message.update"
-	// ToolMessageDelete is chat.delete.
+	// ToolMessageDelete calls chat.delete.
 	ToolMessageDelete = "slack.message.delete"
-	// ToolMessageList is conversations.history.
+	// ToolMessageList calls conversations.history.
 	ToolMessageList = "slack.message.list"
-	// ToolMessageEphemeral is chat.postEphemeral.
+	// ToolMessageEphemeral calls chat.postEphemeral.
 	ToolMessageEphemeral = "slack.message.ephemeral"
-	// ToolViewOpen is views.open.
+	// ToolViewOpen calls views.open.
 	ToolViewOpen = "slack.view.open"
-	// ToolReactionAdd is reactions.add.
+	// ToolReactionAdd calls reactions.add.
 	ToolReactionAdd = "slack.reaction.add"
-	// ToolReactionRemove is reactions.remove.
+	// ToolReactionRemove calls reactions.remove.
 	ToolReactionRemove = "slack.reaction.remove"
 	// ToolWebhookSend posts to the incoming webhook.
 	ToolWebhookSend = "slack.webhook.send"
@@ -33,8 +33,7 @@ const (
 //go:embed tools.json
 var document []byte
 
-// run returns the functions that call the tools for which there are
-// credentials.
+// run returns the functions of the tools with credentials.
 func (a *api) run() map[string]rest.Run {
 	run := make(map[string]rest.Run)
 	if !a.token.Empty() {

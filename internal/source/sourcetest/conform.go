@@ -1,5 +1,5 @@
-// Package sourcetest owns what every adapter must hold to, as one suite of
-// tests, and a source that behaves without a network for the tests of others.
+// Package sourcetest tests that an adapter conforms to the contract of sources.
+// It also provides a source without a network, for tests of other packages.
 package sourcetest
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// Feature is something that not every source can show.
+// Feature is a behaviour that not every source can show.
 type Feature string
 
-// The features. A harness that leaves one out says why.
+// The features. A harness without one gives the reason.
 const (
 	// Effects means that effects can be counted.
 	Effects Feature = "effects"
-	// Keys means that the source honours idempotency keys. It needs Effects.
+	// Keys means that the source honours idempotency keys. It requires Effects.
 	Keys Feature = "keys"
-	// ToolErrors means that a tool can say that it failed.
+	// ToolErrors means that a tool can report a failure.
 	ToolErrors Feature = "tool errors"
 	// Hangs means that a tool can fail to answer.
 	Hangs Feature = "hangs"
-	// Losses means that the source can go away after the effect and before the
+	// Losses means that the source can disappear between the effect and the
 	// answer.
 	Losses Feature = "losses"
-	// RateLimits means that the source can ask for patience.
+	// RateLimits means that the source can request a wait.
 	RateLimits Feature = "rate limits"
-	// Restarts means that the source can lose what it knew of its clients.
+	// Restarts means that the source can lose its sessions.
 	Restarts Feature = "restarts"
 )
 
@@ -45,36 +45,35 @@ type Invocation struct {
 	Args json.RawMessage
 }
 
-// Harness is a fresh source and ways to provoke it. Fields that belong to a
-// feature in Without may be left empty. Conform closes the source.
+// Harness is a fresh source and calls that provoke behaviours. Fields of a
+// feature in Without may be empty. Conform closes the source.
 type Harness struct {
 	Source source.Source
-	// Act has one effect and is done.
+	// Act has one effect and succeeds.
 	Act Invocation
-	// Count says how many effects happened under a call's key.
+	// Count returns the number of effects under a call's key.
 	Count func(key string) int
-	// Fail ends in the tool's word that it failed, and has no effect.
+	// Fail ends in a failure reported by the tool, without an effect.
 	Fail Invocation
-	// Refused end in other answers by which the source refuses the call as it is,
-	// and have no effect.
+	// Refused end in other answers that refuse the call, without an effect.
 	Refused []Invocation
-	// BadArgs has arguments that the tool does not take.
+	// BadArgs has arguments that the tool rejects.
 	BadArgs Invocation
 	// Hang does not answer in time.
 	Hang Invocation
-	// Lose has one effect, after which the source is gone before it answers,
-	// and back for the next call.
+	// Lose has one effect, after which the source disappears before it answers.
+	// It is available again for the next call.
 	Lose Invocation
-	// Limited is turned away without an effect, and with RetryAfter.
+	// Limited is rejected with RetryAfter, without an effect.
 	Limited    Invocation
 	RetryAfter time.Duration
-	// Restart makes the source forget its clients.
+	// Restart makes the source lose its sessions.
 	Restart func(t *testing.T)
-	// Without names the features that do not apply, each with a reason.
+	// Without contains the features that do not apply, each with a reason.
 	Without map[Feature]string
 }
 
-// Conform runs the suite. It calls open once for each of its tests.
+// Conform runs the test suite. It calls open once for each test.
 func Conform(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	for _, test := range []struct {
@@ -115,7 +114,7 @@ func Conform(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// suite is one test of a harness.
+// suite is a test with its harness.
 type suite struct {
 	*testing.T
 	h     Harness
@@ -129,21 +128,21 @@ const (
 	notCounted = -1
 )
 
-// call returns a call with a key of its own, so that a source that honours keys
-// has not done it yet.
+// call returns a call with a new key, so that a source that honours keys has not
+// executed it yet.
 func (s *suite) call(in Invocation, effect envelope.Effect) source.Call {
 	s.calls++
 	return source.Call{Key: fmt.Sprintf("key %d of %s", s.calls, s.Name()), Tool: in.Tool, Args: in.Args, Effect: effect, Attempt: 1}
 }
 
-// act makes a call that has one effect and is done.
+// act makes a call that has one effect and succeeds.
 func (s *suite) act() source.Outcome {
 	s.Helper()
 	return s.execute(s.Context(), s.call(s.h.Act, envelope.EffectOnce), source.KindDone, "", 1)
 }
 
-// execute makes a call, and compares the parts of the outcome that the suite is
-// about, and the number of effects if they can be counted.
+// execute makes a call, and compares the relevant parts of the outcome, and the
+// number of effects if they can be counted.
 func (s *suite) execute(ctx context.Context, c source.Call, kind source.Kind, code string, effects int) source.Outcome {
 	s.Helper()
 	got := s.h.Source.Execute(ctx, c)
@@ -247,8 +246,8 @@ func reportsToolError(s *suite) {
 	}
 }
 
-// refuses checks that an answer is an answer in every effect class, whatever
-// form the source gives it.
+// refuses checks that refusals have the same outcome in every effect class, in
+// any form of the source.
 func refuses(s *suite) {
 	answers := append([]Invocation{
 		{Tool: "sourcetest.no_such_tool"},
@@ -262,11 +261,11 @@ func refuses(s *suite) {
 	}
 }
 
-// hangTime is how long the suite waits for a call that hangs.
+// hangTime is the time limit for a call that hangs.
 const hangTime = 300 * time.Millisecond
 
 func timesOut(s *suite) {
-	s.act() // it may have to connect, which is not what is timed here
+	s.act() // connect before timing
 	for effect, want := range map[envelope.Effect]source.Kind{envelope.EffectOnce: source.KindUnknown, envelope.EffectKeyed: source.KindRetry} {
 		ctx, cancel := context.WithTimeout(s.Context(), hangTime)
 		s.execute(ctx, s.call(s.h.Hang, effect), want, source.CodeTimeout, notCounted)

@@ -11,26 +11,27 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// ToolAct is the tool of a Source that was given none: it takes any object.
+// ToolAct is the default tool of a Source. It accepts any object.
 const ToolAct = "fake.act"
 
-// Step is how a Source behaves for one call. The zero value has no effect and
-// was never written, so that the call is retried. Done and others return the
+// Step is the behaviour of a Source for one call. The zero value has no effect
+// and was never written, so that the call is retried. Done and others return
 // common steps.
 type Step struct {
-	// Effect says that the call takes effect.
+	// Effect is set if the call takes effect.
 	Effect bool
-	// Wait, if not nil, is waited for before the call ends. Where the caller's
-	// context ends first the call ends in a timeout or a cancellation, with
-	// its effect as it is and Written set.
+	// Wait, if not nil, delays the end of the call. If the caller's context ends
+	// first, the call ends in a timeout or a cancellation, with its effect
+	// unchanged and Written set.
 	Wait <-chan struct{}
-	// Observation is what is seen of the call.
+	// Observation is the observation of the call.
 	source.Observation
-	// Deferred goes into the outcome.
+	// Deferred is that of the outcome.
 	Deferred bool
 }
 
-// Done is a call that takes effect and answers result, {} if that is empty.
+// Done returns a step that takes effect and answers result, or {} if that is
+// empty.
 func Done(result string) Step {
 	if result == "" {
 		result = "{}"
@@ -38,30 +39,30 @@ func Done(result string) Step {
 	return Step{Effect: true, Observation: source.Observation{Written: true, Answered: true, Result: json.RawMessage(result)}}
 }
 
-// Failed is a call that the tool itself fails.
+// Failed returns a step in which the tool reports a failure.
 func Failed() Step {
 	return Step{Observation: source.Observation{
 		Written: true, Result: json.RawMessage(`{"content":[{"type":"text","text":"no"}]}`),
 	}.ToolFailed()}
 }
 
-// Lost is a call that takes effect, and whose connection is lost.
+// Lost returns a step that takes effect and loses the connection.
 func Lost() Step {
 	return Step{Effect: true, Observation: source.Observation{Written: true, Code: source.CodeLost}}
 }
 
-// Unreachable is a call that was never sent.
+// Unreachable returns a step of a call that was never sent.
 func Unreachable() Step {
 	return Step{Observation: source.Observation{Code: source.CodeUnreachable}}
 }
 
-// Status is a call without effect that is answered with an HTTP status.
+// Status returns a step without effect that is answered with an HTTP status.
 func Status(status int) Step {
 	return Step{Observation: source.Observation{Written: true, Status: status, Code: source.StatusCode(status)}}
 }
 
-// Source is a scripted source.Source. It counts effects by key, and like a
-// source that honours keys it executes a call of class keyed once.
+// Source is a scripted source.Source. It counts effects by key. Like a source
+// that honours keys, it executes a call of class keyed once.
 type Source struct {
 	mu      sync.Mutex
 	closed  bool
@@ -73,8 +74,8 @@ type Source struct {
 	listErr error
 }
 
-// NewSource returns a source of the given tools, or of ToolAct. Without a script
-// each call is Done.
+// NewSource returns a source with the given tools, or with ToolAct. Without a
+// script each call is Done.
 func NewSource(tools ...source.Tool) *Source {
 	if len(tools) == 0 {
 		tools = []source.Tool{{
@@ -98,8 +99,7 @@ func (s *Source) locked(do func()) {
 	do()
 }
 
-// Next sets the steps of the next calls of a tool. They come before the steps of
-// On.
+// Next sets the steps of the next calls of a tool. They precede the steps of On.
 func (s *Source) Next(tool string, steps ...Step) {
 	s.locked(func() { s.next[tool] = append(s.next[tool], steps...) })
 }
@@ -115,7 +115,7 @@ func (s *Source) SetTools(tools ...source.Tool) {
 	s.locked(func() { s.tools = slices.Clone(tools) })
 }
 
-// FailList makes List fail with err until it is given nil.
+// FailList makes List fail with err until it is called with nil.
 func (s *Source) FailList(err error) { s.locked(func() { s.listErr = err }) }
 
 // Effects returns the number of effects under a key.
@@ -174,7 +174,7 @@ func (s *Source) Execute(ctx context.Context, call source.Call) source.Outcome {
 	return out
 }
 
-// step returns what happens to a call.
+// step returns the step for a call.
 func (s *Source) step(ctx context.Context, call source.Call) Step {
 	s.mu.Lock()
 	switch {

@@ -70,7 +70,7 @@ func TestSourceFollowsItsScript(t *testing.T) {
 	}
 }
 
-func TestSourceEndsAWaitThatIsOver(t *testing.T) {
+func TestSourceEndsWaitWithContext(t *testing.T) {
 	t.Parallel()
 	src := sourcetest.NewSource()
 	gate := make(chan struct{})

@@ -1,10 +1,10 @@
-// Package toolgateway is the source of tools behind a gateway that puts MCP
-// servers behind plain REST: GET /api/tools and POST /api/tools/{server}/{tool}.
+// Package toolgateway is the source of tools behind a gateway that exposes MCP
+// servers over REST: GET /api/tools and POST /api/tools/{server}/{tool}.
 //
-// Such a gateway leaves out what MCP says of a tool's behaviour and of its
-// failures: a tool that failed looks like one that worked, unless the gateway
-// itself could not call it. The package does not read the text to find out.
-// A tool of the gateway is called by its server and its name: "server/tool".
+// Such a gateway omits MCP's information about a tool's behaviour and failures:
+// a failed tool cannot be distinguished from a successful one, unless the
+// gateway itself could not call it. The package does not parse the text to find
+// out. The name of a tool is "server/tool".
 package toolgateway
 
 import (
@@ -25,25 +25,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/rest"
 )
 
-// Bounds of one listing. Every tool costs a request of its own, since only
-// that shows its schema.
+// Bounds of one listing. Every tool needs a separate request for its schema.
 const (
 	maxTools = 1000
 	atOnce   = 8
 )
 
-// Config says which gateway a source stands for.
+// Config configures a source of one gateway.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string `json:"-"`
 	// URL is the gateway's address, http or https.
 	URL string `json:"url"`
-	// Header is sent with every request, for what stands in front of a gateway
-	// that has no credentials of its own.
+	// Header is sent with every request. It is for a proxy in front of a gateway
+	// without credentials of its own.
 	Header map[string]rest.Secret `json:"-"`
-	// HonoursKey says that the gateway, unlike those known, does a call once
-	// for each value of the header Idempotency-Key; its tools are of class
-	// keyed then.
+	// HonoursKey reports whether the gateway, unlike known ones, executes a call
+	// once for each value of the header Idempotency-Key. Its tools are then of
+	// class keyed.
 	HonoursKey bool `json:"honours_key"`
 	// HTTP bounds the requests.
 	HTTP rest.Config `json:"-"`
@@ -56,8 +55,8 @@ type Source struct {
 	base   rest.Base
 }
 
-// New returns a source for the gateway that cfg describes. It checks cfg, and
-// connects to nothing yet.
+// New returns a source for the gateway in cfg. It checks cfg and does not
+// connect yet.
 func New(cfg Config) (*Source, error) {
 	base, err := rest.ParseBase(cfg.URL)
 	if err != nil {
@@ -72,15 +71,15 @@ func New(cfg Config) (*Source, error) {
 	return &Source{cfg: cfg, client: rest.New(cfg.Name, cfg.HTTP), base: base}, nil
 }
 
-// entry is a tool as the gateway lists it.
+// entry is a tool in the gateway's list.
 type entry struct {
 	Server      string `json:"server_id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// List implements source.Source. A tool that is gone by the time its schema
-// is asked for is left out; one that cannot be called by its name is unusable.
+// List implements source.Source. A tool that disappears before its schema is
+// read is omitted; one with an invalid name is unusable.
 func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	return s.client.List(ctx, func(ctx context.Context) ([]source.Tool, error) {
 		at, _ := s.base.URL(nil, "api", "tools")
@@ -114,8 +113,8 @@ func (s *Source) List(ctx context.Context) ([]source.Tool, error) {
 	})
 }
 
-// listed returns the tool of an entry as far as the entry says it, and notes its
-// name as taken.
+// listed returns the tool of an entry, without its schemas, and marks its name
+// as taken.
 func listed(e entry, taken map[string]bool) source.Tool {
 	name := e.Server + "/" + e.Name
 	_, _, ok := split(name)
@@ -131,7 +130,7 @@ func listed(e entry, taken map[string]bool) source.Tool {
 	return source.Tool{Name: name}
 }
 
-// look reads one tool's definition; the zero one if the tool is gone.
+// look reads one tool's definition; the zero Tool if it no longer exists.
 func (s *Source) look(ctx context.Context, e entry) (source.Tool, error) {
 	at, ok := s.base.URL(nil, "api", "tools", e.Server, e.Name)
 	if !ok {
@@ -177,27 +176,28 @@ func (s *Source) execute(ctx context.Context, call source.Call) source.Observati
 	if !ok {
 		return source.Refuse(source.CodeUnknownTool, "")
 	}
-	// Wrapped, or a tool with a parameter named "arguments" would get only that.
+	// Without the wrapper, a tool with a parameter named "arguments" would get
+	// only its value.
 	body, err := json.Marshal(map[string]json.RawMessage{"arguments": args})
 	if err != nil {
 		return source.Refuse(source.CodeInvalidArgs, "")
 	}
 	header := s.header(ctx)
 	if s.cfg.HonoursKey {
-		// To a gateway that does not honour it the header must not go: net/http
-		// takes it as leave to send the request again.
+		// The header must not be sent to a gateway that does not honour it, since
+		// net/http may repeat a request that has it.
 		header.Set("Idempotency-Key", call.Key)
 	}
 	return observe(s.client.Send(ctx, rest.Request{Method: http.MethodPost, URL: at, Header: header, Body: body}))
 }
 
-// observe reads the answer to a call, whose status is 200 whether the gateway
-// could call the tool or not.
+// observe converts the answer to a call. Its status is 200 whether or not the
+// gateway could call the tool.
 func observe(reply rest.Reply) source.Observation {
 	o := reply.Observe()
 	if reply.Status == http.StatusServiceUnavailable {
-		// The gateway's own word that it is not ready, which anything in front
-		// of it would put another way.
+		// The gateway's own response that it is not ready; proxies in front of
+		// it have other forms.
 		var refusal struct{ Detail *string }
 		if reply.Decode(&refusal) && refusal.Detail != nil {
 			return o.NotExecuted(source.CodeUnreachable)
@@ -224,7 +224,7 @@ func observe(reply rest.Reply) source.Observation {
 	return o
 }
 
-// split takes a tool's name apart.
+// split splits a tool's name.
 func split(name string) (server, tool string, ok bool) {
 	server, tool, ok = strings.Cut(name, "/")
 	return server, tool, ok && server != "" && tool != "" && !strings.Contains(tool, "/")

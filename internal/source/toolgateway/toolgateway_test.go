@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const toolCreate = "mcp-dav/create_contact"
 
-// gateway behaves as the known gateway does, and once for each key where it
-// is sent one. It stands behind something that asks for a token.
+// gateway behaves as the known gateway, and executes a call once per key if it
+// gets one. It is behind a proxy that requires a token.
 func gateway(s *resttest.Server) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer http.HandlerFunc) {
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-func TestListAsksForEverySchema(t *testing.T) {
+func TestListReadsEverySchema(t *testing.T) {
 	t.Parallel()
 	s := resttest.New(t, gateway)
 	for effect, change := range map[envelope.Effect][]func(*toolgateway.Config){envelope.EffectOnce: nil, envelope.EffectKeyed: {honouring}} {
@@ -236,7 +236,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-func TestTheTraceGoesAlong(t *testing.T) {
+func TestTraceIsPropagated(t *testing.T) {
 	t.Parallel()
 	src := open(t, resttest.New(t, gateway))
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}}))
@@ -265,7 +265,7 @@ func TestCredentials(t *testing.T) {
 	resttest.NotShown(t, "hush", cfg, &cfg, made, got)
 }
 
-func TestNewChecksItsConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]toolgateway.Config{
 		"a user in the address": {URL: "http://hush@x"},

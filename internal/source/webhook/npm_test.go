@@ -16,14 +16,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/webhook"
 )
 
-// received is a request as the verifying program takes it.
+// received is a request in the format of the verifying program.
 type received struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// verify asks the library of Standard Webhooks from npm.
+// verify verifies requests with the npm library of Standard Webhooks.
 func verify(t *testing.T, all ...received) []string {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -46,7 +46,7 @@ func verify(t *testing.T, all ...received) []string {
 	return strings.Fields(string(out))
 }
 
-func TestAnotherImplementationTakesTheSignatures(t *testing.T) {
+func TestSignaturesVerifyWithTheReferenceLibrary(t *testing.T) {
 	t.Parallel()
 	var got received
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

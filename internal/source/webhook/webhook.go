@@ -1,7 +1,7 @@
 // Package webhook is the source of one tool that delivers messages to an address
-// of the tenant: signed according to Standard Webhooks, with a message id that
-// is the same for every attempt, so that the receiver can recognise duplicates.
-// It sends requests to the one configured address only.
+// of the tenant. They are signed according to Standard Webhooks, with a message
+// id that is the same for every attempt, so that the receiver can detect
+// duplicates. Requests are sent only to the configured address.
 package webhook
 
 import (
@@ -30,30 +30,30 @@ const ToolDeliver = "deliver"
 // DefaultTimeout bounds one delivery.
 const DefaultTimeout = 15 * time.Second
 
-// maxAnswer bounds what is read of an answer; only the status is used.
+// maxAnswer bounds the part of an answer that is read; only the status is used.
 const maxAnswer = 64 << 10
 
-// Config says where messages go.
+// Config configures a source of one receiver.
 type Config struct {
 	// Name is the source's name in errors.
 	Name string
-	// URL is the receiver's address: https, or http to the machine itself.
+	// URL is the receiver's address: https, or http to a loopback address.
 	URL string
-	// Secrets sign each message, the current one first; at least one. Give the
-	// previous one as well until the receiver knows the new one.
+	// Secrets sign each message, the current one first; at least one. Include
+	// the previous one until the receiver uses the new one.
 	Secrets []rest.Secret
-	// Networks opens networks that are not of the public internet, such as
+	// Networks are allowed in addition to the public internet, such as
 	// 10.1.0.0/16.
 	Networks []netip.Prefix
 	// Timeout bounds one delivery; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Transport makes the requests in tests; nil means one that dials only
-	// where Networks allows.
+	// Transport sends the requests in tests; nil means one that connects only as
+	// Networks allows.
 	Transport http.RoundTripper
 }
 
-// CheckURL says what is wrong with a receiver's address, as fault.Invalid
-// without repeating it.
+// CheckURL checks a receiver's address. The error is fault.Invalid and does not
+// repeat it.
 func CheckURL(address string) error {
 	_, err := parseURL(address)
 	return err
@@ -70,8 +70,8 @@ func parseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// New returns a source for the receiver that cfg describes. It checks cfg, and
-// connects to nothing yet. The error is fault.Invalid.
+// New returns a source for the receiver in cfg. It checks cfg and does not
+// connect yet. The error is fault.Invalid.
 func New(cfg Config) (*rest.Source, error) {
 	at, err := parseURL(cfg.URL)
 	if err != nil {
@@ -104,13 +104,13 @@ type receiver struct {
 	sign   signer
 }
 
-// document defines the tool. It allows any member of data, which gets more with
-// new versions.
+// document defines the tool. It allows additional members of data, for new
+// versions.
 //
 //go:embed tools.json
 var document []byte
 
-// deliver sends the arguments unchanged. The body of the answer is ignored: any
+// deliver sends the arguments unchanged. It ignores the body of the answer: any
 // status 2xx accepts the message.
 func (r *receiver) deliver(ctx context.Context, call source.Call) source.Observation {
 	now := time.Now()
@@ -133,15 +133,15 @@ func (r *receiver) deliver(ctx context.Context, call source.Call) source.Observa
 	return o
 }
 
-// The bounds of a signing secret, in bytes, and what its text begins with.
+// Bounds of a signing secret, in bytes, and its prefix.
 const (
 	minSecret    = 24
 	maxSecret    = 64
 	secretPrefix = "whsec_"
 )
 
-// CheckSecret says what is wrong with the text of a signing secret, as
-// fault.Invalid without repeating it.
+// CheckSecret checks the text of a signing secret. The error is fault.Invalid
+// and does not repeat it.
 func CheckSecret(text string) error {
 	_, err := parseSecret(text)
 	return err
@@ -156,8 +156,8 @@ func parseSecret(text string) ([]byte, error) {
 	return key, nil
 }
 
-// signer signs with every secret that a receiver may know. Printed, it is the
-// address of a function.
+// signer signs with all secrets of a receiver. It prints as the address of a
+// function.
 type signer struct{ macs func(content string) [][]byte }
 
 func newSigner(secrets []rest.Secret) (signer, error) {
@@ -182,8 +182,8 @@ func newSigner(secrets []rest.Secret) (signer, error) {
 	}}, nil
 }
 
-// header is the value of webhook-signature: one signature for each secret,
-// with a space between.
+// header returns the value of webhook-signature: one signature per secret,
+// separated by spaces.
 func (s signer) header(id string, at time.Time, body []byte) string {
 	var signatures []string
 	for _, sum := range s.macs(id + "." + strconv.FormatInt(at.Unix(), 10) + "." + string(body)) {

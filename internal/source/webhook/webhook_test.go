@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Two signing secrets, made for these tests.
+// Signing secrets for these tests.
 const (
 	current  = "whsec_" + "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	previous = "whsec_" + "YWJjZGVmZ2hpamFiY2RlZmdoaWphYmNkZWZnaGlqYWI="
@@ -169,9 +169,10 @@ func status(code int, header ...string) http.HandlerFunc {
 
 func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
-// TestGoesNowhereElse also where a name resolves to what is not public: the
-// address is looked at when it is dialled, not when it is configured.
-func TestGoesNowhereElse(t *testing.T) {
+// TestConnectsOnlyToTheConfiguredAddress includes names that resolve to other
+// than public addresses: the address is checked when it is dialed, not when it
+// is configured.
+func TestConnectsOnlyToTheConfiguredAddress(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))

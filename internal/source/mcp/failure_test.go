@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/source/mcp"
 )
 
-func TestListSaysWhyItFailed(t *testing.T) {
+func TestListErrors(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"
 	gone := httptest.NewServer(http.NotFoundHandler())

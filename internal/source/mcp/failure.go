@@ -16,19 +16,21 @@ import (
 )
 
 const (
-	// wordsLines and wordsBytes bound what is shown of a child's standard error.
+	// wordsLines and wordsBytes bound the shown part of a child's standard
+	// error.
 	wordsLines, wordsBytes = 5, 800
-	// exitGrace is how long a child that closed its output has to exit, so that
-	// its exit code is known.
+	// exitGrace is how long a child that closed its output may take to exit, so
+	// that its exit code is known.
 	exitGrace = 500 * time.Millisecond
 )
 
-// why says why the server could not be listed, for people: what the transport
-// met, where, and what a child said last. The configured secrets are not in it.
-func (s *Source) why(err error, sess *session) string {
+// failureText explains a failed listing to people: the failure of the transport,
+// its address, and the child's last output. It does not contain the configured
+// secrets.
+func (s *Source) failureText(err error, sess *session) string {
 	var words string
 	if sess != nil {
-		words = sess.conn.lastWords()
+		words = sess.conn.childStatus()
 	}
 	var met seen
 	if refused, ok := errors.AsType[*connectError](err); ok {
@@ -59,8 +61,8 @@ func (s *Source) why(err error, sess *session) string {
 	return s.clean("the program " + program + " " + words + " (" + text + ")")
 }
 
-// address is where the server is, without the path and the query, which may
-// hold secrets.
+// address returns the address of the server, without the path and the query,
+// which may contain secrets.
 func (s *Source) address() string {
 	u, err := url.Parse(s.cfg.URL)
 	if err != nil {
@@ -69,7 +71,7 @@ func (s *Source) address() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// clean takes secrets and characters that do not print out of a text.
+// clean removes secrets and unprintable characters from a text.
 func (s *Source) clean(text string) string {
 	var secrets []string
 	for _, pair := range s.cfg.Env {
@@ -94,9 +96,9 @@ func (s *Source) clean(text string) string {
 	}, redact.Text(text))
 }
 
-// lastWords says how the child ended, if it did, and the last lines of its
-// standard error, as one line.
-func (p *process) lastWords() string {
+// status returns the exit status of the child, if it ended, and the last lines
+// of its standard error, as one line.
+func (p *process) status() string {
 	state := "is running"
 	timer := time.NewTimer(exitGrace)
 	defer timer.Stop()
