@@ -408,7 +408,7 @@ func TestExistingEffect(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreHeldToTheSchema(t *testing.T) {
+func TestArgumentsAreValidated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcpserver.Config{}).tenant("acme")
 	c := f.connect(f.agent, withSessions)

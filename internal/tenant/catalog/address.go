@@ -7,13 +7,13 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// timeoutMember is the member of a source's configuration that says how long to
-// wait, and nothing about where.
+// timeoutMember is the member of a source's configuration for the time limit. It
+// is not part of the address.
 const timeoutMember = "timeout"
 
-// addressOf returns the digest of where calls of a source go: its kind, and its
-// configuration except for how long to wait. Built-in tools run in the worker
-// and have no address.
+// addressOf returns the digest of a source's address: its kind, and its
+// configuration except for the time limit. Built-in tools run in the worker and
+// have no address.
 func addressOf(kind string, config json.RawMessage) []byte {
 	if kind == KindBuiltin {
 		config = nil
@@ -21,12 +21,12 @@ func addressOf(kind string, config json.RawMessage) []byte {
 	return sum(schemeAddress, "address", []byte(kind), withoutTimeout(config))
 }
 
-// SameAddress reports whether two configurations of one kind differ in nothing
-// but how long to wait, regardless of how the database stores them.
+// SameAddress reports whether two configurations of one kind differ only in the
+// time limit, regardless of their form in the database.
 func SameAddress(a, b json.RawMessage) bool { return bytes.Equal(withoutTimeout(a), withoutTimeout(b)) }
 
 // withoutTimeout returns the canonical form of a configuration without its time
-// limit, or the configuration as it is written if it has none.
+// limit, or the configuration itself if it has no canonical form.
 func withoutTimeout(config json.RawMessage) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(config, &members) != nil {
@@ -44,22 +44,22 @@ func withoutTimeout(config json.RawMessage) []byte {
 	return canonical
 }
 
-// SamePlace reports whether calls of two sources go to the same place: same kind,
-// same address, same credentials, which may hold an address or name an account.
+// SamePlace reports whether two sources have the same kind, address and
+// credentials, which may contain an address or an account.
 func (s Source) SamePlace(other Source) bool {
 	return bytes.Equal(addressOf(s.Kind, s.Config), addressOf(other.Kind, other.Config)) && bytes.Equal(s.Secret, other.Secret)
 }
 
-// Moved reports whether the address is another than was accepted: all tools of
+// Moved reports whether the address differs from the accepted one: all tools of
 // the source have then drifted.
 func (s Source) Moved() bool { return !bytes.Equal(s.address, s.acceptedAddress) }
 
-// bind sets what a decision about the tool is bound to: its definition, and where
-// its source is.
+// bind sets the binding of the tool: the digest of its definition and the
+// address of its source.
 func (t *Tool) bind(src Source) {
 	listed := t.Digest
 	if len(listed) == 0 || listed[0] != schemeSets {
-		// A binding does not change because of a new scheme.
+		// A binding is independent of the scheme.
 		if present, err := fullDigest(t.Key.Action, t.Definition); err == nil {
 			listed = present
 		}
@@ -67,6 +67,6 @@ func (t *Tool) bind(src Source) {
 	t.Binding = sum(schemeBinding, "binding", listed, src.address)
 }
 
-// Is reports whether a binding is the tool's: of its definition as it was last
-// listed, from where its source is now.
+// Is reports whether a binding is that of the tool's current definition and of
+// its source's current address.
 func (t *Tool) Is(binding []byte) bool { return len(binding) > 0 && bytes.Equal(t.Binding, binding) }

@@ -1,8 +1,8 @@
-// Package catalog owns the sources of tools and their tools: what the sources
-// list, the digests and drift of definitions, what operators say of a tool, how
-// a tool is found by its name or by words, and how all of it is stored. A
-// Catalog is one tenant's, and never changes. It does not call sources
-// (connection) and does not decide what may be called (settings).
+// Package catalog owns a tenant's sources and tools: the listings of sources,
+// the digests and drift of definitions, the settings of tools by operators, the
+// lookup of a tool by name or words, and their storage. A Catalog belongs to one
+// tenant and is immutable. The package does not call sources (connection) and
+// does not decide about calls (settings).
 package catalog
 
 import (
@@ -26,57 +26,57 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// DefaultMaxAttempts bounds the attempts of an envelope whose tool sets no
-// other bound.
+// DefaultMaxAttempts bounds the attempts of an envelope whose tool has no bound
+// of its own.
 const DefaultMaxAttempts = 5
 
-// Tool is a tool as the catalog knows it.
+// Tool is a tool in the catalog.
 type Tool struct {
 	Key policy.Key
-	// Definition is the one that the source listed last.
+	// Definition is the latest definition listed by the source.
 	Definition
-	// Digest is the digest of Definition, Accepted that of the definition that
-	// was accepted, or else that was listed first. They may be of different
-	// schemes: Is compares them.
+	// Digest is the digest of Definition, Accepted that of the accepted
+	// definition, or of the first listed one. They may be of different schemes:
+	// Is compares them.
 	Digest, Accepted []byte
 	// Binding is the digest of Definition and of the address of its source.
-	// Proposals, approvals, grants and plans are for a binding, so that none is
-	// for a tool of that name somewhere else.
+	// Proposals, approvals, grants and plans refer to a binding, so that they do
+	// not apply to a tool of the same name elsewhere.
 	Binding []byte
-	// Moved says that the address of its source is not the accepted one.
+	// Moved is set if the address of its source is not the accepted one.
 	Moved bool
-	// AcceptedDefinition is the accepted definition where its digest differs
-	// from Digest, if it is stored; else nil.
+	// AcceptedDefinition is the accepted definition, if it is stored and its
+	// digest differs from Digest; else nil.
 	AcceptedDefinition *Definition
-	// Drift is how far the definition is from the accepted one, and Guard how
-	// much of that matters to policy.
+	// Drift is the difference between the definition and the accepted one, and
+	// Guard the level of drift that needs a person.
 	Drift Drift
 	Guard DriftGuard
-	// Risk and Effect are what follows from overrides, hints and defaults.
+	// Risk and Effect are derived from overrides, hints and defaults.
 	Risk        policy.ToolRisk
 	Effect      envelope.Effect
 	MaxAttempts int
-	// Retry is how its attempts are spaced; the zero Retry leaves it to the
+	// Retry is the spacing of attempts; the zero Retry means the default of the
 	// worker.
 	Retry Retry
-	// Timeout is how long a call may go without an answer or progress; zero leaves it to
-	// the source.
+	// Timeout bounds the time of a call without an answer or progress; zero
+	// means the default of the source.
 	Timeout time.Duration
-	// Recipients find whom its arguments address. Guessed says that no operator
-	// said so.
+	// Recipients select the recipients in its arguments. Guessed is set if they
+	// were inferred rather than set by an operator.
 	Recipients []contact.Pattern
 	Guessed    bool
-	// Scopes are what an employee needs to use it.
+	// Scopes are the scopes that an employee needs to use it.
 	Scopes []string
-	// Quarantined reports whether nobody may use it yet: it is a new tool of a
+	// Quarantined is set while the tool must not be used: it is a new tool of a
 	// source with a quarantine, or its source is Unaccepted.
 	Quarantined bool
-	// FullName is its name by what it does, and SideEffects what a call
-	// changes.
+	// FullName is its name by its function, and SideEffects the changes made by
+	// a call.
 	FullName    FullName
 	SideEffects []string
-	// Reversal is how a call of it is reverted, by an operator's word or else its
-	// adapter's; nil if nobody said how.
+	// Reversal reverts a call, as set by an operator or else declared by its
+	// adapter; nil if neither.
 	Reversal *Reversal
 	// Described is the description by operators, without inferred parts.
 	Described Description
@@ -85,13 +85,13 @@ type Tool struct {
 }
 
 // Check validates arguments against the tool's input schema. The error is an
-// *envelope.InvalidError whose pointers begin with /args, or fault.Conflict
-// if the schema itself cannot be used, or the context's.
+// *envelope.InvalidError with pointers below /args, fault.Conflict if the schema
+// is unusable, or that of ctx.
 func (t *Tool) Check(ctx context.Context, args json.RawMessage) error {
 	return t.schema.Check(ctx, args)
 }
 
-// CheckWithin is Check within a budget that the checks of one request share.
+// CheckWithin is Check within a budget shared by the checks of one request.
 func (t *Tool) CheckWithin(ctx context.Context, b *schema.Budget, args json.RawMessage) error {
 	return t.schema.CheckWithin(ctx, b, args)
 }
@@ -105,57 +105,60 @@ const (
 	KindSlack       = "slack"
 	KindLinear      = "linear"
 	KindSentry      = "sentry"
-	// KindWebhook delivers messages to an address of the tenant's own.
+	// KindWebhook delivers messages to an address of the tenant.
 	KindWebhook = "webhook"
 	// KindMail changes messages in mailboxes.
 	KindMail = "mail"
 )
 
-// Source is a source as the catalog knows it.
+// Source is a source in the catalog.
 type Source struct {
 	ID, Kind string
 	Config   json.RawMessage
-	// Secret is encrypted; only package connect decrypts it.
+	// Secret is encrypted; only package connection decrypts it.
 	Secret      []byte
 	DefaultRisk policy.ToolRisk
 	Enabled     bool
-	// DriftGuard says which changes of its tools need a person; empty is
-	// GuardFull. Quarantine keeps tools that it lists later than the first ones
-	// from use until somebody accepts them.
+	// DriftGuard selects the changes of its tools that need a person; empty
+	// means GuardFull. Quarantine keeps newly listed tools from use until they
+	// are accepted.
 	DriftGuard DriftGuard
 	Quarantine bool
-	// Unaccepted reports whether nobody who may change policy has accepted where
-	// its calls go: all its tools are in quarantine.
+	// Unaccepted is set until someone with the right to change policy has
+	// accepted the address: all its tools are in quarantine.
 	Unaccepted bool
-	// Generation is another one each time Secret is; approvals are for one.
+	// Generation changes with each change of Secret; approvals are for one
+	// generation.
 	Generation uuid.UUID
-	// ListError says why the last listing failed; empty when it worked.
+	// ListError is the reason why the last listing failed; empty if it
+	// succeeded.
 	ListError string
-	// LeftOut is how many tools the last one that worked left out: those that
-	// no envelope could name, and those whose definition cannot be used.
+	// LeftOut is the number of tools that the last successful listing omitted,
+	// because an envelope cannot name them or their definition is unusable.
 	// LeftOutTools has the first few of them.
 	LeftOut      int
 	LeftOutTools []wire.LeftOutTool
 	// UncheckedTools has the first few tools whose input schema has regular
-	// expressions that no engine has.
+	// expressions that no engine supports.
 	UncheckedTools []wire.UncheckedTool
-	// SkippedLines is how many lines of output were no messages.
+	// SkippedLines is the number of output lines that were not messages.
 	SkippedLines int
-	// ListedAt is when that was; nil if it never was.
+	// ListedAt is the time of the last successful listing; nil if there was
+	// none.
 	ListedAt *time.Time
 
-	// address is the digest of where calls go, acceptedAddress that of where an
-	// administrator accepted that they go.
+	// address is the digest of the current address, acceptedAddress that of the
+	// accepted one.
 	address, acceptedAddress []byte
 }
 
-// Catalog is one tenant's sources and their tools. It is safe for concurrent
-// use and never changes.
+// Catalog holds the sources and tools of one tenant. It is immutable and safe
+// for concurrent use.
 type Catalog struct {
 	sources       map[string]Source
 	tools         map[policy.Key]*Tool
 	snapshotRules map[policy.Key]SnapshotRule
-	// named are the tools by name and by full name.
+	// named holds the tools by name and by full name.
 	named map[string][]*Tool
 	index func() *index
 }
@@ -184,27 +187,27 @@ func (c *Catalog) Tool(key policy.Key) (*Tool, bool) {
 	return t, ok
 }
 
-// Offers reports whether a tool's source is switched on, and that it could be listed
-// the last time. What waits for a tool of another source is not lost: Resolve
-// and Tool know it still.
+// Offers reports whether a tool's source is enabled and its last listing
+// succeeded. Other tools remain in the catalog for waiting actions: Resolve and
+// Tool find them.
 func (c *Catalog) Offers(t *Tool) bool {
 	src, ok := c.sources[t.Key.Source]
 	return ok && src.Enabled && src.ListError == ""
 }
 
-// Retry is how the attempts of a tool are spaced: exponentially longer from
-// Base to Cap, each wait spread by the part Jitter of itself to either side.
+// Retry is the spacing of a tool's attempts: the waits grow exponentially from
+// Base to Cap, each randomized by the fraction Jitter in both directions.
 type Retry struct {
 	Base, Cap time.Duration
 	Jitter    float64
 }
 
-// A webhook's receiver may be away for a day, so its messages are tried for
+// A webhook's receiver may be unavailable for a day, so messages are retried for
 // about two days, at growing intervals.
 const webhookAttempts = 60
 
-// extendRetries gives a tool that delivers webhooks more attempts than other
-// tools, as far as no operator bounded or spaced them.
+// extendRetries gives a tool that delivers webhooks more attempts, unless
+// operators set their number or spacing.
 func (t *Tool) extendRetries(bounded bool) {
 	if !bounded {
 		t.MaxAttempts = webhookAttempts
@@ -214,31 +217,32 @@ func (t *Tool) extendRetries(bounded bool) {
 	}
 }
 
-// SnapshotRule is a read that shows how things stand, made right before and right
-// after every call of a tool.
+// SnapshotRule configures a read of the state before and after every call of a
+// tool.
 type SnapshotRule struct {
-	// Tool is the read's name at the tool's own source.
+	// Tool is the name of the reading tool at the same source.
 	Tool string `json:"tool"`
-	// Args is the template of its arguments, in the language of verifying
-	// reads; empty stands for {}.
+	// Args is the template of its arguments, in the language of reconciling
+	// reads; empty means {}.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Required says that a call is not made unless the read before it worked.
+	// Required is set if a call must not be made unless the read before it
+	// succeeded.
 	Required bool `json:"required,omitzero"`
 }
 
-// SnapshotRule returns the read that belongs to a tool. Few tools have one.
+// SnapshotRule returns the snapshot rule of a tool. Few tools have one.
 func (c *Catalog) SnapshotRule(key policy.Key) (SnapshotRule, bool) {
 	read, ok := c.snapshotRules[key]
 	return read, ok
 }
 
-// Resolve finds the tool that a proposal means: by source and name, or by
-// Composio app and name. Without either the name may be source:name, the full
-// name module.entity.action, or the bare name. The first of these always means
-// that tool, since no source can take another one's id; of the others exactly
-// one tool must have the name, whichever way. Tools in quarantine stand in
-// nobody's way. Within are the patterns of the tools that there are for whoever
-// asks; nil is all. All other names have one error, whether there is such a tool.
+// Resolve finds the tool of a proposal: by source and name, or by Composio app
+// and name. Without either the name may be source:name, the full name
+// module.entity.action, or the bare name. The form source:name is always
+// unambiguous, since source ids are unique; of the other forms exactly one tool
+// must match. Tools in quarantine are ignored. within are the patterns of the
+// tools that are visible to the caller; nil means all. All other names have the
+// same error, whether or not such a tool exists.
 func (c *Catalog) Resolve(named envelope.Tool, within []string) (*Tool, error) {
 	found, err := c.resolve(named, func(t *Tool) bool { return c.sources[t.Key.Source].Enabled && t.Within(within) })
 	if broken, ok := errors.AsType[*envelope.InvalidError](err); ok && within != nil && broken.Fields[0].Rule != envelope.RuleRequired {
@@ -247,24 +251,26 @@ func (c *Catalog) Resolve(named envelope.Tool, within []string) (*Tool, error) {
 	return found, err
 }
 
-// The rules of the errors of Resolve for unknown names.
+// Rules of errors of Resolve for unknown names.
 const (
 	ruleUnknownTool   = "unknown_tool"
 	ruleUnknownSource = "unknown_source"
 )
 
-// Unknown reports whether a field is of an error of Resolve for an unknown tool or
+// Unknown reports whether a field error of Resolve is about an unknown tool or
 // source.
 func Unknown(f envelope.FieldError) bool {
 	return f.Rule == ruleUnknownTool || f.Rule == ruleUnknownSource
 }
 
-// errUnknownTool returns the error for a tool that does not exist for whoever asks.
+// errUnknownTool returns the error for a tool that does not exist for the
+// caller.
 func errUnknownTool() error {
 	return check.Invalid("/tool/name", ruleUnknownTool, "no such tool; list the tools to see the ones there are")
 }
 
-// Within reports whether one of some patterns covers the tool; nil is all tools.
+// Within reports whether one of the patterns covers the tool; nil covers all
+// tools.
 func (t *Tool) Within(patterns []string) bool {
 	return patterns == nil || policy.Covers(patterns, t.Key)
 }
@@ -303,11 +309,11 @@ func (c *Catalog) resolve(named envelope.Tool, exists func(*Tool) bool) (*Tool, 
 	return nil, check.Invalid("/tool/source", "required", "several tools have this name; say which by its source: %s", strings.Join(keys, ", "))
 }
 
-// maxListedKeys bounds the tools that an error lists.
+// maxListedKeys bounds the tools in an error.
 const maxListedKeys = 20
 
-// Definition is what a source says a tool is, beside its name: all that an
-// agent reads of it and all that a call depends on.
+// Definition is the definition of a tool by its source, without its name: the
+// texts that an agent reads, and the schemas and hints that a call depends on.
 type Definition struct {
 	Title        string          `json:"title"`
 	Description  string          `json:"description"`
@@ -316,12 +322,12 @@ type Definition struct {
 	Hints        source.Hints    `json:"hints"`
 }
 
-// definitionOf is the definition in what a source listed.
+// definitionOf returns the definition of a listed tool.
 func definitionOf(t source.Tool) Definition {
 	return Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
 }
 
-// parseDefinition reads a definition as it is stored; nil for none.
+// parseDefinition decodes a stored definition; nil if there is none.
 func parseDefinition(raw []byte) (*Definition, error) {
 	if len(raw) == 0 {
 		return nil, nil

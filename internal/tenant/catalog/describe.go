@@ -14,38 +14,37 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// FullName is a tool's name by what it does: module.entity.action, as in
+// FullName is a tool's name by its function: module.entity.action, as in
 // mail.message.send. It is inferred from the source and the tool's name unless
-// an operator gave another one, so two tools may share one.
+// an operator set it. Several tools may have the same one.
 type FullName struct {
 	Module, Entity, Action string
 }
 
-// String is the name with dots between.
+// String returns the parts of the name joined by dots.
 func (n FullName) String() string { return n.Module + "." + n.Entity + "." + n.Action }
 
-// Description is what operators say of a tool beside its source. What is
-// empty is left to what is inferred.
+// Description is the description of a tool by operators. Empty parts are
+// inferred.
 type Description struct {
 	Name FullName
-	// SideEffects are what a call changes, each in a few words; an empty list
-	// says nothing, and nil leaves it to a guess.
+	// SideEffects are the changes made by a call, a few words each. An empty
+	// list means none; nil means the inferred ones.
 	SideEffects *[]string
-	// Reversal is how a call is reverted; nil leaves it to the tool's adapter.
+	// Reversal reverts a call; nil means the reversal declared by the adapter.
 	Reversal *Reversal
 }
 
-// The bounds of a description.
+// Bounds of a description.
 const (
 	maxSideEffects     = 20
 	maxSideEffectRunes = 200
 )
 
-// wordPattern is a part of a full name.
+// wordPattern matches a part of a full name.
 var wordPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,99}$`)
 
-// Validate returns which fields are wrong. The error is an
-// *envelope.InvalidError.
+// Validate checks the description. The error is an *envelope.InvalidError.
 func (d Description) Validate() error {
 	var p check.Problems
 	for _, part := range []struct{ at, word string }{{"/action", d.Name.Action}, {"/entity", d.Name.Entity}, {"/module", d.Name.Module}} {
@@ -69,9 +68,8 @@ func (d Description) Validate() error {
 	return p.Err()
 }
 
-// describe sets what operators say of the tool, and what is inferred where
-// they say nothing. Risk, effect, recipients and the reversal that the adapter
-// declares are there already.
+// describe sets the description by operators, and the inferred parts. Risk,
+// effect, recipients and the adapter's reversal must be set before.
 func (t *Tool) describe(d Description) {
 	t.Described = d
 	inferred := inferName(t.Key)
@@ -84,11 +82,10 @@ func (t *Tool) describe(d Description) {
 	t.Reversal = cmp.Or(d.Reversal, t.Reversal)
 }
 
-// Reversible reports whether nothing stays of a call, or that there is a way to
-// revert it.
+// Reversible reports whether calls only read or can be reverted.
 func (t *Tool) Reversible() bool { return t.Effect == envelope.EffectRead || t.Reversal != nil }
 
-// The side effects that are inferred.
+// Inferred side effects.
 const (
 	effectWrites   = "changes data at its source"
 	effectDestroys = "may delete or overwrite"
@@ -110,8 +107,8 @@ func (t *Tool) inferSideEffects() []string {
 	return found
 }
 
-// inferName makes a full name of a key. The module is always the source, so
-// that no source can give its tools the names of another one's.
+// inferName returns a full name for a key. The module is always the source, so
+// that a source cannot give its tools the names of another's.
 func inferName(key policy.Key) FullName {
 	source := words(key.Source)
 	module := strings.Join(source, "_")
@@ -126,9 +123,9 @@ func inferName(key policy.Key) FullName {
 	return FullName{clip(module), clip(entity), clip(action)}
 }
 
-// split separates what is done from what it is done to. A verb that stands first
-// comes before one that stands last, and that before any other; where there is
-// none, the tool itself is called.
+// split separates the action from the entity. A verb at the beginning takes
+// precedence over one at the end, and that over any other; without a verb the
+// action is "call".
 func split(parts []string) (entity, action string) {
 	n := len(parts)
 	at := slices.IndexFunc(parts, isVerb)
@@ -141,13 +138,13 @@ func split(parts []string) (entity, action string) {
 	return strings.Join(slices.Delete(slices.Clone(parts), at, at+1), "_"), parts[at]
 }
 
-// clip keeps a part of a name within its bound.
+// clip truncates a part of a name to its bound.
 func clip(part string) string {
 	const most = 100
 	return part[:min(len(part), most)]
 }
 
-// words splits a name as splitWords does, at what is not ASCII too.
+// words splits a name like splitWords, and also at non-ASCII characters.
 func words(name string) []string {
 	return splitWords(strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII {

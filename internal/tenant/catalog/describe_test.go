@@ -85,7 +85,7 @@ func TestOperatorsDescribeTools(t *testing.T) {
 	}
 }
 
-func TestAToolComesWithItsReversal(t *testing.T) {
+func TestDeclaredReversalIsStored(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	act := policy.Key{Source: "src", Action: "act"}
@@ -125,7 +125,7 @@ func TestAToolComesWithItsReversal(t *testing.T) {
 	}
 }
 
-func TestAReversalThatIsDeclaredChangesTheVersion(t *testing.T) {
+func TestDeclaredReversalChangesTheVersion(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	version := func() (n int64) {
@@ -147,7 +147,7 @@ func TestAReversalThatIsDeclaredChangesTheVersion(t *testing.T) {
 	}
 }
 
-func TestDescriptionsThatAreRefused(t *testing.T) {
+func TestInvalidDescriptions(t *testing.T) {
 	t.Parallel()
 	args := func(text string) catalog.Description {
 		return catalog.Description{Reversal: &catalog.Reversal{Tool: policy.Key{Source: "a", Action: "b"}, Args: json.RawMessage(text)}}

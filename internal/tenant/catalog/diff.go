@@ -13,17 +13,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// The strengths of differences: how much they matter.
+// The strengths of differences.
 const (
-	// StrengthText is a change of what only describes. An agent reads it.
+	// StrengthText is a change of descriptive text. An agent reads it.
 	StrengthText = "text"
-	// StrengthInterface is a change of what a call means.
+	// StrengthInterface is a change of the meaning of a call.
 	StrengthInterface = "interface"
 )
 
-// Diff lists what differs between two definitions, in order of place. Without
-// a former one all of the present one is new. The error is that one of them
-// has no canonical form.
+// Diff lists the differences between two definitions, in order of place. Without
+// a previous definition everything is new. The error is that one of them has no
+// canonical form.
 func Diff(was *Definition, now Definition) ([]wire.ToolDifference, error) {
 	var before map[string]any
 	var err error
@@ -43,11 +43,11 @@ func Diff(was *Definition, now Definition) ([]wire.ToolDifference, error) {
 	return d.changes, nil
 }
 
-// Diff lists what changed in the tool's definition since it was accepted. If
-// the accepted one is not known, that is everything.
+// Diff lists the changes of the tool's definition since it was accepted. If the
+// accepted one is unknown, everything is new.
 func (t *Tool) Diff() ([]wire.ToolDifference, error) { return Diff(t.AcceptedDefinition, t.Definition) }
 
-// document is the definition as one value. A part that is empty is not there.
+// document returns the definition as one value, without empty parts.
 func (d Definition) document() (map[string]any, error) {
 	doc := map[string]any{}
 	if d.Title != "" {
@@ -83,9 +83,9 @@ func (d Definition) document() (map[string]any, error) {
 	return doc, nil
 }
 
-// differ collects changes.
+// differ collects differences.
 type differ struct {
-	// texts says that no text may be passed over in the schema at hand.
+	// texts is set if the texts in the current schema count.
 	texts   texts
 	changes []wire.ToolDifference
 }
@@ -106,7 +106,7 @@ func (d *differ) part(name string, before, after map[string]any) {
 	d.compare("/"+name, was, is, at, strength)
 }
 
-// nothing stands where there is no value: null is one.
+// nothing represents a missing value, as distinct from null.
 type nothing struct{}
 
 func member(of map[string]any, name string) any {
@@ -165,12 +165,12 @@ func (d *differ) objects(at string, was, is map[string]any, where position, stre
 	}
 }
 
-// written is a value in the form in which it counts.
+// written returns a value in the form that is compared.
 func written(value any, at position) string {
 	switch v := value.(type) {
 	case nothing:
 		return ""
-	case string: // a title may hold what JSON cannot
+	case string: // a title may contain invalid JSON text
 		return strconv.Quote(v)
 	}
 	text, err := write(shaped(value, at, withTexts))
@@ -180,7 +180,8 @@ func written(value any, at position) string {
 	return string(text)
 }
 
-// revealed is a value as JSON in which everything shows; nil for nothing.
+// revealed returns a value as JSON with hidden characters escaped; nil for
+// nothing.
 func revealed(value any) (json.RawMessage, bool) {
 	if _, none := value.(nothing); none {
 		return nil, false
@@ -220,8 +221,8 @@ func revealAll(value any) (any, bool) {
 	return value, false
 }
 
-// HidesCharacters reports whether something in the tool's definition does not show
-// when it is read.
+// HidesCharacters reports whether the tool's definition contains invisible
+// characters.
 func (t *Tool) HidesCharacters() bool {
 	doc, err := t.document()
 	if err != nil {
@@ -231,11 +232,11 @@ func (t *Tool) HidesCharacters() bool {
 	return hidden || hides(t.Key.Action)
 }
 
-// hides reports whether not all of a text shows.
+// hides reports whether a text contains invisible characters.
 func hides(text string) bool {
 	_, hidden := visible.Reveal(text)
 	return hidden
 }
 
-// storable reports whether the database can keep a text.
+// storable reports whether the database can store a text.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -9,27 +9,26 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// The first byte of a digest is the scheme that it was made by, so that a new
-// scheme is not taken for drift: a digest is compared with what its own scheme
-// makes of the definition.
+// The first byte of a digest is its scheme, so that a new scheme is not mistaken
+// for drift: a digest is compared with the digest of the definition by the same
+// scheme.
 const (
-	// schemeParts hashed each part of a definition as it was written.
+	// schemeParts hashed each part of a definition as written.
 	schemeParts = 1
-	// schemeSets is schemeParts with what JSON Schema means as a set in one
-	// order, and with texts that begin with a bracket taken as texts.
+	// schemeSets is schemeParts with the sets of JSON Schema in a fixed order,
+	// and with texts that begin with a bracket as texts.
 	schemeSets = 2
-	// schemeInterface is the first scheme of interface digests, schemeAddress that
-	// of the digests of addresses.
+	// schemeInterface is the first scheme of interface digests, schemeAddress
+	// that of address digests.
 	schemeInterface = 1
 	schemeAddress   = 1
 	// schemeBinding is the scheme of bindings. No digest of a definition has it.
 	schemeBinding = 3
 )
 
-// Digest covers all of a tool's definition that its source gave: whatever an
-// agent reads or a call depends on. The order of keys does not count, nor that
-// of names in required and of values in enum. The error is that a part of the
-// definition has no canonical form.
+// Digest covers the whole definition of a tool by its source. The order of keys,
+// of names in required and of values in enum is ignored. The error is that a
+// part of the definition has no canonical form.
 func Digest(t source.Tool) ([]byte, error) {
 	return fullDigest(t.Name, definitionOf(t))
 }
@@ -42,10 +41,10 @@ func fullDigest(name string, d Definition) ([]byte, error) {
 	return sum(schemeSets, "full", []byte(name), []byte(d.Title), []byte(d.Description), input, output, hints), nil
 }
 
-// InterfaceDigest covers what a call of a tool depends on: the schemas without
-// the texts that only describe, and the hints, from which its risk follows.
-// Titles, descriptions, defaults and examples do not count; a property that is
-// named like one of them does.
+// InterfaceDigest covers the parts of a definition that a call depends on: the
+// schemas without descriptive texts, and the hints, from which the risk is
+// derived. Titles, descriptions, defaults and examples are ignored, but not
+// properties with such names.
 func InterfaceDigest(t source.Tool) ([]byte, error) {
 	return interfaceDigest(t.Name, definitionOf(t))
 }
@@ -74,8 +73,8 @@ func (d Definition) canonical(t texts) (input, output, hints []byte, err error) 
 	return input, output, hints, err
 }
 
-// sum hashes the hashes of the parts, so that nothing can move from one part
-// to the next, under the name of what they are a digest of.
+// sum hashes the hashes of the parts, so that nothing can move from one part to
+// the next, prefixed with the kind of digest.
 func sum(scheme byte, of string, parts ...[]byte) []byte {
 	return sumParts(scheme, append([][]byte{[]byte("countersign tool " + of)}, parts...))
 }
@@ -89,7 +88,7 @@ func sumParts(scheme byte, parts [][]byte) []byte {
 	return h.Sum([]byte{scheme})
 }
 
-// partsDigest is the digest of scheme schemeParts. It is none for a definition
+// partsDigest returns the digest of scheme schemeParts; nil for a definition
 // that the scheme could not read.
 func partsDigest(name string, d Definition) []byte {
 	hints, err := json.Marshal(d.Hints)
@@ -107,9 +106,8 @@ func partsDigest(name string, d Definition) []byte {
 	return sumParts(schemeParts, parts)
 }
 
-// Lists reports whether a digest of a definition, of whichever scheme, is of the
-// tool's definition as it was last listed. A digest of a scheme that this
-// version does not know is of nothing.
+// Lists reports whether a digest, of any known scheme, is that of the tool's
+// latest definition. A digest of an unknown scheme matches nothing.
 func (t *Tool) Lists(digest []byte) bool {
 	if len(digest) == 0 {
 		return false
@@ -125,7 +123,7 @@ func (t *Tool) Lists(digest []byte) bool {
 	case schemeParts:
 		own = partsDigest(t.Key.Action, t.Definition)
 	case schemeSets:
-		// What has no digest is like no definition that was ever seen.
+		// A definition without a digest equals no other one.
 		own, _ = fullDigest(t.Key.Action, t.Definition)
 	}
 	return len(own) > 0 && bytes.Equal(own, digest)

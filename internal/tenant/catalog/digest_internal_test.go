@@ -9,14 +9,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// TestOlderSchemesStillSpeak has a tool know its definition under every scheme
-// that there ever was.
-func TestOlderSchemesStillSpeak(t *testing.T) {
+// TestOlderSchemesStillMatch compares a definition with its digest of every
+// scheme so far.
+func TestOlderSchemesStillMatch(t *testing.T) {
 	t.Parallel()
 	of := source.Tool{Name: "send", Title: "Send", Description: "Sends.", InputSchema: json.RawMessage(`{"type":"object","properties":{
 		"to":{"type":"string","description":"who"},"n":{"type":"integer","default":1},"mode":{"type":"string","enum":["a","b"]}},
 		"required":["to"],"additionalProperties":false}`)}
-	// Written by the release that had only this scheme.
+	// Written by a release that had only this scheme.
 	const first = "01f1bc4065a18d4a98a4a934e1d7cf074f0de7ef5c160c0b8c711e0c0d02e9d64e"
 	older, err := hex.DecodeString(first)
 	if err != nil {

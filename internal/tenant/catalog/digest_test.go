@@ -32,8 +32,8 @@ func digests(t testing.TB, of source.Tool) (full, face []byte) {
 	return full, face
 }
 
-// TestGoldenDigests keeps the schemes as they are: another value for the same
-// definition needs another scheme.
+// TestGoldenDigests keeps the schemes unchanged: another value for the same
+// definition requires a new scheme.
 func TestGoldenDigests(t *testing.T) {
 	t.Parallel()
 	full, face := digests(t, source.Tool{
@@ -62,9 +62,9 @@ const (
 	goldenEmpty     = "01d2fe00356a4e925ca3bf2907d682998806d35eb7795e5a2c131453bdff792b86"
 )
 
-// TestWhatDigestsSee has each change of a definition seen by the digests that
-// must see it and by no other.
-func TestWhatDigestsSee(t *testing.T) {
+// TestDigestsCoverChanges checks which digests change with each change of a
+// definition.
+func TestDigestsCoverChanges(t *testing.T) {
 	t.Parallel()
 	const none, text, face = catalog.DriftNone, catalog.DriftText, catalog.DriftInterface
 	schema := func(was, is string) [2]source.Tool { return [2]source.Tool{sendTool(was), sendTool(is)} }
@@ -173,7 +173,7 @@ func definition(t source.Tool) catalog.Definition {
 	return catalog.Definition{Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Hints: t.Hints}
 }
 
-// level is the drift that changes amount to.
+// level returns the drift that changes amount to.
 func level(changes []wire.ToolDifference) catalog.Drift {
 	switch {
 	case len(changes) == 0:
@@ -184,7 +184,7 @@ func level(changes []wire.ToolDifference) catalog.Drift {
 	return catalog.DriftText
 }
 
-func TestDigestsRefuseWhatHasNoForm(t *testing.T) {
+func TestDigestsRejectDefinitionsWithoutCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for name, schema := range map[string]string{
 		"a key twice":    `{"a":1,"a":2}`,
@@ -209,7 +209,7 @@ func deep(n int) string {
 	return string(bytes.Repeat([]byte(`{"not":`), n)) + "true" + string(bytes.Repeat([]byte(`}`), n))
 }
 
-// FuzzDigests holds the diff to the digests: they say the same of any two
+// FuzzDigests checks that the diff and the digests agree for any two
 // definitions.
 func FuzzDigests(f *testing.F) {
 	for _, pair := range [][2]string{

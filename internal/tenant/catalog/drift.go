@@ -9,35 +9,35 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// DriftGuard says which changes of a source's definitions need a person.
+// DriftGuard selects the changes of a source's definitions that need a person.
 type DriftGuard string
 
 // The drift guards.
 const (
-	// GuardFull is any change: descriptions are text that an agent obeys.
+	// GuardFull selects any change: descriptions are text that an agent obeys.
 	GuardFull DriftGuard = "full"
-	// GuardInterface leaves out changes of texts that only describe, for
-	// sources that are trusted to word them.
+	// GuardInterface ignores changes of descriptive texts, for sources that are
+	// trusted with them.
 	GuardInterface DriftGuard = "interface"
 )
 
-// Drift is how far a definition is from the accepted one.
+// Drift is the difference between a definition and the accepted one.
 type Drift string
 
 // The levels of drift.
 const (
-	// DriftNone says that the definition is the accepted one.
+	// DriftNone means that the definition is the accepted one.
 	DriftNone Drift = "none"
-	// DriftText says that only texts differ which describe.
+	// DriftText means that only descriptive texts differ.
 	DriftText Drift = "text"
-	// DriftInterface says that a call may mean something else, or that nobody
-	// can say: there is no accepted definition to compare with.
+	// DriftInterface means that the meaning of a call may have changed, or is
+	// unknown because there is no accepted definition.
 	DriftInterface Drift = "interface"
 )
 
-// Drifted reports whether the definition is not the accepted one, as far as its
-// source's guard looks, or its source is not where it was accepted. A tool that waits in quarantine for its first
-// acceptance has not drifted.
+// Drifted reports whether the definition differs from the accepted one at the
+// level of its source's guard, or its source has moved. A tool in quarantine,
+// which was never accepted, has not drifted.
 func (t *Tool) Drifted() bool {
 	if t.Quarantined {
 		return false
@@ -61,10 +61,10 @@ func (t *Tool) drift() Drift {
 	return DriftText
 }
 
-// claims are the hints that risk and effect are inferred from: those of the
-// source and, while the definition is not the accepted one, also those that
-// were accepted, whichever promise less. Else a source could take the danger
-// out of a tool by a word.
+// claims returns the hints from which risk and effect are inferred: those of the
+// source and, while the definition is not the accepted one, the less favourable
+// of these and the accepted hints. Otherwise a source could make a dangerous
+// tool look harmless.
 func (t *Tool) claims() source.Hints {
 	h := t.Hints
 	if t.Drift == DriftNone || t.AcceptedDefinition == nil {
@@ -79,8 +79,8 @@ func (t *Tool) claims() source.Hints {
 	return h
 }
 
-// infer sets what follows from the definition, an operator's overrides, what
-// the adapter vouches for and the source's default.
+// infer sets the values derived from the definition, an operator's overrides,
+// the adapter's effect class and the source's default.
 func (t *Tool) infer(o Overrides, vouched envelope.Effect, sourceDefault policy.ToolRisk) {
 	claims := t.claims()
 	hints := policy.Hints{ReadOnly: claims.ReadOnly, Destructive: claims.Destructive != nil && *claims.Destructive}

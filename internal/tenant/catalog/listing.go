@@ -14,31 +14,31 @@ import (
 	"github.com/countersign-dev/countersign/internal/source"
 )
 
-// listed is what a listing changed of a tool.
+// listed is a change of a tool by a listing.
 type listed struct {
 	tool   string
 	change listedWord
 }
 
-// listedWord says what became of a tool in a listing.
+// listedWord is the kind of a listed change.
 type listedWord string
 
 const (
-	// listedNew is a tool of a source that had others before.
+	// listedNew is a new tool of a source that had others before.
 	listedNew listedWord = "new"
-	// listedChanged is one whose definition is another than last time.
+	// listedChanged is a tool with a changed definition.
 	listedChanged listedWord = "changed"
-	// listedGone is one that the source lists no more, listedAgain one that was
-	// gone and is back.
+	// listedGone is a tool that the source no longer lists, listedAgain one that
+	// is listed again.
 	listedGone  listedWord = "gone"
 	listedAgain listedWord = "back"
 )
 
-// maxNoted bounds the tools that one event names.
+// maxNoted bounds the tools in one event.
 const maxNoted = 100
 
-// listingEvent is the event of what a listing changed, so that operators hear
-// of tools that nobody here has changed.
+// listingEvent returns the event for the changes by a listing, so that operators
+// learn of changes made by the source.
 func listingEvent(tenant envelope.TenantID, source string, changed []listed) audit.Event {
 	event := audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: envelope.Actor("source/" + source)}
 	for _, l := range changed[:min(len(changed), maxNoted)] {
@@ -52,13 +52,13 @@ func listingEvent(tenant envelope.TenantID, source string, changed []listed) aud
 	return event
 }
 
-// namePattern is what an envelope can name a tool by.
+// namePattern matches names that are valid in an envelope.
 var namePattern = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,200}$`)
 
-// maxLeftOut bounds the tools that are named as left out.
+// maxLeftOut bounds the omitted tools that are listed by name.
 const maxLeftOut = 20
 
-// unusable returns why a tool cannot be used; empty if it can.
+// unusable returns the reason why a tool cannot be used, or "".
 func unusable(t source.Tool) string {
 	switch {
 	case t.Name == "":
@@ -79,11 +79,11 @@ func unusable(t source.Tool) string {
 	return ""
 }
 
-// maxUnchecked bounds the regular expressions that are named of a tool.
+// maxUnchecked bounds the regular expressions that are listed per tool.
 const maxUnchecked = 5
 
 // uncheckedTools returns the first few tools of a listing whose input schema has
-// regular expressions that no engine has.
+// regular expressions that no engine supports.
 func uncheckedTools(tools []listedTool) []wire.UncheckedTool {
 	found := []wire.UncheckedTool{}
 	for _, t := range tools {
@@ -107,9 +107,8 @@ type listedTool struct {
 	digest []byte
 }
 
-// namedOnce returns the tools that an envelope can name and whose definition
-// can be used, of several with one name the first; and the first few of those
-// that it leaves out.
+// namedOnce returns the usable tools, the first one of each name, and the first
+// few of the omitted tools.
 func namedOnce(tools []source.Tool) ([]listedTool, []wire.LeftOutTool) {
 	taken := make(map[string]bool, len(tools))
 	kept := make([]listedTool, 0, len(tools))
@@ -134,7 +133,7 @@ func namedOnce(tools []source.Tool) ([]listedTool, []wire.LeftOutTool) {
 	return kept, leftOut
 }
 
-// shownName returns a tool's name as it can be stored, cut if it is long.
+// shownName returns a tool's name in a form that can be stored, truncated.
 func shownName(name string) string {
 	const most = 100
 	name = strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "\ufffd")
@@ -145,7 +144,7 @@ func shownName(name string) string {
 }
 
 // ListingDigests returns the full digests of the tools of a listing by name,
-// without those that PutListing leaves out.
+// without those that PutListing omits.
 func ListingDigests(tools []source.Tool) map[string][]byte {
 	digests := make(map[string][]byte, len(tools))
 	kept, _ := namedOnce(tools)

@@ -23,21 +23,21 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// worded is the tool act with another description.
+// worded returns the tool act with another description.
 func worded(description string) source.Tool {
 	changed := tenanttest.Tool("act")
 	changed.Description = description
 	return changed
 }
 
-// as is the tool act with another schema.
+// as returns the tool act with another schema.
 func as(schema string) source.Tool {
 	changed := tenanttest.Tool("act")
 	changed.InputSchema = json.RawMessage(schema)
 	return changed
 }
 
-func TestAToolThatVanishesIsRemembered(t *testing.T) {
+func TestVanishedToolIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
@@ -69,7 +69,7 @@ func TestAToolThatVanishesIsRemembered(t *testing.T) {
 	}
 }
 
-func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
+func TestVanishedToolsAreForgottenUnlessConfigured(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.List("src", tenanttest.Tool("act"), tenanttest.Tool("spoken"))
@@ -91,7 +91,7 @@ func TestLongGoneToolsAreForgottenUnlessSomebodySpokeOfThem(t *testing.T) {
 	}
 }
 
-func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
+func TestInterfaceGuardIgnoresTexts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		listed source.Tool
@@ -120,9 +120,9 @@ func TestAGuardOfTheInterfaceLeavesTextsToTheSource(t *testing.T) {
 	}
 }
 
-// TestUpgradingTheSchemeIsNoDrift has a tenant come from a release whose
-// digests were of the first scheme.
-func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
+// TestUpgradeOfTheSchemeIsNotDrift upgrades a tenant from a release with digests
+// of the first scheme.
+func TestUpgradeOfTheSchemeIsNotDrift(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	older := firstScheme(t, tenanttest.Tool("act"))
@@ -145,9 +145,8 @@ func TestUpgradingTheSchemeIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestADriftThroughAnUpgradeStaysOne has a definition change between two
-// releases.
-func TestADriftThroughAnUpgradeStaysOne(t *testing.T) {
+// TestDriftSurvivesAnUpgrade changes a definition between two releases.
+func TestDriftSurvivesAnUpgrade(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	older := firstScheme(t, tenanttest.Tool("act"))
@@ -170,7 +169,7 @@ func TestADriftThroughAnUpgradeStaysOne(t *testing.T) {
 	}
 }
 
-// firstScheme is the digest that the first release made.
+// firstScheme returns the digest by the first release.
 func firstScheme(t *testing.T, of source.Tool) []byte {
 	t.Helper()
 	hints, err := json.Marshal(of.Hints)
@@ -190,7 +189,7 @@ func firstScheme(t *testing.T, of source.Tool) []byte {
 	return h.Sum([]byte{1})
 }
 
-func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
+func TestUnusableToolDoesNotPreventAListing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	bad := []source.Tool{
@@ -224,7 +223,7 @@ func TestOneBadToolDoesNotSpoilAListing(t *testing.T) {
 	}
 }
 
-func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
+func TestOverridesAndRetryRulesSetAttempts(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	key := policy.Key{Source: "src", Action: "act"}
@@ -251,7 +250,7 @@ func TestOverridesAndRulesKeepTheirOwnNumberOfAttempts(t *testing.T) {
 	}
 }
 
-func TestSourcesAreListedAgainAfterTheClockWasSetBack(t *testing.T) {
+func TestSourcesAreListedAfterTheClockMovedBack(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	stale := func() bool {
@@ -341,7 +340,7 @@ func TestAskRefresh(t *testing.T) {
 	}
 }
 
-// fresh reads a source as it is stored.
+// fresh reads the stored source.
 func (s fixture) fresh(id string) (found catalog.Source, ok bool) {
 	s.T.Helper()
 	s.Must(func(ctx context.Context, tx pgx.Tx) error {

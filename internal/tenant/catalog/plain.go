@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/visible"
 )
 
-// PlainSchema returns a schema with every text and name in it as visible.Plain
-// returns it. Arguments are validated against the schema as its source wrote it. A
-// schema that cannot be read is returned as one of any object.
+// PlainSchema returns a schema with every text and name replaced by
+// visible.Plain. Arguments are validated against the original schema. For an
+// unreadable schema it returns one that accepts any object.
 func PlainSchema(raw json.RawMessage) json.RawMessage {
 	if !bytes.ContainsFunc(raw, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf || r < ' ' }) {
 		return raw

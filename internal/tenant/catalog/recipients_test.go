@@ -9,8 +9,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
-// The recipients inferred for the tools of public MCP servers are people and
-// channels: no paths, entities or branches.
+// TestRecipientsOfPublicServers checks that the recipients inferred for the
+// tools of public MCP servers are people and channels, not paths, entities or
+// branches.
 func TestRecipientsOfPublicServers(t *testing.T) {
 	t.Parallel()
 	got := make(map[string][]string)

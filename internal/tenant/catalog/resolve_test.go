@@ -13,7 +13,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// TestResolveByEveryKindOfName has names of three kinds, and sources that want each other's.
+// TestResolveByEveryKindOfName resolves names of three kinds, with sources that
+// try to take each other's names.
 func TestResolveByEveryKindOfName(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

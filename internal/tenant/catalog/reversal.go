@@ -11,24 +11,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// maxReversalBytes is the most bytes that the arguments of a reversal may have.
+// maxReversalBytes bounds the arguments of a reversal, in bytes.
 const maxReversalBytes = 16 << 10
 
-// Reversal is how a call of a tool is reverted by a call of another one.
+// Reversal is a call of another tool that reverts a call.
 type Reversal struct {
-	// Tool is what reverts it.
+	// Tool is the reverting tool.
 	Tool policy.Key
-	// Args are the arguments of that call, a JSON object with the references
-	// of ReversalScope. Empty is {}.
+	// Args are the arguments of that call, a JSON object with the references of
+	// ReversalScope. Empty means {}.
 	Args json.RawMessage
 }
 
-// MarshalJSON writes the tool as source:action.
+// MarshalJSON encodes the tool as source:action.
 func (r Reversal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire.Reversal{Tool: r.Tool.String(), Args: r.Args})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (r *Reversal) UnmarshalJSON(raw []byte) error {
 	var s wire.Reversal
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -42,8 +42,8 @@ func (r *Reversal) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// defaultReversal returns what is stored of the reversal that an adapter declares
-// for a tool of a source; nil if it declares none.
+// defaultReversal returns the stored form of the reversal that an adapter
+// declares for a tool of a source; nil if it declares none.
 func defaultReversal(id string, declared *source.Reversal) (json.RawMessage, error) {
 	if declared == nil {
 		return nil, nil
@@ -51,7 +51,7 @@ func defaultReversal(id string, declared *source.Reversal) (json.RawMessage, err
 	return json.Marshal(Reversal{Tool: policy.Key{Source: id, Action: declared.Tool}, Args: declared.Args})
 }
 
-// parseReversal reads a reversal as it is stored; nil for none.
+// parseReversal decodes a stored reversal; nil if there is none.
 func parseReversal(raw []byte) (*Reversal, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -60,13 +60,13 @@ func parseReversal(raw []byte) (*Reversal, error) {
 	return r, json.Unmarshal(raw, r)
 }
 
-// ReversalScope returns the references that the arguments of a reversal may
-// hold: $inputs and $outputs, of the call that is reverted.
+// ReversalScope returns the references that are valid in the arguments of a
+// reversal: $inputs and $outputs of the reverted call.
 func ReversalScope() jsonref.Scope {
 	return jsonref.Scope{Roots: []jsonref.Root{jsonref.Inputs, jsonref.Outputs}}
 }
 
-// check adds to p what is wrong with the reversal's arguments.
+// check adds the errors of the reversal's arguments to p.
 func (r *Reversal) check(p *check.Problems, at string) {
 	if len(r.Args) > maxReversalBytes {
 		p.Add(at, envelope.RuleMaxLength, "must have at most %d bytes", maxReversalBytes)

@@ -14,25 +14,24 @@ import (
 	"github.com/countersign-dev/countersign/internal/schema"
 )
 
-// Schema is a JSON Schema that arguments are checked against, compiled when it
-// is first needed.
+// Schema is a JSON Schema for arguments, compiled when first needed.
 type Schema struct{ text schema.Text }
 
-// NewSchema returns the schema that a text holds. Check returns what is wrong
-// with the text.
+// NewSchema returns the schema of a text. Errors in the text are returned by
+// Check.
 func NewSchema(text json.RawMessage) Schema { return Schema{schema.NewText(text)} }
 
-// RuleCost is broken by arguments that take too much work to check.
+// RuleCost is broken by arguments that are too costly to check.
 const RuleCost envelope.Rule = "cost"
 
-// Check validates arguments. The error is an *envelope.InvalidError whose
-// pointers begin with /args, fault.Conflict if the schema cannot be used, or the
-// context's.
+// Check validates arguments. The error is an *envelope.InvalidError with
+// pointers below /args, fault.Conflict if the schema is unusable, or that of
+// ctx.
 func (c Schema) Check(ctx context.Context, args json.RawMessage) error {
 	return c.CheckWithin(ctx, schema.NewBudget(0), args)
 }
 
-// CheckWithin is Check within a budget that the checks of one request share.
+// CheckWithin is Check within a budget shared by the checks of one request.
 func (c Schema) CheckWithin(ctx context.Context, b *schema.Budget, args json.RawMessage) error {
 	compiled, err := c.text.Compile(ctx)
 	if why, ok := errors.AsType[*fault.Error](err); ok {
@@ -58,8 +57,8 @@ func (c Schema) CheckWithin(ctx context.Context, b *schema.Budget, args json.Raw
 	return p.Err()
 }
 
-// addProblem adds what a keyword found, in our own words: the library's text
-// may quote the value.
+// addProblem adds the failure of a keyword in Countersign's words: the library's
+// text may quote the value.
 func addProblem(p *check.Problems, f schema.Failure) {
 	at := "/args" + check.Pointer(f.At...)
 	switch k := f.Keyword.(type) {

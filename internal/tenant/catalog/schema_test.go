@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-func TestArgumentsAreHeldToTheSchema(t *testing.T) {
+func TestArgumentsAreValidated(t *testing.T) {
 	t.Parallel()
 	const tree = `{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#"}},"n":{"type":"integer"}},"additionalProperties":false}`
 	for name, test := range map[string]struct {
@@ -68,9 +68,9 @@ func at(pointer string, rule envelope.Rule) []envelope.FieldError {
 	return []envelope.FieldError{{Pointer: pointer, Rule: rule}}
 }
 
-// A schema comes from outside: it must not have us fetch or open anything, or
-// work without end.
-func TestAToolWhoseSchemaCannotBeUsedIsLeftOutWithTheReason(t *testing.T) {
+// TestToolWithUnusableSchemaIsLeftOut checks that schemas, which come from
+// outside, cannot make Countersign fetch or open anything, or work without end.
+func TestToolWithUnusableSchemaIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	bad := map[string]string{
@@ -107,8 +107,9 @@ func TestAToolWhoseSchemaCannotBeUsedIsLeftOutWithTheReason(t *testing.T) {
 	}
 }
 
-// What was stored by another version may not compile here.
-func TestArgumentsAreRefusedByASchemaThatCannotBeUsed(t *testing.T) {
+// TestUnusableSchemaRefusesArguments has a schema stored by another version that
+// does not compile in this one.
+func TestUnusableSchemaRefusesArguments(t *testing.T) {
 	t.Parallel()
 
 	err := catalog.NewSchema(json.RawMessage(`{"$ref":"#/nowhere"}`)).Check(t.Context(), json.RawMessage(`{}`))
@@ -118,7 +119,7 @@ func TestArgumentsAreRefusedByASchemaThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatCostTooMuchToCheckAreRefused(t *testing.T) {
+func TestCostlyArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	const twice = `{"patternProperties":{"a":{"$ref":"#"},"^a":{"$ref":"#"}}}`
 	deep := strings.Repeat(`{"a":`, 60) + "{}" + strings.Repeat("}", 60)

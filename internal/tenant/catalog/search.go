@@ -11,20 +11,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// The bounds of what is indexed and of a query.
+// Bounds of indexed texts and of a query.
 const (
 	maxFieldTerms  = 200
 	maxSchemaDepth = 3
 	maxQueryTerms  = 16
 	maxQueryWords  = 200
-	// minPrefix is how many characters of a word a query must have to match the
-	// words that begin with it.
+	// minPrefix is the minimum length of a query term for prefix matches.
 	minPrefix = 3
 )
 
-// The weights of the fields in which a term is found. A term counts once for a
-// tool, in the field that weighs most, so that a source gains nothing by
-// repeating it.
+// The weights of the fields in which a term occurs. A term counts once per tool,
+// in the field with the greatest weight, so that repetition gains nothing.
 const (
 	weightName        = 2.5
 	weightTitle       = 2.2
@@ -34,7 +32,7 @@ const (
 	weightArgumentDoc = 0.8
 )
 
-// The weights of the ways in which a term of a query matches a term of a tool.
+// The weights of the ways in which a query term matches a term of a tool.
 const (
 	matchExact   = 1
 	matchPrefix  = 0.5
@@ -44,24 +42,24 @@ const (
 	matchPart    = 0.3
 )
 
-// bonusName is what a tool gains whose whole name a query matches, in proportion
-// for a part of it.
+// bonusName is added to the score of a tool whose whole name a query matches, or
+// a proportional part of it.
 const bonusName = 0.3
 
-// shareQualifier is the weight of a term of a query that qualifies another one,
-// such as "new" or "yesterday".
+// shareQualifier is the weight of a query term that qualifies another one, such
+// as "new" or "yesterday".
 const shareQualifier = 0.5
 
-// Search returns those of the given tools of the catalog that match a text, the
-// best first. A text of several words need not match with all of them. The rank
-// is by BM25's inverse document frequency, the field, the kind of match, and
-// whether the tool reads, writes or destroys as the text asks. A tool that
-// destroys comes first only if the text has a word for it, or is its name.
+// Search returns the given tools that match a text, best first. Not all words of
+// the text need to match. The rank is computed from BM25's inverse document
+// frequency, the field, the kind of match, and whether the tool's class (read,
+// write, destroy) is that of the text. A destructive tool comes first only if
+// the text has a word for it or is its name.
 func (c *Catalog) Search(among []*Tool, text string) []*Tool {
 	return c.index().rank(among, text)
 }
 
-// rank returns those of some tools that match a text, the best first.
+// rank returns the given tools that match a text, best first.
 func (ix *index) rank(among []*Tool, text string) []*Tool {
 	scores := ix.search(queryTerms(text))
 	allowed := make(map[*Tool]bool, len(among))
@@ -93,13 +91,13 @@ func (ix *index) rank(among []*Tool, text string) []*Tool {
 	return found
 }
 
-// index is an inverted index of tools by terms. It never changes.
+// index is an immutable inverted index of tools by terms.
 type index struct {
 	size int
-	// terms are in order; postings are those of each term.
+	// terms are sorted; postings are the postings of each term.
 	terms    []string
 	postings map[string][]posting
-	// names holds how many terms the name of each tool has.
+	// names holds the number of terms in the name of each tool.
 	names map[*Tool]int
 }
 
@@ -120,7 +118,7 @@ func newIndex(tools map[policy.Key]*Tool) *index {
 	return ix
 }
 
-// terms are the terms of a tool, each with the weight of its best field.
+// terms returns the terms of a tool, each with the weight of its best field.
 func (t *Tool) terms() map[string]float64 {
 	found := make(map[string]float64)
 	add := func(weight float64, terms []string) {
@@ -138,14 +136,14 @@ func (t *Tool) terms() map[string]float64 {
 	return found
 }
 
-// nameTerms returns the terms of a tool's name, and of the name that people gave
-// it. What is inferred for its full name has no other words.
+// nameTerms returns the terms of a tool's name, and of the name set by
+// operators. An inferred full name has no other words.
 func (t *Tool) nameTerms() []string {
 	return stems(t.Key.Action + " " + t.Described.Name.Entity + " " + t.Described.Name.Action)
 }
 
-// schemaTexts returns the names and the descriptions of a schema's fields, down
-// to maxSchemaDepth.
+// schemaTexts returns the names and the descriptions of a schema's fields, to a
+// depth of maxSchemaDepth.
 func schemaTexts(schema json.RawMessage) (names, docs string) {
 	var doc any
 	if json.Unmarshal(schema, &doc) != nil {
@@ -172,9 +170,9 @@ func schemaTexts(schema json.RawMessage) (names, docs string) {
 	return strings.Join(foundNames, " "), strings.Join(foundDocs, " ")
 }
 
-// search scores tools by the terms of a query. A term that few tools have
-// weighs more than one that many have, and a tool that matches all of them more
-// than one that matches some, as does one whose name has nothing else.
+// search scores tools by the terms of a query. Rare terms weigh more than common
+// ones. A tool that matches all terms scores higher than one that matches some,
+// and so does one whose name has no other terms.
 func (ix *index) search(query []string) map[*Tool]float64 {
 	scores, matched, asked := make(map[*Tool]float64), make(map[*Tool]float64), 0.0
 	inName := make(map[*Tool]map[string]bool)
@@ -210,8 +208,8 @@ func (ix *index) search(query []string) map[*Tool]float64 {
 	return scores
 }
 
-// candidates returns the terms of the index that a term of a query matches, with
-// the weight of the match. A misspelt term is one that matches nothing else.
+// candidates returns the terms of the index that match a query term, with the
+// weight of each match. A term without a match is treated as misspelt.
 func (ix *index) candidates(term string) map[string]float64 {
 	found := make(map[string]float64)
 	add := func(candidate string, quality float64) {
@@ -229,8 +227,8 @@ func (ix *index) candidates(term string) map[string]float64 {
 	return found
 }
 
-// match adds the terms that are the given one or a word of it, begin with it, are
-// its synonyms, or come with it.
+// match adds the terms that equal the given one, contain it as a word, begin
+// with it, are its synonyms, or are associated with it.
 func (ix *index) match(term string, factor float64, add func(candidate string, quality float64)) {
 	add(term, matchExact*factor)
 	if parts := strings.Split(term, "_"); len(parts) > 1 {
@@ -243,7 +241,7 @@ func (ix *index) match(term string, factor float64, add func(candidate string, q
 	for _, synonym := range synonyms.of[term] {
 		add(synonym, matchSynonym*factor)
 	}
-	for _, other := range synonyms.far[term] {
+	for _, other := range synonyms.associated[term] {
 		add(other, matchFar*factor)
 	}
 	if len(term) < minPrefix {

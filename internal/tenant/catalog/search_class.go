@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// class is the kind of effect that a tool has, or that a question asks for.
+// class is the kind of effect of a tool or of a question.
 type class int
 
 const (
@@ -17,7 +17,7 @@ const (
 	classDestroy
 )
 
-// destructive are the words for what cannot be had back.
+// destructive are words for irreversible effects.
 const destructive = "delete remove erase drop forget clear discard purge destroy wipe trash rid uninstall"
 
 var (
@@ -25,9 +25,9 @@ var (
 
 	isReading = wordSet(`get read list search find show view look fetch retrieve query browse describe display
 		print see check compare lookup download summarize count what which who whose where how`)
-	// isAsking are verbs that begin a question that is answered by yes or no.
+	// isAsking reports whether a word is a verb that begins a yes-no question.
 	isAsking = wordSet("is are was were am does did has have")
-	// isAmbiguous are verbs that are also nouns or have several classes.
+	// isAmbiguous reports whether a verb is also a noun or has several classes.
 	isAmbiguous = wordSet("open file report test draft filter approve close access export generate import")
 )
 
@@ -38,8 +38,8 @@ const (
 )
 
 // classOfQuestion returns the class of a question: destructive if any word or
-// phrase is, else that of its first word that is a verb or an interrogative, where
-// that comes before every other content word.
+// phrase is, else that of its first verb or interrogative, if that precedes
+// every other content word.
 func classOfQuestion(text string) class {
 	words := splitWords(text)
 	words = words[:min(len(words), maxQueryWords)]
@@ -69,8 +69,8 @@ func classOfQuestion(text string) class {
 	return classUnknown
 }
 
-// class returns the class of a tool, by the first verb of its name, or else its
-// risk.
+// class returns the class of a tool by the first verb of its name, or else by
+// its risk.
 func (t *Tool) class() class {
 	for _, word := range splitWords(t.Key.Action) {
 		switch {
@@ -103,8 +103,8 @@ func classFactor(question, tool class) float64 {
 	return factorOtherClass
 }
 
-// destructiveLater moves the first tool that destroys nothing before those that
-// come first and do, unless one of them has the name in the text.
+// destructiveLater moves the first non-destructive tool before the destructive
+// ones at the beginning, unless one of those has the name in the text.
 func destructiveLater(found []*Tool, text string) {
 	if len(found) == 0 || found[0].named(text) {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// serverTools reads the tools of a file of testdata by their server.
+// serverTools reads the tools in a file of testdata by server.
 func serverTools(t testing.TB, file string) map[string][]source.Tool {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + file)
@@ -45,7 +45,7 @@ func serverTools(t testing.TB, file string) map[string][]source.Tool {
 	return servers
 }
 
-// adapterTools reads the tools of the adapters of some kinds of sources.
+// adapterTools reads the tools of the adapters of some kinds of source.
 func adapterTools(t testing.TB, kinds ...string) map[string][]source.Tool {
 	t.Helper()
 	sources := make(map[string][]source.Tool)
@@ -68,14 +68,14 @@ func adapterTools(t testing.TB, kinds ...string) map[string][]source.Tool {
 	return sources
 }
 
-// half returns the half of servers_halves.txt that a server is in. Search may be
-// tuned on half 0 alone; half 1 is held out.
+// half returns the half of servers_halves.txt to which a server belongs. Search
+// may be tuned only on half 0; half 1 is held out.
 func half(server string) int {
 	sum := sha256.Sum256([]byte(server))
 	return int(sum[1] % 2)
 }
 
-// TestSearchAnswersQuestions asks questions as people do about the tools of
+// TestSearchAnswersQuestions searches with people's questions about the tools of
 // public MCP servers and of adapters. Of the two halves of servers_halves.txt,
 // search answered by the first three tools, before it was tuned on one of them,
 // 45 of 56 questions about that half and 43 of 62 about the other; afterwards 51
@@ -85,13 +85,13 @@ func TestSearchAnswersQuestions(t *testing.T) {
 	for name, test := range map[string]struct {
 		// servers and questions are files of testdata.
 		servers, questions string
-		// only are the servers of the catalog; none means all. adapters are kinds of
-		// sources beside them.
+		// only are the servers in the catalog; none means all. adapters are
+		// additional kinds of source.
 		only, adapters []string
-		// halves are the halves of the servers that the catalog has; none means both.
+		// halves are the halves of the servers in the catalog; none means both.
 		halves []int
-		// first and firstThree are how many questions must have an expected tool
-		// there.
+		// first and firstThree are the numbers of questions for which an
+		// expected tool must be in that place.
 		asked, first, firstThree int
 	}{
 		"ten servers":                 {servers: "servers.txt", questions: "questions.txt", asked: 101, first: 94, firstThree: 101},
@@ -134,9 +134,9 @@ func TestSearchAnswersQuestions(t *testing.T) {
 	}
 }
 
-// ask returns how many questions a file has about some servers, and how many of
-// them find an expected tool first and among the first three. A question is about
-// the server of its first expected tool.
+// ask returns the number of questions in a file about some servers, and the
+// numbers of those with an expected tool in the first place and among the first
+// three. A question is about the server of its first expected tool.
 func ask(t *testing.T, c *catalog.Catalog, file string, about func(server string) bool) (asked, first, firstThree int) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + file)

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// synonymGroups are words that people and tools use for one another, a group a
-// line. They are the general vocabulary of tools, in no source's own terms; a
-// word may be in several groups. functionWords say nothing about what a tool
-// does, and verbs say what a tool does in its name; actingVerbs say that too, and
-// are no part of full names. Qualifiers weigh less than other words.
-// irregularForms are words with their irregular forms, a word a line. A group
-// with ">" has synonyms in one direction; a phrase of several words is written
-// with "_", and with "+" if its words may stand apart. associations are words,
-// each with words of tools that come with it.
+// synonymGroups are groups of synonyms, one per line. They are general
+// vocabulary of tools, independent of any source; a word may be in several
+// groups. functionWords do not describe a tool's function, and verbs are the
+// actions in tool names; actingVerbs are also actions but not parts of full
+// names. Qualifiers weigh less than other words. irregularForms are words with
+// their irregular forms, one word per line. A group with ">" has synonyms in one
+// direction. A phrase is written with "_", or with "+" if its words may be
+// separated. associations are words, each with associated words of tools.
 var (
 	//go:embed synonyms.txt
 	synonymGroups string
@@ -37,7 +36,7 @@ var (
 	isVerb, isActing            = wordSet(verbs), wordSet(verbs + " " + actingVerbs)
 )
 
-// stemmed returns a text of the stems of the words of another.
+// stemmed returns the stems of a text's words.
 func stemmed(text string) string { return strings.Join(stems(text), " ") }
 
 // baseForm maps irregular forms to base forms.
@@ -54,7 +53,7 @@ func newBaseForms(text string) map[string]string {
 	return forms
 }
 
-// wordSet returns a function that reports whether a word is one of a text's.
+// wordSet returns a function that reports whether a text contains a word.
 func wordSet(text string) func(word string) bool {
 	set := make(map[string]bool)
 	for word := range strings.FieldsSeq(text) {
@@ -63,20 +62,20 @@ func wordSet(text string) func(word string) bool {
 	return func(word string) bool { return set[word] }
 }
 
-// synonymTable maps the stem of a word, or of the words of a phrase, to the stems
+// synonymTable maps the stem of a word, or the stems of a phrase, to the stems
 // of its synonyms.
 type synonymTable struct {
 	of map[string][]string
-	// far maps it to the stems of words that come with it.
-	far map[string][]string
-	// words are the stems that have synonyms, in order, and phrases those of several
-	// words, by their first word.
+	// associated maps it to the stems of associated words.
+	associated map[string][]string
+	// words are the sorted stems with synonyms, and phrases the phrases with
+	// synonyms, by first word.
 	words   []string
 	phrases map[string][]phrase
 }
 
-// phrase is the stems of words that stand together, or apart: as "take+off" in
-// "take the song off".
+// phrase is a sequence of stems, adjacent or apart: "take+off" as in "take the
+// song off".
 type phrase struct {
 	parts []string
 	apart bool
@@ -86,7 +85,7 @@ type phrase struct {
 var synonyms = newSynonyms(synonymGroups, associations)
 
 func newSynonyms(groups, associations string) synonymTable {
-	table, known := synonymTable{of: make(map[string][]string), far: make(map[string][]string), phrases: make(map[string][]phrase)}, make(map[string]bool)
+	table, known := synonymTable{of: make(map[string][]string), associated: make(map[string][]string), phrases: make(map[string][]phrase)}, make(map[string]bool)
 	for line := range strings.Lines(groups) {
 		from, to, directed := strings.Cut(line, ">")
 		if !directed {
@@ -105,7 +104,7 @@ func newSynonyms(groups, associations string) synonymTable {
 		members := table.members(line, known)
 		for _, other := range members[1:] {
 			if other != members[0] && !slices.Contains(table.of[members[0]], other) {
-				table.far[members[0]] = append(table.far[members[0]], other)
+				table.associated[members[0]] = append(table.associated[members[0]], other)
 			}
 		}
 	}
@@ -113,8 +112,8 @@ func newSynonyms(groups, associations string) synonymTable {
 	return table
 }
 
-// members returns the words and phrases of a group, and adds those that are not
-// known yet to the vocabulary.
+// members returns the words and phrases of a group, and adds new ones to the
+// vocabulary.
 func (t *synonymTable) members(group string, known map[string]bool) (members []string) {
 	for text := range strings.FieldsSeq(group) {
 		parts := stems(text)

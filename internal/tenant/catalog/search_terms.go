@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// stems returns the words of a text as terms of the index, each once: in lower
-// case, split before capitals, and reduced to their stem by Porter2.
+// stems returns the words of a text as index terms without duplicates: in lower
+// case, split before capitals, and stemmed by Porter2.
 func stems(text string) []string {
 	var found []string
 	seen := make(map[string]bool)
@@ -25,8 +25,8 @@ func stems(text string) []string {
 	return found
 }
 
-// queryTerms returns the terms of a query, without function words. A phrase that
-// has synonyms is one term. A question that yes or no answers asks for a state.
+// queryTerms returns the terms of a query, without function words. A phrase with
+// synonyms is one term. A yes-no question is about a state.
 func queryTerms(text string) []string {
 	words := splitWords(text)
 	words = words[:min(len(words), maxQueryWords)]
@@ -38,11 +38,11 @@ func queryTerms(text string) []string {
 	return terms[:min(len(terms), maxQueryTerms)]
 }
 
-// maxApart is how many words may be between the words of a phrase.
+// maxApart is the maximum number of words between the words of a phrase.
 const maxApart = 4
 
-// takePhrases returns the phrases in some words, and replaces their words by empty
-// ones. Of several that begin with a word it takes the longest.
+// takePhrases returns the phrases in some words, and replaces their words by
+// empty ones. If several begin with the same word it takes the longest.
 func takePhrases(words []string) (found []string) {
 	for i, word := range words {
 		var best []int
@@ -63,8 +63,8 @@ func takePhrases(words []string) (found []string) {
 	return found
 }
 
-// find returns where the words of the phrase are that begins at a word; nil if it
-// does not.
+// find returns the positions of the words of the phrase that begins at a word;
+// nil if it does not begin there.
 func (p phrase) find(words []string, from int) []int {
 	at := []int{from}
 	for _, part := range p.parts[1:] {
@@ -82,7 +82,8 @@ func (p phrase) find(words []string, from int) []int {
 	return at
 }
 
-// maxStemBytes bounds what is stemmed; no English word is longer.
+// maxStemBytes is the maximum length of a stemmed word; no English word is
+// longer.
 const maxStemBytes = 40
 
 func stemOf(word string) string {
@@ -95,9 +96,9 @@ func stemOf(word string) string {
 	return english.Stem(word, true)
 }
 
-// splitWords splits a text at everything that is no letter, digit or mark, and
-// before capitals, as in createIssue and HTTPServer, and returns the words in
-// lower case. Format characters, which do not show, split nothing.
+// splitWords splits a text at characters other than letters, digits and marks,
+// and before capitals, as in createIssue and HTTPServer, and returns the words
+// in lower case. Format characters, which are invisible, do not split.
 func splitWords(text string) []string {
 	var found []string
 	var word []rune
@@ -124,8 +125,8 @@ func splitWords(text string) []string {
 	return found
 }
 
-// corrections returns the words nearest to a misspelt one: those that differ by
-// one edit, or by two from eight characters on. Words of fewer than five
+// corrections returns the words nearest to a misspelt one: within one edit, or
+// two for words of at least eight characters. Words of fewer than five
 // characters have none.
 func corrections(word string, vocabularies ...[]string) []string {
 	const minLength, longLength = 5, 8

@@ -48,7 +48,7 @@ func TestSynonyms(t *testing.T) {
 	if diff := cmp.Diff(want, table.of); diff != "" {
 		t.Errorf("synonyms (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string][]string{"make": {"build"}}, table.far); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"make": {"build"}}, table.associated); diff != "" {
 		t.Errorf("associations (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"archiv", "build", "creat", "make", "start"}, table.words); diff != "" {
@@ -59,8 +59,8 @@ func TestSynonyms(t *testing.T) {
 	}
 }
 
-// TestPhrasesMatchTheirWords checks that a tool whose name has the words of a
-// phrase is found by it.
+// TestPhrasesMatchTheirWords finds a tool by a phrase whose words are in its
+// name.
 func TestPhrasesMatchTheirWords(t *testing.T) {
 	t.Parallel()
 	ix := newIndex(map[policy.Key]*Tool{
@@ -71,7 +71,7 @@ func TestPhrasesMatchTheirWords(t *testing.T) {
 	}
 }
 
-// TestVocabulary checks the form of the documents beside the code.
+// TestVocabulary checks the format of the vocabulary files.
 func TestVocabulary(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(synonymGroups) {

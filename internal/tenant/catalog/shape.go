@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// texts reports whether a shape keeps the keywords that only describe.
+// texts reports whether a shape keeps descriptive keywords.
 type texts bool
 
 const (
@@ -18,27 +18,27 @@ const (
 	withoutTexts texts = false
 )
 
-// position is what a value within a JSON Schema is to it.
+// position is the role of a value within a JSON Schema.
 type position int
 
 const (
-	// verbatim is a value that is no part of the grammar: it counts as it is.
+	// verbatim is a value outside of the grammar, which counts unchanged.
 	verbatim position = iota
 	// aSchema is a schema.
 	aSchema
-	// schemas is a list of schemas, schemasByName an object of them.
+	// schemas is a list of schemas, schemasByName an object of schemas.
 	schemas
 	schemasByName
-	// aSet is a list whose order means nothing, setsByName an object of such.
+	// aSet is a list in any order, setsByName an object of such lists.
 	aSet
 	setsByName
-	// schemasOrSets is an object of schemas or of sets, as dependencies was.
+	// schemasOrSets is an object of schemas or sets, as in dependencies.
 	schemasOrSets
-	// aText only describes.
+	// aText is a descriptive text.
 	aText
 )
 
-// positionOf is what stands below a keyword of a schema.
+// positionOf returns the position of the value of a keyword.
 func positionOf(keyword string, value any) position {
 	_, list := value.([]any)
 	switch keyword {
@@ -70,7 +70,7 @@ func positionOf(keyword string, value any) position {
 	return verbatim
 }
 
-// of is what stands at a name of an object.
+// of returns the position of the value of a member.
 func (p position) of(name string, value any) position {
 	_, list := value.([]any)
 	switch p {
@@ -89,9 +89,9 @@ func (p position) of(name string, value any) position {
 	return verbatim
 }
 
-// shape is the one form of a schema that all share which mean the same to it:
-// without an order where there is none, and without texts if asked. Nothing
-// for no schema.
+// shape returns the same form for schemas that differ only in order, where that
+// is irrelevant, and in texts if they are not kept. It returns nil for no
+// schema.
 func shape(raw json.RawMessage, t texts) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -106,7 +106,7 @@ func shape(raw json.RawMessage, t texts) ([]byte, error) {
 	return write(shaped(doc, aSchema, t))
 }
 
-// parseSchema reads what has a canonical form, which bounds its depth.
+// parseSchema parses a schema by its canonical form, which bounds its depth.
 func parseSchema(raw json.RawMessage) (any, error) {
 	canonical, err := envelope.Canonical(raw)
 	if err != nil {
@@ -154,8 +154,8 @@ func shaped(value any, at position, t texts) any {
 	return value
 }
 
-// ordered is a list in the order of what its values are written as, without
-// those that are there twice.
+// ordered returns a list sorted by the encoding of its values, without
+// duplicates.
 func ordered(list []any) []any {
 	type entry struct {
 		text  string
@@ -178,9 +178,9 @@ func ordered(list []any) []any {
 	return values
 }
 
-// refersToTexts reports whether a reference within a schema leads to, or through, a
-// keyword that only describes: what stands there is a schema after all, so
-// nothing may be left out.
+// refersToTexts reports whether a reference within a schema leads to or through
+// a descriptive keyword: its value is then used as a schema, so texts must not
+// be omitted.
 func refersToTexts(doc any) bool {
 	switch v := doc.(type) {
 	case map[string]any:

@@ -54,8 +54,8 @@ func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Catalog, e
 	return c, err
 }
 
-// SnapshotRules returns what is set for a tenant's tools, those among them that their
-// sources do not list at present; or for one tool, if of is not zero.
+// SnapshotRules returns the snapshot rules of a tenant, including those of tools
+// that their sources do not list at present; or of one tool, if of is not zero.
 func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of policy.Key) (map[policy.Key]SnapshotRule, error) {
 	rows, err := dbsqlc.New().SnapshotRuleList(ctx, tx, &dbsqlc.SnapshotRuleListParams{TenantID: tenant, SourceID: of.Source, ToolName: of.Action})
 	if err != nil || len(rows) == 0 {
@@ -73,8 +73,8 @@ func SnapshotRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of 
 	return reads, nil
 }
 
-// PutSnapshotRule sets the read that belongs to a tool, or removes it if that is
-// nil. It does not check it: package action/snapshot does.
+// PutSnapshotRule sets the snapshot rule of a tool, or removes it if read is
+// nil. The rule must have been checked by package action/snapshot.
 func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, read *SnapshotRule) error {
 	q := dbsqlc.New()
 	if read == nil {
@@ -88,7 +88,7 @@ func PutSnapshotRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, k
 	return violations.Fault(q.SnapshotRulePut(ctx, tx, &dbsqlc.SnapshotRulePutParams{TenantID: tenant, SourceID: key.Source, ToolName: key.Action, Rule: rule}))
 }
 
-// Sources returns a tenant's sources in order of id, as they are stored now.
+// Sources returns a tenant's stored sources, ordered by id.
 func Sources(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Source, error) {
 	rows, err := dbsqlc.New().SourceList(ctx, tx, tenant)
 	if err != nil {
@@ -119,7 +119,7 @@ func sourceFromRow(r dbsqlc.SourceListRow) (Source, error) {
 	return src, nil
 }
 
-// PutSource makes or changes a source. Its secret must be encrypted.
+// PutSource inserts or updates a source. Its secret must be encrypted.
 func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	p := &dbsqlc.SourceUpsertParams{
 		TenantID: tenant, SourceID: src.ID, Kind: src.Kind, Config: src.Config, Secret: src.Secret, Enabled: src.Enabled,
@@ -132,8 +132,8 @@ func PutSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Sou
 	return violations.Fault(dbsqlc.New().SourceUpsert(ctx, tx, p))
 }
 
-// AcceptSource accepts the present address of a source, so that its tools are
-// no longer drifted because of it.
+// AcceptSource accepts the current address of a source, which ends the drift of
+// its tools caused by it.
 func AcceptSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, src Source) error {
 	n, err := dbsqlc.New().SourceAccept(ctx, tx, &dbsqlc.SourceAcceptParams{
 		TenantID: tenant, SourceID: src.ID, Address: addressOf(src.Kind, src.Config),
@@ -147,16 +147,17 @@ func DeleteSource(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id s
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", id))
 }
 
-// AskRefresh has the fleet list a source soon, whatever its last listing's
-// age. It is done when the source was listed later than the time that it
-// returns. A source that is not there, or switched off, is fault.NotFound.
+// AskRefresh requests that the fleet list a source soon, regardless of the age
+// of its last listing. The request is fulfilled by a listing later than the
+// returned time. The error is fault.NotFound if the source does not exist or is
+// disabled.
 func AskRefresh(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (time.Time, error) {
 	asked, err := dbsqlc.New().SourceRefreshAsk(ctx, tx, &dbsqlc.SourceRefreshAskParams{TenantID: tenant, SourceID: id})
 	return asked, postgres.Found(err, fault.New(fault.NotFound, "no source %s that is switched on", id))
 }
 
-// Stale returns sources of any tenant, those first that somebody wants listed,
-// then the longest not listed.
+// Stale returns sources of any tenant to list: requested ones first, then those
+// with the oldest listing.
 func Stale(ctx context.Context, tx pgx.Tx, maxAge float64, most int) ([]StaleSource, error) {
 	rows, err := dbsqlc.New().SourceStale(ctx, tx, &dbsqlc.SourceStaleParams{MaxAgeSeconds: maxAge, Most: int64(most)})
 	return postgres.Map(rows, err, func(r dbsqlc.SourceStaleRow) StaleSource {
@@ -164,14 +165,13 @@ func Stale(ctx context.Context, tx pgx.Tx, maxAge float64, most int) ([]StaleSou
 	})
 }
 
-// StaleSource is a source whose tools should be listed again.
+// StaleSource is a source to list again.
 type StaleSource struct {
 	Tenant envelope.TenantID
 	ID     string
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"sources_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"sources_pkey":                  fault.New(fault.Conflict, "a source of that id exists"),

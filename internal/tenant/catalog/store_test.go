@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-func TestAListingKeepsWhatWasAccepted(t *testing.T) {
+func TestListingKeepsTheAcceptedDefinition(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	first := s.act()
@@ -97,7 +97,7 @@ func TestCatalogListsInOrder(t *testing.T) {
 	}
 }
 
-func TestDigestGoesByWhatTheSourceSaid(t *testing.T) {
+func TestDigestUsesTheListedDefinition(t *testing.T) {
 	t.Parallel()
 	base := tenanttest.Tool("act")
 	base.InputSchema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}}}`)

@@ -19,16 +19,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// forgetAfterDays is how long a tool that is gone is remembered if no operator
-// ever said anything of it.
+// forgetAfterDays is the retention of tools that are no longer listed and were
+// never configured by an operator.
 const forgetAfterDays = 90
 
-// PutListing stores what a source listed, and records what changed since the
-// listing before. Tools that the source no longer lists are kept as gone, so
-// that they are not taken for new ones when they return. New tools are accepted
-// as first seen, or wait in quarantine; changed ones keep what was accepted.
-// Tools that no envelope can name, whose name is there twice, or whose
-// definition has no canonical form are left out, and counted with the source.
+// PutListing stores a listing, and records the changes since the previous one.
+// Tools that the source no longer lists are kept as gone, so that they are not
+// treated as new when they return. New tools are accepted as first seen or put
+// into quarantine; changed ones keep the accepted definition. Tools with a name
+// that is invalid in an envelope or a duplicate, or with a definition without a
+// canonical form, are omitted and counted with the source.
 func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) error {
 	changed, err := putListing(ctx, tx, tenant, source, tools)
 	if err != nil || len(changed) == 0 {
@@ -37,7 +37,7 @@ func PutListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	return audit.Write(ctx, tx, listingEvent(tenant, source, changed))
 }
 
-// putListing is PutListing without the event, and returns what changed.
+// putListing is PutListing without the event. It returns the changes.
 func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, tools []source.Tool) ([]listed, error) {
 	q := dbsqlc.New()
 	before, err := q.ToolListed(ctx, tx, &dbsqlc.ToolListedParams{TenantID: tenant, SourceID: source})
@@ -91,7 +91,7 @@ func putListing(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source
 	return compareListing(before, p, older), postgres.Affected(n, err, fault.New(fault.NotFound, "no source %s", source))
 }
 
-// compareListing returns what a listing changed.
+// compareListing returns the changes by a listing.
 func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyParams, older [][]byte) []listed {
 	known := make(map[string]dbsqlc.ToolListedRow, len(before))
 	for _, r := range before {
@@ -118,32 +118,34 @@ func compareListing(before []dbsqlc.ToolListedRow, now *dbsqlc.ToolUpsertManyPar
 	return changed
 }
 
-// PutSkippedLines notes how many lines of a source's output were no messages.
+// PutSkippedLines stores the number of output lines of a source that were not
+// messages.
 func PutSkippedLines(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source string, lines int) error {
 	return dbsqlc.New().SourceSkipped(ctx, tx, &dbsqlc.SourceSkippedParams{TenantID: tenant, SourceID: source, SkippedLines: int64(lines)})
 }
 
-// PutListError notes that a source could not be listed. Its tools stay as
-// they were known.
+// PutListError stores the reason why a listing failed. The tools of the source
+// stay unchanged.
 func PutListError(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, source, why string) error {
 	return dbsqlc.New().SourceNotListed(ctx, tx, &dbsqlc.SourceNotListedParams{TenantID: tenant, SourceID: source, ListError: why})
 }
 
 // AcceptTool accepts a tool's definition by the digest that the operator saw,
-// and takes it out of quarantine. If it changed since, that is fault.Conflict.
+// and ends its quarantine. If the definition has changed since, the error is
+// fault.Conflict.
 func AcceptTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, digest []byte) error {
 	n, err := dbsqlc.New().ToolAccept(ctx, tx, &dbsqlc.ToolAcceptParams{
 		TenantID: tenant, SourceID: key.Source, Name: key.Action, Digest: digest,
 	})
-	return postgres.Affected(n, err, fault.New(fault.Conflict, "tool %s is not there, or its definition is no longer the one that was shown", key))
+	return postgres.Affected(n, err, fault.New(fault.Conflict, "tool %s does not exist, or its definition has changed since it was shown", key))
 }
 
-// Overrides are what people set for a tool; empty leaves it to what is
-// inferred.
+// Overrides are settings of a tool by people; empty fields mean the inferred
+// values.
 type Overrides struct {
 	Risk   policy.ToolRisk
 	Effect envelope.Effect
-	// MaxAttempts holds unless the rule of the tool's retries says a number.
+	// MaxAttempts applies unless the tool's retry rule has a number.
 	MaxAttempts int
 }
 
@@ -156,8 +158,8 @@ func ConfigureTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key
 	return postgres.Affected(n, violations.Fault(err), ErrNoTool)
 }
 
-// DescribeTool sets what operators say of a tool, instead of what they said.
-// The error is an *envelope.InvalidError, or fault.NotFound without the tool.
+// DescribeTool replaces the description of a tool by operators. The error is an
+// *envelope.InvalidError, or fault.NotFound if the tool does not exist.
 func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key policy.Key, d Description) error {
 	if err := d.Validate(); err != nil {
 		return err
@@ -167,7 +169,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 		Module: postgres.OrNull(d.Name.Module), Entity: postgres.OrNull(d.Name.Entity), Action: postgres.OrNull(d.Name.Action),
 	}
 	if d.SideEffects != nil {
-		// An empty list says that there are none; nil would be NULL.
+		// An empty list means that there are none; nil would be NULL.
 		p.SideEffects = append([]string{}, *d.SideEffects...)
 	}
 	if d.Reversal != nil {
@@ -180,7 +182,7 @@ func DescribeTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, key 
 	return postgres.Affected(n, violations.Fault(err), ErrNoTool)
 }
 
-// ErrNoTool is the error for a tool that does not exist, or not for the caller.
+// ErrNoTool is the error for a tool that does not exist for the caller.
 var ErrNoTool = fault.New(fault.NotFound, "no such tool; list the tools to see the ones there are")
 
 func toolFromRow(r dbsqlc.ToolListRow, src Source) (*Tool, error) {

@@ -1,7 +1,7 @@
-// Package contact owns whom a call addresses: where a tool's arguments name
-// recipients, the normal form of mail addresses, domains, telephone numbers and
-// handles, and the tenant's do-not-contact list. It does not decide what follows
-// from a match.
+// Package contact owns the recipients of calls: their places in a tool's
+// arguments, the normal form of mail addresses, domains, telephone numbers and
+// handles, and the tenant's do-not-contact list. It does not decide about the
+// consequences of a match.
 package contact
 
 import (
@@ -17,52 +17,50 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// MaxLength is the length in bytes that a contact may have.
+// MaxLength is the maximum length of a contact, in bytes.
 const MaxLength = 320
 
-// Kind is what a contact is.
+// Kind is the kind of a contact.
 type Kind string
 
 // The kinds of contacts.
 const (
-	// Email is one mail address.
+	// Email is a mail address.
 	Email Kind = "email"
-	// Domain is a domain and all its subdomains, and thus every mail
-	// address in them.
+	// Domain is a domain with all its subdomains and mail addresses.
 	Domain Kind = "domain"
 	// Phone is a telephone number.
 	Phone Kind = "phone"
-	// Handle is any other name: of a person, a channel, an account.
+	// Handle is any other name of a person, a channel or an account.
 	Handle Kind = "handle"
 )
 
-// Contact is somebody who can be reached, in normal form: two texts that mean
-// the same give equal contacts.
+// Contact is a recipient in normal form: equivalent texts have equal contacts.
 //
-//	email    ana@example.org, the domain in ASCII (punycode), all without
-//	         regard to case, though a server may think otherwise of what is
-//	         left of the @; dots stay, as they count with most
+//	email    ana@example.org, the domain in ASCII (punycode), in lower case,
+//	         although a server may distinguish case left of the @; dots are
+//	         kept, as most servers distinguish them
 //	domain   example.org, in ASCII
 //	phone    +4930123456, E.164
 //	handle   ana, without the @ or # before it
 type Contact struct {
-	// Kind says how to read Value.
+	// Kind is the kind of Value.
 	Kind Kind `json:"kind"`
-	// Value is the normal form. It is payload: keep it out of logs.
+	// Value is the normal form. It is payload and must not be logged.
 	Value string `json:"value"`
 }
 
-// Options says how contacts are read. The same options belong on both
-// sides: to a list's entries and to recipients.
+// Options configure the parsing of contacts. The entries of a list and
+// recipients must be parsed with the same options.
 type Options struct {
 	// Region is an ISO 3166 code such as DE. With it, telephone numbers may be
-	// written as they are dialled there.
+	// in that region's national format.
 	Region string `json:"region,omitempty"`
-	// PlusAddressing takes ana+shop@example.org for ana@example.org.
+	// PlusAddressing treats ana+shop@example.org as ana@example.org.
 	PlusAddressing bool `json:"plus_addressing,omitempty"`
 }
 
-// Check returns an *envelope.InvalidError if there is no such region.
+// Check returns an *envelope.InvalidError if the region is unknown.
 func (o Options) Check() error {
 	if o.Region != "" && !phonenumbers.GetSupportedRegions()[o.Region] {
 		return check.Invalid("/region", envelope.RuleEnum, "must be a region's ISO 3166 code in two capital letters, such as DE")
@@ -70,11 +68,10 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Parse reads an entry of a do-not-contact list and infers its kind: a text with
-// an @ inside is an email, one that begins with @ or # a handle, digits are a
-// phone, a name with dots is a domain, and any other single word a handle. An
-// entry that cannot be read, or is none of these, is fault.Invalid; the message
-// never repeats the entry.
+// Parse parses an entry of a do-not-contact list and infers its kind: a text
+// with an @ inside is an email, one that begins with @ or # a handle, digits are
+// a phone, a name with dots is a domain, and any other single word a handle. The
+// error is fault.Invalid and does not repeat the entry.
 func Parse(text string, o Options) (Contact, error) {
 	kind, err := guessKind(text)
 	if err != nil {
@@ -107,18 +104,17 @@ func guessKind(text string) (Kind, error) {
 	case !strings.ContainsFunc(text, notHandle):
 		return Handle, nil
 	}
-	return "", fault.New(fault.Invalid, "contact is no mail address, no domain, no phone number and no single word that could be a handle; write ana@example.org, example.org, +4930123456 or @ana, or give its kind")
+	return "", fault.New(fault.Invalid, "contact must be a mail address, a domain, a phone number or a handle; write ana@example.org, example.org, +4930123456 or @ana, or give its kind")
 }
 
-// notHandle reports whether a rune is none of those that a handle without a
-// sign before it may have.
+// notHandle reports whether a rune is invalid in a handle without a sign before
+// it.
 func notHandle(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("._-", r)
 }
 
-// ParseAs reads an entry of a do-not-contact list of a known kind. An
-// entry that cannot be read is fault.Invalid; its text never repeats the
-// entry.
+// ParseAs parses an entry of a do-not-contact list of a known kind. The error is
+// fault.Invalid and does not repeat the entry.
 func ParseAs(kind Kind, text string, o Options) (Contact, error) {
 	text = strings.TrimSpace(clean(text))
 	value, problem := "", ""
@@ -149,13 +145,13 @@ func ParseAs(kind Kind, text string, o Options) (Contact, error) {
 	return Contact{Kind: kind, Value: value}, nil
 }
 
-// foldHandle folds a name and takes off the signs before it.
+// foldHandle folds a name and removes the signs before it.
 func foldHandle(text string) string {
 	return strings.TrimLeft(fold(text), "@# ")
 }
 
-// parseEmail reads one mail address from a cleaned text, or says what is
-// wrong.
+// parseEmail parses one mail address in a cleaned text. problem describes an
+// error.
 func parseEmail(text string, o Options) (value, problem string) {
 	const wanted = "contact must be a mail address such as ana@example.org"
 	if scheme, rest, found := strings.Cut(text, ":"); found && strings.EqualFold(scheme, "mailto") {
@@ -172,7 +168,8 @@ func parseEmail(text string, o Options) (value, problem string) {
 		}
 		return value, ""
 	}
-	// Addresses beyond the grammar that exist: dots in a row or at the end.
+	// Existing addresses beyond the grammar: consecutive dots or a dot at the
+	// end.
 	if open := strings.LastIndexByte(text, '<'); open >= 0 && strings.HasSuffix(text, ">") {
 		text = text[open+1 : len(text)-1]
 	}
@@ -187,8 +184,7 @@ func parseEmail(text string, o Options) (value, problem string) {
 	return value, ""
 }
 
-// splitEmail returns the normal form of an address whose quotes have been
-// taken off.
+// splitEmail returns the normal form of an unquoted address.
 func splitEmail(address string, o Options) (string, bool) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
@@ -197,8 +193,8 @@ func splitEmail(address string, o Options) (string, bool) {
 	return foldEmail(address[:at], address[at+1:], o)
 }
 
-// foldEmail returns the normal form of an address. A local part that would not
-// be read as it is gets quotes.
+// foldEmail returns the normal form of an address. A local part is quoted if it
+// would not be parsed otherwise.
 func foldEmail(local, domain string, o Options) (string, bool) {
 	local, domain = fold(local), foldDomain(domain)
 	if o.PlusAddressing {
@@ -215,35 +211,35 @@ func foldEmail(local, domain string, o Options) (string, bool) {
 	return local + "@" + domain, true
 }
 
-// notAtom reports whether a rune may stand in a local part only in quotes.
+// notAtom reports whether a rune is valid in a local part only in quotes.
 func notAtom(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(`"(),:;<>@[\]`, r)
 }
 
-// Match is an entry of the do-not-contact list that a recipient matched. The
-// zero value is no match.
+// Match is a do-not-contact entry that matches a recipient. The zero value means
+// no match.
 type Match struct {
-	// Kind is what kind of entry it is.
+	// Kind is the kind of the entry.
 	Kind Kind
-	// Reason is why an operator put it there; it may be empty.
+	// Reason is the operator's reason for the entry; it may be empty.
 	Reason string
 }
 
-// Ask is the recipients of one action, to be looked up in its tenant's list.
+// Ask is a query for the recipients of one action in its tenant's list.
 type Ask struct {
 	Tenant   envelope.TenantID
 	Contacts []Contact
 }
 
-// Found is an entry that a recipient of an Ask equals or belongs to.
+// Found is an entry that matches a recipient of an Ask.
 type Found struct {
 	// Ask is the index of the Ask.
 	Ask int
 	Match
 }
 
-// PublicReason returns the operator's reason on one line, or "" if it looks as
-// though it named the recipient, or is too long to tell.
+// PublicReason returns the operator's reason on one line, or "" if it seems to
+// contain the recipient or is too long to check.
 func (m Match) PublicReason() string {
 	reason := m.Reason
 	const longest = 300
@@ -267,36 +263,37 @@ func (m Match) PublicReason() string {
 	}), " ")
 }
 
-// MaxEntries is how many entries one call stores or deletes.
+// MaxEntries is the maximum number of entries that one call stores or deletes.
 const MaxEntries = 1000
 
-// Entry is a contact that must not be written to.
+// Entry is an entry of a do-not-contact list.
 type Entry struct {
-	// Kind is how the value is to be read. Empty has it guessed.
+	// Kind is the kind of the value; empty means that it is inferred.
 	Kind Kind `json:"kind,omitzero"`
-	// Value is an address, a domain with all below it, a phone number or a
-	// handle. It is stored, and read back, in normal form.
+	// Value is an address, a domain (with its subdomains), a phone number or a
+	// handle. It is stored and returned in normal form.
 	Value string `json:"value"`
-	// Reason says why, Source where it comes from. Both may be empty; the
-	// reason is shown for actions that are skipped for it.
+	// Reason is the reason for the entry, Source its origin. Both may be empty.
+	// The reason is shown for actions that are skipped because of the entry.
 	Reason string `json:"reason,omitzero"`
 	Source string `json:"source,omitzero"`
-	// ExpiresAt is when the entry stops to count; nil for never.
+	// ExpiresAt is the time at which the entry expires; nil if never.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// CreatedAt and CreatedBy are set by the database.
 	CreatedAt time.Time      `json:"created_at,omitzero"`
 	CreatedBy envelope.Actor `json:"created_by,omitzero"`
 }
 
-// Validate checks an entry, read by the tenant's options. The error is an
+// Validate checks an entry with the tenant's options. The error is an
 // *envelope.InvalidError.
 func (e Entry) Validate(o Options) error {
 	_, err := e.parse(o)
 	return err
 }
 
-// parse returns the contact of the entry. It keeps what plus-addressing adds,
-// so that the entry holds whether or not the tenant has plus-addressing on.
+// parse returns the contact of the entry. It keeps the suffix of
+// plus-addressing, so that the entry is valid whether or not the tenant uses
+// plus-addressing.
 func (e Entry) parse(o Options) (Contact, error) {
 	var p check.Problems
 	o.PlusAddressing = false
@@ -325,7 +322,7 @@ func (e Entry) parse(o Options) (Contact, error) {
 	return c, p.Err()
 }
 
-// withoutPlus returns a contact's value without what plus-addressing adds.
+// withoutPlus returns a contact's value without the suffix of plus-addressing.
 func withoutPlus(c Contact) string {
 	if c.Kind != Email {
 		return c.Value

@@ -74,7 +74,7 @@ func TestParseContactRefuses(t *testing.T) {
 	}{
 		{"", "", "must be a name"},
 		{"", "@", "must be a name"},
-		{"", "not an address at all", "no single word that could be a handle"},
+		{"", "not an address at all", "contact must be a mail address, a domain"},
 		{"", "@example.org", "kind"},
 		{"", "ana@example.org, bob@example.org", "an entry for each"},
 		{"", "ana silva@example.org", "mail address"},
@@ -156,8 +156,8 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// TestRecipientsCannotHide writes one recipient in all the ways that may slip
-// past a list.
+// TestRecipientsCannotHide writes one recipient in many ways that might evade a
+// list.
 func TestRecipientsCannotHide(t *testing.T) {
 	t.Parallel()
 
@@ -248,7 +248,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzParseContact holds that a normal form is its own.
+// FuzzParseContact checks that the normal form of a normal form is itself.
 func FuzzParseContact(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text, region string, plus bool) {
@@ -275,7 +275,7 @@ func FuzzParseContact(f *testing.F) {
 	})
 }
 
-// FuzzRecipients holds that whom it finds could be on the list.
+// FuzzRecipients checks that every recipient found could be an entry.
 func FuzzRecipients(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text, region string, plus bool) {

@@ -14,25 +14,25 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// csvColumns are the columns of a do-not-contact list. Only value is needed.
+// csvColumns are the columns of a do-not-contact list. Only value is required.
 var csvColumns = [...]string{"kind", "value", "reason", "source", "expires_at"}
 
-// maxRecord bounds one record of a CSV, so that a quote that is never closed
-// does not read the whole file into memory.
+// maxRecord bounds one record of a CSV, so that an unclosed quote does not read
+// the whole file into memory.
 const maxRecord = 64 << 10
 
-// LineError says what is wrong with one place of a CSV. It is fault.Invalid,
-// and never repeats what stands there.
+// LineError is an error at a place in a CSV. It is fault.Invalid and does not
+// repeat the text there.
 type LineError struct {
 	// Line and Column count from 1, Column in bytes.
 	Line   int `json:"line"`
 	Column int `json:"column"`
-	// Field is the column's name, empty where the line itself is broken.
+	// Field is the column's name; empty if the line itself is malformed.
 	Field   string `json:"field,omitzero"`
 	Message string `json:"message"`
 }
 
-// Error names the place.
+// Error returns the place and the error.
 func (e *LineError) Error() string {
 	text := fmt.Sprintf("line %d, column %d", e.Line, e.Column)
 	if e.Field != "" {
@@ -44,21 +44,22 @@ func (e *LineError) Error() string {
 // Unwrap makes errors.Is(err, fault.Invalid) hold.
 func (*LineError) Unwrap() error { return fault.Invalid }
 
-// CSVReader reads a do-not-contact list from CSV (RFC 4180), in bounded
-// memory. The first line names the columns, in any order: kind, value, reason,
-// source and expires_at, of which only value is needed. A kind that is empty
-// is guessed. A time is RFC 3339 or a date.
+// CSVReader reads a do-not-contact list from CSV (RFC 4180), in bounded memory.
+// The first line names the columns, in any order: kind, value, reason, source
+// and expires_at. Only value is required. An empty kind is inferred. A time is
+// RFC 3339 or a date.
 type CSVReader struct {
 	csv     *csv.Reader
 	meter   *meter
 	options Options
 	columns []string
-	// last is the line on which the last record that could be read ended.
+	// last is the line on which the last valid record ended.
 	last int
 }
 
-// NewCSVReader reads the first line. What is wrong with it is a *LineError. An
-// empty input is io.EOF. The tenant's options say how phone numbers are read.
+// NewCSVReader reads the first line. An error in it is a *LineError; for an
+// empty input it is io.EOF. The tenant's options configure the parsing of phone
+// numbers.
 func NewCSVReader(r io.Reader, o Options) (*CSVReader, error) {
 	m := &meter{r: r}
 	c := &CSVReader{csv: csv.NewReader(withoutMark(m)), meter: m, options: o}
@@ -84,9 +85,9 @@ func NewCSVReader(r io.Reader, o Options) (*CSVReader, error) {
 	return c, nil
 }
 
-// Read returns the next entry with the line on which it begins, or io.EOF. An
-// entry that is wrong is a *LineError, after which reading goes on with the
-// next one. Any other error is the input's own.
+// Read returns the next entry and the line on which it begins, or io.EOF. An
+// invalid entry is a *LineError, after which Read can continue with the next
+// one. Any other error is that of the input.
 func (c *CSVReader) Read() (Entry, int, error) {
 	record, err := c.record()
 	if err != nil {
@@ -143,7 +144,7 @@ func (c *CSVReader) record() ([]string, error) {
 	return record, err
 }
 
-// invalid finds the place of what is wrong with an entry.
+// invalid returns the error about an entry with its place.
 func (c *CSVReader) invalid(err error, fields, line int) error {
 	bad, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok || len(bad.Fields) == 0 {
@@ -156,13 +157,13 @@ func (c *CSVReader) invalid(err error, fields, line int) error {
 	return &LineError{Line: line, Column: 1, Field: name, Message: bad.Fields[0].Message}
 }
 
-// broken is an error at a field of the last record.
+// broken returns an error at a field of the last record.
 func (c *CSVReader) broken(field int, name, message string) error {
 	line, column := c.csv.FieldPos(field)
 	return &LineError{Line: line, Column: column, Field: name, Message: message}
 }
 
-// parseTime reads a time, or a date as its midnight in UTC.
+// parseTime parses a time, or a date as midnight in UTC.
 func parseTime(text string) (time.Time, error) {
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
 		return t, nil
@@ -170,10 +171,10 @@ func parseTime(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339, text)
 }
 
-// errLongRecord reports whether a record is longer than any can be.
+// errLongRecord is the error for a record that exceeds maxRecord.
 var errLongRecord = errors.New("is longer than 64 KiB; is a quote not closed?")
 
-// meter counts what is read for one record.
+// meter counts the bytes read for one record.
 type meter struct {
 	r    io.Reader
 	read int
@@ -188,8 +189,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutMark takes off the byte order mark that some programs begin a file
-// with.
+// withoutMark skips the byte order mark that some programs write at the
+// beginning of a file.
 func withoutMark(r io.Reader) io.Reader {
 	const mark = "\uFEFF"
 	buffered := bufio.NewReader(r)
@@ -199,15 +200,15 @@ func withoutMark(r io.Reader) io.Reader {
 	return buffered
 }
 
-// formula reports whether a spreadsheet takes a text for a formula, or would
-// without the single quotes in front of it.
+// formula reports whether a spreadsheet interprets a text as a formula, or would
+// without its leading single quotes.
 func formula(text string) bool {
 	rest := strings.TrimLeft(text, "'")
 	return rest != "" && strings.ContainsRune("=+-@\t\r", rune(rest[0]))
 }
 
-// quoted puts a single quote in front of a text that a spreadsheet takes for a
-// formula. withoutQuote takes it off again.
+// quoted prefixes a text that a spreadsheet interprets as a formula with a
+// single quote. withoutQuote removes it.
 func quoted(text string) string {
 	if formula(text) {
 		return "'" + text
@@ -222,8 +223,8 @@ func withoutQuote(text string) string {
 	return text
 }
 
-// CSVWriter writes a do-not-contact list so that a CSVReader can read it, and a
-// spreadsheet takes none of it for a formula.
+// CSVWriter writes a do-not-contact list for a CSVReader, without formulas for
+// spreadsheets.
 type CSVWriter struct{ csv *csv.Writer }
 
 // NewCSVWriter writes the first line.

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/contact"
 )
 
-// readCSV reads everything, and what is wrong.
+// readCSV returns all entries and errors.
 func readCSV(text string) (entries []contact.Entry, wrong []string, err error) {
 	r, err := contact.NewCSVReader(strings.NewReader(text), contact.Options{})
 	if err != nil {
@@ -59,8 +59,8 @@ func TestCSVReader(t *testing.T) {
 	}
 }
 
-// TestNoFieldIsAFormula writes what a spreadsheet would evaluate, and reads it
-// back.
+// TestNoFieldIsAFormula writes texts that a spreadsheet would evaluate, and
+// reads them back.
 func TestNoFieldIsAFormula(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`=HYPERLINK("https://evil.example","x")`, "+1", "-2+3", "@SUM(1)", "'=1", "''+1", "plain", "it's", "'quoted'"} {
@@ -89,7 +89,7 @@ func TestNoFieldIsAFormula(t *testing.T) {
 	}
 }
 
-func TestCSVReaderSaysWhere(t *testing.T) {
+func TestCSVReaderReportsThePlace(t *testing.T) {
 	t.Parallel()
 
 	for name, tt := range map[string]struct{ text, want string }{
@@ -122,7 +122,7 @@ func TestCSVReaderSaysWhere(t *testing.T) {
 	}
 }
 
-func TestCSVGoesOnAfterWhatIsWrong(t *testing.T) {
+func TestCSVContinuesAfterAnError(t *testing.T) {
 	t.Parallel()
 
 	got, wrong, err := readCSV("value\nx@\na@b.org\n\"x\"y\nc@d.org\n")

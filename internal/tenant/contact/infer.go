@@ -10,22 +10,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// The limits of reading a schema.
+// Limits on inference from a schema.
 const (
 	guessDepth = 8
 	guessNodes = 5000
 )
 
-// InferRecipients returns patterns for where a tool's input schema seems to
-// name recipients: fields of format email or idn-email, and fields with a
-// well-known name such as to, cc, attendees, phone_number or channel, whether
-// written snake_case, camelCase or kebab-case. Fields that name the sender or an
-// end of a relation, or are of a type that can name nobody, are left out.
+// InferRecipients returns patterns for the places in a tool's input schema that
+// seem to contain recipients: fields of format email or idn-email, and fields
+// with a well-known name such as to, cc, attendees, phone_number or channel, in
+// snake_case, camelCase or kebab-case. Fields for the sender or an end of a
+// relation, and fields of a type that cannot contain a recipient, are omitted.
 //
-// It follows properties, items, allOf and its like, and $ref within the
-// schema, into a recursive schema once. The patterns are at most MaxPatterns;
-// those nearest to the root come first, and within a level they are sorted. A
-// text that is no schema has none.
+// It follows properties, items, combinators such as allOf, and $ref within the
+// schema; a recursive schema is followed once. It returns at most MaxPatterns
+// patterns, those nearest to the root first and sorted within a level. For an
+// invalid schema it returns none.
 func InferRecipients(inputSchema json.RawMessage) []string {
 	var root any
 	if err := json.Unmarshal(inputSchema, &root); err != nil {
@@ -45,12 +45,12 @@ func InferRecipients(inputSchema json.RawMessage) []string {
 // guesser walks a schema.
 type guesser struct {
 	root  any
-	left  int            // how many more nodes it may look at
+	left  int            // remaining number of nodes
 	found map[string]int // patterns and how deep they are
 }
 
-// schema looks at a schema for the value at a path; refs are the references
-// that it came by.
+// schema infers from the schema of the value at a path; refs are the references
+// on the way to it.
 func (g *guesser) schema(node any, path, refs []string) {
 	schema, ok := node.(map[string]any)
 	if !ok || len(path) > guessDepth || g.left == 0 {
@@ -95,9 +95,9 @@ func (g *guesser) schema(node any, path, refs []string) {
 	}
 }
 
-// isEnd reports whether a field names one end of a relation, or where something
-// is moved to, and so nobody who gets a message: a to beside a from and the type
-// of a relation, or a destination beside a source and no text.
+// isEnd reports whether a field is one end of a relation, or the target of a
+// move, and so not a recipient: a to next to a from and the type of a relation,
+// or a destination next to a source and no text.
 func isEnd(name string, properties map[string]any) bool {
 	name = plainName(name)
 	if name != "to" && name != "destination" {
@@ -116,8 +116,7 @@ func isEnd(name string, properties map[string]any) bool {
 	return siblings["source"] && !anyOf("text", "body", "message", "content", "subject", "template")
 }
 
-// subschemas returns the schemas that a keyword lists, or has by name, in
-// order.
+// subschemas returns the schemas in a keyword's list or object, in order.
 func subschemas(node any) []any {
 	switch node := node.(type) {
 	case []any:
@@ -132,7 +131,7 @@ func subschemas(node any) []any {
 	return nil
 }
 
-// resolve returns what a reference within the schema points to, or nil.
+// resolve returns the target of a reference within the schema, or nil.
 func (g *guesser) resolve(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -172,7 +171,7 @@ func (g *guesser) names(schema map[string]any, path []string) bool {
 }
 
 // kinds reports whether a schema's type can be a string, array or object, or a
-// number, or is not said.
+// number, or is unknown.
 func kinds(schema map[string]any) (text, number, unknown bool) {
 	var list []any
 	switch t := schema["type"].(type) {
@@ -191,13 +190,12 @@ func kinds(schema map[string]any) (text, number, unknown bool) {
 	return text, number, false
 }
 
-// plainName returns a field's name without case and without what divides its
-// words.
+// plainName returns a field's name in lower case without word separators.
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
 }
 
-// knownName reports whether a plain name is one that tools give recipients.
+// knownName reports whether a plain name is a common name for recipients.
 func knownName(name string) bool {
 	for _, ending := range []string{"email", "emails", "emailaddress", "emailaddresses", "phonenumber", "phonenumbers", "msisdn", "msisdns", "recipient", "recipients"} {
 		if strings.HasSuffix(name, ending) {
@@ -218,7 +216,7 @@ func knownName(name string) bool {
 	return false
 }
 
-// add notes a pattern for the value at a path: its elements, where it can only
+// add adds a pattern for the value at a path, or for its elements if it can only
 // be a list.
 func (g *guesser) add(schema map[string]any, path []string) {
 	if schema["type"] == "array" && path[len(path)-1] != wildcard {

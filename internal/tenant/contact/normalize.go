@@ -9,9 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// clean returns a text without what a reader cannot see (zero-width and
-// control characters, variation selectors), with compatibility forms such as
-// full-width letters made plain. Line ends and tabs stay.
+// clean removes invisible characters from a text (zero-width and control
+// characters, variation selectors), and replaces compatibility forms such as
+// full-width letters. Line ends and tabs stay.
 func clean(text string) string {
 	if isASCII(text) && !strings.ContainsFunc(text, invisible) {
 		return text
@@ -26,7 +26,7 @@ func clean(text string) string {
 	})
 }
 
-// settle repeats a step, a few times at most, until it changes nothing.
+// settle repeats a step until it changes nothing, at most four times.
 func settle(text string, step func(string) string) string {
 	for range 4 {
 		next := step(text)
@@ -52,8 +52,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// fold returns a text in the one form in which two that read alike are equal:
-// cleaned, without regard to case, with single spaces and none at the ends.
+// fold returns a text in a form in which texts that read alike are equal:
+// cleaned, in one case, with single spaces and none at the ends.
 func fold(text string) string {
 	if isASCII(text) {
 		return strings.Join(strings.Fields(strings.ToLower(clean(text))), " ")
@@ -63,14 +63,15 @@ func fold(text string) string {
 	})
 }
 
-// names maps domain names as the Lookup profile does, yet lets pass what
-// exists although it should not: underscores, and hyphens in places kept for
-// other ends.
+// names maps domain names by the Lookup profile, but accepts names that exist
+// although they are invalid: with underscores, or with hyphens in reserved
+// positions.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false),
 	idna.StrictDomainName(false), idna.CheckHyphens(false), idna.CheckJoiners(false))
 
-// foldDomain returns a domain name in ASCII and lower case, without dots at
-// its ends. A text that is no domain name is folded as it is; domainLike tells.
+// foldDomain returns a domain name in ASCII and lower case, without dots at its
+// ends. A text that is not a domain name is only folded; domainLike
+// distinguishes the two.
 func foldDomain(text string) string {
 	return settle(text, func(text string) string {
 		next, err := names.ToASCII(clean(text))
@@ -82,7 +83,7 @@ func foldDomain(text string) string {
 }
 
 // domainLike reports whether a folded text could be a domain name of at least
-// so many labels.
+// labels labels.
 func domainLike(text string, labels int) bool {
 	if text == "" || len(text) > 253 || strings.Count(text, ".")+1 < labels {
 		return false
@@ -102,7 +103,7 @@ func notLabel(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// parents returns a domain and the domains above it, down to two labels.
+// parents returns a domain and its parent domains, down to two labels.
 func parents(domain string) []string {
 	var list []string
 	for domainLike(domain, 2) {

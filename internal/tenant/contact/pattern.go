@@ -16,26 +16,26 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// The limits of recipient patterns.
+// Limits of recipient patterns.
 const (
-	// MaxPatterns is how many patterns a tool may have.
+	// MaxPatterns is the maximum number of patterns of a tool.
 	MaxPatterns = 20
-	// MaxPatternLength is the length in bytes that a pattern may have.
+	// MaxPatternLength is the maximum length of a pattern, in bytes.
 	MaxPatternLength = 200
 )
 
-// wildcard stands for every element of a list or member of an object.
+// wildcard matches every element of a list or member of an object.
 const wildcard = "*"
 
-// Pattern says where in a tool's arguments recipients are: an RFC 6901 JSON
-// Pointer in which a segment * means every element of an array or every member
-// of an object, as in /to/* or /message/channel.
+// Pattern selects the recipients in a tool's arguments: an RFC 6901 JSON Pointer
+// in which a segment * matches every element of an array or every member of an
+// object, as in /to/* or /message/channel.
 type Pattern struct {
 	text     string
 	segments []string // unescaped
 }
 
-// ParsePattern reads a pattern. One that cannot be read is fault.Invalid.
+// ParsePattern parses a pattern. The error is fault.Invalid.
 func ParsePattern(text string) (Pattern, error) {
 	if problem := patternProblem(text); problem != "" {
 		return Pattern{}, fault.New(fault.Invalid, "recipient pattern %s", problem)
@@ -47,7 +47,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{text, segments}, nil
 }
 
-// patternProblem says what is wrong with a pattern, or "".
+// patternProblem returns the error in a pattern, or "".
 func patternProblem(text string) string {
 	switch {
 	case text == "":
@@ -72,8 +72,8 @@ func patternProblem(text string) string {
 	return ""
 }
 
-// ParsePatterns reads a tool's patterns. The error is an
-// *envelope.InvalidError whose pointers count from the list: /0 is the first.
+// ParsePatterns parses a tool's patterns. The error is an *envelope.InvalidError
+// with pointers relative to the list: /0 is the first.
 func ParsePatterns(texts []string) ([]Pattern, error) {
 	if len(texts) > MaxPatterns {
 		return nil, check.Invalid("", envelope.RuleMaxItems, "must be at most 20 recipient patterns")
@@ -96,16 +96,16 @@ func ParsePatterns(texts []string) ([]Pattern, error) {
 	return list, nil
 }
 
-// String returns the pattern as it was read.
+// String returns the original text of the pattern.
 func (p Pattern) String() string { return p.text }
 
-// Find returns the values that stand where the patterns point, each once, in
-// the order of the patterns and below one by name and index. They are strings,
-// and numbers as the text that somebody would dial. Where an array or object
-// is found, all below it counts, names of members included unless they are
-// plain words. A string or number on the way counts too, since many a tool that
-// takes a list takes a single value in its place. Arguments that are no JSON are one value, so that nothing gets
-// through by being broken.
+// Find returns the values that match the patterns, without duplicates, in the
+// order of the patterns and within one by name and index. They are strings, and
+// numbers in the form in which they are dialed. For an array or object
+// everything within it is returned, including names of members unless they are
+// plain words. A string or number on the path is also returned, since many tools
+// accept a single value in place of a list. Invalid JSON is returned as one
+// value, so that malformed arguments are checked too.
 func Find(args json.RawMessage, patterns []Pattern) []string {
 	if len(patterns) == 0 {
 		return nil
@@ -164,7 +164,7 @@ func (f *finder) follow(node any, segments []string) {
 	}
 }
 
-// take adds a value and all below it.
+// take adds a value and everything within it.
 func (f *finder) take(node any) {
 	switch node := node.(type) {
 	case string:
@@ -183,7 +183,7 @@ func (f *finder) take(node any) {
 	}
 }
 
-// name adds a member's name where it may itself be an address, as in
+// name adds a member's name if it may itself be an address, as in
 // {"ana@example.org": {...}}.
 func (f *finder) name(key string) {
 	plain := key != "" && !strings.ContainsRune("0123456789", rune(key[0]))
@@ -203,8 +203,8 @@ func (f *finder) add(value string) {
 	f.values = append(f.values, value)
 }
 
-// plainNumber writes a whole number without exponent or fraction, if it is one
-// of as many digits as people dial.
+// plainNumber returns a whole number without exponent or fraction, if it has as
+// many digits as a phone number.
 func plainNumber(text string) string {
 	if !strings.ContainsAny(text, ".eE") {
 		return text

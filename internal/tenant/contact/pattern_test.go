@@ -192,7 +192,7 @@ func TestGuessRecipients(t *testing.T) {
 func TestGuessRecipientsIsBounded(t *testing.T) {
 	t.Parallel()
 
-	// Each schema has two more of itself: a million and more, were they all
+	// Each schema contains the next one twice: over a million, if all were
 	// followed.
 	doubling := `{"properties":{"to":{}},"$defs":{`
 	for _, c := range "abcdefghijklmnopqrst" {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// minPhoneDigits is how many digits make it worth a look; maxPhoneDigits is
-	// as many as a number has with what is dialled before it.
+	// minPhoneDigits is the minimum number of digits of a possible number.
+	// maxPhoneDigits is the maximum, including dialing prefixes.
 	minPhoneDigits = 5
 	maxPhoneDigits = 20
 )
 
-// dialled returns a cleaned text with decimal digits of every script, dashes
-// and spaces in ASCII.
+// dialled returns a cleaned text with decimal digits of every script, dashes and
+// spaces converted to ASCII.
 func dialled(text string) string {
 	if isASCII(text) {
 		return text
@@ -36,8 +36,8 @@ func dialled(text string) string {
 	}, text)
 }
 
-// digitValue returns what a decimal digit stands for. Unicode has them in
-// rows of ten from zero.
+// digitValue returns the value of a decimal digit. Unicode orders them in rows
+// of ten from zero.
 func digitValue(r rune) rune {
 	zero := r
 	for unicode.Is(unicode.Nd, zero-1) {
@@ -46,8 +46,8 @@ func digitValue(r rune) rune {
 	return (r - zero) % 10
 }
 
-// phoneLike reports whether a text has nothing but digits and what people
-// write between them.
+// phoneLike reports whether a text consists of digits and their usual
+// separators.
 func phoneLike(text string) bool {
 	text = dialled(text)
 	return countDigits(text) >= minPhoneDigits && !strings.ContainsFunc(text, func(r rune) bool {
@@ -65,7 +65,7 @@ func countDigits(text string) int {
 	return n
 }
 
-// parsePhone reads a telephone number of an entry, or says what is wrong.
+// parsePhone parses a telephone number of an entry. problem describes an error.
 func parsePhone(text string, o Options) (value, problem string) {
 	text = dialled(text)
 	if scheme, rest, found := strings.Cut(text, ":"); found {
@@ -107,9 +107,9 @@ func foldPhone(text, region string) (string, bool) {
 	return "", false
 }
 
-// readings returns in E.164 every number that a run of digits may be meant as:
-// with its plus, with what is dialled to get abroad, as it is dialled in the
-// region, and with a plus left out.
+// readings returns, in E.164, every number that a run of digits may represent:
+// with its plus, with an international prefix, in the national format of the
+// region, and with a missing plus.
 func readings(run string, o Options) []string {
 	var list []string
 	try := func(text, region string) {

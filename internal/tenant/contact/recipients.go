@@ -12,21 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// Recipients returns everybody whom a value in a recipient's place may mean,
-// each once. Look each of them up in the do-not-contact list: one that is
-// there is one too many.
+// Recipients returns all contacts that a value may represent, without
+// duplicates. Each must be looked up in the do-not-contact list: a match of any
+// one counts.
 //
-// It reads what people and programs write there: lists of mail addresses with
-// names and groups, mailto: and other URLs, telephone numbers with all that
-// stands between their digits, @handles, #channels, Slack's <@U01>. Every
-// reading that makes sense is returned, as none can know how the tool reads;
-// so is every part that looks like an address (percent signs, encoded words
-// and HTML entities taken off), and the whole text as a handle. An address
-// gives its domain too, and a domain every domain above it down to two labels,
-// so that an entry example.org covers mail.example.org.
+// It parses formats that people and programs write: lists of mail addresses with
+// names and groups, mailto: and other URLs, telephone numbers with separators,
+// @handles, #channels, Slack's <@U01>. It returns every plausible reading, since
+// the tool's interpretation is unknown; also every part that resembles an
+// address (with percent encoding, encoded words and HTML entities decoded), and
+// the whole text as a handle. An address also yields its domain, and a domain
+// every parent domain down to two labels, so that an entry example.org covers
+// mail.example.org.
 //
-// It is linear in the length of the value. Readings longer than
-// MaxLength are left out, since no entry can be as long.
+// Its time is linear in the length of the value. Readings longer than MaxLength
+// are omitted, since no entry can be as long.
 func Recipients(text string, o Options) []Contact {
 	r := reach{options: o, seen: map[Contact]struct{}{}, dialled: map[string]struct{}{}}
 	for _, reading := range readTexts(text) {
@@ -35,7 +35,7 @@ func Recipients(text string, o Options) []Contact {
 	return r.found
 }
 
-// readTexts returns a text as it is and as it may be decoded, cleaned.
+// readTexts returns the cleaned forms of a text: the original and decoded ones.
 func readTexts(text string) []string {
 	const most = 8
 	list := []string{clean(text)}
@@ -55,7 +55,7 @@ var (
 	comment     = regexp.MustCompile(`\([^()]*\)`)
 )
 
-// unpercent decodes what can be decoded and leaves the rest.
+// unpercent decodes valid percent encodings and keeps the rest.
 func unpercent(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
@@ -81,7 +81,7 @@ func decodeWords(text string) string {
 	return plain
 }
 
-// dropComments takes off what mail headers may have in brackets.
+// dropComments removes comments in brackets, as in mail headers.
 func dropComments(text string) string {
 	if !strings.Contains(text, "(") {
 		return text
@@ -89,7 +89,7 @@ func dropComments(text string) string {
 	return comment.ReplaceAllString(text, "")
 }
 
-// reach collects whom a value may mean.
+// reach collects the contacts that a value may represent.
 type reach struct {
 	options Options
 	seen    map[Contact]struct{}
@@ -143,10 +143,10 @@ func (r *reach) text(text string) {
 	}
 }
 
-// between reports whether a rune divides one recipient from the next.
+// between reports whether a rune separates recipients.
 func between(r rune) bool { return strings.ContainsRune(",;<>|\"\n\r\t、،", r) }
 
-// token takes in one recipient of a list.
+// token adds one recipient of a list.
 func (r *reach) token(text string) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 2048 {
@@ -171,7 +171,7 @@ func (r *reach) token(text string) {
 }
 
 func (r *reach) handle(text string) {
-	if len(text) <= 8*MaxLength { // folding makes nothing that much shorter
+	if len(text) <= 8*MaxLength { // folding does not shorten a text by more than that
 		r.add(Handle, foldHandle(text))
 	}
 }
@@ -195,7 +195,7 @@ func (r *reach) email(local, domain string) {
 	r.domain(domain)
 }
 
-// addresses takes in what looks like a mail address, wherever it stands.
+// addresses adds all parts that resemble a mail address.
 func (r *reach) addresses(text string) {
 	for at := range len(text) {
 		if text[at] != '@' {
@@ -220,10 +220,10 @@ func (r *reach) addresses(text string) {
 	}
 }
 
-// unquote takes off the backslashes of a quoted string.
+// unquote removes the backslashes of a quoted string.
 func unquote(text string) string { return strings.ReplaceAll(text, `\`, "") }
 
-// tail returns the end of a text up to the last rune that does not belong.
+// tail returns the text after the last rune for which not returns true.
 func tail(text string, not func(rune) bool) string {
 	at := strings.LastIndexFunc(text, not)
 	if at < 0 {
@@ -233,13 +233,12 @@ func tail(text string, not func(rune) bool) string {
 	return text[at+size:]
 }
 
-// notName reports whether a rune cannot be part of a domain name.
+// notName reports whether a rune is invalid in a domain name.
 func notName(r rune) bool {
 	return r != '。' && r != '.' && notWord(r) || r == '\'' || r == '+'
 }
 
-// notWord reports whether a rune is none of those that most local parts are
-// made of.
+// notWord reports whether a rune is uncommon in local parts.
 func notWord(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("._+-'", r)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// PutEntries adds entries to a tenant's do-not-contact list, up to MaxEntries,
-// or changes them where it has them already. Of two for the same contact the
-// last holds. If one is wrong, none is stored; the error's pointers begin with
-// /entries and the place of the entry. The event counts the
-// entries by kind and names none.
+// PutEntries inserts or updates entries of a tenant's do-not-contact list, at
+// most MaxEntries. Of several for the same contact the last one counts. If one
+// is invalid, none is stored; the error's pointers begin with /entries and the
+// index of the entry. The event counts the entries by kind, without their
+// values.
 func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (wire.ContactCount, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
@@ -58,9 +58,8 @@ func PutEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entrie
 	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
 }
 
-// DeleteEntries takes entries off a tenant's do-not-contact list, up to
-// MaxEntries. Only kind and value count. Those that are not on it are passed
-// over.
+// DeleteEntries deletes entries from a tenant's do-not-contact list, at most
+// MaxEntries. Only kind and value are used. Missing entries are ignored.
 func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry, by envelope.Actor) (wire.ContactCount, error) {
 	contacts, err := readEntries(ctx, tx, tenant, entries)
 	if err != nil || len(contacts) == 0 {
@@ -82,9 +81,9 @@ func DeleteEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ent
 	return t, recordEntries(ctx, tx, tenant, by, t, kinds)
 }
 
-// Ends returns when those of some entries end that hold now, by contact; nil is
-// never. Only kind and value of the entries count, and wrong ones are passed
-// over.
+// Ends returns the expiry of those of the entries that are in effect, by
+// contact; nil means never. Only kind and value are used. Invalid entries are
+// ignored.
 func Ends(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry) (map[Contact]*time.Time, error) {
 	options, err := optionsOf(ctx, tx, tenant)
 	if err != nil {
@@ -104,14 +103,14 @@ func Ends(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []En
 	return ends, err
 }
 
-// optionsOf returns how a tenant's contacts are read.
+// optionsOf returns the parsing options of a tenant.
 func optionsOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Options, error) {
 	row, err := dbsqlc.New().TenantSettings(ctx, tx, tenant)
 	return Options{Region: row.PhoneRegion, PlusAddressing: row.PlusAddressing}, postgres.Found(err, fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
-// readEntries reads entries as the tenant's settings say, or says which are
-// wrong.
+// readEntries parses entries by the tenant's options. The error lists the
+// invalid ones.
 func readEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, entries []Entry) ([]Contact, error) {
 	if len(entries) > MaxEntries {
 		return nil, check.Invalid("/entries", envelope.RuleMaxItems, "must have at most %d items", MaxEntries)
@@ -142,21 +141,21 @@ func recordEntries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by 
 	}}})
 }
 
-// EntryFilter narrows a list of entries; its zero fields do not.
+// EntryFilter selects entries; zero fields match all.
 type EntryFilter struct {
 	Kind Kind
-	// Prefix is what the values begin with, in any case.
+	// Prefix is the beginning of the values, in any case.
 	Prefix string
-	// Expired takes in entries that no longer count.
+	// Expired includes expired entries.
 	Expired bool
-	// AfterKind and AfterValue are those of the last of the page before.
+	// AfterKind and AfterValue are those of the last entry of the previous page.
 	AfterKind  Kind
 	AfterValue string
 	Most       int
 }
 
-// Entries returns a page of a tenant's do-not-contact list, in order of kind
-// and value.
+// Entries returns a page of a tenant's do-not-contact list, ordered by kind and
+// value.
 func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFilter) ([]Entry, error) {
 	rows, err := dbsqlc.New().DoNotContactList(ctx, tx, &dbsqlc.DoNotContactListParams{
 		TenantID: tenant, Kind: string(f.Kind), Prefix: strings.ToLower(f.Prefix), Expired: f.Expired,
@@ -170,10 +169,9 @@ func Entries(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f EntryFi
 	})
 }
 
-// Matches looks a batch's recipients up in the do-not-contact lists of their
-// tenants, in one statement. Entries that have expired are none. The answer
-// is in no order, and has several matches of an ask that matches several
-// entries.
+// Matches looks up a batch's recipients in the do-not-contact lists of their
+// tenants, in one statement. Expired entries do not match. The result is
+// unordered, and has several matches for an Ask that matches several entries.
 func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 	p := &dbsqlc.DoNotContactMatchParams{}
 	for i, ask := range asks {
@@ -192,8 +190,7 @@ func Matches(ctx context.Context, tx pgx.Tx, asks []Ask) ([]Found, error) {
 	})
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"do_not_contact_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),
 	"do_not_contact_kind_check":     fault.New(fault.Invalid, "an entry's kind is email, domain, phone or handle"),

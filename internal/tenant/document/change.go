@@ -1,6 +1,6 @@
-// Package document owns how a tenant's settings are kept in a file: sections of
-// entries that are checked, compared with the stored ones, and written. It does
-// not know what the entries mean.
+// Package document owns the application of a settings file to a tenant: sections
+// of entries that are checked, compared with the stored ones, and written. It is
+// independent of the meaning of the entries.
 package document
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 )
 
-// Change is what happens to one entry of a section.
+// Change is a change of one entry of a section.
 type Change struct {
 	wire.SettingChange
 	// noun names the kind of entry in events.
@@ -20,13 +20,14 @@ type Change struct {
 
 // Changes collects the changes of a document.
 type Changes struct {
-	// Dry keeps every change from being written.
+	// Dry is set if changes must not be written.
 	Dry  bool
 	List []Change
 }
 
-// Record adds a change to the list, and calls write unless nothing changes or
-// c is dry. was and is are encoded as JSON; nil means that there is no entry.
+// Record adds a change to the list, and calls write unless the entry is
+// unchanged or c is dry. was and is are encoded as JSON; nil means that there is
+// no entry.
 func (c *Changes) Record(section, noun, name string, was, is any, write func() error) error {
 	change := Change{wire.SettingChange{Kind: wire.ChangeChanged, Section: section, Name: name}, noun}
 	var err error
@@ -58,8 +59,8 @@ func encode(entry any) (json.RawMessage, error) {
 	return json.Marshal(entry)
 }
 
-// Items returns an audit item for each change that was written. Its subject
-// begins with prefix.
+// Items returns an audit item for each written change. Its subject begins with
+// prefix.
 func (c *Changes) Items(prefix string) []audit.Item {
 	var items []audit.Item
 	for _, change := range c.List {

@@ -9,27 +9,26 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 )
 
-// Section is a section of a tenant's settings while they are changed.
+// Section is a section of a tenant's settings that is being changed.
 type Section[E any] struct {
 	// Name is the section's name in the document and in changes.
 	Name string
 	// Noun names the kind of entry in messages and events.
 	Noun string
-	// Key returns the text that identifies an entry within the section.
+	// Key returns the key of an entry within the section.
 	Key func(E) string
-	// Stored is the entries by key, as the changes so far have left them.
+	// Stored holds the entries by key, after the changes so far.
 	Stored map[string]E
-	// Prepare checks an entry, and returns the form in which it is stored; nil
-	// if an entry is stored as it is.
+	// Prepare checks an entry and returns its stored form; nil if entries are
+	// stored unchanged.
 	Prepare func(E) (E, error)
-	// Empty reports whether an entry means the same as none; nil if no entry
-	// does.
+	// Empty reports whether an entry is equivalent to none; nil if no entry is.
 	Empty func(E) bool
 	// Put stores an entry, Remove deletes one.
 	Put, Remove func(E) error
 }
 
-// Store makes all the stored entries.
+// Store sets all the stored entries.
 func (s *Section[E]) Store(all []E) {
 	s.Stored = make(map[string]E, len(all))
 	for _, e := range all {
@@ -37,7 +36,7 @@ func (s *Section[E]) Store(all []E) {
 	}
 }
 
-// Set stores an entry in the place of the one with its key.
+// Set stores an entry, replacing that with the same key.
 func (s *Section[E]) Set(c *Changes, e E) error {
 	if s.Prepare != nil {
 		var err error
@@ -67,8 +66,8 @@ func (s *Section[E]) Delete(c *Changes, key string, missing error) error {
 	return c.Record(s.Name, s.Noun, key, old, nil, func() error { return s.Remove(old) })
 }
 
-// Apply deletes the stored entries that are not wanted, and sets the wanted
-// ones. A nil wanted leaves the section as it is. The pointers of an
+// Apply deletes stored entries that are not in wanted, and sets those in wanted.
+// A nil wanted leaves the section unchanged. The pointers of an
 // *envelope.InvalidError lead into the document.
 func (s *Section[E]) Apply(c *Changes, wanted []E) error {
 	if wanted == nil {
@@ -94,8 +93,8 @@ func (s *Section[E]) Apply(c *Changes, wanted []E) error {
 	return nil
 }
 
-// Within returns an error with the pointers of an *envelope.InvalidError put
-// below a place in the document.
+// Within prefixes the pointers of an *envelope.InvalidError with a place in the
+// document.
 func Within(pointer string, err error) error {
 	var p check.Problems
 	if err := p.Below(pointer, err); err != nil {
@@ -104,8 +103,8 @@ func Within(pointer string, err error) error {
 	return p.Err()
 }
 
-// Check adds to p what valid finds wrong with the entries of a section, and
-// entries that have the same key. A section may have up to most entries.
+// Check adds the errors of a section's entries to p: those that valid returns,
+// and duplicate keys. A section may have up to most entries.
 func Check[E any](p *check.Problems, section, noun string, most int, entries []E, key func(E) string, valid func(E) error) {
 	if len(entries) > most {
 		p.Add("/"+section, envelope.RuleMaxItems, "must have at most %d items", most)

@@ -214,5 +214,5 @@ var violations = postgres.Violations{
 	"quiet_hours_scope_check":           fault.New(fault.Invalid, "quiet hours are of a tenant, an employee, a bucket or a recipient"),
 	"quiet_hours_spread_seconds_check":  fault.New(fault.Invalid, "quiet hours are followed by a spread of at most a day"),
 	"employees_tenant_id_fkey":          fault.New(fault.NotFound, "no such tenant"),
-	"employees_trust_check":             fault.New(fault.Invalid, "trust is none, low, medium or high"),
+	"employees_trust_check":             fault.New(fault.Invalid, "trust must be none, low, medium or high"),
 }
