@@ -58,7 +58,7 @@ func child(mode string) int {
 		return 3
 	case "garbage":
 		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{}`)
-		select {}
+		hang()
 	case "chatty": // greets on stdout and serves
 		fmt.Println("Welcome to this server, which does not know what stdout is for.")
 		fmt.Println(`{"level":"info","msg":"ready"}`)
@@ -68,11 +68,11 @@ func child(mode string) int {
 		}
 	case "deaf": // never reads: the pipe to it fills up
 		hold()
-		select {}
+		hang()
 	case "stubborn": // neither the end of input nor SIGTERM moves it
 		signal.Ignore(syscall.SIGTERM)
 		hold()
-		select {}
+		hang()
 	case "family": // starts a child of its own and serves
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), envMode+"=stubborn")
@@ -94,6 +94,13 @@ func child(mode string) int {
 		src.Execute(ctx, source.Call{Tool: "act"})
 	}
 	return 0
+}
+
+// hang blocks for ever. Handling a signal keeps the runtime from reporting a
+// deadlock in a program without cgo.
+func hang() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
+	select {}
 }
 
 // hold keeps a connection to the test open until this process ends.
