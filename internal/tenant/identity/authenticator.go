@@ -17,39 +17,38 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// CacheFor is how long a token that was found is taken as valid without
-// looking again, and so how long a revocation may take to have an effect.
+// CacheFor is how long a valid token is cached, and so the maximum delay of a
+// revocation.
 const CacheFor = 10 * time.Second
 
-// FlushEvery is how often Keep writes when tokens were used last.
+// FlushEvery is the interval at which Keep writes the last uses of tokens.
 const FlushEvery = 30 * time.Second
 
 const (
-	// maxCached bounds the tokens that are remembered at once.
+	// maxCached bounds the cached tokens.
 	maxCached = 10_000
-	// maxFlushed bounds the tokens that one statement writes.
+	// maxFlushed bounds the tokens per statement of Flush.
 	maxFlushed = 1000
-	// flushTimeout bounds how long the last Flush may take.
+	// flushTimeout bounds the last Flush.
 	flushTimeout = 5 * time.Second
 )
 
-// Authenticator finds out who shows a token, one of Countersign's own or one
-// that an issuer of OpenID Connect signed, and remembers it for CacheFor.
-// Tokens that are not valid are never remembered. It is safe for concurrent
-// use.
+// Authenticator authenticates tokens, Countersign's own or those signed by an
+// OpenID Connect issuer, and caches the result for CacheFor. Invalid tokens are
+// not cached. It is safe for concurrent use.
 type Authenticator struct {
 	db      postgres.Begins
 	issuers *issuers
 
 	mu    sync.Mutex
 	known map[shown]remembered
-	// used is when tokens and operators were seen last, as far as it is not
-	// written yet.
+	// used holds unwritten last uses of tokens and operators.
 	used map[uuid.UUID]time.Time
 }
 
-// shown is what somebody showed: the hash of its text, and whether as a session. A
-// session's secret is never taken for a token, also while it is remembered.
+// shown identifies a credential: the hash of its text, and whether it was used
+// as a session. The secret of a session is never accepted as a token, also from
+// the cache.
 type shown struct {
 	hash    [sha256.Size]byte
 	session bool
@@ -60,25 +59,25 @@ type remembered struct {
 	until time.Time
 }
 
-// NewAuthenticator returns an Authenticator that remembers nobody yet. Issuers are
-// asked on the public internet and in some networks.
+// NewAuthenticator returns an Authenticator with an empty cache. Issuers are
+// allowed on the public internet and in issuerNetworks.
 func NewAuthenticator(db postgres.Begins, issuerNetworks ...netip.Prefix) *Authenticator {
 	return &Authenticator{
 		db: db, issuers: newIssuers(issuerNetworks), known: make(map[shown]remembered), used: make(map[uuid.UUID]time.Time),
 	}
 }
 
-// Authenticate returns who shows a token. The error is ErrToken for one that
-// is not valid, fault.Denied for a person who is known to its issuer and may
-// do nothing here, and fault.Busy if the issuer does not answer; any other
-// means that the answer is unknown.
+// Authenticate returns the holder of a token. The error is ErrToken for an
+// invalid token, fault.Denied for a person whom the issuer vouches for but who
+// has no rights here, and fault.Busy if the issuer does not answer. Any other
+// error means that the token could not be checked.
 func (a *Authenticator) Authenticate(ctx context.Context, text string, now time.Time) (Principal, error) {
 	return a.authenticate(ctx, text, now, shown{hash: sha256.Sum256([]byte(text))}, a.lookUp)
 }
 
-// AuthenticateSession returns who shows the secret of a browser session. The
-// error is ErrSession for a session that is over; any other says that nobody
-// could find out.
+// AuthenticateSession returns the holder of a browser session's secret. The
+// error is ErrSession for a session that has ended. Any other error means that
+// it could not be checked.
 func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, now time.Time) (Principal, error) {
 	who, err := a.authenticate(ctx, text, now, shown{sha256.Sum256([]byte(text)), true}, a.lookUpSession)
 	if errors.Is(err, ErrToken) {
@@ -87,8 +86,8 @@ func (a *Authenticator) AuthenticateSession(ctx context.Context, text string, no
 	return who, err
 }
 
-// finder finds out who shows a text, and until when that is valid; the zero time
-// is until it is revoked.
+// finder returns the holder of a credential, and the end of its validity; the
+// zero time means until it is revoked.
 type finder func(ctx context.Context, text string, now time.Time) (who Principal, until time.Time, err error)
 
 func (a *Authenticator) authenticate(ctx context.Context, text string, now time.Time, as shown, find finder) (Principal, error) {
@@ -134,8 +133,8 @@ func (a *Authenticator) lookUp(ctx context.Context, text string, now time.Time) 
 	return who, until, err
 }
 
-// Forget has the next look at what a token, a person or a browser session shows
-// ask again. It makes a revocation effective at once where it was made.
+// Forget removes a token, a person or a browser session from the cache. A
+// revocation then takes effect immediately in this process.
 func (a *Authenticator) Forget(id TokenID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,14 +156,14 @@ func (a *Authenticator) remember(as shown, r remembered, now time.Time) {
 		}
 	}
 	if len(a.known) >= maxCached {
-		clear(a.known) // more tokens at once than fit: each is looked up again
+		clear(a.known) // the cache is full: all tokens are looked up again
 	}
 	a.known[as] = r
 	a.markUsed(r.who, now)
 }
 
-// markUsed keeps when a token was used, and its person seen. Those beyond
-// 2*maxCached are skipped. The mutex is held.
+// markUsed records the use of a token by its person. It skips those beyond
+// 2*maxCached. The caller holds the mutex.
 func (a *Authenticator) markUsed(who Principal, now time.Time) {
 	for _, id := range []uuid.UUID{uuid.UUID(who.Token), who.Operator} {
 		if _, ok := a.used[id]; id != uuid.Nil && (ok || len(a.used) < 2*maxCached) {
@@ -173,8 +172,8 @@ func (a *Authenticator) markUsed(who Principal, now time.Time) {
 	}
 }
 
-// Flush writes when tokens were used last. What could not be written is kept
-// for the next time.
+// Flush writes the last uses of tokens. After an error they are kept for the
+// next Flush.
 func (a *Authenticator) Flush(ctx context.Context) error {
 	a.mu.Lock()
 	used := a.used
@@ -197,7 +196,7 @@ func (a *Authenticator) Flush(ctx context.Context) error {
 	return nil
 }
 
-// keep puts back what could not be written, unless there is newer.
+// keep restores unwritten uses, unless there are newer ones.
 func (a *Authenticator) keep(ids []uuid.UUID, ats []time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -208,7 +207,7 @@ func (a *Authenticator) keep(ids []uuid.UUID, ats []time.Time) {
 	}
 }
 
-// Keep flushes every FlushEvery until ctx ends, and once more then. It calls
+// Keep flushes every FlushEvery until ctx ends, and then once more. It calls
 // failed with each error.
 func (a *Authenticator) Keep(ctx context.Context, failed func(error)) {
 	every := time.NewTicker(FlushEvery)

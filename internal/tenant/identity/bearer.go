@@ -21,18 +21,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// maxBearer bounds a signed token in bytes.
+// maxBearer is the maximum length of a signed token, in bytes.
 const maxBearer = 16 << 10
 
-// signed is a token as an issuer signed it, before anything of it is believed.
+// signed is a parsed token before verification.
 type signed struct {
 	text   string
 	header jose.Header
 	claims *claims
 }
 
-// parseSigned reads a token of three parts. It refuses what no trusted issuer
-// can have signed for this, before anybody is asked. The error is ErrToken.
+// parseSigned parses a token of three parts. It rejects tokens that no trusted
+// issuer can have signed, before any request. The error is ErrToken.
 func parseSigned(text string) (signed, error) {
 	if len(text) > maxBearer || !strings.HasPrefix(text, "eyJ") {
 		return signed{}, ErrToken
@@ -52,8 +52,8 @@ func parseSigned(text string) (signed, error) {
 	return signed{text, header, c}, nil
 }
 
-// tokenType reports whether a header is that of a token of identity or of access.
-// Issuers sign other things with the same keys.
+// tokenType reports whether a header is that of an ID token or an access token.
+// Issuers sign other objects with the same keys.
 func tokenType(header jose.Header) bool {
 	name, ok := header.ExtraHeaders[jose.HeaderType].(string)
 	if !ok {
@@ -62,8 +62,8 @@ func tokenType(header jose.Header) bool {
 	return slices.Contains([]string{"", "jwt", "at+jwt", "application/at+jwt"}, strings.ToLower(name))
 }
 
-// signs reports whether a key can verify a token: a public one of a kind that is
-// trusted, long enough, and not for encryption.
+// signs reports whether a key can verify a token: a public key of a trusted
+// type, long enough, and not for encryption.
 func signs(key jose.JSONWebKey) bool {
 	if !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {
 		return false
@@ -77,7 +77,7 @@ func signs(key jose.JSONWebKey) bool {
 	return false
 }
 
-// chosen is the set of the keys that fit a header, all of which are known.
+// chosen are the known keys that match a header.
 type chosen []jose.JSONWebKey
 
 // VerifySignature returns the payload if one of the keys signed it.
@@ -94,15 +94,15 @@ func (c chosen) VerifySignature(_ context.Context, text string) ([]byte, error) 
 	return nil, ErrToken
 }
 
-// verify believes a token if the provider's issuer signed it for the
-// provider's audience, and it is of now. It returns when the token ends.
+// verify checks that the provider's issuer signed the token for the provider's
+// audience, and that it is currently valid. It returns the expiry of the token.
 func (s signed) verify(ctx context.Context, p *Provider, keys []jose.JSONWebKey, now time.Time) (until time.Time, err error) {
 	var names []string
 	for _, a := range algorithms() {
 		names = append(names, string(a))
 	}
 	verifier := oidc.NewVerifier(p.Issuer, chosen(keys), &oidc.Config{
-		ClientID: p.Audience, SupportedSigningAlgs: names, SkipExpiryCheck: true, // check looks at every time, with one leeway
+		ClientID: p.Audience, SupportedSigningAlgs: names, SkipExpiryCheck: true, // check compares all times, with one leeway
 	})
 	if _, err := verifier.Verify(ctx, s.text); err != nil {
 		return until, ErrToken // its own text quotes the token's
@@ -113,8 +113,8 @@ func (s signed) verify(ctx context.Context, p *Provider, keys []jose.JSONWebKey,
 	return s.claims.check(p, now)
 }
 
-// authenticateSigned finds out who shows a signed token, and until when it is
-// valid.
+// authenticateSigned returns the holder of a signed token, and the end of its
+// validity.
 func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now time.Time) (Principal, time.Time, error) {
 	token, err := parseSigned(text)
 	if err != nil {
@@ -147,20 +147,21 @@ func (a *Authenticator) authenticateSigned(ctx context.Context, text string, now
 	return who, until.Add(leeway), err
 }
 
-// leeway is how far an issuer's clock may be from this one.
+// leeway is the tolerance for differences between an issuer's clock and this
+// one.
 const leeway = time.Minute
 
-// claims are those of a signed token. They are data: nothing is believed of
-// them before the signature was verified.
+// claims are the claims of a signed token. They are untrusted until the
+// signature is verified.
 type claims struct {
 	issuer, subject string
 	audience        audience
 	// expiry, notBefore and issuedAt are in seconds since 1970.
 	expiry, notBefore, issuedAt *float64
-	// party and client are to whom it was issued.
+	// party and client are the clients to which it was issued.
 	party, client string
-	// events makes it a message of the issuer about somebody, such as that it
-	// logged out, signed with the same keys and for the same audience.
+	// events is set in security event tokens of the issuer, such as a logout,
+	// which are signed with the same keys and for the same audience.
 	events json.RawMessage
 
 	email, name, userName string
@@ -172,7 +173,7 @@ type claims struct {
 // audience is a text or a list of texts.
 type audience []string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON decodes either form.
 func (a *audience) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(text, []byte(`"`)) {
 		*a = make(audience, 1)
@@ -181,9 +182,9 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// readClaims reads a payload. Names are taken as they are written: the decoder
-// of structures would take EMAIL, which an account may be free to set, for
-// email. The error is ErrToken.
+// readClaims decodes a payload. Names must match exactly: decoding into a struct
+// would accept EMAIL, which an account may be able to set, for email. The error
+// is ErrToken.
 func readClaims(payload []byte) (*claims, error) {
 	var c claims
 	var raw map[string]json.RawMessage
@@ -202,8 +203,8 @@ func readClaims(payload []byte) (*claims, error) {
 	return &c, nil
 }
 
-// check reports whether a token is for an audience, at a time. It returns when
-// the token ends. The error is ErrToken.
+// check reports whether a token is valid for an audience at a time. It returns
+// the expiry of the token. The error is ErrToken.
 func (c *claims) check(p *Provider, now time.Time) (until time.Time, err error) {
 	const maxSubject = 255 // as OpenID Connect has it
 	if c.subject == "" || plain(c.subject, maxSubject) != c.subject || len(c.events) > 0 || c.expiry == nil {
@@ -224,8 +225,8 @@ func (c *claims) check(p *Provider, now time.Time) (until time.Time, err error) 
 	return until, c.checkParty(p)
 }
 
-// checkParty refuses a token that was issued to somebody else, who passes it
-// on; and one for several audiences that does not say to whom it was issued.
+// checkParty rejects a token that was issued to another client, which may have
+// passed it on, and one for several audiences without an authorized party.
 func (c *claims) checkParty(p *Provider) error {
 	if len(c.audience) > 1 && c.party == "" && c.client == "" {
 		return ErrToken
@@ -238,7 +239,8 @@ func (c *claims) checkParty(p *Provider) error {
 	return nil
 }
 
-// instant reads seconds since 1970 that are within reason.
+// instant converts seconds since 1970 to a time, if they are within a plausible
+// range.
 func instant(seconds float64) (time.Time, bool) {
 	const most = 1 << 40
 	if math.IsNaN(seconds) || seconds < 0 || seconds > most {
@@ -247,10 +249,10 @@ func instant(seconds float64) (time.Time, bool) {
 	return time.UnixMilli(int64(seconds * 1000)), true
 }
 
-// verifiedEmail is the address, if the issuer has verified it and
-// it is one.
+// verifiedEmail returns the address, if the issuer has verified it and it is
+// valid.
 func (c *claims) verifiedEmail() string {
-	// Some issuers write it as a text.
+	// Some issuers encode it as a text.
 	if v := string(c.verified); v != "true" && v != `"true"` {
 		return ""
 	}
@@ -260,7 +262,7 @@ func (c *claims) verifiedEmail() string {
 	return c.email
 }
 
-// shownName is what to call whom the claims are of.
+// shownName returns the display name of the subject.
 func (c *claims) shownName() string {
 	for _, text := range []string{c.name, c.userName, c.verifiedEmail(), c.subject} {
 		if name := plain(text, maxName); name != "" {
@@ -270,8 +272,8 @@ func (c *claims) shownName() string {
 	return "somebody"
 }
 
-// texts returns the text, or the texts of the list, at a claim, which is named
-// by itself or by a JSON Pointer.
+// texts returns the text or the list of texts at a claim, which is a name or a
+// JSON Pointer.
 func (c *claims) texts(at string) []string {
 	found := c.all[at]
 	if path, ok := jsonref.ParsePointer(at); ok {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Reading a token ends for every input, and what is read of it is not believed
-// without a key.
+// FuzzSignedToken checks that parsing ends for every input, and that no claim is
+// accepted without a key.
 func FuzzSignedToken(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"alg":"RS256","kid":"a"}`, `{"iss":"https://i","aud":"a","sub":"s","exp":1}`},
@@ -33,8 +33,8 @@ func FuzzSignedToken(f *testing.F) {
 	})
 }
 
-// A claim of any form gives texts or nothing, and names people by what can be
-// seen.
+// FuzzClaims checks that claims of any form give texts or nothing, and that
+// names contain only visible characters.
 func FuzzClaims(f *testing.F) {
 	f.Add([]byte(`{"realm_access":{"roles":["a",1,null]},"name":"A\u202eb\n","email":"a@b","email_verified":"true"}`), "/realm_access/roles")
 	f.Add([]byte(`{"a":[["x"]]}`), "/a/0/0")

@@ -35,15 +35,15 @@ import (
 
 type claims = identitytest.Claims
 
-// audience is whom the tests' tokens are for.
+// audience is the audience of the tests' tokens.
 const audience = "countersign"
 
-// newAuthenticator returns an Authenticator that asks issuers on this machine.
+// newAuthenticator returns an Authenticator for issuers on this machine.
 func newAuthenticator(db postgres.Begins) *identity.Authenticator {
 	return identity.NewAuthenticator(db, safehttp.Loopback()...)
 }
 
-// inTenant does something in a transaction of a tenant's scope.
+// inTenant runs do in a transaction of a tenant's scope.
 func inTenant(t *testing.T, db postgres.Begins, tenant envelope.TenantID, do func(tx pgx.Tx) error) {
 	t.Helper()
 	if err := postgres.InTx(t.Context(), db, postgres.API(tenant), do); err != nil {
@@ -51,7 +51,7 @@ func inTenant(t *testing.T, db postgres.Begins, tenant envelope.TenantID, do fun
 	}
 }
 
-// trust sets an issuer up.
+// trust configures an issuer.
 func trust(t *testing.T, db postgres.Begins, tenant envelope.TenantID, p identity.Provider) {
 	t.Helper()
 	if p.ID == "" {
@@ -64,7 +64,8 @@ func trust(t *testing.T, db postgres.Begins, tenant envelope.TenantID, p identit
 	inTenant(t, db, tenant, func(tx pgx.Tx) error { return identity.PutProvider(t.Context(), tx, tenant, p) })
 }
 
-// allow has the deployment allow an audience that is not the tenant's own.
+// allow allows an audience that is not the tenant's own, as an administrator of
+// the deployment.
 func allow(t *testing.T, db postgres.Begins, tenant envelope.TenantID, issuer, audience string, allowed bool) {
 	t.Helper()
 	if err := postgres.InTx(t.Context(), db, postgres.Admin(), func(tx pgx.Tx) error {
@@ -84,7 +85,7 @@ func people(t *testing.T, db postgres.Begins, tenant envelope.TenantID) (all []i
 	return all
 }
 
-// root is somebody who may make anybody.
+// root returns a principal that may create any other.
 func root(tenant envelope.TenantID) identity.Principal {
 	return identity.Principal{Tenant: tenant, Role: identity.RoleOwner}
 }
@@ -119,14 +120,14 @@ func TestSignedTokenMakesAPerson(t *testing.T) {
 	}
 }
 
-// unsigned writes a token with a header of its own and any third part.
+// unsigned returns a token with a given header and any third part.
 func unsigned(t *testing.T, header string, token, third string) string {
 	t.Helper()
 	parts := strings.Split(token, ".")
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + parts[1] + "." + third
 }
 
-func TestSignedTokensThatAreRefused(t *testing.T) {
+func TestInvalidSignedTokens(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer, other := tenantOf(t, db), identitytest.New(t), identitytest.New(t)
@@ -227,7 +228,7 @@ func pkix(t *testing.T, key identitytest.Key) []byte {
 	return der
 }
 
-func TestPeopleWhoMayDoNothingAreDenied(t *testing.T) {
+func TestPeopleWithoutRightsAreDenied(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
@@ -264,7 +265,7 @@ func TestPeopleWhoMayDoNothingAreDenied(t *testing.T) {
 	}
 }
 
-func TestTheSameSubjectOfAnotherIssuerIsAnotherPerson(t *testing.T) {
+func TestSubjectsBelongToTheirIssuer(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, one, two := tenantOf(t, db), identitytest.New(t), identitytest.New(t)
@@ -311,7 +312,7 @@ func TestIssuerAndAudienceBelongToOneTenant(t *testing.T) {
 	}
 }
 
-func TestKeysAreAskedForAgainButNotForEveryToken(t *testing.T) {
+func TestKeysAreRefreshedAtABoundedRate(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
@@ -376,7 +377,7 @@ func TestIssuerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestDisabledPersonIsRefusedEverywhere(t *testing.T) {
+func TestDisabledPersonIsRejectedEverywhere(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
@@ -459,8 +460,9 @@ func TestRoleFollowsTheIssuerUnlessSetByHand(t *testing.T) {
 	}
 }
 
-// An administrator who prepares a person, with a Slack user of its own, does
-// not act as that person once the issuer makes it an owner.
+// TestSlackUserDoesNotRiseWithThePerson checks that an administrator who creates
+// a person with the administrator's own Slack user cannot act as that person
+// once the issuer makes it an owner.
 func TestSlackUserDoesNotRiseWithThePerson(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
@@ -491,7 +493,7 @@ func TestSlackUserDoesNotRiseWithThePerson(t *testing.T) {
 	}
 }
 
-func TestFirstLoginsAtOnceMakeOnePerson(t *testing.T) {
+func TestConcurrentFirstLoginsCreateOnePerson(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.DB(t), now()
 	tenant, issuer := tenantOf(t, db), identitytest.New(t)
@@ -512,8 +514,9 @@ func TestFirstLoginsAtOnceMakeOnePerson(t *testing.T) {
 	}
 }
 
-// TestAnAudienceIsTheTenantsOwn unless the deployment allows another one.
-func TestAnAudienceIsTheTenantsOwn(t *testing.T) {
+// TestAudienceBelongsToTheTenant checks that other audiences must be allowed by
+// the deployment.
+func TestAudienceBelongsToTheTenant(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	one, two := tenantOf(t, db), tenantOf(t, db)
@@ -563,7 +566,7 @@ func TestAnAudienceIsTheTenantsOwn(t *testing.T) {
 	}
 }
 
-func TestProviderThatIsRefused(t *testing.T) {
+func TestInvalidProviders(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -596,9 +599,9 @@ func TestProviderThatIsRefused(t *testing.T) {
 	}
 }
 
-// Issuers that answer what nobody should believe are as good as silent, and
-// lead nowhere else.
-func TestIssuersThatMisbehave(t *testing.T) {
+// TestMisbehavingIssuers checks that invalid answers of issuers count as
+// unavailable, and that redirects are not followed.
+func TestMisbehavingIssuers(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, key := tenantOf(t, db), identitytest.NewKey(t, "k")
@@ -658,9 +661,10 @@ func TestIssuersThatMisbehave(t *testing.T) {
 	}
 }
 
-// TestIssuersOfOtherNetworksTakeASetting of the deployment: no tenant has the API ask
-// addresses of this machine or of its network, be it for the document or for keys.
-func TestIssuersOfOtherNetworksTakeASetting(t *testing.T) {
+// TestIssuersOfOtherNetworksNeedASetting checks that no tenant can make the API
+// send requests to addresses of its machine or network, for the discovery
+// document or for keys.
+func TestIssuersOfOtherNetworksNeedASetting(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
 	tenant, key := tenantOf(t, db), identitytest.NewKey(t, "k")

@@ -18,45 +18,47 @@ import (
 
 const (
 	maxName = 200
-	// maxTools bounds the patterns of a token, each of which every decision
-	// about its holder's proposals looks at.
+	// maxTools bounds the patterns of a token, since every decision about its
+	// holder's proposals evaluates them.
 	maxTools = 200
 )
 
-// Grant is the rights of a new token.
+// Grant is the set of rights of a new token.
 type Grant struct {
-	// Name is shown wherever the holder did something; 1 to 200 bytes.
+	// Name is shown with the holder's actions; 1 to 200 bytes.
 	Name string
 	Role Role
-	// Employee, if set, is on whose behalf its holder proposes.
+	// Employee, if set, is the employee for whom the holder proposes.
 	Employee envelope.EmployeeID
-	// Session, if set, is the session that its holder proposes in. An agent's
-	// token without one is given a session of its own.
+	// Session, if set, is the session of the holder's proposals. An agent's
+	// token without one gets a new session.
 	Session string
-	// Operator, if set, is the person behind it. The token is never more than
-	// the person, and is refused while the person is disabled.
+	// Operator, if set, is the person behind the token. The token has at most
+	// the rights of the person, and is rejected while the person is disabled.
 	Operator uuid.UUID
-	// Scopes narrow its rights; nil is all rights of the role.
+	// Scopes restrict the rights; nil means all rights of the role.
 	Scopes []Scope
-	// Tools are patterns, as policy.ParsePattern reads them, of the tools that
-	// its holder may see and use; nil is all.
+	// Tools are patterns, in the syntax of policy.ParsePattern, of the tools
+	// that are visible and available to the holder; nil means all.
 	Tools []string
-	// Names are the automations, employees and sessions that its holder's
-	// proposals may name, in addition to Employee; sessions only without Session.
+	// Names are the automations, employees and sessions that the holder's
+	// proposals may name, in addition to Employee; sessions only without
+	// Session.
 	Names Names
-	// Maker is the person who makes it; zero if it is made on the database.
+	// Maker is the person who creates the token; zero if it is created on the
+	// database.
 	Maker uuid.UUID
-	// ShownTo is the person who decides about nothing that an agent proposes with
-	// the token; zero for none. It is set by Principal.Shown.
+	// ShownTo is the person who must not decide about an agent's proposals with
+	// this token; zero if none. It is set by Principal.Shown.
 	ShownTo uuid.UUID
-	// TTL is how long the token is valid; zero means until it is revoked.
+	// TTL is the validity of the token; zero means until it is revoked.
 	TTL time.Duration
-	// By is the name of who asked for it, for the list of tokens.
+	// By is the name of the requester, for the list of tokens.
 	By envelope.Actor
 }
 
-// principal returns the holder of the token with the grant. An agent always has
-// a session, so that "its own session" always means something.
+// principal returns the holder of a token with the grant. An agent always has a
+// session, so that "its own session" is well-defined.
 func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 	if g.Session == "" && g.Role == RoleAgent {
 		g.Session = "token-" + id.String()
@@ -67,8 +69,8 @@ func (g Grant) principal(tenant envelope.TenantID, id TokenID) Principal {
 	}
 }
 
-// Grant returns the owner and the rights of the principal's token, as the API
-// shows it.
+// Grant returns the owner and the rights of the principal's token in the form of
+// the API.
 func (p Principal) Grant() wire.TokenGrant {
 	grant := wire.TokenGrant{
 		Name: p.Name, Role: string(p.Role), SessionID: p.Session, Scopes: converted[string](p.Scopes), Tools: p.Tools,
@@ -102,8 +104,8 @@ func (g Grant) check() error {
 	return checkTools(g.Tools)
 }
 
-// checkTools refuses patterns that are none, and a list that is empty: nobody
-// could tell it from no list.
+// checkTools rejects invalid patterns, and an empty list, which could be
+// mistaken for no list.
 func checkTools(patterns []string) error {
 	if patterns != nil && len(patterns) == 0 || len(patterns) > maxTools {
 		return fault.New(fault.Invalid, "tools are 1 to %d patterns; leave them out for all tools", maxTools)
@@ -116,12 +118,13 @@ func checkTools(patterns []string) error {
 	return nil
 }
 
-// MayGrant reports whether a principal may make a token of that grant, or give it
-// another secret. Nobody hands out more than it has: owners make all roles, and
-// administrators those below their own; a principal narrowed to scopes or tools
-// hands out no others; a session, for which there may be grants and which rules may
-// name, is handed out by those who may loosen; and only owners hand out tokens,
-// other than agents', that act as another person. The error is fault.Denied.
+// MayGrant reports whether a principal may create a token with a grant, or
+// rotate its secret. A principal cannot grant more than it has. Owners may grant
+// all roles, administrators only roles below their own. A principal restricted
+// to scopes or tools may grant only those. A session, to which grants and rules
+// may refer, may be granted only with the right to loosen policy. Only owners
+// may grant tokens, other than agents', that act as another person. The error is
+// fault.Denied.
 func (p Principal) MayGrant(g Grant) error {
 	if !p.mayMake(g.Role) {
 		return fault.New(fault.Denied, "a token of the role %s may not make or change one of the role %s", p.Role, g.Role)
@@ -148,9 +151,9 @@ func (p Principal) MayGrant(g Grant) error {
 	return nil
 }
 
-// mayActForOthers returns nil if a principal may have the secret of a token that
-// acts as another person: owners may, since they may also add people. The error is
-// fault.Denied.
+// mayActForOthers returns nil if a principal may obtain the secret of a token
+// that acts as another person. Owners may, since they may also add people. The
+// error is fault.Denied.
 func (p Principal) mayActForOthers() error {
 	if p.Role != RoleOwner || p.narrowed() {
 		return fault.New(fault.Denied, "only an owner, with a token that is not narrowed, may make or change a token that acts as another person")
@@ -158,9 +161,9 @@ func (p Principal) mayActForOthers() error {
 	return nil
 }
 
-// MayRotate returns nil if a principal may have a new secret of a token: one that
-// it could have made, and that acts as nobody else unless the principal is not
-// narrowed. The error is fault.Denied.
+// MayRotate returns nil if a principal may obtain a new secret of a token. It
+// must be allowed to create the token; if the principal is narrowed, the token
+// must not act as another person. The error is fault.Denied.
 func (p Principal) MayRotate(c Credential) error {
 	if err := p.MayGrant(c.Grant); err != nil {
 		return err
@@ -171,10 +174,10 @@ func (p Principal) MayRotate(c Credential) error {
 	return nil
 }
 
-// Shown returns the person who will not decide about what is proposed with a token
-// whose secret the principal is shown; zero if that is nobody. Whoever has the
-// secret of an agent's token can propose with it. Owners can act as several people
-// anyway.
+// Shown returns the person who must not decide about proposals with a token
+// whose secret the principal obtains; zero if there is none. The holder of an
+// agent's secret can propose with it. Owners are exempt, since they can act as
+// several people anyway.
 func (p Principal) Shown(role Role) uuid.UUID {
 	if role != RoleAgent || p.mayActForOthers() == nil {
 		return uuid.Nil
@@ -182,9 +185,9 @@ func (p Principal) Shown(role Role) uuid.UUID {
 	return p.Person()
 }
 
-// MayRevoke reports whether a principal may revoke a token of that grant: what it
-// takes away it need not have itself, but the role must be one that it could
-// make. The error is fault.Denied.
+// MayRevoke reports whether a principal may revoke a token with a grant. It need
+// not have the rights itself, but must be allowed to grant the role. The error
+// is fault.Denied.
 func (p Principal) MayRevoke(g Grant) error {
 	if !p.mayMake(g.Role) {
 		return fault.New(fault.Denied, "a token of the role %s may not revoke one of the role %s", p.Role, g.Role)
@@ -192,48 +195,49 @@ func (p Principal) MayRevoke(g Grant) error {
 	return nil
 }
 
-// mayMake reports whether a principal may make others of a role.
+// mayMake reports whether a principal may grant a role.
 func (p Principal) mayMake(role Role) bool {
 	return p.Role == RoleOwner || p.Role == RoleAdmin && role.Valid() && role.rank() < RoleAdmin.rank()
 }
 
-// covered reports whether every tool of a pattern is one of some others. A
-// pattern that cannot be read is not.
+// covered reports whether every tool of a pattern is covered by other patterns.
+// An invalid pattern is not covered.
 func covered(text string, by []string) bool {
 	want, err := policy.ParsePattern(text)
 	return err == nil && want.Within(by)
 }
 
-// Operator is a person, as tokens, Slack and an issuer of OpenID Connect know
-// it.
+// Operator is a person, identified by tokens, Slack and an OpenID Connect
+// issuer.
 type Operator struct {
 	ID uuid.UUID
-	// Name is shown wherever the person did something; 1 to 200 bytes.
+	// Name is shown with the person's actions; 1 to 200 bytes.
 	Name string
-	// Email is for people to read. Nobody is known by it.
+	// Email is for display only and does not identify the person.
 	Email string
-	// Issuer and Subject are how the person logs in; both or neither.
+	// Issuer and Subject identify the person at login; both or neither.
 	Issuer, Subject string
-	// Role is the person's role by the last login; "" for none.
+	// Role is the person's role from the last login; "" if none.
 	Role Role
-	// RoleSet is the role set by hand, and goes before Role; "" for none.
+	// RoleSet is the role set by hand, which takes precedence over Role; "" if
+	// none.
 	RoleSet Role
-	// SlackTeam and SlackUser are the person in Slack; both or neither.
+	// SlackTeam and SlackUser identify the person in Slack; both or neither.
 	SlackTeam, SlackUser string
 	CreatedAt            time.Time
-	// Disabled reports whether nothing that the person shows is accepted.
+	// Disabled is set if all credentials of the person are rejected.
 	Disabled   bool
 	DisabledAt *time.Time
-	// LastSeenAt is right to about half a minute; nil is never.
+	// LastSeenAt is accurate to about half a minute; nil means never.
 	LastSeenAt *time.Time
 }
 
-// Effective is the role that the person has; "" if none.
+// Effective returns the person's effective role; "" if none.
 func (o Operator) Effective() Role {
 	return cmp.Or(o.RoleSet, o.Role)
 }
 
-// principal returns the person without any token.
+// principal returns the principal of the person without a token.
 func (o Operator) principal(tenant envelope.TenantID) Principal {
 	return Principal{Token: TokenID(o.ID), Tenant: tenant, Name: o.Name, Role: o.Effective(), Operator: o.ID}
 }
@@ -258,11 +262,11 @@ func (o Operator) check() error {
 	return nil
 }
 
-// mayChange reports whether a principal may make of one person another: both
-// must be what it may make, which of administrators only owners may. was is the
-// zero Operator for a new one. Whoever has logged in is only by an owner made
-// somebody who logs in otherwise, and thus somebody else. The error is
-// fault.Denied.
+// mayChange reports whether a principal may change a person from was to is. It
+// must be allowed to grant the roles of both; only owners may grant
+// administrators. was is the zero Operator for a new person. Only an owner may
+// change the login of a person who has logged in before, since that makes it
+// another person. The error is fault.Denied.
 func (p Principal) mayChange(was, is Operator) error {
 	for _, role := range []Role{was.Role, was.RoleSet, is.RoleSet} {
 		if role != "" && !p.mayMake(role) {
@@ -278,21 +282,21 @@ func (p Principal) mayChange(was, is Operator) error {
 	return nil
 }
 
-// narrowed reports whether a principal may less than its role.
+// narrowed reports whether a principal has fewer rights than its role.
 func (p Principal) narrowed() bool { return p.Scopes != nil || p.Tools != nil }
 
-// errNarrowed refuses what would give a person more than the token that gives
-// it: a person who logs in has all rights of a role.
+// errNarrowed is the error for a narrowed token that would give a person more
+// rights than its own: a person who logs in has all rights of a role.
 var errNarrowed = fault.New(fault.Denied, "a token that is narrowed to scopes or tools gives nobody a role above viewer, nor a login to somebody who has one")
 
-// sameRights reports whether a person keeps the role and every way to be known.
+// sameRights reports whether a person keeps the role and all identities.
 func sameRights(was, is Operator) bool {
 	return was.RoleSet == is.RoleSet && was.Issuer == is.Issuer && was.Subject == is.Subject && was.SlackTeam == is.SlackTeam && was.SlackUser == is.SlackUser &&
 		(is.Disabled || !was.Disabled)
 }
 
-// MayTrust returns nil if a principal may have an issuer vouch for people. The
-// error is fault.Denied.
+// MayTrust returns nil if a principal may configure an issuer. The error is
+// fault.Denied.
 func (p Principal) MayTrust(issuer Provider) error {
 	best := issuer.DefaultRole
 	for _, role := range issuer.Roles {
@@ -306,8 +310,8 @@ func (p Principal) MayTrust(issuer Provider) error {
 	return nil
 }
 
-// plain makes text that came from outside fit to be shown as a name: without
-// what cannot be seen, cut between characters to most bytes.
+// plain makes untrusted text fit for display as a name: it removes invisible
+// characters and truncates it at a character to most bytes.
 func plain(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsGraphic(r) {

@@ -18,12 +18,12 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/identity"
 )
 
-// everyRole returns the roles, the least first.
+// everyRole returns the roles, the lowest first.
 func everyRole() []identity.Role {
 	return []identity.Role{identity.RoleAgent, identity.RoleViewer, identity.RoleOperator, identity.RoleAdmin, identity.RoleOwner}
 }
 
-func TestWhoMayMakeWhom(t *testing.T) {
+func TestMayGrantRoles(t *testing.T) {
 	t.Parallel()
 	may := map[identity.Role]string{
 		identity.RoleAdmin: "agent viewer operator",
@@ -44,7 +44,7 @@ func TestWhoMayMakeWhom(t *testing.T) {
 	}
 }
 
-func TestNobodyHandsOutMoreThanItHas(t *testing.T) {
+func TestGrantsAreLimitedToOwnRights(t *testing.T) {
 	t.Parallel()
 	self, other := uuid.New(), uuid.New()
 	narrow := identity.Principal{
@@ -81,7 +81,7 @@ func TestNobodyHandsOutMoreThanItHas(t *testing.T) {
 	}
 }
 
-func TestIssueRefusesWhatWouldBeMoreThanThePerson(t *testing.T) {
+func TestTokenHasAtMostTheRightsOfItsPerson(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -126,7 +126,7 @@ func add(t *testing.T, db postgres.Begins, tenant envelope.TenantID, o identity.
 	return id
 }
 
-// rotate gives a token another secret.
+// rotate rotates a token's secret.
 func rotate(t *testing.T, db postgres.Begins, tenant envelope.TenantID, id identity.TokenID, how identity.Rotation, at time.Time) (made identity.Issued, err error) {
 	t.Helper()
 	return made, postgres.InTx(t.Context(), db, postgres.API(tenant), func(tx pgx.Tx) error {
@@ -135,7 +135,7 @@ func rotate(t *testing.T, db postgres.Begins, tenant envelope.TenantID, id ident
 	})
 }
 
-func TestRotationKeepsTheTokenAndTheOldSecretForAWhile(t *testing.T) {
+func TestRotationKeepsTheOldSecretForTheOverlap(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now().Truncate(time.Millisecond)
 	tenant := tenantOf(t, db)
@@ -173,7 +173,8 @@ func TestRotationKeepsTheTokenAndTheOldSecretForAWhile(t *testing.T) {
 	}
 }
 
-// The memory of a secret ends with it, and not CacheFor later.
+// TestCacheEndsWithTheSecret checks that the cache expires with a secret, not
+// CacheFor later.
 func TestCacheEndsWithTheSecret(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now()
@@ -200,7 +201,7 @@ func TestCacheEndsWithTheSecret(t *testing.T) {
 	}
 }
 
-func TestOfRotationsAtOnceOneWins(t *testing.T) {
+func TestOneOfConcurrentRotationsWins(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.DB(t), now()
 	tenant := tenantOf(t, db)
@@ -234,7 +235,7 @@ func TestOfRotationsAtOnceOneWins(t *testing.T) {
 				valid++
 			}
 		}
-		// Without overlap one may follow another, which ends the one before.
+		// Without an overlap one rotation may follow another and end its secret.
 		if valid != 1 || overlap > 0 && len(won) != 1 {
 			t.Errorf("of %d rotations that won with an overlap of %s, %d secrets are valid; want one", len(won), overlap, valid)
 		}
@@ -272,7 +273,7 @@ func TestRotateRefuses(t *testing.T) {
 	}
 }
 
-func TestTheLastOwnerStays(t *testing.T) {
+func TestLastOwnerCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -306,7 +307,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	}
 }
 
-func TestTwoOwnersCannotTakeEachOtherAway(t *testing.T) {
+func TestOwnersCannotRemoveEachOther(t *testing.T) {
 	t.Parallel()
 	db := dbtest.DB(t)
 
@@ -327,7 +328,7 @@ func TestTwoOwnersCannotTakeEachOtherAway(t *testing.T) {
 	}
 }
 
-func TestAdministratorsRaiseNobodyAboveThemselves(t *testing.T) {
+func TestAdministratorsCannotGrantHigherRoles(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -399,7 +400,7 @@ func TestOperatorBySlack(t *testing.T) {
 	}
 }
 
-func TestUseIsNotedOffTheWay(t *testing.T) {
+func TestUseIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now().Truncate(time.Millisecond)
 	tenant := tenantOf(t, db)
@@ -427,7 +428,7 @@ func TestUseIsNotedOffTheWay(t *testing.T) {
 		t.Errorf("used %v and seen %v before anybody wrote it down", token, seen)
 	}
 
-	for range 2 { // the second has nothing to write
+	for range 2 { // the second flush has nothing to write
 		if err := auth.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -439,7 +440,7 @@ func TestUseIsNotedOffTheWay(t *testing.T) {
 	}
 }
 
-func TestUseThatCouldNotBeNotedIsKept(t *testing.T) {
+func TestUnwrittenUseIsKept(t *testing.T) {
 	t.Parallel()
 	db, at := dbtest.Tx(t), now().Truncate(time.Millisecond)
 	tenant := tenantOf(t, db)

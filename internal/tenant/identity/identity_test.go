@@ -57,7 +57,7 @@ func revoke(t *testing.T, db postgres.Begins, tenant envelope.TenantID, id ident
 	})
 }
 
-func TestAuthenticateReturnsWhatWasGranted(t *testing.T) {
+func TestAuthenticateReturnsTheGrant(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -83,7 +83,7 @@ func TestAuthenticateReturnsWhatWasGranted(t *testing.T) {
 	}
 }
 
-func TestAgentWithoutSessionGetsOneOfItsOwn(t *testing.T) {
+func TestAgentWithoutSessionGetsANewOne(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -95,7 +95,7 @@ func TestAgentWithoutSessionGetsOneOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAuthenticateRefusesWhatIsNotValid(t *testing.T) {
+func TestAuthenticateRejectsInvalidTokens(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -137,7 +137,7 @@ func (c *counting) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, err
 	return c.Begins.BeginTx(ctx, opts)
 }
 
-// refusing begins no transactions while it is set to.
+// refusing begins no transactions while it is set.
 type refusing struct {
 	postgres.Begins
 	refuse bool
@@ -150,7 +150,7 @@ func (r *refusing) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, err
 	return r.Begins.BeginTx(ctx, opts)
 }
 
-func TestAuthenticateAsksOncePerCachePeriod(t *testing.T) {
+func TestAuthenticateQueriesOncePerCachePeriod(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -175,7 +175,7 @@ func TestAuthenticateAsksOncePerCachePeriod(t *testing.T) {
 	}
 }
 
-func TestForgetMakesARevocationFeltAtOnce(t *testing.T) {
+func TestForgetEndsCaching(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -195,7 +195,7 @@ func TestForgetMakesARevocationFeltAtOnce(t *testing.T) {
 	}
 }
 
-func TestIssueRefuses(t *testing.T) {
+func TestIssueRejectsInvalidGrants(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	tenant := tenantOf(t, db)
@@ -270,7 +270,7 @@ func TestTenantNames(t *testing.T) {
 	}
 }
 
-func TestTokenHidesItself(t *testing.T) {
+func TestTokenIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Tx(t)
 	made := issue(t, db, tenantOf(t, db), identity.Grant{Name: "a", Role: identity.RoleAgent}, now())

@@ -25,25 +25,24 @@ import (
 )
 
 const (
-	// freshFor is how long an issuer's keys are used without asking for them
-	// again, and usableFor how long if it does not answer.
+	// freshFor is how long an issuer's keys are used before they are requested
+	// again, and usableFor how long if the issuer does not answer.
 	freshFor  = 15 * time.Minute
 	usableFor = time.Hour
-	// askEvery bounds how often an issuer is asked, however many tokens come
-	// that name a key nobody knows.
+	// askEvery bounds the rate of requests to an issuer, regardless of the
+	// number of tokens with unknown keys.
 	askEvery = 10 * time.Second
 	askFor   = 5 * time.Second
-	// maxAnswer bounds the metadata of an issuer, in bytes; maxKeys its
-	// keys.
+	// maxAnswer bounds the metadata of an issuer, in bytes; maxKeys its keys.
 	maxAnswer = 1 << 20
 	maxKeys   = 100
-	// maxIssuers bounds the issuers that are remembered at once.
+	// maxIssuers bounds the cached issuers.
 	maxIssuers = 1000
 	minRSABits = 2048
 )
 
-// issuers asks issuers for their keys, and remembers them. It is safe for
-// concurrent use.
+// issuers requests and caches the metadata of issuers. It is safe for concurrent
+// use.
 type issuers struct {
 	client *http.Client
 
@@ -52,30 +51,31 @@ type issuers struct {
 	asked singleflight.Group
 }
 
-// issuer is the cached state of one. The mutex of issuers guards it.
+// issuer is the cached state of one issuer. The mutex of issuers guards it.
 type issuer struct {
-	said
-	// got is when the keys came, asked when they were last asked for.
+	metadata
+	// got is the time at which the metadata was received, asked that of the last
+	// request.
 	got, asked time.Time
 }
 
-// said is the metadata of an issuer.
-type said struct {
+// metadata is an issuer's login endpoint and keys.
+type metadata struct {
 	keys []jose.JSONWebKey
-	// endpoint is where people log in; empty if they cannot in a browser.
+	// endpoint is the login endpoint; empty if the issuer has none for browsers.
 	endpoint oauth2.Endpoint
 }
 
-// newIssuers returns issuers of whom nothing is known, on the public internet and
-// in some networks. Their client follows no redirect, uses no proxy, and reads no
-// long answer.
+// newIssuers returns an empty cache of issuers on the public internet and in
+// networks. Its client follows no redirects, uses no proxy, and limits the
+// length of answers.
 func newIssuers(networks []netip.Prefix) *issuers {
 	guarded := safehttp.LimitBodies(safehttp.Guard{Networks: networks}.Transport(), maxAnswer)
 	return &issuers{client: safehttp.NewClient(guarded, askFor), known: make(map[string]*issuer)}
 }
 
-// algorithms are those that a token may be signed with: with a private key
-// whose public half the issuer publishes. None, and those with a shared secret,
+// algorithms returns the accepted signature algorithms: those with a private key
+// whose public key the issuer publishes. "none" and those with a shared secret
 // are not among them.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
@@ -83,8 +83,8 @@ func algorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// keysFor returns the keys of an issuer that may have signed with a header.
-// fault.Busy means that the issuer does not answer.
+// keysFor returns the keys of an issuer that may have signed a token with a
+// header. fault.Busy means that the issuer does not answer.
 func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, now time.Time) ([]jose.JSONWebKey, error) {
 	is, got, asked := i.look(url)
 	fit := fitting(is.keys, header)
@@ -99,7 +99,7 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 	case age < usableFor:
 		return nil, ErrToken
 	default:
-		return nil, errSilent(nil)
+		return nil, errUnavailable(nil)
 	}
 	fresh, err := i.ask(ctx, url, now)
 	switch {
@@ -108,10 +108,10 @@ func (i *issuers) keysFor(ctx context.Context, url string, header jose.Header, n
 	case len(fit) > 0 && age < usableFor:
 		return fit, nil
 	}
-	return nil, errSilent(err)
+	return nil, errUnavailable(err)
 }
 
-// endpointOf returns where people log in at an issuer. fault.Busy means that the
+// endpointOf returns the login endpoint of an issuer. fault.Busy means that the
 // issuer does not answer.
 func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oauth2.Endpoint, error) {
 	is, got, asked := i.look(url)
@@ -134,23 +134,23 @@ func (i *issuers) endpointOf(ctx context.Context, url string, now time.Time) (oa
 // does not allow.
 var errForbiddenIssuer = errors.New("the issuer's address is not public; COUNTERSIGN_ISSUER_NETWORKS of the API can allow its network")
 
-// errSilent reports whether nobody can say whether a token is an issuer's.
-func errSilent(cause error) error {
+// errUnavailable is the error for an issuer that does not answer.
+func errUnavailable(cause error) error {
 	return fault.Wrap(cause, fault.Busy, "the issuer of the token does not answer; tokens of Countersign's own still work")
 }
 
-func (i *issuers) look(url string) (of said, got, asked time.Time) {
+func (i *issuers) look(url string) (of metadata, got, asked time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if is := i.known[url]; is != nil {
-		return is.said, is.got, is.asked
+		return is.metadata, is.got, is.asked
 	}
-	return said{}, time.Time{}, time.Time{}
+	return metadata{}, time.Time{}, time.Time{}
 }
 
-// ask asks an issuer once for everybody who wants to know. Who leaves does not
-// end it for the others.
-func (i *issuers) ask(ctx context.Context, url string, now time.Time) (said, error) {
+// ask requests the metadata of an issuer once for all concurrent callers. The
+// end of one caller's context does not end it for the others.
+func (i *issuers) ask(ctx context.Context, url string, now time.Time) (metadata, error) {
 	answer := i.asked.DoChan(url, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor)
 		defer cancel()
@@ -163,49 +163,49 @@ func (i *issuers) ask(ctx context.Context, url string, now time.Time) (said, err
 	})
 	select {
 	case a := <-answer:
-		fresh, _ := a.Val.(said)
+		fresh, _ := a.Val.(metadata)
 		return fresh, a.Err
 	case <-ctx.Done():
-		return said{}, ctx.Err()
+		return metadata{}, ctx.Err()
 	}
 }
 
-func (i *issuers) keep(url string, fresh said, now time.Time, came bool) {
+func (i *issuers) keep(url string, fresh metadata, now time.Time, came bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	is := i.known[url]
 	if is == nil {
 		if len(i.known) >= maxIssuers {
-			clear(i.known) // more issuers at once than fit: each is asked again
+			clear(i.known) // the cache is full: all issuers are requested again
 		}
 		is = &issuer{}
 		i.known[url] = is
 	}
 	is.asked = now
 	if came {
-		is.said, is.got = fresh, now
+		is.metadata, is.got = fresh, now
 	}
 }
 
-// fetch asks an issuer where people log in and where its keys are, and for them.
-func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
+// fetch requests the metadata of an issuer and its keys.
+func (i *issuers) fetch(ctx context.Context, issuer string) (metadata, error) {
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), issuer)
 	if errors.Is(err, safehttp.ErrForbidden) {
-		return said{}, fmt.Errorf("ask for the issuer's discovery document: %w", err)
+		return metadata{}, fmt.Errorf("ask for the issuer's discovery document: %w", err)
 	}
 	if err != nil {
-		return said{}, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
+		return metadata{}, errors.New("the issuer's discovery document is not there, or of another issuer") // its own text quotes the answer
 	}
 	var more struct {
 		Keys    string   `json:"jwks_uri"`
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	if err := found.Claims(&more); err != nil {
-		return said{}, fmt.Errorf("read where the issuer's keys are: %w", err)
+		return metadata{}, fmt.Errorf("read where the issuer's keys are: %w", err)
 	}
 	keys, err := fetchKeys(ctx, i.client, more.Keys)
 	if err != nil {
-		return said{}, err
+		return metadata{}, err
 	}
 	endpoint := found.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader // the standard's default
@@ -217,10 +217,10 @@ func (i *issuers) fetch(ctx context.Context, issuer string) (said, error) {
 			endpoint = oauth2.Endpoint{}
 		}
 	}
-	return said{keys, endpoint}, nil
+	return metadata{keys, endpoint}, nil
 }
 
-// fetchKeys asks for an issuer's keys at an address that the issuer named.
+// fetchKeys requests an issuer's keys at an address from its metadata.
 func fetchKeys(ctx context.Context, client *http.Client, at string) ([]jose.JSONWebKey, error) {
 	where, err := url.Parse(at)
 	if err != nil || !safehttp.Protected(where) {
@@ -245,8 +245,8 @@ func fetchKeys(ctx context.Context, client *http.Client, at string) ([]jose.JSON
 	return readKeys(text)
 }
 
-// readKeys reads a set of keys, and passes over those that cannot have signed
-// a token. A set without one that can is an error.
+// readKeys parses a JWKS, and skips keys that cannot have signed a token. A set
+// without a usable key is an error.
 func readKeys(text []byte) ([]jose.JSONWebKey, error) {
 	var set struct{ Keys []json.RawMessage }
 	if check.JSON(text) != nil || json.Unmarshal(text, &set) != nil {
@@ -265,8 +265,9 @@ func readKeys(text []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// fitting are the keys that may have signed with a header: of its name, if it
-// has one, and for its algorithm, if they say for which they are.
+// fitting returns the keys that may have signed a token with a header: those
+// with its key id, if it has one, and for its algorithm, if the key specifies
+// one.
 func fitting(keys []jose.JSONWebKey, header jose.Header) []jose.JSONWebKey {
 	return slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool {
 		return header.KeyID != "" && k.KeyID != header.KeyID || k.Algorithm != "" && k.Algorithm != header.Algorithm

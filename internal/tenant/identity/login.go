@@ -18,35 +18,36 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres"
 )
 
-// Login is a login at an issuer that a browser has begun, as the browser keeps it
-// until it comes back. Its members are secrets of that browser.
+// Login is the state of a login in progress, which the browser keeps until it
+// returns. Its members are secrets of that browser.
 type Login struct {
 	Tenant   envelope.TenantID
 	Provider string
-	// State ties the way back to the browser, Nonce the issuer's token to the
-	// login, and Verifier the issuer's code to the browser that asked for it (PKCE).
+	// State binds the response to the browser, Nonce the issuer's token to the
+	// login, and Verifier the issuer's code to the browser that requested it
+	// (PKCE).
 	State, Nonce, Verifier string
 }
 
-// WebClient is the API as the client of an issuer at which people log in in a browser.
+// WebClient is the API as an issuer's client for logins in a browser.
 type WebClient struct {
-	// Redirect is the address that the browser comes back to.
+	// Redirect is the address to which the browser returns.
 	Redirect string
-	// Secret decrypts the client's secret of a provider that has one.
+	// Secret decrypts the client secret of a provider that has one.
 	Secret func(tenant envelope.TenantID, provider string, encrypted []byte) ([]byte, error)
 }
 
-// errLogin is the error of a login that an issuer, or what came back from it, does
-// not allow. Why is for the log: it may quote the request.
+// errLogin is the error of a login that the issuer refused, or whose response is
+// invalid. The cause is only logged: it may quote the request.
 func errLogin(cause error) error {
 	return fault.WrapCoded(cause, wire.CodeLoginRefused, fault.Denied, "the login was refused; try again, or ask whoever set the issuer up")
 }
 
-// errNoLogin is the error of a provider at which nobody logs in in a browser.
+// errNoLogin is the error of a provider without logins in a browser.
 var errNoLogin = fault.New(fault.NotFound, "nobody logs in there in a browser; the provider needs a web client's id")
 
-// LoginTenant returns the tenant of a name; without a name the only tenant. The
-// id is zero for none.
+// LoginTenant returns the tenant with a name; without a name the only tenant.
+// The id is zero if there is none.
 func (a *Authenticator) LoginTenant(ctx context.Context, name string) (id envelope.TenantID, is string, err error) {
 	err = postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (err error) {
 		id, is, err = loginTenant(ctx, tx, name)
@@ -56,8 +57,7 @@ func (a *Authenticator) LoginTenant(ctx context.Context, name string) (id envelo
 }
 
 // LoginProviders returns the name of the tenant that LoginTenant finds, and its
-// providers at which people log in in a browser; none of a tenant that nobody
-// has.
+// providers with logins in a browser. For an unknown tenant it returns none.
 func (a *Authenticator) LoginProviders(ctx context.Context, name string) (is string, found []Provider, err error) {
 	id, is, err := a.LoginTenant(ctx, name)
 	if err != nil || id == (envelope.TenantID{}) {
@@ -67,9 +67,9 @@ func (a *Authenticator) LoginProviders(ctx context.Context, name string) (is str
 	return is, slices.DeleteFunc(all, func(p Provider) bool { return p.WebClientID == "" }), err
 }
 
-// BeginLogin begins a login at a provider of a tenant, and returns the address to
-// send the browser to. fault.NotFound means that nobody logs in there, fault.Busy
-// that the issuer does not answer.
+// BeginLogin begins a login at a provider of a tenant, and returns the address
+// to which to send the browser. fault.NotFound means that the provider has no
+// logins in a browser, fault.Busy that the issuer does not answer.
 func (a *Authenticator) BeginLogin(ctx context.Context, tenant envelope.TenantID, provider string, client WebClient, now time.Time) (Login, string, error) {
 	_, flow, err := a.flow(ctx, tenant, provider, client, now)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *Authenticator) BeginLogin(ctx context.Context, tenant envelope.TenantID
 	return in, flow.AuthCodeURL(in.State, oidc.Nonce(in.Nonce), oauth2.S256ChallengeOption(in.Verifier), oauth2.SetAuthURLParam("response_mode", "query")), nil
 }
 
-// flow returns a provider with what logs people in there.
+// flow returns a provider and its OAuth configuration.
 func (a *Authenticator) flow(ctx context.Context, tenant envelope.TenantID, id string, client WebClient, now time.Time) (Provider, *oauth2.Config, error) {
 	p, err := postgres.InTxReturning(ctx, a.db, postgres.API(tenant), func(tx pgx.Tx) (Provider, error) { return ProviderByID(ctx, tx, tenant, id) })
 	if err != nil {
@@ -103,11 +103,11 @@ func (a *Authenticator) flow(ctx context.Context, tenant envelope.TenantID, id s
 	return p, flow, err
 }
 
-// FinishLogin trades the code that a browser brought back for a browser session.
-// The issuer is the one that the browser names as its origin; "" for none.
-// Whether the browser is the one that began the login, its caller has verified.
-// The error is fault.Denied for a login that the issuer, or the provider's rules,
-// do not allow. Without a code the issuer refused it.
+// FinishLogin exchanges the code of a browser's return for a browser session.
+// issuer is the issuer in the response; "" if none. The caller must have
+// verified that the browser is the one that began the login. The error is
+// fault.Denied if the issuer or the provider's rules do not allow the login. An
+// empty code means that the issuer refused it.
 func (a *Authenticator) FinishLogin(ctx context.Context, in Login, code, issuer string, client WebClient, from Visitor, now time.Time) (OpenedSession, error) {
 	who, subject, err := a.identify(ctx, in, code, issuer, client, now)
 	if err == nil && who.Role == "" {
@@ -120,8 +120,8 @@ func (a *Authenticator) FinishLogin(ctx context.Context, in Login, code, issuer 
 	return a.openFor(ctx, holder{Principal: who}, ViaOIDC, from, now)
 }
 
-// identify returns who logs in at an issuer, and how the issuer calls the person,
-// as far as it vouches for that.
+// identify returns the principal of a login at an issuer, and the issuer's
+// subject if the issuer vouches for it.
 func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer string, client WebClient, now time.Time) (who Principal, subject string, err error) {
 	p, flow, err := a.flow(ctx, in.Tenant, in.Provider, client, now)
 	switch {
@@ -140,20 +140,20 @@ func (a *Authenticator) identify(ctx context.Context, in Login, code, issuer str
 	if !ok {
 		return who, "", errLogin(errors.New("the issuer gave no token of identity"))
 	}
-	// The token is for the web client, in place of the audience of other programs.
+	// The token is for the web client, not the audience of other programs.
 	p.Audience = p.WebClientID
-	said, err := a.verifyLogin(ctx, p, text, in.Nonce, now)
+	verified, err := a.verifyLogin(ctx, p, text, in.Nonce, now)
 	if err != nil {
 		return who, "", err
 	}
 	who, err = postgres.InTxReturning(ctx, a.db, postgres.API(in.Tenant), func(tx pgx.Tx) (Principal, error) {
-		return logIn(ctx, tx, tenantProvider{p, in.Tenant}, said)
+		return logIn(ctx, tx, tenantProvider{p, in.Tenant}, verified)
 	})
-	return who, said.subject, err
+	return who, verified.subject, err
 }
 
-// verifyLogin returns the claims of an issuer's token, if the issuer signed it for
-// this login.
+// verifyLogin returns the claims of an issuer's token, if the issuer signed it
+// for this login.
 func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce string, now time.Time) (*claims, error) {
 	token, err := parseSigned(text)
 	if err != nil {
@@ -176,7 +176,8 @@ func (a *Authenticator) verifyLogin(ctx context.Context, p Provider, text, nonce
 	return token.claims, nil
 }
 
-// exchangeError returns the reason why an issuer gave no token, without quotes.
+// exchangeError returns the reason why an issuer gave no token, without quoting
+// its answer.
 func exchangeError(err error) error {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
 		return fmt.Errorf("the issuer gave no token: status %d", e.Response.StatusCode)

@@ -8,34 +8,35 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// everyName is the pattern of all automations, employees or sessions.
+// everyName is the pattern for all automations, employees or sessions.
 const everyName = "*"
 
-// maxPrefix bounds the prefix of external ids in bytes.
+// maxPrefix is the maximum length of the prefix of external ids, in bytes.
 const maxPrefix = 100
 
 // Names are the automations, employees and sessions that proposals may name,
-// since policy may allow more for some of them. The zero Names are none.
+// since policy may allow more for some of them. The zero Names allow none.
 type Names struct {
-	// Automations are ids of automations; one that ends in * stands for all
-	// that begin with the rest.
+	// Automations are ids of automations; one that ends in * matches all with
+	// that prefix.
 	Automations []string
 	// Employees are ids of employees, or * for all.
 	Employees []string
-	// Sessions are ids of sessions, as Automations are of automations. They are for
-	// proposals of a token without a session of its own.
+	// Sessions are ids of sessions, with the same patterns as Automations. They
+	// are for proposals of a token without a session of its own.
 	Sessions []string
-	// ExternalIDPrefix is the prefix that external ids must have; empty is any.
+	// ExternalIDPrefix is the required prefix of external ids; empty means none.
 	ExternalIDPrefix string `json:"external_id_prefix"`
 }
 
-// EveryName returns the names that leave nothing out.
+// EveryName returns the names without restrictions.
 func EveryName() Names {
 	return Names{Automations: []string{everyName}, Employees: []string{everyName}, Sessions: []string{everyName}}
 }
 
 // MayName returns the names for the proposals of a principal: those of its
-// token, and all of a sort that is not set if it may loosen policy.
+// token, and for a principal that may loosen policy also all of any kind that is
+// not set.
 func (p Principal) MayName() Names {
 	names := p.Names
 	if p.MayLoosen() {
@@ -52,8 +53,8 @@ func (p Principal) MayName() Names {
 	return names
 }
 
-// CheckAutomation returns nil if a proposal may name an automation; "" is none.
-// The error is fault.Denied at /automation_id.
+// CheckAutomation returns nil if a proposal may name an automation; "" means
+// none. The error is fault.Denied at /automation_id.
 func (n Names) CheckAutomation(id string) error {
 	if id == "" || matchesAny(n.Automations, id) {
 		return nil
@@ -62,8 +63,8 @@ func (n Names) CheckAutomation(id string) error {
 		"the token may not name this automation; leave automation_id out, or have a token made with it: token create --automation")
 }
 
-// CheckEmployee returns nil if a proposal may name an employee; the zero id is
-// none. The error is fault.Denied at /employee_id.
+// CheckEmployee returns nil if a proposal may name an employee; the zero id
+// means none. The error is fault.Denied at /employee_id.
 func (n Names) CheckEmployee(id envelope.EmployeeID) error {
 	if id == (envelope.EmployeeID{}) || len(n.Employees) > 0 && (slices.Contains(n.Employees, everyName) || slices.Contains(n.Employees, id.String())) {
 		return nil
@@ -73,7 +74,7 @@ func (n Names) CheckEmployee(id envelope.EmployeeID) error {
 }
 
 // CheckSession returns nil if a proposal of a token without a session of its own
-// may name a session; "" is none. The error is fault.Denied at /session_id.
+// may name a session; "" means none. The error is fault.Denied at /session_id.
 func (n Names) CheckSession(id string) error {
 	if id == "" || matchesAny(n.Sessions, id) {
 		return nil
@@ -82,8 +83,8 @@ func (n Names) CheckSession(id string) error {
 		"the token may not name this session; leave session_id out, or have a token made with it: token create --session")
 }
 
-// CheckExternalID returns nil if a proposal or a workflow may have an external id; ""
-// is none. The error is fault.Denied at /external_id.
+// CheckExternalID returns nil if a proposal or a workflow may have an external
+// id; "" means none. The error is fault.Denied at /external_id.
 func (n Names) CheckExternalID(id string) error {
 	if id == "" || strings.HasPrefix(id, n.ExternalIDPrefix) {
 		return nil
@@ -91,8 +92,8 @@ func (n Names) CheckExternalID(id string) error {
 	return fault.At("/external_id", "token", fault.Denied, "external ids of this token begin with %q; add the prefix", n.ExternalIDPrefix)
 }
 
-// matchesAny reports whether one of some patterns stands for an id, or for all
-// that another pattern stands for.
+// matchesAny reports whether one of the patterns matches an id, or covers
+// another pattern.
 func matchesAny(patterns []string, id string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		prefix, wild := strings.CutSuffix(pattern, everyName)
@@ -100,8 +101,8 @@ func matchesAny(patterns []string, id string) bool {
 	})
 }
 
-// covers reports whether a principal who may name n may hand out the names of another
-// token.
+// covers reports whether a principal that may name n may grant the names of
+// another token.
 func (n Names) covers(other Names) bool {
 	return strings.HasPrefix(other.ExternalIDPrefix, n.ExternalIDPrefix) && !slices.ContainsFunc(other.Automations, func(want string) bool { return !matchesAny(n.Automations, want) }) &&
 		!slices.ContainsFunc(other.Sessions, func(want string) bool { return !matchesAny(n.Sessions, want) }) &&
@@ -110,8 +111,8 @@ func (n Names) covers(other Names) bool {
 		})
 }
 
-// check refuses patterns that are none, and lists that are empty: nobody could
-// tell them from no lists.
+// check rejects invalid patterns, and empty lists, which could be mistaken for
+// no lists.
 func (n Names) check() error {
 	const most = 200
 	for _, all := range [][]string{n.Automations, n.Employees, n.Sessions} {

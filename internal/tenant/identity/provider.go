@@ -10,37 +10,37 @@ import (
 	"github.com/countersign-dev/countersign/internal/safehttp"
 )
 
-// Provider is an issuer of OpenID Connect whose signed tokens are taken, and
-// what they make of whom.
+// Provider is an OpenID Connect issuer whose signed tokens are accepted, with
+// the rules for its people.
 type Provider struct {
-	// ID is the tenant's own name for it.
+	// ID is the tenant's name for the provider.
 	ID string
-	// Issuer is its address, exactly as its tokens and its discovery document
-	// write it: https, or http on this machine.
+	// Issuer is the issuer's address, exactly as in its tokens and its discovery
+	// document: https, or http on this machine.
 	Issuer string
-	// Audience is for whom its tokens must be: the client's id, as a rule. It
-	// contains the tenant's id, or was allowed by AllowAudience; empty is
-	// OwnAudience. Issuer and audience together belong to one tenant.
+	// Audience is the required audience of its tokens, usually the client's id.
+	// It must contain the tenant's id or be allowed by AllowAudience; empty
+	// means OwnAudience. The pair of issuer and audience belongs to one tenant.
 	Audience string
-	// Clients are those, in addition to the audience itself, to which a token may have
-	// been issued (azp or client_id).
+	// Clients are the clients, in addition to the audience itself, to which a
+	// token may have been issued (azp or client_id).
 	Clients []string
-	// RoleClaim is where the claims say what somebody may do: a name, or a
-	// JSON Pointer such as /realm_access/roles. Its value is a text or a list
-	// of texts. "" if nowhere.
+	// RoleClaim is the claim that contains roles: a name, or a JSON Pointer such
+	// as /realm_access/roles. Its value is a text or a list of texts. "" means
+	// none.
 	RoleClaim string
-	// Roles maps texts of RoleClaim to roles. The highest counts.
+	// Roles maps texts of RoleClaim to roles. The highest one counts.
 	Roles map[string]Role
-	// DefaultRole is that of people of whom the claims say nothing; operator,
-	// viewer, or "" to refuse them.
+	// DefaultRole is the role of people without a role in their claims:
+	// operator, viewer, or "" to refuse them.
 	DefaultRole Role
-	// AllowedDomains, if there are any, are those of which a person must have
-	// an e-mail address that the issuer has verified.
+	// AllowedDomains, if there are any, are the domains of which a person must
+	// have a verified e-mail address.
 	AllowedDomains []string
-	// Label is how to call it on a button; "" is by its id.
+	// Label is the text of its login button; "" means its id.
 	Label string
-	// WebClientID is the issuer's name of the API, where it logs people in in
-	// their browsers; "" if it does not.
+	// WebClientID is the issuer's client id of the API for logins in a browser;
+	// "" if there are none.
 	WebClientID string
 	// WebClientSecret is the encrypted secret of that client; empty for a public
 	// client.
@@ -82,9 +82,8 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// CheckIssuer reports whether text is the address of an issuer. Issuers are asked
-// only where nobody between can answer in their place. The error is
-// fault.Invalid.
+// CheckIssuer checks the address of an issuer. It must be protected from others
+// on the network. The error is fault.Invalid.
 func CheckIssuer(text string) error {
 	const maxIssuer = 500
 	u, err := url.Parse(text)
@@ -94,14 +93,14 @@ func CheckIssuer(text string) error {
 	return nil
 }
 
-// The reasons why somebody whom an issuer vouches for may still do nothing.
+// Reasons why a person whom an issuer vouches for has no rights here.
 var (
 	errNoDomain = fault.Coded(wire.CodeNoDomain, fault.Denied, "the account has no verified e-mail address of a domain that may log in here")
 	errNoRole   = fault.Coded(wire.CodeNoRole, fault.Denied, "the account has no role here; an administrator can give it one")
 	errDisabled = fault.Coded(wire.CodeAccountDisabled, fault.Denied, "the account is disabled here")
 )
 
-// admits reports whether claims are of somebody who may be let in at all.
+// admits returns nil if the person of the claims may log in at all.
 func (p *Provider) admits(c *claims) error {
 	if len(p.AllowedDomains) == 0 {
 		return nil
@@ -113,7 +112,7 @@ func (p *Provider) admits(c *claims) error {
 	return nil
 }
 
-// roleOf is the role that claims give; "" if none.
+// roleOf returns the role in the claims; "" if none.
 func (p *Provider) roleOf(c *claims) Role {
 	best := p.DefaultRole
 	if p.RoleClaim == "" {

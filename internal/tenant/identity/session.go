@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// SessionIdle is how long a browser session lasts without anything that a
-	// person does.
+	// SessionIdle is how long a browser session lasts without activity of a
+	// person.
 	SessionIdle = time.Hour
-	// SessionMax is how long a browser session lasts at most.
+	// SessionMax is the maximum duration of a browser session.
 	SessionMax = 12 * time.Hour
 	// LoginCodeFor is how long a login code is valid.
 	LoginCodeFor = 10 * time.Minute
 
-	// maxSessions and maxLoginCodes bound those of one person at a time. One more
+	// maxSessions and maxLoginCodes bound those of one person. An additional one
 	// ends the oldest.
 	maxSessions   = 50
 	maxLoginCodes = 20
@@ -33,7 +33,7 @@ const (
 	codeKind    = "code"
 )
 
-// Via is how a browser session was opened.
+// Via is the way in which a browser session was opened.
 type Via string
 
 // The ways to open a browser session.
@@ -42,16 +42,16 @@ const (
 	ViaOIDC Via = "oidc"
 	// ViaCode is a login code.
 	ViaCode Via = "code"
-	// ViaToken is a token that was pasted.
+	// ViaToken is a pasted token.
 	ViaToken Via = "token"
 )
 
 // sessionError is the type of ErrSession.
 type sessionError string
 
-// ErrSession reports whether a browser session is over: idle for too long, too
-// old, logged out, or of somebody who may do nothing here any more. It is ErrToken
-// too, for those who treat all credentials alike.
+// ErrSession means that a browser session has ended: it was idle for too long,
+// too old, logged out, or its person has no rights any more. It matches ErrToken
+// too, for code that treats all credentials alike.
 const ErrSession sessionError = "the session has ended; log in again"
 
 // Error returns the remedy.
@@ -63,24 +63,23 @@ func (e sessionError) Is(target error) bool { return target == ErrToken }
 // BrowserSession is one login of a person in a browser.
 type BrowserSession struct {
 	ID uuid.UUID
-	// IdleAt is when it ends unless the person does something before, ExpiresAt
-	// when it ends in any case.
+	// IdleAt is when it ends without activity of the person, ExpiresAt when it
+	// ends in any case.
 	IdleAt, ExpiresAt time.Time
 }
 
-// Visitor is the place of a browser, for the list of a person's sessions.
+// Visitor describes a browser for the list of a person's sessions.
 type Visitor struct{ Address, Program string }
 
-// OpenedSession is a browser session at the one moment at which its secret can be
-// read.
+// OpenedSession is a new browser session with its secret, which is not readable
+// later.
 type OpenedSession struct {
 	Secret    Token
 	Principal Principal
 }
 
-// OpenWithToken opens a browser session that acts as a token, and ends with it.
-// The error is ErrToken for a token that is not valid, and fault.Denied for an
-// agent's.
+// OpenWithToken opens a browser session that acts as a token and ends with it.
+// The error is ErrToken for an invalid token, and fault.Denied for an agent's.
 func (a *Authenticator) OpenWithToken(ctx context.Context, text string, from Visitor, now time.Time) (OpenedSession, error) {
 	token, err := parseToken(text)
 	if err != nil {
@@ -90,8 +89,8 @@ func (a *Authenticator) OpenWithToken(ctx context.Context, text string, from Vis
 	return a.open(ctx, ViaToken, from, now, func(tx pgx.Tx) (holder, error) { return tokenHolder(ctx, tx, hash[:]) })
 }
 
-// OpenWithCode opens a browser session for the maker of a login code, which is
-// then used up. The error is ErrToken for a code that is not valid.
+// OpenWithCode opens a browser session for the creator of a login code, which is
+// then invalid. The error is ErrToken for an invalid code.
 func (a *Authenticator) OpenWithCode(ctx context.Context, text string, from Visitor, now time.Time) (OpenedSession, error) {
 	code, err := parseSecret(text, func(kind string) bool { return kind == codeKind })
 	if err != nil {
@@ -100,8 +99,8 @@ func (a *Authenticator) OpenWithCode(ctx context.Context, text string, from Visi
 	return a.open(ctx, ViaCode, from, now, func(tx pgx.Tx) (holder, error) { return redeemCode(ctx, tx, code.hash()) })
 }
 
-// CodeHolder returns for whom a login code would open a browser session, and leaves
-// the code as it is. The error is that of OpenWithCode.
+// CodeHolder returns the principal for which a login code would open a browser
+// session, without using the code. The error is that of OpenWithCode.
 func (a *Authenticator) CodeHolder(ctx context.Context, text string) (Principal, error) {
 	code, err := parseSecret(text, func(kind string) bool { return kind == codeKind })
 	if err != nil {
@@ -121,18 +120,19 @@ func (a *Authenticator) CodeHolder(ctx context.Context, text string) (Principal,
 	return of.Principal, err
 }
 
-// holder is whom a browser session is opened for.
+// holder is the principal of a new browser session.
 type holder struct {
 	Principal
-	// tokenHash is that of the token that the session acts as; nil for a person.
+	// tokenHash is the hash of the token that the session acts as; nil for a
+	// person.
 	tokenHash []byte
-	// until is when the token ends; zero for one that does not.
+	// until is the expiry of the token; zero if it does not expire.
 	until time.Time
 }
 
-// open opens a browser session for whom find finds in a transaction of no tenant
-// yet. What find changed stays changed if the session cannot be opened: a code
-// that was shown is used up.
+// open opens a browser session for the result of find, which runs in a
+// transaction without a tenant. Changes of find remain if the session cannot be
+// opened: a login code is used up.
 func (a *Authenticator) open(ctx context.Context, via Via, from Visitor, now time.Time, find func(pgx.Tx) (holder, error)) (OpenedSession, error) {
 	of, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), find)
 	if err == nil && of.Role == RoleAgent {
@@ -157,7 +157,7 @@ func (a *Authenticator) openFor(ctx context.Context, of holder, via Via, from Vi
 	return made, err
 }
 
-// endBy shortens a session to the end of its token; zero is no end.
+// endBy limits a session to the expiry of its token; zero means none.
 func (b *BrowserSession) endBy(until time.Time) {
 	if !until.IsZero() && until.Before(b.ExpiresAt) {
 		b.ExpiresAt = until.UTC()
@@ -179,8 +179,8 @@ func (a *Authenticator) lookUpSession(ctx context.Context, text string, _ time.T
 	return who, who.Browser.IdleAt, err
 }
 
-// LogOut ends the browser session of a secret. One that is over already is no
-// error.
+// LogOut ends the browser session of a secret. It returns nil if the session has
+// already ended.
 func (a *Authenticator) LogOut(ctx context.Context, text string) error {
 	return a.endSession(ctx, text, endLogout)
 }
@@ -193,13 +193,14 @@ func (a *Authenticator) ReplaceSession(ctx context.Context, text string) error {
 func (a *Authenticator) endSession(ctx context.Context, text string, why sessionEnd) error {
 	secret, err := parseSecret(text, func(kind string) bool { return kind == sessionKind })
 	if err != nil {
-		return nil // the browser forgets it, and there is nothing else to do
+		return nil // the browser discards it, and nothing else is left to do
 	}
 	who, err := postgres.InTxReturning(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) (Principal, error) {
 		return sessionHolder(ctx, tx, secret.hash())
 	})
 	if errors.Is(err, ErrToken) {
-		// Nobody is logged in with it, which may change: an issuer may come back.
+		// The session is unusable at present, which may change: an issuer may be
+		// available again.
 		return postgres.InTx(ctx, a.db, postgres.Authenticator(), func(tx pgx.Tx) error { return deleteOver(ctx, tx, secret.hash()) })
 	}
 	if err != nil {
@@ -209,9 +210,9 @@ func (a *Authenticator) endSession(ctx context.Context, text string, why session
 	return postgres.InTx(ctx, a.db, postgres.API(who.Tenant), func(tx pgx.Tx) error { return deleteOpen(ctx, tx, who, why) })
 }
 
-// NewLoginCode makes a code that opens one browser session for whoever shows a
-// token, in a transaction of its tenant's scope. A browser session makes none:
-// it would outlive itself.
+// NewLoginCode returns a code that opens one browser session for the holder of a
+// token, in a transaction of its tenant's scope. A browser session cannot create
+// one, since it could then extend itself.
 func NewLoginCode(ctx context.Context, tx pgx.Tx, by Principal, shown string, now time.Time) (code Token, expiresAt time.Time, err error) {
 	if by.Browser.ID != uuid.Nil {
 		return code, expiresAt, fault.Coded(wire.CodeNoToken, fault.Denied, "a session makes no login codes; show a token, or log in with the command line")

@@ -37,7 +37,7 @@ func (s sessions) open() identity.OpenedSession {
 	return made
 }
 
-// set changes the rows of sessions.
+// set updates the rows of sessions.
 func (s sessions) set(what string) {
 	s.t.Helper()
 	if _, err := s.db.Exec(s.t.Context(), "UPDATE web_sessions SET "+what); err != nil {
@@ -45,7 +45,7 @@ func (s sessions) set(what string) {
 	}
 }
 
-func TestASessionIsItsToken(t *testing.T) {
+func TestSessionActsAsItsToken(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t, identity.Grant{Role: identity.RoleAdmin, Tools: []string{"mail:*"}, Scopes: []identity.Scope{identity.PolicyRead}, TTL: 2 * time.Hour})
 	made := s.open()
@@ -92,8 +92,9 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// A session that is remembered is not taken for longer than it lasts.
-func TestARememberedSessionEndsInTime(t *testing.T) {
+// TestCachedSessionEndsInTime checks that a cached session is rejected after its
+// end.
+func TestCachedSessionEndsInTime(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t, identity.Grant{Role: identity.RoleOperator})
 	made, start := s.open(), now()
@@ -109,7 +110,7 @@ func TestARememberedSessionEndsInTime(t *testing.T) {
 	}
 }
 
-func TestAPersonHasSoManySessionsAndCodes(t *testing.T) {
+func TestSessionsAndCodesPerPersonAreBounded(t *testing.T) {
 	t.Parallel()
 	const sessionsAtMost, codesAtMost = 50, 20
 	s := newSessions(t, identity.Grant{Role: identity.RoleOperator})
@@ -135,7 +136,7 @@ func TestAPersonHasSoManySessionsAndCodes(t *testing.T) {
 	}
 }
 
-func TestAgentsOpenNoSession(t *testing.T) {
+func TestAgentsCannotOpenSessions(t *testing.T) {
 	t.Parallel()
 	s := newSessions(t, identity.Grant{Role: identity.RoleAgent})
 

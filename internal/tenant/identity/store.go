@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// NewTenant makes a tenant without any source, rule or token. It needs a
-// transaction of the scope postgres.Admin. A name that is taken is
-// fault.Conflict, one that breaks the rules fault.Invalid.
+// NewTenant creates a tenant without sources, rules and tokens. It needs a
+// transaction of the scope postgres.Admin. A name in use is fault.Conflict, an
+// invalid one fault.Invalid.
 func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -27,8 +27,8 @@ func NewTenant(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, 
 	return tenant, violations.Fault(dbsqlc.New().TenantInsert(ctx, tx, &dbsqlc.TenantInsertParams{TenantID: tenant, Name: name}))
 }
 
-// TenantByName finds a tenant, in a transaction of the scope postgres.Admin.
-// One that is not there is fault.NotFound.
+// TenantByName finds a tenant, in a transaction of the scope postgres.Admin. If
+// there is none, the error is fault.NotFound.
 func TenantByName(ctx context.Context, tx pgx.Tx, name string) (envelope.TenantID, error) {
 	id, err := dbsqlc.New().TenantByName(ctx, tx, name)
 	return id, postgres.Found(err, fault.New(fault.NotFound, "no tenant of that name"))
@@ -39,13 +39,12 @@ func TenantName(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (strin
 	return dbsqlc.New().TenantName(ctx, tx, tenant)
 }
 
-// PutProvider sets a provider up, in a transaction of the tenant's scope. Without
-// an audience it has the tenant's own. An audience that is neither the tenant's
-// nor allowed by AllowAudience is fault.Denied: whoever comes first would
-// otherwise have the logins of somebody else's people. What
-// breaks the rules is fault.Invalid; an issuer and audience that is another
-// provider's, perhaps another tenant's, and the last owner's way in are
-// fault.Conflict.
+// PutProvider stores a provider, in a transaction of the tenant's scope. An
+// empty audience means the tenant's own. An audience that is neither the
+// tenant's own nor allowed by AllowAudience is fault.Denied: otherwise a tenant
+// could claim the logins of another's people. An invalid provider is
+// fault.Invalid. An issuer and audience of another provider, perhaps of another
+// tenant, and the removal of the last owner's login are fault.Conflict.
 func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Provider) error {
 	if p.Audience == "" {
 		p.Audience = OwnAudience(tenant)
@@ -72,7 +71,7 @@ func PutProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Pro
 	})
 }
 
-// OwnAudience is the audience of a tenant unless it is set otherwise.
+// OwnAudience returns the default audience of a tenant.
 func OwnAudience(tenant envelope.TenantID) string { return "countersign-" + tenant.String() }
 
 // checkAudience returns fault.Denied if a tenant may not use an audience.
@@ -89,12 +88,12 @@ func checkAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p *
 	return err
 }
 
-// audiencePair names an issuer, which has no space, and an audience.
+// audiencePair joins an issuer, which contains no space, and an audience.
 func audiencePair(issuer, audience string) string { return issuer + " " + audience }
 
-// AllowAudience lets a tenant use an issuer's audience that does not contain its
-// id, or, unless allowed, no longer; a provider that uses it already stays. It
-// takes a transaction that no tenant's scope can have.
+// AllowAudience allows a tenant to use an issuer's audience that does not
+// contain its id, or revokes that if allowed is false; an existing provider with
+// the audience stays. It needs a transaction outside of any tenant's scope.
 func AllowAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, issuer, audience string, allowed bool) error {
 	if err := (&Provider{Issuer: issuer, Audience: audience}).check(); err != nil {
 		return err
@@ -105,10 +104,10 @@ func AllowAudience(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, iss
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no such tenant"))
 }
 
-// DeleteProvider has the tokens of a provider taken no more, in a transaction
-// of the tenant's scope. The people stay, and their tokens of Countersign's
-// own. A provider that is not there is fault.NotFound, the last owner's way in
-// fault.Conflict.
+// DeleteProvider deletes a provider, in a transaction of the tenant's scope, so
+// that its tokens are rejected. The people and their tokens of Countersign stay.
+// The error is fault.NotFound if there is no such provider, and fault.Conflict
+// if it is the last owner's login.
 func DeleteProvider(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().IdentityProviderDelete(ctx, tx, &dbsqlc.IdentityProviderDeleteParams{TenantID: tenant, ProviderID: id})
@@ -122,8 +121,8 @@ func Providers(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Prov
 	return postgres.TryMap(rows, err, providerFromRow)
 }
 
-// ProviderByID finds a provider of a tenant, in a transaction of its scope. One
-// that is not there is fault.NotFound.
+// ProviderByID finds a provider of a tenant, in a transaction of its scope. If
+// there is none, the error is fault.NotFound.
 func ProviderByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id string) (Provider, error) {
 	r, err := dbsqlc.New().IdentityProviderGet(ctx, tx, &dbsqlc.IdentityProviderGetParams{TenantID: tenant, ProviderID: id})
 	if err != nil {
@@ -138,9 +137,9 @@ type tenantProvider struct {
 	tenant envelope.TenantID
 }
 
-// providerOf returns the provider that a token of an issuer and audiences is
-// for. No provider, or more than one, is ErrToken. The function reads across
-// tenants; sqlc does not know its columns, which are those of
+// providerOf returns the provider for a token of an issuer and audiences. If
+// there is none or more than one, the error is ErrToken. The function reads
+// across tenants; sqlc does not support its columns, which are those of
 // IdentityProvidersRow without the web client.
 func providerOf(ctx context.Context, tx pgx.Tx, issuer string, audiences []string) (tenantProvider, error) {
 	const query = "SELECT tenant_id, provider_id, issuer, audience, clients, role_claim, roles, default_role, allowed_domains FROM providers_of($1, $2)"
@@ -171,8 +170,7 @@ func providerFromRow(r dbsqlc.IdentityProvidersRow) (Provider, error) {
 	return p, nil
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"tenants_pkey":                          fault.New(fault.Conflict, "a tenant of that id exists"),
 	"tenants_name_key":                      fault.New(fault.Conflict, "a tenant of that name exists"),

@@ -15,29 +15,29 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// DBLogin is a login of the database that may propose in SQL, and as what.
+// DBLogin is a database login that may propose in SQL, with its rights.
 type DBLogin struct {
-	// ID is what actions name as who proposed them.
+	// ID identifies the proposer in actions.
 	ID uuid.UUID
 	// Login is the name of the role in PostgreSQL.
 	Login string
-	// Employee, Session, Operator, Tools and Names are as those of a Grant; but
-	// without a session its proposals have none.
+	// Employee, Session, Operator, Tools and Names are those of a Grant, except
+	// that without a session its proposals have none.
 	Employee envelope.EmployeeID
 	Session  string
 	Operator uuid.UUID
 	Tools    []string
 	Names    Names
-	// MaxWaiting is about how many of its proposals may wait.
+	// MaxWaiting is the approximate maximum of its waiting proposals.
 	MaxWaiting int
 	BoundAt    time.Time
 	By         envelope.Actor
 }
 
-// DefaultMaxWaiting is MaxWaiting unless it is set.
+// DefaultMaxWaiting is the default of MaxWaiting.
 const DefaultMaxWaiting = 250_000
 
-// AuditItem returns a binding's entry in the audit log.
+// AuditItem returns the audit log entry of a binding.
 func (l DBLogin) AuditItem() (subject string, detail map[string]any) {
 	detail = map[string]any{"login": l.Login, "login_id": l.ID, "tools": l.Tools, "automations": l.Names.Automations, "employees": l.Names.Employees, "sessions": l.Names.Sessions}
 	if l.Names.ExternalIDPrefix != "" {
@@ -55,11 +55,11 @@ func (l DBLogin) AuditItem() (subject string, detail map[string]any) {
 	return "database login " + l.Login + " bound", detail
 }
 
-// BindDBLogin lets a login propose, in a transaction of the scope postgres.Admin. A
-// login that is bound to the tenant already is bound again, under another id: what it
-// proposed before, and waits, is refused. One of another tenant is fault.Conflict;
-// one that is not there, is no login or is a superuser, who could pass for another
-// login, is fault.Invalid.
+// BindDBLogin binds a login, in a transaction of the scope postgres.Admin. A
+// login that is already bound to the tenant is bound again under a new id: its
+// waiting proposals are refused. A login bound to another tenant is
+// fault.Conflict. One that does not exist, cannot log in, or is a superuser, who
+// could impersonate another login, is fault.Invalid.
 func BindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, l DBLogin) (DBLogin, error) {
 	if err := l.check(ctx, tx, tenant); err != nil {
 		return DBLogin{}, err
@@ -109,15 +109,15 @@ func (l *DBLogin) check(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID
 	return nil
 }
 
-// UnbindDBLogin ends what a login of a tenant may propose, in a transaction of the
-// scope postgres.Admin. It reports whether it was bound. What it proposed before,
-// and waits, is refused.
+// UnbindDBLogin removes the binding of a login, in a transaction of the scope
+// postgres.Admin. It reports whether it was bound. Its waiting proposals are
+// refused.
 func UnbindDBLogin(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, login string) (bool, error) {
 	n, err := dbsqlc.New().DbLoginUnbind(ctx, tx, &dbsqlc.DbLoginUnbindParams{TenantID: tenant, Login: login})
 	return n > 0, err
 }
 
-// DBLogins lists the logins that may propose for a tenant.
+// DBLogins lists the bound logins of a tenant.
 func DBLogins(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]DBLogin, error) {
 	rows, err := dbsqlc.New().DbLoginList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.DbLoginListRow) DBLogin {

@@ -14,10 +14,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// NewOperator adds a person to the tenant of who asks, in a transaction of its
-// scope, and returns the person's id. What breaks the rules is fault.Invalid;
-// somebody who logs in as another one, or is another one in Slack, is
-// fault.Conflict; and somebody whom the asking may not make is fault.Denied.
+// NewOperator adds a person to the tenant of a principal, in a transaction of
+// its scope, and returns the person's id. An invalid person is fault.Invalid,
+// one with the login or the Slack user of another is fault.Conflict, and one
+// that the principal may not create is fault.Denied.
 func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now time.Time) (uuid.UUID, error) {
 	if err := o.check(); err != nil {
 		return uuid.Nil, err
@@ -39,7 +39,7 @@ func NewOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator, now t
 	return id, violations.Fault(dbsqlc.New().OperatorInsert(ctx, tx, p))
 }
 
-// endOf returns what ends the sessions of a person who is set so.
+// endOf returns the reason for which a change of a person ends its sessions.
 func endOf(o Operator) sessionEnd {
 	if o.Disabled {
 		return endDisabled
@@ -47,13 +47,12 @@ func endOf(o Operator) sessionEnd {
 	return endLoginChanged
 }
 
-// PutOperator sets what can be set of a person of the tenant of who asks, in a
-// transaction of its scope. One that logs in otherwise than before has no role
-// of its last login any more. One that logs in otherwise or is disabled has no
-// browser session of a login any more, also when it is enabled again. A person who
-// is not there is fault.NotFound, what breaks the rules fault.Invalid, somebody
-// whom the asking may not change fault.Denied, and taking the last owner away
-// fault.Conflict.
+// PutOperator updates a person of the tenant of a principal, in a transaction of
+// its scope. A changed login removes the role from the last login. A changed
+// login or disabling ends the browser sessions of logins, also if the person is
+// enabled again. A person that does not exist is fault.NotFound, an invalid one
+// fault.Invalid, one that the principal may not change fault.Denied, and the
+// removal of the last owner fault.Conflict.
 func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error {
 	if err := o.check(); err != nil {
 		return err
@@ -66,7 +65,7 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 		if err := by.mayChange(was, o); err != nil {
 			return err
 		}
-		if o.Disabled || was.Issuer != o.Issuer || was.Subject != o.Subject { // who is logged in may be somebody else
+		if o.Disabled || was.Issuer != o.Issuer || was.Subject != o.Subject { // a logged-in user may be another person now
 			ended, err := dbsqlc.New().OperatorSessionsDelete(ctx, tx, &dbsqlc.OperatorSessionsDeleteParams{TenantID: by.Tenant, OperatorID: o.ID})
 			if err != nil {
 				return err
@@ -83,14 +82,14 @@ func PutOperator(ctx context.Context, tx pgx.Tx, by Principal, o Operator) error
 	})
 }
 
-// OperatorByID finds a person, in a transaction of the tenant's scope; one who
-// is not there is fault.NotFound.
+// OperatorByID finds a person, in a transaction of the tenant's scope. If there
+// is none, the error is fault.NotFound.
 func OperatorByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID) (Operator, error) {
 	r, err := dbsqlc.New().OperatorGet(ctx, tx, &dbsqlc.OperatorGetParams{TenantID: tenant, OperatorID: id})
 	return operatorFromRow(dbsqlc.OperatorsRow(r)), postgres.Found(err, fault.New(fault.NotFound, "no such person"))
 }
 
-// Operators lists the people of a tenant by name, or those of the ids, in a
+// Operators lists the people of a tenant by name, or those with the ids, in a
 // transaction of its scope.
 func Operators(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...uuid.UUID) ([]Operator, error) {
 	rows, err := dbsqlc.New().Operators(ctx, tx, &dbsqlc.OperatorsParams{TenantID: tenant, OperatorIds: ids})
@@ -105,10 +104,10 @@ func operatorFromRow(r dbsqlc.OperatorsRow) Operator {
 	}
 }
 
-// OperatorBySlack finds the person that a user of a Slack team is, with the
-// role that it has now, in a transaction of the tenant's scope. Somebody
-// nobody knows, who is disabled or has no role is fault.NotFound. That the
-// user is who it says must have been verified before.
+// OperatorBySlack finds the person of a Slack user, with its current role, in a
+// transaction of the tenant's scope. The error is fault.NotFound if the person
+// is unknown, disabled or without a role. The caller must have verified the
+// Slack user.
 func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, team, user string) (Principal, error) {
 	r, err := dbsqlc.New().OperatorBySlack(ctx, tx, &dbsqlc.OperatorBySlackParams{TenantID: tenant, SlackTeam: team, SlackUser: user})
 	if err != nil {
@@ -117,12 +116,12 @@ func OperatorBySlack(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t
 	return Operator{ID: r.OperatorID, Name: r.Name, Role: Role(postgres.OrZero(r.Role))}.principal(tenant), nil
 }
 
-// logIn finds the person that verified claims are of, in a transaction of the
-// provider's tenant, and makes one of somebody who comes for the first time.
-// fault.Denied means that the person may do nothing here; the principal that comes
-// with it has no role, and names the person if it is known. So does a principal
-// without a role and without an error: that the issuer took the role away is then
-// written down, which an error would undo.
+// logIn finds the person of verified claims, in a transaction of the provider's
+// tenant, and creates the person at the first login. fault.Denied means that the
+// person has no rights here; the principal returned with it has no role, and
+// identifies the person if it is known. A principal without a role may also be
+// returned without an error: the issuer has then revoked the role, and an error
+// would roll back the update.
 func logIn(ctx context.Context, tx pgx.Tx, p tenantProvider, c *claims) (Principal, error) {
 	if err := p.admits(c); err != nil {
 		return Principal{}, err

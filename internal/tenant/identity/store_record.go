@@ -16,33 +16,34 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// sessionEnd is what ended a browser session before its time was over.
+// sessionEnd is the reason why a browser session ended before it expired.
 type sessionEnd string
 
 const (
-	// endLogout is the browser's own logout, endReplaced a later login of the same
-	// browser, and endTooMany one of another, when the person had as many sessions
-	// as one may have.
+	// endLogout is a logout of the browser, endReplaced a later login of the
+	// same browser, and endTooMany a login of another one when the person had
+	// the maximum number of sessions.
 	endLogout   sessionEnd = "logout"
 	endReplaced sessionEnd = "replaced"
 	endTooMany  sessionEnd = "too_many"
-	// endByPerson is the person's, from the list of sessions.
+	// endByPerson is a request of the person, from the list of sessions.
 	endByPerson sessionEnd = "ended"
-	// endDisabled, endLoginChanged and endTokenRevoked are changes of the person or
-	// the token that the session acted as.
+	// endDisabled, endLoginChanged and endTokenRevoked are changes of the person
+	// or the token of the session.
 	endDisabled     sessionEnd = "disabled"
 	endLoginChanged sessionEnd = "login_changed"
 	endTokenRevoked sessionEnd = "token_revoked"
 )
 
-// recordStart records that a browser session began.
+// recordStart records the start of a browser session.
 func recordStart(ctx context.Context, tx pgx.Tx, who Principal, via Via, from Visitor) error {
 	return audit.Write(ctx, tx, audit.Event{Tenant: who.Tenant, Kind: audit.SessionStarted, Actor: who.Actor(), Items: []audit.Item{{
 		Subject: who.Browser.ID.String(), Code: string(via), Detail: map[string]any{"address": from.Address, "expires_at": who.Browser.ExpiresAt},
 	}}})
 }
 
-// recordEnds records that browser sessions ended. None is no event.
+// recordEnds records the end of browser sessions. It writes no event if there
+// are none.
 func recordEnds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, why sessionEnd, ended ...uuid.UUID) error {
 	e := audit.Event{Tenant: tenant, Kind: audit.SessionEnded, Actor: by}
 	for _, id := range ended {
@@ -51,20 +52,20 @@ func recordEnds(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by env
 	return audit.Write(ctx, tx, e)
 }
 
-// refusal is a login in a browser that was refused.
+// refusal is a refused login in a browser.
 type refusal struct {
-	// who names the person or the token, as far as it is known, and the tenant;
-	// zero if the tenant is unknown.
+	// who identifies the person or the token, if known, and the tenant; zero if
+	// the tenant is unknown.
 	who Principal
 	via Via
-	// provider is where the person logged in, and subject how the issuer called the
-	// person, if it vouched for that.
+	// provider is the provider of the login, and subject the issuer's subject if
+	// the issuer vouched for it.
 	provider, subject string
 	from              Visitor
 }
 
-// about names whom the refusal is counted for. People whom nobody knows here count
-// for the provider, because anybody can be many of them.
+// about returns the subject for which the refusal is counted. Unknown people
+// count for the provider, because anybody can have many accounts there.
 func (r *refusal) about() string {
 	switch {
 	case r.who.Operator != uuid.Nil:
@@ -75,8 +76,8 @@ func (r *refusal) about() string {
 	return "provider " + r.provider
 }
 
-// refuse records a login that was refused, where its tenant is known, and returns
-// the reason.
+// refuse records a refused login, if its tenant is known, and returns the
+// reason.
 func (a *Authenticator) refuse(ctx context.Context, r refusal, reason error) error {
 	refused := errors.Is(reason, ErrToken) || errors.Is(reason, fault.Denied)
 	if !refused || r.who.Tenant == (envelope.TenantID{}) {
@@ -110,8 +111,8 @@ func recordRefusal(ctx context.Context, tx pgx.Tx, r refusal, reason error) erro
 	}}})
 }
 
-// recorded reports whether the refusal of a number within an hour is an event: the
-// first ten are, and then one each time that the number has doubled.
+// recorded reports whether the n-th refusal within an hour is recorded as an
+// event: the first ten are, and then one each time that the number has doubled.
 func recorded(n int) bool {
 	const each = 10
 	if n <= each {

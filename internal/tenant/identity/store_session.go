@@ -17,7 +17,7 @@ import (
 )
 
 // tokenHolder finds the holder of a token by its hash. The error is ErrToken for
-// one that is not valid; the holder then names the token, if it ever was valid.
+// an invalid token; the holder then identifies the token, if it was ever valid.
 func tokenHolder(ctx context.Context, tx pgx.Tx, hash []byte) (holder, error) {
 	who, until, err := lookUp(ctx, tx, hash)
 	if errors.Is(err, ErrToken) {
@@ -26,8 +26,8 @@ func tokenHolder(ctx context.Context, tx pgx.Tx, hash []byte) (holder, error) {
 	return holder{who, hash, until}, err
 }
 
-// formerToken returns ErrToken, and the token of a hash that is not valid any
-// more. The function looks across tenants; sqlc does not see its columns.
+// formerToken returns ErrToken, and the token with a hash that is no longer
+// valid. The function reads across tenants; sqlc does not support its columns.
 func formerToken(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, error) {
 	var tenant, token uuid.UUID
 	if err := tx.QueryRow(ctx, "SELECT tenant_id, token_id FROM token_of($1)", hash).Scan(&tenant, &token); err != nil {
@@ -36,16 +36,16 @@ func formerToken(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, error)
 	return Principal{Tenant: envelope.TenantID(tenant), Token: TokenID(token)}, ErrToken
 }
 
-// personHolder is a person as the functions of login codes and sessions return
-// it.
+// personHolder returns a person from the columns of the functions for login
+// codes and sessions.
 func personHolder(tenant uuid.UUID, operator *uuid.UUID, name, role *string) holder {
 	person := Operator{ID: postgres.OrZero(operator), Name: postgres.OrZero(name), RoleSet: Role(postgres.OrZero(role))}
 	return holder{Principal: person.principal(envelope.TenantID(tenant))}
 }
 
-// redeemCode uses up a login code, and returns whom it is for; with ErrToken whom
-// it was for, if there is such a code. The function looks across tenants; sqlc
-// does not see its columns.
+// redeemCode uses up a login code and returns its holder, with ErrToken if the
+// code is no longer valid. The function reads across tenants; sqlc does not
+// support its columns.
 func redeemCode(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (holder, error) {
 	const query = "SELECT tenant_id, token_hash, operator_id, operator_name, operator_role, valid FROM redeem_login_code($1)"
 	var tenant uuid.UUID
@@ -66,8 +66,8 @@ func redeemCode(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (holder,
 	return of, err
 }
 
-// sessionHolder finds whom a browser session is of. The error is ErrToken for a
-// session that is over.
+// sessionHolder finds the holder of a browser session. The error is ErrToken for
+// a session that has ended.
 func sessionHolder(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (Principal, error) {
 	const query = "SELECT tenant_id, session_id, idle_at, expires_at, token_hash, operator_id, operator_name, operator_role FROM authenticate_session($1)"
 	var tenant uuid.UUID
@@ -90,14 +90,14 @@ func sessionHolder(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) (Prin
 	return of.Principal, nil
 }
 
-// deleteOver deletes a browser session that is over, by its hash.
+// deleteOver deletes an ended browser session by its hash.
 func deleteOver(ctx context.Context, tx pgx.Tx, hash [sha256.Size]byte) error {
 	_, err := tx.Exec(ctx, "SELECT end_web_session($1)", hash[:])
 	return err
 }
 
 // deleteOpen ends the browser session of a principal, in a transaction of its
-// scope, unless another transaction was first.
+// scope, unless another transaction already has.
 func deleteOpen(ctx context.Context, tx pgx.Tx, who Principal, why sessionEnd) error {
 	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{TenantID: who.Tenant, SessionID: who.Browser.ID, Person: who.Person()})
 	if err != nil || n == 0 {
@@ -146,9 +146,9 @@ func insertCode(ctx context.Context, tx pgx.Tx, of holder, hash [sha256.Size]byt
 	return q.LoginCodeInsert(ctx, tx, p)
 }
 
-// TouchSession notes that a person did something in the browser session of a
-// principal, in a transaction of its scope, and returns when the session ends
-// now. The error is ErrSession for one that is over.
+// TouchSession records activity in the browser session of a principal, in a
+// transaction of its scope, and returns the session with its new end. The error
+// is ErrSession if it has ended.
 func TouchSession(ctx context.Context, tx pgx.Tx, by Principal) (BrowserSession, error) {
 	r, err := dbsqlc.New().WebSessionTouch(ctx, tx, &dbsqlc.WebSessionTouchParams{
 		IdleSeconds: SessionIdle.Seconds(), TenantID: by.Tenant, SessionID: by.Browser.ID,
@@ -157,8 +157,8 @@ func TouchSession(ctx context.Context, tx pgx.Tx, by Principal) (BrowserSession,
 }
 
 // Sessions lists the browser sessions of the person behind a principal, newest
-// first, in a transaction of its scope: those before a session, up to a limit.
-// A token that is narrowed sees those that act as itself. The zero id begins at
+// first, in a transaction of its scope: those before a session, up to a limit. A
+// narrowed token sees only sessions that act as itself. The zero id begins at
 // the newest.
 func Sessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, most int) ([]wire.BrowserSession, error) {
 	if before == uuid.Nil {
@@ -175,8 +175,8 @@ func Sessions(ctx context.Context, tx pgx.Tx, by Principal, before uuid.UUID, mo
 	})
 }
 
-// ownSessions is the token whose sessions a principal may see: nil is all of its
-// person.
+// ownSessions returns the token whose sessions a principal may see; nil means
+// all of its person.
 func (p Principal) ownSessions() *uuid.UUID {
 	if !p.narrowed() {
 		return nil
@@ -185,8 +185,8 @@ func (p Principal) ownSessions() *uuid.UUID {
 }
 
 // DeleteSession ends a browser session of the person behind a principal, in a
-// transaction of its scope. One that is not there, or that Sessions does not list,
-// is fault.NotFound.
+// transaction of its scope. The error is fault.NotFound for a session that
+// Sessions does not list.
 func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) error {
 	n, err := dbsqlc.New().WebSessionDelete(ctx, tx, &dbsqlc.WebSessionDeleteParams{
 		TenantID: by.Tenant, SessionID: id, Person: by.Person(), TokenID: by.ownSessions(),
@@ -197,8 +197,8 @@ func DeleteSession(ctx context.Context, tx pgx.Tx, by Principal, id uuid.UUID) e
 	return recordEnds(ctx, tx, by.Tenant, by.Actor(), endByPerson, id)
 }
 
-// loginTenant finds the tenant of a name; without a name the only one. The id is
-// zero for none.
+// loginTenant finds the tenant with a name; without a name the only one. The id
+// is zero if there is none.
 func loginTenant(ctx context.Context, tx pgx.Tx, name string) (id envelope.TenantID, is string, err error) {
 	var found uuid.UUID
 	err = tx.QueryRow(ctx, "SELECT tenant_id, name FROM login_tenant($1)", name).Scan(&found, &is)

@@ -16,21 +16,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Issued is a token at the one moment at which it can be read.
+// Issued is a new token with its secret, which is not readable later.
 type Issued struct {
 	Token     Token
 	Principal Principal
-	// ExpiresAt is nil for a token that is valid until it is revoked.
+	// ExpiresAt is nil for a token that does not expire.
 	ExpiresAt *time.Time
 }
 
-// JSON returns the token with its secret, as the API shows it.
+// JSON returns the token with its secret in the form of the API.
 func (i Issued) JSON() wire.IssuedToken {
 	return wire.IssuedToken{ID: i.Principal.Token.String(), Token: i.Token.Text(), TokenGrant: i.Principal.Grant(), ExpiresAt: i.ExpiresAt}
 }
 
-// AuditItem returns a new token's entry in the audit log, without its
-// secret.
+// AuditItem returns a new token's audit log entry, without its secret.
 func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	p := i.Principal
 	detail = map[string]any{"token_id": p.Token, "name": p.Name, "role": p.Role, "expires_at": i.ExpiresAt}
@@ -64,9 +63,9 @@ func (i Issued) AuditItem() (subject string, detail map[string]any) {
 	return "token " + p.Token.String() + " issued for the role " + string(p.Role), detail
 }
 
-// Issue makes a token for a tenant, in a transaction of that tenant's scope.
-// What breaks the rules of Grant, or is more than its person, is
-// fault.Invalid. Whether the caller may is MayGrant's to say.
+// Issue creates a token for a tenant, in a transaction of that tenant's scope. A
+// grant that is invalid, or has more rights than its person, is fault.Invalid.
+// The caller must have checked MayGrant.
 func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, now time.Time) (Issued, error) {
 	if err := g.check(); err != nil {
 		return Issued{}, err
@@ -96,8 +95,8 @@ func Issue(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant, no
 	return made, violations.Fault(dbsqlc.New().ApiTokenInsert(ctx, tx, p))
 }
 
-// checkPerson refuses a token for somebody who is not there, or that would be
-// more than the person.
+// checkPerson rejects a token for a person that does not exist or has fewer
+// rights.
 func checkPerson(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) error {
 	if g.Operator == uuid.Nil {
 		return nil
@@ -112,9 +111,8 @@ func checkPerson(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Gra
 	return nil
 }
 
-// checkSession refuses a session that belongs to an agent, for a token of another
-// role, and the other way round: a grant for an agent's session is for what that
-// agent proposes.
+// checkSession rejects a session of an agent for a token of another role, and
+// vice versa: a grant for an agent's session applies to that agent's proposals.
 func checkSession(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) error {
 	if g.Session == "" {
 		return nil
@@ -131,18 +129,18 @@ type Credential struct {
 	ID TokenID
 	Grant
 	CreatedAt time.Time
-	// ExpiresAt, RevokedAt and RotatedAt are nil for events that have not been and will
-	// not be.
+	// ExpiresAt, RevokedAt and RotatedAt are nil for events that neither
+	// happened nor will happen.
 	ExpiresAt, RevokedAt, RotatedAt *time.Time
-	// LastUsedAt is right to about half a minute; nil is never.
+	// LastUsedAt is accurate to about half a minute; nil means never.
 	LastUsedAt *time.Time
-	// PreviousUntil is when the secret before the last rotation ends, or ended.
+	// PreviousUntil is the expiry of the secret before the last rotation.
 	PreviousUntil *time.Time
 }
 
 // Credentials lists a tenant's tokens, newest first, in a transaction of its
-// scope: those before a token, up to a limit. Unless everything is asked
-// for, those that are over are left out. The zero id begins at the newest.
+// scope: those before a token, up to a limit. Without everything it omits
+// expired and revoked ones. The zero id begins at the newest.
 func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, before TokenID, most int, everything bool) ([]Credential, error) {
 	if before == (TokenID{}) {
 		before = TokenID(uuid.Max)
@@ -153,7 +151,7 @@ func Credentials(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, befor
 	return postgres.Map(rows, err, credentialFromRow)
 }
 
-// JSON returns the token as the API shows it.
+// JSON returns the token in the form of the API.
 func (c Credential) JSON() wire.Token {
 	return wire.Token{
 		ID: c.ID.String(), TokenGrant: c.principal(envelope.TenantID{}, c.ID).Grant(), IssuedBy: c.By, CreatedAt: c.CreatedAt,
@@ -173,8 +171,8 @@ func credentialFromRow(r dbsqlc.ApiTokensRow) Credential {
 	}
 }
 
-// CredentialByID finds a token, in a transaction of its tenant's scope. One
-// that is not there, or revoked, is fault.NotFound.
+// CredentialByID finds a token, in a transaction of its tenant's scope. If there
+// is none or it is revoked, the error is fault.NotFound.
 func CredentialByID(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID) (Credential, error) {
 	c, _, err := credential(ctx, tx, tenant, id)
 	return c, err
@@ -190,27 +188,24 @@ func credential(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id Tok
 
 func errNoToken(id TokenID) error { return fault.New(fault.NotFound, "no token %s that is valid", id) }
 
-// MaxOverlap is how long at most two secrets of a token are valid beside each
-// other.
+// MaxOverlap is the maximum time for which two secrets of a token are valid.
 const MaxOverlap = 7 * 24 * time.Hour
 
-// Rotation is how a token is given another secret.
+// Rotation configures the rotation of a token's secret.
 type Rotation struct {
-	// Overlap is how long the old secret stays valid, so that its holders can
-	// be told; zero ends it at once, and with it one that is still valid from
-	// the rotation before.
+	// Overlap is how long the old secret stays valid; zero ends it immediately,
+	// together with one that is still valid from a previous rotation.
 	Overlap time.Duration
-	// TTL is how long the token is valid from now on; zero leaves its end as it
-	// is.
+	// TTL is the new validity of the token from now; zero keeps its expiry.
 	TTL time.Duration
-	// By is who is shown the secret.
+	// By is the principal that obtains the secret.
 	By Principal
 }
 
-// Rotate gives a token another secret, in a transaction of its tenant's scope.
-// The token stays the same to everybody else: its id, its session, and what it
-// proposed. A token that is not there is fault.NotFound. fault.Conflict means
-// that it was rotated meanwhile; or lately, with an overlap that is not over.
+// Rotate replaces the secret of a token, in a transaction of its tenant's scope.
+// The token keeps its id, its session, and its proposals. If there is none, the
+// error is fault.NotFound. fault.Conflict means that it was rotated
+// concurrently, or that the overlap of the previous rotation has not ended.
 func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, how Rotation, now time.Time) (Issued, error) {
 	if how.Overlap < 0 || how.Overlap > MaxOverlap || how.TTL < 0 {
 		return Issued{}, fault.New(fault.Invalid, "two secrets are valid beside each other for at most seven days, and a token cannot expire before it is rotated")
@@ -238,10 +233,10 @@ func Rotate(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 	return made, postgres.Affected(n, violations.Fault(err), fault.New(fault.Conflict, "the token was rotated or revoked meanwhile"))
 }
 
-// Revoke ends a token's validity, in a transaction of its tenant's scope.
-// A caller that has shown it lately may still be let in for CacheFor. A token that
-// is not there, or revoked already, is fault.NotFound; the last owner's is
-// fault.Conflict. The browser sessions that act as the token end with it.
+// Revoke revokes a token, in a transaction of its tenant's scope. It may remain
+// in caches for CacheFor. Browser sessions that act as the token end with it.
+// The error is fault.NotFound if there is none or it is already revoked, and
+// fault.Conflict for that of the last owner.
 func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID, by envelope.Actor) error {
 	return keepOwner(ctx, tx, tenant, func() error {
 		n, err := dbsqlc.New().ApiTokenRevoke(ctx, tx, &dbsqlc.ApiTokenRevokeParams{TenantID: tenant, TokenID: uuid.UUID(id)})
@@ -256,10 +251,10 @@ func Revoke(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id TokenID
 	})
 }
 
-// keepOwner makes a change that may take an owner away, unless that was the
-// last way to act as one. Changes of one tenant wait for each other, so that
-// two owners cannot take each other away. A tenant that never had an owner is
-// none without one.
+// keepOwner runs a change that may remove an owner, and rejects it if no owner
+// could act any more. Such changes of one tenant are serialized, so that two
+// owners cannot remove each other. It accepts that a tenant without owners still
+// has none.
 func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change func() error) error {
 	q := dbsqlc.New()
 	if err := q.TenantLock(ctx, tx, tenant); err != nil {
@@ -279,9 +274,9 @@ func keepOwner(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, change 
 	return err
 }
 
-// lookUp finds whom a token's hash belongs to, and until when it is valid; the
-// zero time is until it is revoked. The function looks across tenants; sqlc
-// does not see its columns, so that it is written out here.
+// lookUp finds the holder of a token by its hash, and the expiry; the zero time
+// means none. The function reads across tenants; sqlc does not support its
+// columns, so the statement is written here.
 func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, error) {
 	const query = `SELECT token_id, tenant_id, name, role, employee_id, session_id, operator_id, operator_role, scopes, tools, automations, employees, sessions, coalesce(token_external_id_prefix(tenant_id, token_id), ''), maker, valid_until,
 		CASE WHEN operator_id IS NULL AND role <> 'agent' THEN person_role(tenant_id, maker) END
@@ -310,22 +305,22 @@ func lookUp(ctx context.Context, tx pgx.Tx, hash []byte) (Principal, time.Time, 
 	case operator != nil:
 		g.Role = g.Role.atMost(Role(postgres.OrZero(operatorRole)))
 	case makerRole != nil && *makerRole == "":
-		return Principal{}, time.Time{}, ErrToken // it acts as somebody who may do nothing
+		return Principal{}, time.Time{}, ErrToken // its person has no rights
 	case makerRole != nil:
 		g.Role = g.Role.atMost(Role(*makerRole))
 	}
 	return g.principal(envelope.TenantID(tenant), TokenID(token)), postgres.OrZero(until), nil
 }
 
-// recordUses stores when tokens were last used and operators last seen, across
-// tenants.
+// recordUses stores the last uses of tokens and the last activity of operators,
+// across tenants.
 func recordUses(ctx context.Context, tx pgx.Tx, ids []uuid.UUID, ats []time.Time) error {
 	_, err := tx.Exec(ctx, "SELECT record_uses($1, $2)", ids, ats)
 	return err
 }
 
-// converted returns scopes as they are stored, or stored ones as scopes, in
-// order. nil stays nil. An unknown scope is kept, and gives no right.
+// converted converts scopes to or from their stored form, in order. nil stays
+// nil. An unknown scope is kept, and gives no right.
 func converted[To, From ~string](all []From) []To {
 	if all == nil {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 )
 
-// DefaultBucket holds what names no other bucket. Every tenant has it, and it
-// cannot be retired.
+// DefaultBucket is the bucket of envelopes that name no other. Every tenant has
+// it, and it cannot be retired.
 const DefaultBucket = "default"
 
-// The bounds of a bucket's limits.
+// Bounds of a bucket's limits.
 const (
 	maxRate        = 1_000_000
 	minPer         = Duration(time.Millisecond)
@@ -24,23 +24,23 @@ const (
 	maxConcurrency = 100_000
 )
 
-// Bucket is a named pace that envelopes keep to together, whichever worker
-// runs them. A bucket without limits is one only for fairness: each bucket
-// gets its turn.
+// Bucket is a named set of limits that envelopes share, across all workers. A
+// bucket without limits serves only fairness: each bucket gets its turn.
 type Bucket struct {
 	Name string `json:"name"`
-	// Rate is nil for no limit of pace, Calendar for none by the calendar.
+	// Rate is nil without a rate limit, Calendar without a calendar limit.
 	Rate     *Rate     `json:"rate,omitempty"`
 	Calendar *Calendar `json:"calendar,omitempty"`
-	// Concurrency is how many may be on their way at once; zero means any
-	// number.
+	// Concurrency is the maximum number of concurrent calls; zero means
+	// unlimited.
 	Concurrency int `json:"concurrency,omitzero"`
 }
 
-// Rate is so many per interval, evenly apart: 60 per minute is one a second.
+// Rate is a number of permits per interval, evenly spaced: 60 per minute is one
+// per second.
 type Rate wire.Rate
 
-// Calendar is so many in each period of the calendar.
+// Calendar is a number of permits per calendar period.
 type Calendar wire.Calendar
 
 // The periods of a calendar.
@@ -107,8 +107,8 @@ func (c Calendar) check(p *check.Problems) {
 	}
 }
 
-// settled is the bucket with what was left out filled in, so that two that
-// mean the same are equal.
+// settled returns the bucket with defaults filled in, so that equivalent ones
+// are equal.
 func (b Bucket) settled() Bucket {
 	if b.Rate != nil {
 		r := *b.Rate
@@ -118,16 +118,16 @@ func (b Bucket) settled() Bucket {
 	return b
 }
 
-// BucketState is a bucket with how much of it is used at a moment.
+// BucketState is a bucket with its current usage.
 type BucketState struct {
 	Bucket
 	wire.BucketUse
 }
 
-// MaxCount is where the counts of a BucketState stop.
+// MaxCount is the upper bound of the counts of a BucketState.
 const MaxCount = 100_000
 
-// storedBucket is a bucket as it is stored.
+// storedBucket is a bucket with its stored state.
 type storedBucket struct {
 	Bucket
 	retired bool

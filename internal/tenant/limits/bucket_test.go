@@ -38,7 +38,7 @@ func (h fixture) bucket(name string) limits.BucketState {
 	return states[0]
 }
 
-func TestBucketsAreKeptAndTold(t *testing.T) {
+func TestBucketChangesAreStoredAndAudited(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	b := limits.Bucket{
@@ -63,7 +63,7 @@ func TestBucketsAreKeptAndTold(t *testing.T) {
 	h.wantSubjects("bucket email.daily added", "bucket email.daily changed")
 }
 
-func TestBucketsRetireAndComeBack(t *testing.T) {
+func TestBucketsRetireAndReopen(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	h.putBucket(limits.Bucket{Name: "b", Concurrency: 2})
@@ -89,17 +89,18 @@ func TestBucketsRetireAndComeBack(t *testing.T) {
 	h.wantSubjects("bucket b added", "bucket b removed", "bucket b added")
 }
 
-// use writes into the row what a claim uses.
+// use updates the usage columns of a bucket, like a claim.
 func (h fixture) use(name, set string, args ...any) {
 	h.t.Helper()
 	h.admin("UPDATE buckets SET "+set+" WHERE tenant_id = '"+h.tenant.String()+"' AND name = '"+name+"'", args...)
 }
 
-func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
+func TestChangedLimitsKeepTheUsage(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
-	// A slow bucket that is used up for hours is not so at a faster pace.
+	// A slow bucket that is exhausted for hours is not exhausted at a faster
+	// rate.
 	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Hour), Burst: 2}})
 	h.use("b", "tat = now() + interval '23 hours'")
 	h.putBucket(limits.Bucket{Name: "b", Rate: &limits.Rate{Limit: 2, Per: envelope.Duration(24 * time.Second), Burst: 2}})
@@ -107,7 +108,8 @@ func TestLimitsThatChangeKeepWhatIsUsed(t *testing.T) {
 		t.Errorf("used up, then faster: %+v, want none left, for seconds", got)
 	}
 
-	// What went today counts in the month, what went this month not today.
+	// Today's usage counts for the month, but this month's does not count for
+	// today.
 	h.putBucket(limits.Bucket{Name: "c", Calendar: &limits.Calendar{Limit: 9, Every: limits.PeriodDay}})
 	h.use("c", "calendar_used = 9, calendar_from = date_trunc('day', now(), 'UTC')")
 	if got := h.bucket("c"); *got.CalendarUsed != 9 || *got.Permits != 0 || got.OpensAt == nil {
@@ -166,11 +168,11 @@ func nilIfEmpty(text string) *string {
 	return &text
 }
 
-func TestTheDatabaseKnowsTheZones(t *testing.T) {
+func TestDatabaseSupportsTheZones(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
-	// Go knows it in any case; the server's own list has it too.
+	// Go always supports the zone; the server's list includes it too.
 	h.putBucket(limits.Bucket{Name: "b", Calendar: &limits.Calendar{Limit: 1, Every: limits.PeriodDay, Timezone: "Pacific/Apia"}})
 	h.as(postgres.Worker(), func(ctx context.Context, tx pgx.Tx) error {
 		var at time.Time

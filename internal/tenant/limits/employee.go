@@ -13,22 +13,22 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// DefaultEmployee is how the entry is written that holds for every employee
-// without one, and for envelopes that name nobody.
+// DefaultEmployee is the text of the entry for employees without one, and for
+// envelopes without an employee.
 const DefaultEmployee = "default"
 
-// Employee is an agent's identity: how far it is trusted, and what it may do.
+// Employee is an agent's identity, with its trust and its scopes.
 type Employee struct {
-	// ID is zero for the default entry, which JSON writes as "default".
+	// ID is zero for the default entry, which is "default" in JSON.
 	ID   envelope.EmployeeID
 	Name string
 	// Trust is the highest risk that may run without a person.
 	Trust policy.Trust
-	// Scopes are what it has, such as contacts:write or contacts:*.
+	// Scopes are the granted scopes, such as contacts:write or contacts:*.
 	Scopes []string
 }
 
-// employeeJSON is an employee as it is written.
+// employeeJSON is the JSON form of an employee.
 type employeeJSON struct {
 	ID     string       `json:"employee_id"`
 	Name   string       `json:"name,omitzero"`
@@ -36,7 +36,7 @@ type employeeJSON struct {
 	Scopes []string     `json:"scopes"`
 }
 
-// MarshalJSON writes the default entry's id as "default".
+// MarshalJSON encodes the default entry's id as "default".
 func (e Employee) MarshalJSON() ([]byte, error) {
 	scopes := e.Scopes
 	if scopes == nil {
@@ -45,7 +45,7 @@ func (e Employee) MarshalJSON() ([]byte, error) {
 	return json.Marshal(employeeJSON{EmployeeText(e.ID), e.Name, e.Trust, scopes})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (e *Employee) UnmarshalJSON(text []byte) error {
 	var in employeeJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -59,7 +59,8 @@ func (e *Employee) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// EmployeeText writes an employee's id, and the default entry's as "default".
+// EmployeeText returns an employee's id as a text, "default" for the default
+// entry.
 func EmployeeText(id envelope.EmployeeID) string {
 	if id == (envelope.EmployeeID{}) {
 		return DefaultEmployee
@@ -67,8 +68,7 @@ func EmployeeText(id envelope.EmployeeID) string {
 	return id.String()
 }
 
-// ParseEmployee reads what EmployeeText writes. What is neither is
-// fault.Invalid.
+// ParseEmployee parses the output of EmployeeText. The error is fault.Invalid.
 func ParseEmployee(text string) (envelope.EmployeeID, error) {
 	var id envelope.EmployeeID
 	if text == DefaultEmployee || text == uuid.Nil.String() {
@@ -80,7 +80,7 @@ func ParseEmployee(text string) (envelope.EmployeeID, error) {
 	return id, nil
 }
 
-// The bounds of an employee.
+// Bounds of an employee.
 const (
 	maxScopes = 200
 	maxName   = 200
@@ -118,13 +118,13 @@ func checkScopes(p *check.Problems, scopes []string) {
 	}
 }
 
-// settled is the employee with its scopes in order.
+// settled returns the employee with its scopes sorted.
 func (e Employee) settled() Employee {
 	e.Scopes = ordered(e.Scopes)
 	return e
 }
 
-// ordered is a sorted copy that is never nil.
+// ordered returns a sorted copy that is never nil.
 func ordered(texts []string) []string {
 	all := append([]string{}, texts...)
 	slices.Sort(all)

@@ -29,7 +29,7 @@ func newFixture(t testing.TB) fixture {
 	return fixture{t: t, db: dbtest.Tx(t)}.otherTenant()
 }
 
-// otherTenant is another tenant in the same database.
+// otherTenant returns another tenant in the same database.
 func (h fixture) otherTenant() fixture {
 	h.t.Helper()
 	h.tenant = envelope.TenantID(uuid.Must(uuid.NewV7()))
@@ -68,7 +68,7 @@ func (h fixture) must(fn func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-// set is what is compiled of the tenant's settings.
+// set loads and compiles the tenant's settings.
 func (h fixture) set() *limits.Set {
 	h.t.Helper()
 	var set *limits.Set
@@ -79,12 +79,12 @@ func (h fixture) set() *limits.Set {
 	return set
 }
 
-// events are what the audit has on changes, oldest first.
+// events returns the audit items of changes, oldest first.
 func (h fixture) events() []audit.Item {
 	h.t.Helper()
 	var items []audit.Item
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
-		// Read leaves out what an open transaction wrote, as the test's is.
+		// audit.Read would leave out the events of the test's open transaction.
 		rows, err := tx.Query(ctx, "SELECT e.items FROM events e WHERE e.tenant_id = $1 AND e.kind = 'configured' AND e.actor = 'ada' ORDER BY e.event_id", h.tenant.String())
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (h fixture) events() []audit.Item {
 	return items
 }
 
-// subjects are what the events are about.
+// subjects returns the subjects of the events.
 func (h fixture) subjects() []string {
 	h.t.Helper()
 	subjects := []string{}
@@ -122,7 +122,7 @@ func (h fixture) wantSubjects(want ...string) {
 	}
 }
 
-// document is everything that is set.
+// document exports all settings.
 func (h fixture) document() limits.Document {
 	h.t.Helper()
 	var doc limits.Document
@@ -133,7 +133,7 @@ func (h fixture) document() limits.Document {
 	return doc
 }
 
-// pointers are the places that an error names.
+// pointers returns the pointers in an error.
 func pointers(err error) []string {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok {

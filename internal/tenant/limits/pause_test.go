@@ -99,7 +99,7 @@ func TestLiftedPausesAreKept(t *testing.T) {
 	h.wantSubjects("tenant paused", "bucket default killed", "tenant resumed", "tenant paused")
 }
 
-func TestEverythingIsPausedForAll(t *testing.T) {
+func TestPauseOfEverythingCoversAllTenants(t *testing.T) {
 	t.Parallel()
 	one := newFixture(t)
 	two := one.otherTenant()
@@ -158,7 +158,7 @@ func TestActionsInFlightAreCounted(t *testing.T) {
 	}
 }
 
-func TestEntriesAreListedAndTold(t *testing.T) {
+func TestEntriesAreListedAndAudited(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	first := h.forbid(contact.Entry{Value: "Ana@Example.org", Reason: "a"}, contact.Entry{Value: "bo@example.org"}, contact.Entry{Kind: contact.Domain, Value: "x.example"},

@@ -1,9 +1,9 @@
-// Package limits owns the settings of what may be sent, when, and how fast:
-// buckets, quiet hours, what employees may do, what operators say about tools,
-// and a tenant's own settings. It checks them, stores them with the event of who
-// changed what, reads them back, and compiles those of one tenant into a Set that
-// answers without a database. It does not apply them: the preflight checks and
-// the claim do.
+// Package limits owns the settings that limit what is sent, when, and how fast:
+// buckets, quiet hours, rights of employees, rules of operators about tools, and
+// a tenant's own settings. It checks them, stores them with an event of each
+// change, reads them, and compiles those of one tenant into a Set for lookups
+// without a database. It does not apply them: the preflight checks and the claim
+// do.
 package limits
 
 import (
@@ -21,9 +21,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-// Set is the settings of one tenant, compiled. It never changes, so that any
-// number of goroutines may use it; a nil Set has none. What is not set costs a
-// look at an empty map.
+// Set is the compiled settings of one tenant. It is immutable and safe for
+// concurrent use; a nil Set is empty.
 type Set struct {
 	tenant       Tenant
 	doNotContact bool
@@ -35,7 +34,7 @@ type Set struct {
 	quiet        *quietSet
 }
 
-// quietSet is quiet hours by what they are of.
+// quietSet holds quiet hours by scope and subject.
 type quietSet struct {
 	tenant     *quiethours.Schedule
 	employees  map[envelope.EmployeeID]*quiethours.Schedule
@@ -43,7 +42,7 @@ type quietSet struct {
 	recipients map[contact.Contact]*quiethours.Schedule
 }
 
-// Bucket finds a bucket that takes new envelopes by its name.
+// Bucket finds an active bucket by its name.
 func (s *Set) Bucket(name string) (id int64, ok bool) {
 	if s == nil {
 		return 0, false
@@ -52,8 +51,8 @@ func (s *Set) Bucket(name string) (id int64, ok bool) {
 	return id, ok
 }
 
-// BucketNames returns the names of the buckets that take new envelopes, in
-// order. The caller must not change it.
+// BucketNames returns the names of the active buckets, sorted. The caller must
+// not modify the slice.
 func (s *Set) BucketNames() []string {
 	if s == nil {
 		return nil
@@ -61,8 +60,8 @@ func (s *Set) BucketNames() []string {
 	return s.bucketNames
 }
 
-// UnknownBucket returns the message for a name that no bucket has which takes
-// new envelopes: the nearest names, or all.
+// UnknownBucket returns the message for a name without an active bucket: with
+// the nearest names, or all.
 func (s *Set) UnknownBucket(name string) string {
 	if near := fault.Nearest(name, s.BucketNames()); len(near) > 0 {
 		return "no such bucket " + strconv.Quote(name) + fault.Suggestion(near)
@@ -70,8 +69,8 @@ func (s *Set) UnknownBucket(name string) string {
 	return "no such bucket; there are " + strings.Join(s.BucketNames(), ", ")
 }
 
-// NameOf returns the name of a bucket, also of a retired one; "" for one that
-// is not the tenant's.
+// NameOf returns the name of a bucket, also of a retired one; "" if it does not
+// belong to the tenant.
 func (s *Set) NameOf(id int64) string {
 	if s == nil {
 		return ""
@@ -87,7 +86,7 @@ func (s *Set) Tenant() Tenant {
 	return s.tenant
 }
 
-// Session returns how much one session may propose.
+// Session returns the limits of one session.
 func (s *Set) Session() Session {
 	if s == nil {
 		return Session{}
@@ -96,8 +95,8 @@ func (s *Set) Session() Session {
 	return Session{Pending: *t.SessionPending, Minute: *t.SessionMinute}
 }
 
-// Employee returns what is set for an employee, or else for all who have no
-// entry of their own, the zero id among them. It is false if there is neither.
+// Employee returns the entry of an employee, or else the default entry, also for
+// the zero id. It returns false if there is neither.
 func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
 	if s == nil || len(s.employees) == 0 {
 		return Employee{}, false
@@ -109,8 +108,8 @@ func (s *Set) Employee(id envelope.EmployeeID) (Employee, bool) {
 	return e, ok
 }
 
-// Paused returns the pause of an employee, a source or a tool under which an
-// envelope falls: a kill if one of them is, else the one of the widest scope.
+// Paused returns the pause of an employee, a source or a tool that covers an
+// envelope: a kill if there is one, else the one with the widest scope.
 func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (wire.Pause, bool) {
 	if !s.AnyPause() {
 		return wire.Pause{}, false
@@ -129,13 +128,13 @@ func (s *Set) Paused(employee envelope.EmployeeID, key policy.Key) (wire.Pause, 
 	return first, found
 }
 
-// AnyPause reports whether a pause of an employee, a source or a tool stands.
+// AnyPause reports whether there is a pause of an employee, a source or a tool.
 func (s *Set) AnyPause() bool { return s != nil && len(s.pauses) > 0 }
 
-// Quiet returns a fact for each of the quiet hours that an envelope falls
-// into now: those of the tenant, of its employee, of its bucket and of whom it
-// goes to. Spread is over how much time all that waited are sent, and becomes
-// one envelope's own by gate.Spread.
+// Quiet returns a fact for each of the quiet hours that currently cover an
+// envelope: those of the tenant, its employee, its bucket and its recipients.
+// Spread is the period over which all delayed envelopes are sent; gate.Spread
+// computes the delay of one.
 func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []contact.Contact, now time.Time) []quiethours.Active {
 	if s == nil || s.quiet == nil {
 		return nil
@@ -160,8 +159,8 @@ func (s *Set) Quiet(employee envelope.EmployeeID, bucket string, to []contact.Co
 	return facts
 }
 
-// NeedsRecipients reports whether it matters whom an envelope goes to: there is a
-// do-not-contact list, or a recipient has quiet hours.
+// NeedsRecipients reports whether the recipients of an envelope matter: there is
+// a do-not-contact list, or a recipient has quiet hours.
 func (s *Set) NeedsRecipients() bool {
 	return s != nil && (s.doNotContact || s.quiet != nil && len(s.quiet.recipients) > 0)
 }
@@ -169,8 +168,8 @@ func (s *Set) NeedsRecipients() bool {
 // HasDoNotContact reports whether the tenant's do-not-contact list has an entry.
 func (s *Set) HasDoNotContact() bool { return s != nil && s.doNotContact }
 
-// Contacts reads recipients as the tenant's options say, and returns everybody
-// whom they may mean, each once.
+// Contacts parses recipients by the tenant's options, and returns all contacts
+// that they may represent, without duplicates.
 func (s *Set) Contacts(recipients []string) []contact.Contact {
 	opts := s.Tenant().ContactOptions()
 	if len(recipients) == 1 {
@@ -189,7 +188,7 @@ func (s *Set) Contacts(recipients []string) []contact.Contact {
 	return all
 }
 
-// QuietScope is whose quiet hours they are.
+// QuietScope is the scope of quiet hours.
 type QuietScope string
 
 // The scopes of quiet hours.
@@ -200,7 +199,7 @@ const (
 	QuietRecipient QuietScope = "recipient"
 )
 
-// QuietHours are weekly times in which nothing of a scope is sent.
+// QuietHours are weekly times at which nothing within a scope is sent.
 type QuietHours struct {
 	Scope QuietScope `json:"scope"`
 	// Subject is the employee's id, the bucket's name, or the recipient as
@@ -239,8 +238,8 @@ func (q QuietHours) Validate() error {
 	return p.Err()
 }
 
-// Stored returns the quiet hours with the subject and the spread as they are
-// stored.
+// Stored returns the quiet hours with the stored forms of the subject and the
+// spread.
 func (q QuietHours) Stored(t Tenant) QuietHours {
 	opts := t.ContactOptions()
 	opts.PlusAddressing = false
@@ -258,13 +257,13 @@ func (q QuietHours) Stored(t Tenant) QuietHours {
 	return q
 }
 
-// quietKey returns the scope and subject of quiet hours of the tenant.
+// quietKey returns the key of quiet hours of the tenant: scope and subject.
 func (t Tenant) quietKey(q QuietHours) string {
 	q = q.Stored(t)
 	return strings.TrimSuffix(string(q.Scope)+" "+q.Subject, " ")
 }
 
-// parseRecipient reads a recipient as kind:value.
+// parseRecipient parses a recipient in the form kind:value.
 func parseRecipient(text string, opts contact.Options) (contact.Contact, error) {
 	kind, value, _ := strings.Cut(text, ":")
 	return contact.ParseAs(contact.Kind(kind), value, opts)

@@ -21,7 +21,7 @@ import (
 
 func newEmployee() envelope.EmployeeID { return envelope.EmployeeID(uuid.Must(uuid.NewV7())) }
 
-func TestSetOfNothing(t *testing.T) {
+func TestNilSet(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 
@@ -47,7 +47,7 @@ func TestSetOfNothing(t *testing.T) {
 	}
 }
 
-func TestSetKnowsBuckets(t *testing.T) {
+func TestSetBuckets(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	h.must(func(ctx context.Context, tx pgx.Tx) error {
@@ -79,7 +79,7 @@ func TestSetKnowsBuckets(t *testing.T) {
 	}
 }
 
-func TestSetKnowsEmployees(t *testing.T) {
+func TestSetEmployees(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	known := newEmployee()
@@ -112,7 +112,7 @@ func TestSetKnowsEmployees(t *testing.T) {
 	}
 }
 
-func TestSetKnowsPauses(t *testing.T) {
+func TestSetPauses(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	employee := newEmployee()
@@ -157,12 +157,12 @@ func TestSetKnowsPauses(t *testing.T) {
 	}
 }
 
-// nightly is quiet from 20:00 to 08:00 of the next day, UTC.
+// nightly returns quiet hours from 20:00 to 08:00 of the next day, UTC.
 func nightly(spread int) quiethours.Hours {
 	return quiethours.Hours{Timezone: "UTC", Windows: []quiethours.Window{{From: "20:00", Until: "08:00+1"}}, Spread: new(envelope.Duration(time.Duration(spread) * time.Second))}
 }
 
-func TestSetKnowsQuietHours(t *testing.T) {
+func TestSetQuietHours(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	employee := newEmployee()

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-// fullDocument sets something of everything.
+// fullDocument returns a document with every kind of setting.
 func fullDocument() limits.Document {
 	return limits.Document{
 		Settings: &limits.Tenant{Timezone: "Europe/Berlin", PhoneRegion: "DE", PlusAddressing: true, SessionPending: some(25), SessionMinute: some(0)},
@@ -59,7 +59,7 @@ func (h fixture) apply(doc limits.Document, dry bool) []string {
 	return all
 }
 
-func TestDocumentIsAppliedWhole(t *testing.T) {
+func TestDocumentIsAppliedAtomically(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	empty := h.document()
@@ -97,7 +97,7 @@ func TestDocumentIsAppliedWhole(t *testing.T) {
 	}
 }
 
-func TestDocumentLeavesOutAndRemoves(t *testing.T) {
+func TestDocumentKeepsAndRemovesEntries(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	h.apply(fullDocument(), false)
@@ -120,7 +120,7 @@ func TestDocumentLeavesOutAndRemoves(t *testing.T) {
 	}
 }
 
-func TestSettingsLeftOutAreWhatTheyAreWithoutASetting(t *testing.T) {
+func TestMissingSettingsAreDefaults(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	h.apply(fullDocument(), false)
@@ -135,7 +135,7 @@ func TestSettingsLeftOutAreWhatTheyAreWithoutASetting(t *testing.T) {
 	}
 }
 
-func TestBadSettingsChangeNothing(t *testing.T) {
+func TestInvalidSettingsChangeNothing(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	h.apply(fullDocument(), false)
@@ -268,14 +268,14 @@ func TestBadSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestRowsOfAnotherTenantAreOutOfReach(t *testing.T) {
+func TestRowsOfOtherTenantsAreInaccessible(t *testing.T) {
 	t.Parallel()
 	one := newFixture(t)
 	two := one.otherTenant()
 	one.apply(fullDocument(), false)
 	before := one.document()
 
-	// As one tenant, with the other's id in hand.
+	// As one tenant, with the other's id.
 	for name, do := range map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"PutBucket": func(ctx context.Context, tx pgx.Tx) error {
 			return limits.PutBucket(ctx, tx, one.tenant, limits.Bucket{Name: "x"}, "eve")

@@ -21,8 +21,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/quiethours"
 )
 
-// Load reads and compiles what is set for a tenant. A tenant that is not there
-// is fault.NotFound.
+// Load reads and compiles the settings of a tenant. If there is no such tenant,
+// the error is fault.NotFound.
 func Load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Set, error) {
 	q := dbsqlc.New()
 	s := &Set{}
@@ -102,7 +102,7 @@ func loadQuiet(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, opts co
 	return set, nil
 }
 
-// QuietHoursList returns every quiet hours of a tenant, in order of scope and
+// QuietHoursList returns all quiet hours of a tenant, ordered by scope and
 // subject.
 func QuietHoursList(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]QuietHours, error) {
 	rows, err := dbsqlc.New().QuietHoursList(ctx, tx, tenant)
@@ -132,8 +132,8 @@ func putQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h Q
 	}))
 }
 
-// Employees returns the entries of a tenant in order of id, and so the default
-// one first: those of the ids, or all if there is no id.
+// Employees returns the entries of a tenant ordered by id, so the default one
+// first: those with the ids, or all if there are none.
 func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...envelope.EmployeeID) ([]Employee, error) {
 	rows, err := dbsqlc.New().EmployeeList(ctx, tx, &dbsqlc.EmployeeListParams{TenantID: tenant, EmployeeIds: postgres.UUIDs(ids)})
 	return postgres.Map(rows, err, func(r dbsqlc.EmployeeListRow) Employee {
@@ -141,8 +141,8 @@ func Employees(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...
 	})
 }
 
-// TenantOf returns a tenant's own settings. A tenant that is not there is
-// fault.NotFound.
+// TenantOf returns a tenant's own settings. If there is no such tenant, the
+// error is fault.NotFound.
 func TenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Tenant, error) {
 	t, _, err := tenantOf(ctx, tx, tenant)
 	return t, err
@@ -157,14 +157,14 @@ func tenantOf(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (t Tenan
 	}, row.HasDoNotContact, postgres.Found(err, fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
-// ToolRules returns what operators say about a tenant's tools, in order of
-// tool. Tools about which they say nothing are left out.
+// ToolRules returns the rules of operators about a tenant's tools, ordered by
+// tool. Empty rules are omitted.
 func ToolRules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	every, err := everyTool(ctx, tx, tenant)
 	return slices.DeleteFunc(every, ToolRule.empty), err
 }
 
-// everyTool returns a rule for each tool there is.
+// everyTool returns a rule for every tool.
 func everyTool(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ToolRule, error) {
 	rows, err := dbsqlc.New().ToolRuleList(ctx, tx, tenant)
 	all, err := postgres.Map(rows, err, func(r dbsqlc.ToolRuleListRow) ToolRule {
@@ -191,14 +191,13 @@ func putToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Too
 		TimeoutSeconds: postgres.OrNull(r.Timeout.Seconds()),
 	}
 	if r.Recipients != nil {
-		// An empty list says that it addresses nobody; nil would be NULL.
+		// An empty list means that there are no recipients; nil would be NULL.
 		p.Recipients = append([]string{}, *r.Recipients...)
 	}
 	return violations.Fault(dbsqlc.New().ToolRulePut(ctx, tx, p))
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"tenants_session_pending_max_check": fault.New(fault.Invalid, "a session's limits are 0 to 1000000"),
 	"tenants_session_minute_max_check":  fault.New(fault.Invalid, "a session's limits are 0 to 1000000"),

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// ReopenBucket ends the hold that a provider's answer put on a bucket. Its own
-// limits hold on.
+// ReopenBucket ends the hold on a bucket that a provider's answer caused. Its
+// own limits still apply.
 func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, by envelope.Actor) error {
 	n, err := dbsqlc.New().BucketReopen(ctx, tx, &dbsqlc.BucketReopenParams{TenantID: tenant, Name: name})
 	if err := postgres.Affected(n, err, fault.New(fault.NotFound, "no bucket %s", shortened(name))); err != nil {
@@ -26,9 +26,9 @@ func ReopenBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	return recordChange(ctx, tx, tenant, by, audit.Item{Subject: "bucket " + name + " reopened"})
 }
 
-// BucketStates returns a tenant's buckets with how much of each is used, in
-// order of name, retired ones among them. With names only those are returned,
-// as far as there are any.
+// BucketStates returns a tenant's buckets with their usage, ordered by name,
+// including retired ones. With names only existing buckets with these names are
+// returned.
 func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, names ...string) ([]BucketState, error) {
 	q := dbsqlc.New()
 	settings, err := q.BucketSettingsList(ctx, tx, tenant)
@@ -51,7 +51,7 @@ func BucketStates(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name
 	})
 }
 
-// counted is a count, or nil for -1.
+// counted returns a count, or nil for -1.
 func counted(n int64) *int64 {
 	if n < 0 {
 		return nil
@@ -67,8 +67,8 @@ func moment(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// storedBuckets returns every bucket of a tenant in order of name, retired ones
-// among them.
+// storedBuckets returns every bucket of a tenant ordered by name, including
+// retired ones.
 func storedBuckets(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]storedBucket, error) {
 	rows, err := dbsqlc.New().BucketSettingsList(ctx, tx, tenant)
 	slices.SortFunc(rows, func(a, b dbsqlc.BucketSettingsListRow) int { return cmp.Compare(a.Name, b.Name) })
@@ -88,7 +88,7 @@ func bucketFromRow(r dbsqlc.BucketSettingsListRow) Bucket {
 	return b
 }
 
-// putBucket writes a bucket, and takes it back into use if it was retired.
+// putBucket stores a bucket, and reactivates it if it was retired.
 func putBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, settings Tenant, b Bucket) error {
 	p := &dbsqlc.BucketPutParams{TenantID: tenant, Name: b.Name, TenantTimezone: settings.Timezone, Concurrency: postgres.OrNull(int32(b.Concurrency))}
 	if r := b.Rate; r != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
-// Export returns what is set for a tenant, every section of it. Apply of it
-// changes nothing.
+// Export returns all settings of a tenant. Applying the result changes nothing.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
 	settings, err := TenantOf(ctx, tx, tenant)
 	if err != nil {
@@ -38,10 +37,10 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 	return d, err
 }
 
-// Apply makes a tenant's settings what the document says, all of it or
-// nothing, and returns what changed in order of section and name. With dry it
-// returns what would change, and changes nothing. The bucket named default
-// stays where the document leaves it out, without limits.
+// Apply replaces a tenant's settings by a document, atomically, and returns the
+// changes ordered by section and name. With dry it changes nothing and returns
+// the changes that it would make. If the document omits the bucket named
+// default, the bucket stays, without limits.
 func Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by envelope.Actor, dry bool) ([]document.Change, error) {
 	if err := doc.Validate(); err != nil {
 		return nil, err
@@ -80,27 +79,26 @@ func PutTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenan
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.setTenant(ctx, t) })
 }
 
-// PutBucket makes a bucket or sets its limits anew. A retired bucket is back in
-// use. The limits hold at the next claim; what is used of the old ones counts on
-// where it can.
+// PutBucket inserts or updates a bucket. A retired bucket becomes active again.
+// The limits apply from the next claim; usage of the old ones is carried over
+// where possible.
 func PutBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, b Bucket, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.buckets.Set(&d.Changes, b) })
 }
 
-// RetireBucket closes a bucket to new actions. Those in it go out as its limits
-// allow. The bucket named default cannot be retired: fault.Conflict.
+// RetireBucket closes a bucket to new actions. Its actions are sent as its
+// limits allow. Retiring the bucket named default is fault.Conflict.
 func RetireBucket(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, name string, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.retire(name) })
 }
 
-// PutQuietHours stores the quiet hours of a scope and subject, instead of
-// those that were there.
+// PutQuietHours replaces the quiet hours of a scope and subject.
 func PutQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, h QuietHours, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.quiet.Set(&d.Changes, h) })
 }
 
-// DeleteQuietHours removes the quiet hours of a scope and subject; if there
-// are none, that is fault.NotFound.
+// DeleteQuietHours removes the quiet hours of a scope and subject. If there are
+// none, the error is fault.NotFound.
 func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, scope QuietScope, subject string, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error {
 		return d.quiet.Delete(&d.Changes, d.settings.quietKey(QuietHours{Scope: scope, Subject: subject}),
@@ -108,23 +106,23 @@ func DeleteQuietHours(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	})
 }
 
-// PutEmployee stores an employee's trust and scopes. It holds for actions that
-// wait already.
+// PutEmployee stores an employee's trust and scopes. They also apply to waiting
+// actions.
 func PutEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, e Employee, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.employees.Set(&d.Changes, e) })
 }
 
-// DeleteEmployee removes an employee's entry, so that the default one holds;
-// if there is none, that is fault.NotFound.
+// DeleteEmployee removes an employee's entry, so that the default one applies.
+// If there is none, the error is fault.NotFound.
 func DeleteEmployee(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id envelope.EmployeeID, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error {
 		return d.employees.Delete(&d.Changes, EmployeeText(id), fault.New(fault.NotFound, "nothing is set for the employee %s", EmployeeText(id)))
 	})
 }
 
-// PutToolRule stores what an operator says about a tool, instead of what was
-// said; an empty rule leaves all to the defaults again. It holds for actions
-// that wait already, except for the number of attempts.
+// PutToolRule replaces the rule of operators about a tool; an empty rule
+// restores the defaults. It also applies to waiting actions, except for the
+// number of attempts.
 func PutToolRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ToolRule, by envelope.Actor) error {
 	return change(ctx, tx, tenant, by, func(d *editor) error { return d.tools.Set(&d.Changes, r) })
 }

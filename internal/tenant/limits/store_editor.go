@@ -17,14 +17,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
-// editor changes the settings of one tenant in one transaction, and collects
-// the changes for the event. A dry editor writes nothing, and otherwise does
-// the same: its list is what another one would change.
+// editor changes the settings of one tenant in one transaction, and collects the
+// changes for the event. A dry editor writes nothing, but collects the same
+// changes.
 type editor struct {
 	document.Changes
 	tx     pgx.Tx
 	tenant envelope.TenantID
-	// by is who makes the changes.
+	// by is the author of the changes.
 	by envelope.Actor
 
 	settings  Tenant
@@ -36,8 +36,8 @@ type editor struct {
 	known map[string]bool
 }
 
-// edit changes a tenant's settings by do, after the changes of others have
-// ended, and writes the event of what changed.
+// edit runs do to change a tenant's settings, after concurrent changes have
+// ended, and writes the event of the changes.
 func edit(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, dry bool, do func(*editor) error) (*editor, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, tenant); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func change(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelop
 	return err
 }
 
-// recordChange writes the event of who changed what.
+// recordChange writes the event of changes.
 func recordChange(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, by envelope.Actor, items ...audit.Item) error {
 	return audit.Write(ctx, tx, audit.Event{Tenant: tenant, Kind: audit.Configured, Actor: by, Items: items})
 }
@@ -85,7 +85,7 @@ func (d *editor) load(ctx context.Context) error {
 	return nil
 }
 
-// checkZone checks that the database, too, knows a time zone that is valid: it
+// checkZone checks that the database also supports a valid time zone: it
 // computes the periods of calendars.
 func (d *editor) checkZone(ctx context.Context, pointer, name string) error {
 	if name == "" {
@@ -135,7 +135,7 @@ func (d *editor) retire(name string) error {
 	return d.buckets.Delete(&d.Changes, name, fault.New(fault.NotFound, "no bucket %s", shortened(name)))
 }
 
-// checkBucket checks that a bucket is there, retired or not.
+// checkBucket checks that a bucket exists, retired or not.
 func (d *editor) checkBucket(ctx context.Context, pointer, name string) error {
 	if _, ok := d.buckets.Stored[name]; ok {
 		return nil
@@ -184,8 +184,8 @@ func (d *editor) employeeSection(ctx context.Context) document.Section[Employee]
 	}
 }
 
-// toolSection is the rules that say something. Removing a rule stores an empty
-// one: the row is the tool's.
+// toolSection returns the section of non-empty rules. Removing a rule stores an
+// empty one, since the row belongs to the tool.
 func (d *editor) toolSection(ctx context.Context) document.Section[ToolRule] {
 	put := func(r ToolRule) error { return putToolRule(ctx, d.tx, d.tenant, r) }
 	return document.Section[ToolRule]{
@@ -201,7 +201,7 @@ func (d *editor) toolSection(ctx context.Context) document.Section[ToolRule] {
 	}
 }
 
-// checkTool checks that the tool of a rule is there.
+// checkTool checks that the tool of a rule exists.
 func (d *editor) checkTool(ctx context.Context, r ToolRule) error {
 	if d.known == nil {
 		all, err := everyTool(ctx, d.tx, d.tenant)
@@ -228,7 +228,7 @@ func putTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, t Tenan
 	return postgres.Affected(n, violations.Fault(err), fault.New(fault.NotFound, "no tenant %s", tenant))
 }
 
-// shortened returns a text that is short enough to be repeated in a message.
+// shortened returns a text that is short enough for a message.
 func shortened(text string) string {
 	const most = 100
 	if len(text) > most {

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
-// Tenant is what holds for a whole tenant.
+// Tenant holds the settings of a whole tenant.
 type Tenant wire.Settings
 
-// What a session may propose where nobody set anything.
+// Default limits of a session.
 const (
 	DefaultSessionPending = 10
 	DefaultSessionMinute  = 60
@@ -35,7 +35,7 @@ func (t Tenant) Validate() error {
 	return p.Err()
 }
 
-// settled is the settings with what was left out as it then is.
+// settled returns the settings with defaults filled in.
 func (t Tenant) settled() Tenant {
 	if t.SessionPending == nil {
 		t.SessionPending = new(DefaultSessionPending)
@@ -46,23 +46,22 @@ func (t Tenant) settled() Tenant {
 	return t
 }
 
-// Session is how much one session of an agent may propose. The zero Session
-// lets it propose anything.
+// Session holds the limits of one session of an agent. The zero Session has no
+// limits.
 type Session struct {
-	// Pending bounds what waits for a decision at a time, Minute what is
-	// proposed in a minute; 0 is any number.
+	// Pending bounds the actions that wait for a decision, Minute the proposals
+	// per minute; 0 means unlimited.
 	Pending, Minute int
 }
 
-// ContactOptions returns how the tenant's recipients are read.
+// ContactOptions returns the options for parsing the tenant's recipients.
 func (t Tenant) ContactOptions() contact.Options {
 	return contact.Options{Region: t.PhoneRegion, PlusAddressing: t.PlusAddressing}
 }
 
-// Document is all settings of a tenant that belong into a file: not the
+// Document holds the settings of a tenant that belong in a file: not the
 // do-not-contact list, which is long and private, and not pauses, which are
-// temporary. Apply leaves a section that is nil as it is, and makes any other
-// exactly what it says.
+// temporary. Apply leaves a nil section unchanged and replaces any other.
 type Document struct {
 	Settings   *Tenant      `json:"settings,omitempty"`
 	Buckets    []Bucket     `json:"buckets,omitzero"`
@@ -71,7 +70,7 @@ type Document struct {
 	Tools      []ToolRule   `json:"tools,omitzero"`
 }
 
-// The sections of a Document, as they are named in it and in changes.
+// Names of the sections of a Document, also in changes.
 const (
 	sectionBuckets   = "buckets"
 	sectionQuiet     = "quiet_hours"
@@ -80,7 +79,7 @@ const (
 	sectionSettings  = "settings"
 )
 
-// The nouns of the entries of a section, in messages and events.
+// Nouns for the entries of a section, in messages and events.
 const (
 	nounBucket   = "bucket"
 	nounQuiet    = "quiet hours of"
@@ -91,8 +90,8 @@ const (
 // maxEntries bounds a section.
 const maxEntries = 100_000
 
-// Validate checks everything that can be checked without a database. The
-// error is an *envelope.InvalidError whose pointers lead into the document.
+// Validate checks the document as far as possible without a database. The error
+// is an *envelope.InvalidError with pointers into the document.
 func (d Document) Validate() error {
 	var p check.Problems
 	if d.Settings != nil {
@@ -110,7 +109,7 @@ type Duration = envelope.Duration
 
 const day = 24 * time.Hour
 
-// durationOf makes a duration of seconds as they are stored.
+// durationOf converts stored seconds to a Duration.
 func durationOf(seconds float64) Duration {
 	return Duration(time.Duration(seconds*float64(time.Second) + 0.5).Round(time.Microsecond))
 }

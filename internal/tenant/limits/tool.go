@@ -11,23 +11,23 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// ToolRule is what an operator says about a tool, beside its overrides of risk
-// and effect.
+// ToolRule is a rule of operators about a tool, in addition to its overrides of
+// risk and effect.
 type ToolRule struct {
 	Source, Name string
-	// Recipients are JSON Pointer patterns to whom the arguments address, such
-	// as /to/* or /message/channel; none means that it addresses nobody. Nil
-	// leaves it to a guess from the tool's schema.
+	// Recipients are JSON Pointer patterns for the recipients in the arguments,
+	// such as /to/* or /message/channel; an empty list means that there are
+	// none. Nil infers them from the tool's schema.
 	Recipients *[]string
-	// Scopes are what an employee must have to use it.
+	// Scopes are the scopes that an employee needs to use it.
 	Scopes []string
 	Retry  wire.Retry
-	// Timeout is how long a call may go without an answer or progress, 1s to 1h; zero
-	// leaves it to the source.
+	// Timeout bounds the time of a call without an answer or progress, 1s to 1h;
+	// zero means the default of the source.
 	Timeout Duration
 }
 
-// toolRuleJSON is a rule as it is written, with the tool as source:name.
+// toolRuleJSON is the JSON form of a rule, with the tool as source:name.
 type toolRuleJSON struct {
 	Tool       policy.Key `json:"tool"`
 	Recipients *[]string  `json:"recipients,omitempty"`
@@ -36,12 +36,12 @@ type toolRuleJSON struct {
 	Timeout    Duration   `json:"timeout,omitzero"`
 }
 
-// MarshalJSON writes the tool as source:name.
+// MarshalJSON encodes the tool as source:name.
 func (r ToolRule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(toolRuleJSON{r.Key(), r.Recipients, r.Scopes, r.Retry, r.Timeout})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (r *ToolRule) UnmarshalJSON(text []byte) error {
 	var in toolRuleJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -51,12 +51,12 @@ func (r *ToolRule) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Key names the tool.
+// Key returns the key of the tool.
 func (r ToolRule) Key() policy.Key { return policy.Key{Source: r.Source, Action: r.Name} }
 
 func (r ToolRule) key() string { return r.Key().String() }
 
-// The bounds of a rule.
+// Bounds of a rule.
 const (
 	maxAttempts = 100
 	minPause    = Duration(time.Millisecond)
@@ -108,12 +108,12 @@ func checkRetry(p *check.Problems, r wire.Retry) {
 	}
 }
 
-// empty reports whether the rule leaves everything to the defaults.
+// empty reports whether the rule has only defaults.
 func (r ToolRule) empty() bool {
 	return r.Recipients == nil && len(r.Scopes) == 0 && r.Retry == (wire.Retry{}) && r.Timeout == 0
 }
 
-// settled is the rule with its scopes in order.
+// settled returns the rule with its scopes sorted.
 func (r ToolRule) settled() ToolRule {
 	r.Scopes = ordered(r.Scopes)
 	return r

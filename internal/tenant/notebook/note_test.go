@@ -71,7 +71,7 @@ func TestBookKeepsEachKeyOnce(t *testing.T) {
 	}
 }
 
-func TestANoteThatCannotBeKeptIsAnError(t *testing.T) {
+func TestFailedNoteIsAnError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -1,5 +1,5 @@
-// Package notebook owns the notes that agents store with a built-in tool. It
-// does not change or delete notes.
+// Package notebook owns the notes that agents store with a built-in tool. Notes
+// cannot be changed or deleted.
 package notebook
 
 import (

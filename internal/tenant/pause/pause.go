@@ -1,6 +1,6 @@
-// Package pause owns pauses and kills: what operators stopped, in which scope,
-// since when and why. It stores them with their events. It does not hold back or
-// cancel anything: the claim and the sweeps do.
+// Package pause owns pauses and kills: their targets, times and reasons. It
+// stores them with their events. It does not hold back or cancel actions: the
+// claim and the sweeps do.
 package pause
 
 import (
@@ -12,9 +12,10 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// The scopes of a pause: how much it stops.
+// Scopes of a pause.
 const (
-	// Everything stops every tenant. Only whoever runs the fleet sets it.
+	// Everything covers every tenant. Only an administrator of the deployment
+	// sets it.
 	Everything = "everything"
 	Tenant     = "tenant"
 	Employee   = "employee"
@@ -23,21 +24,21 @@ const (
 	Tool       = "tool"
 )
 
-// Order is what somebody pauses or kills, and why.
+// Order is a request to pause or kill a target.
 type Order struct {
 	Target
 	Kill   bool
 	Reason string
 	By     envelope.Actor
-	// NeedsPolicyWrite is set for somebody who may loosen policy, so that nobody
-	// else lifts the pause.
+	// NeedsPolicyWrite is set for an author with the right to loosen policy: the
+	// pause can then only be lifted with that right.
 	NeedsPolicyWrite bool
 }
 
-// Target is what a pause is of.
+// Target is the target of a pause.
 type Target wire.Target
 
-// String names a target in a few words: tenant, bucket email.daily.
+// String returns a short description of the target: tenant, bucket email.daily.
 func (t Target) String() string { return strings.TrimSuffix(t.Scope+" "+t.Subject, " ") }
 
 // Validate checks a target. The error is an *envelope.InvalidError.
@@ -66,7 +67,7 @@ func (t Target) Validate() error {
 	return p.Err()
 }
 
-// settled is the target as it is stored.
+// settled returns the stored form of the target.
 func (t Target) settled() Target {
 	if t.Scope == Employee {
 		t.Subject = strings.ToLower(t.Subject)
@@ -74,7 +75,7 @@ func (t Target) settled() Target {
 	return t
 }
 
-// checkReason checks why something is paused or resumed.
+// checkReason checks the reason for a pause or its end.
 func checkReason(p *check.Problems, reason string) {
 	if strings.TrimSpace(reason) == "" {
 		p.Add("/reason", envelope.RuleRequired, "must say why, for whoever finds it paused")

@@ -18,10 +18,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/postgres/dbsqlc"
 )
 
-// Set pauses what an order names, which must be there. If it is paused already,
-// nothing changes, unless the order is stronger: with a kill the pause becomes
-// one, or also ends what was proposed since; with NeedsPolicyWrite lifting it
-// needs that from now on. It needs the lock on the tenant's configuration.
+// Set pauses the target of an order, which must exist. If it is already paused,
+// nothing changes, unless the order is stronger: a kill turns the pause into a
+// kill, or also ends actions that were proposed since; with NeedsPolicyWrite
+// lifting it needs that right from now on. It needs the lock on the tenant's
+// configuration.
 func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wire.Pause, error) {
 	var p check.Problems
 	checkReason(&p, o.Reason)
@@ -48,8 +49,8 @@ func Set(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, o Order) (wir
 	return set(ctx, tx, []envelope.TenantID{tenant}, o, raises)
 }
 
-// SetEverything pauses every tenant, in a transaction of the scope Admin.
-// Otherwise it is Set. Every tenant gets the event.
+// SetEverything is Set for every tenant, in a transaction of the scope Admin.
+// Every tenant gets the event.
 func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by envelope.Actor) (wire.Pause, error) {
 	var p check.Problems
 	checkReason(&p, reason)
@@ -63,7 +64,7 @@ func SetEverything(ctx context.Context, tx pgx.Tx, kill bool, reason string, by 
 	return set(ctx, tx, tenants, Order{Target: Target{Scope: Everything}, Kill: kill, Reason: reason, By: by}, false)
 }
 
-// owner returns the tenant of a pause as it is stored: NULL for everything.
+// owner returns the stored tenant of a pause: NULL for everything.
 func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	if t.Scope == Everything {
 		return nil
@@ -71,8 +72,8 @@ func (t Target) owner(tenants []envelope.TenantID) *uuid.UUID {
 	return new(uuid.UUID(tenants[0]))
 }
 
-// set stores an order and its event. raises is whether it changes who may lift an
-// active pause.
+// set stores an order and its event. raises reports whether it changes the right
+// to lift an active pause.
 func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, raises bool) (wire.Pause, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -96,8 +97,8 @@ func set(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, o Order, r
 	return made, record(ctx, tx, tenants, o.By, it)
 }
 
-// Lift ends a pause or a kill. What it held is put on the schedule again; what
-// a kill ended stays so. If nothing is paused there, that is fault.NotFound.
+// Lift ends a pause or a kill. Held actions are scheduled again; killed ones
+// stay ended. If the target is not paused, the error is fault.NotFound.
 func Lift(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target, reason string, by envelope.Actor) error {
 	var p check.Problems
 	p.Text("/reason", reason)
@@ -143,8 +144,8 @@ func record(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID, by enve
 	return audit.Write(ctx, tx, events...)
 }
 
-// checkTarget checks that there is what a target names, so that nobody believes
-// a misspelt thing stopped. An employee need not have proposed anything yet.
+// checkTarget checks that the target of a pause exists, so that a misspelt name
+// is not taken for paused. An employee need not have proposed anything yet.
 func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Target) error {
 	q := dbsqlc.New()
 	var err error
@@ -173,17 +174,17 @@ func checkTarget(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, of Ta
 	return err
 }
 
-// Filter narrows a list of pauses; its zero fields do not.
+// Filter selects pauses; zero fields match all.
 type Filter struct {
-	// Active leaves out lifted pauses.
+	// Active omits lifted pauses.
 	Active bool
-	// Before is the last of the page before.
+	// Before is the last pause of the previous page.
 	Before uuid.UUID
 	Most   int
 }
 
-// List returns a page of a tenant's pauses, the newest first. The pause of
-// everything is among them.
+// List returns a page of a tenant's pauses, newest first, including pauses of
+// everything.
 func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([]wire.Pause, error) {
 	rows, err := dbsqlc.New().PauseList(ctx, tx, &dbsqlc.PauseListParams{
 		TenantID: new(tenant), ActiveOnly: f.Active, Before: cmp.Or(f.Before, uuid.Max), Most: int64(f.Most),
@@ -192,7 +193,7 @@ func List(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f Filter) ([
 }
 
 // OfEverything returns the active pause of everything, in a transaction of any
-// scope; false if there is none.
+// scope. It returns false if there is none.
 func OfEverything(ctx context.Context, tx pgx.Tx) (wire.Pause, bool, error) {
 	rows, err := dbsqlc.New().PauseOfEverything(ctx, tx)
 	if err != nil || len(rows) == 0 {
@@ -201,8 +202,8 @@ func OfEverything(ctx context.Context, tx pgx.Tx) (wire.Pause, bool, error) {
 	return pauseFromRow(dbsqlc.PauseListRow(rows[0])), true, nil
 }
 
-// InFlight returns how many actions of all tenants workers hold at this moment,
-// in a transaction of the scope Admin.
+// InFlight returns the number of actions of all tenants that workers hold at
+// present, in a transaction of the scope Admin.
 func InFlight(ctx context.Context, tx pgx.Tx) (int, error) {
 	n, err := dbsqlc.New().OutboxInFlightCount(ctx, tx)
 	return int(min(n, math.MaxInt32)), err
@@ -221,8 +222,7 @@ func pauseFromRow(r dbsqlc.PauseListRow) wire.Pause {
 	}
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"pauses_tenant_id_fkey":   fault.New(fault.NotFound, "no such tenant"),
 	"pauses_scope_check":      fault.New(fault.Invalid, "a pause is of everything, a tenant, an employee, a source, a bucket or a tool, and names which"),

@@ -33,7 +33,7 @@ func ids(matches []policy.Match) string {
 	return strings.Join(all, " ")
 }
 
-func TestMatchFindsTheRulesThatApply(t *testing.T) {
+func TestMatch(t *testing.T) {
 	t.Parallel()
 	a := about(t,
 		policy.ArgumentRule{ID: "z-all", Key: "*", Expression: "args.n > 1", Mode: "deny"},
@@ -69,8 +69,8 @@ func TestMatchFindsTheRulesThatApply(t *testing.T) {
 	}
 }
 
-// TestRulesNarrow holds the detail of decisions about rules that apply, fail, or
-// cannot be read, to a tool that is allowed.
+// TestRulesNarrow checks the detail of decisions about an allowed tool with
+// rules that apply, fail, or cannot be parsed.
 func TestRulesNarrow(t *testing.T) {
 	t.Parallel()
 	const values = "SECRET-7"
@@ -172,7 +172,7 @@ func TestCheckOfARule(t *testing.T) {
 	}
 }
 
-func TestALanguageThatCannotBeMadeDenies(t *testing.T) {
+func TestFailedLanguageDenies(t *testing.T) {
 	t.Parallel()
 	a := policy.CompileArguments(func() (*policy.Language, error) { return nil, errors.New("no language") },
 		[]policy.ArgumentRule{{ID: "r", Key: "*", Expression: "false", Mode: "require_approval"}})

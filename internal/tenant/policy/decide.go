@@ -15,18 +15,16 @@ import (
 	"github.com/countersign-dev/countersign/internal/audit"
 )
 
-// The layers, by the names that traces and sources carry, in the order in
-// which they are asked.
+// The layers, by their names in traces and sources, in the order of evaluation.
 const (
-	// LayerAutomation is a base layer: the rules of the automation that the
-	// proposal runs under.
+	// LayerAutomation is a base layer: the rules of the proposal's automation.
 	LayerAutomation = "automation_override"
 	// LayerOrganisation is a base layer: the rules of the tenant.
 	LayerOrganisation = "org_default"
-	// LayerInferred is the last base layer: the mode that follows from the
-	// tool's risk. It always speaks.
+	// LayerInferred is the last base layer: the mode inferred from the tool's
+	// risk. It always has a result.
 	LayerInferred = "inferred_default"
-	// LayerAsked narrows: the agent asked for a person's approval.
+	// LayerAsked narrows: the agent requested a person's approval.
 	LayerAsked = "asked_approval"
 	// LayerDrift narrows: the tool's definition is not the accepted
 	// one.
@@ -35,86 +33,86 @@ const (
 	LayerTrust = "trust"
 	// LayerScopes narrows: the employee lacks a scope that the tool needs.
 	LayerScopes = "scopes"
-	// LayerDoNotContact narrows: the arguments address somebody who is on the
-	// tenant's do-not-contact list.
+	// LayerDoNotContact narrows: a recipient in the arguments is on the tenant's
+	// do-not-contact list.
 	LayerDoNotContact = "do_not_contact"
-	// LayerArguments narrows: rules about the arguments. It has a step for
-	// every rule that applies, and an empty one where none does.
+	// LayerArguments narrows: rules about the arguments. It has a step for every
+	// rule that applies, or an empty one.
 	LayerArguments = "arguments"
-	// LayerSession narrows: the rights of the session while it lasts.
+	// LayerSession narrows: the modes of the session, until they expire.
 	LayerSession = "session_capability"
 	// LayerPreference narrows: users switched the tool off.
 	LayerPreference = "user_preference"
-	// LayerToken narrows: the token that proposes is not for the tool.
+	// LayerToken narrows: the proposer's token does not cover the tool.
 	LayerToken = "token_scope"
-	// LayerQuarantine narrows: the tool is new and waits to be accepted.
+	// LayerQuarantine narrows: the tool is new and not accepted yet.
 	LayerQuarantine = "quarantine"
-	// LayerGrant comes last and is the only one that loosens: it lets through
-	// what would wait for a person, because a person said so beforehand.
+	// LayerGrant is last and the only layer that loosens: it allows an action
+	// that would need approval, because a person approved it in advance.
 	LayerGrant = "grant"
 )
 
-// The sources of a decision that none of the layers could make. The first
-// three are followed by the value, cut to 40 printable characters.
+// The sources of a decision that no layer could make. The first three are
+// followed by the value, truncated to 40 printable characters.
 const (
-	// SourceUnknownMode means that the rule that applies holds no mode.
+	// SourceUnknownMode means that the mode of the rule is invalid.
 	SourceUnknownMode = "unknown_mode:"
-	// SourceUnknownKey means that a rule's key could not be read.
+	// SourceUnknownKey means that the key of a rule is invalid.
 	SourceUnknownKey = "unknown_key:"
 	// SourceUnknownRisk means that no rule applies and the tool's risk is
-	// none of the three.
+	// invalid.
 	SourceUnknownRisk = "unknown_risk:"
 	// SourceInvalidKey means that the key does not name one tool.
 	SourceInvalidKey = "invalid_key"
 	// SourceRuleError is followed by the id of a rule about arguments whose
-	// expression this version cannot compile.
+	// expression does not compile in this version.
 	SourceRuleError = "rule_error:"
 )
 
-// Input is all that a decision depends on.
+// Input holds all inputs of a decision.
 type Input struct {
 	// Key names the tool.
 	Key Key
-	// Automation holds the rules of the automation; none if there is none.
+	// Automation holds the rules of the automation, if there is one.
 	Automation Rules
 	// Organisation holds the rules of the tenant.
 	Organisation Rules
-	// Risk is the tool's, from InferRisk.
+	// Risk is the tool's risk, from InferRisk.
 	Risk ToolRisk
-	// Danger is the mode that follows from the risk danger: deny, unless it is
+	// Danger is the mode for the risk danger: deny, unless it is
 	// require_approval.
 	Danger envelope.Mode
-	// AskedApproval is set if the agent wants a person to look.
+	// AskedApproval is set if the agent requests a person's approval.
 	AskedApproval bool
 	// Drifted is set if the tool differs from its accepted definition.
 	Drifted bool
-	// Trust caps the risk that may run without a person; empty caps nothing.
+	// Trust bounds the risk that may run without a person; empty means no bound.
 	Trust Trust
-	// EnvelopeRisk is what Trust is held against.
+	// EnvelopeRisk is the risk that is compared with Trust.
 	EnvelopeRisk envelope.Risk
-	// MissingScopes are those that the tool needs and the employee lacks.
+	// MissingScopes are the needed scopes that the employee lacks.
 	MissingScopes []string
 	// Listed is set if a recipient is on the do-not-contact list.
 	Listed bool
 	// Matches are the rules about arguments that apply, from Arguments.Match.
 	Matches []Match
-	// Session holds the rules of the session; none if there is none.
+	// Session holds the rules of the session, if there is one.
 	Session Rules
-	// Everybody and Personal hold a rule for each tool that is switched off, for the
-	// whole tenant and for the employee.
+	// Everybody and Personal hold a rule for each disabled tool, of the whole
+	// tenant and of the employee.
 	Everybody, Personal Rules
-	// Tools are the patterns of the tools that the token is for; nil is all.
+	// Tools are the patterns of the token's tools; nil means all.
 	Tools []string
-	// Quarantined is set if the tool is new and waits to be accepted.
+	// Quarantined is set if the tool is new and not accepted yet.
 	Quarantined bool
-	// Quorum is how many people must approve, if one must; zero is one.
+	// Quorum is the number of approvals that are needed if any are; zero means
+	// one.
 	Quorum int
-	// Grant is the grant that covers the proposal; zero if there is none.
+	// Grant is the grant that covers the proposal; zero if none.
 	Grant GrantFound
 }
 
-// Trust is how far an employee is trusted: the highest risk that may run
-// without a person.
+// Trust is the highest risk that an employee may run without a person.
 type Trust string
 
 // The degrees of trust.
@@ -133,44 +131,43 @@ func (t Trust) rank() int {
 	return slices.Index([]Trust{TrustNone, TrustLow, TrustMedium, TrustHigh}, t)
 }
 
-// Above reports whether t trusts an employee with more than another degree.
+// Above reports whether t is greater than another degree.
 func (t Trust) Above(other Trust) bool { return t.rank() > other.rank() }
 
 // covers reports whether a risk may run without a person.
 func (t Trust) covers(r envelope.Risk) bool { return t.rank() > RiskRank(r) }
 
-// GrantFound is a grant that covers a proposal. The zero value is none.
+// GrantFound is a grant that covers a proposal. The zero value means none.
 type GrantFound struct{ ID, Version string }
 
-// Decision is the mode and where it came from. Decisions are shared between
-// callers: nobody may change Trace or TraceJSON.
+// Decision is the mode and its explanation. Decisions are shared between
+// callers: Trace and TraceJSON must not be modified.
 type Decision struct {
-	// ID names the decision by its content: what says the same, for the same
-	// reasons, has the same id. A rule that is set anew has another version,
-	// and so decisions that it takes part in have another id.
+	// ID identifies the decision by its content: equal decisions with equal
+	// reasons have the same id. Setting a rule again gives it another version,
+	// and so changes the ids of decisions that it affects.
 	ID   uuid.UUID
 	Mode envelope.Mode
-	// Source is the base layer that set the mode, or what could not be read,
-	// followed by "+" and the name of every layer that was stricter than that:
-	// arguments:<rule> for a rule about arguments. Where a grant let it
-	// through, "+grant:<id>" comes last.
+	// Source is the base layer that set the mode, or an invalid value, followed
+	// by "+" and the name of every layer that was stricter: arguments:<rule> for
+	// a rule about arguments. If a grant allowed it, "+grant:<id>" is last.
 	Source string
-	// Trace holds a step for every layer, asked or not, in order.
+	// Trace has a step for every layer, with or without a result, in order.
 	Trace []Step
-	// TraceJSON is Trace as compact JSON, ready to be stored.
+	// TraceJSON is Trace as compact JSON, for storage.
 	TraceJSON json.RawMessage
 }
 
-// Step is the answer of one layer.
+// Step is the result of one layer.
 type Step = wire.PolicyStep
 
-// Decide asks every layer. The same input has the same decision; a Decider
-// returns it without doing the work again.
+// Decide evaluates every layer. Equal inputs have equal decisions; a Decider
+// caches them.
 func Decide(in Input) Decision {
 	return conclude(&in, ask(nil, &in))
 }
 
-// ask appends the answers of all layers, in their order.
+// ask appends the answers of all layers, in order.
 func ask(answers []answer, in *Input) []answer {
 	for i := range layers {
 		answers = layers[i].ask(answers, in)
@@ -178,7 +175,7 @@ func ask(answers []answer, in *Input) []answer {
 	return answers
 }
 
-// conclude makes the decision from the answers of the layers.
+// conclude returns the decision for the answers of the layers.
 func conclude(in *Input, answers []answer) Decision {
 	var first, mode envelope.Mode // of the base layers, and by now
 	var source []string
@@ -214,8 +211,8 @@ func conclude(in *Input, answers []answer) Decision {
 
 	text, err := json.Marshal(trace)
 	if err != nil {
-		// Steps are strings, so this cannot be; a decision that could not be
-		// explained would still be none to act on.
+		// This cannot happen, since steps are strings; a decision without an
+		// explanation must not take effect.
 		mode, text = envelope.ModeDeny, json.RawMessage("[]")
 	}
 	d := Decision{Mode: mode, Source: strings.Join(source, "+"), Trace: trace, TraceJSON: text}
@@ -224,21 +221,20 @@ func conclude(in *Input, answers []answer) Decision {
 }
 
 // maxCached bounds a Decider. A tenant has few distinct answers of layers, so
-// that reaching the bound means that rules have changed many times.
+// the bound is only reached after many changes of rules.
 const maxCached = 4096
 
 // Decider is Decide with a cache: a decision depends on the layers' answers, not
-// on the tool, so that few distinct ones are made over and over. It is safe for
-// concurrent use.
+// on the tool, so there are few distinct ones. It is safe for concurrent use.
 type Decider struct {
 	mu     sync.RWMutex
 	cached map[[sha256.Size]byte]Decision
-	// questions are those that are not in use: policy is asked about every action
-	// of a batch.
+	// questions are unused questions. They are pooled because policy decides
+	// about every action of a batch.
 	questions sync.Pool
 }
 
-// question is what ask reads and returns.
+// question holds the input and the output of ask.
 type question struct {
 	in      Input
 	answers []answer
@@ -249,7 +245,7 @@ func NewDecider() *Decider {
 	return &Decider{cached: make(map[[sha256.Size]byte]Decision)}
 }
 
-// Decide returns what the function Decide returns for the same input.
+// Decide returns the same as the function Decide.
 func (d *Decider) Decide(in Input) Decision {
 	q, _ := d.questions.Get().(*question)
 	if q == nil {
@@ -276,7 +272,7 @@ func (d *Decider) Decide(in Input) Decision {
 	return decision
 }
 
-// digest returns the digest of all that conclude looks at.
+// digest returns the digest of all inputs of conclude.
 func digest(in *Input, answers []answer) [sha256.Size]byte {
 	buf := binary.AppendVarint(make([]byte, 0, 512), int64(in.Quorum))
 	if in.Key.valid() {

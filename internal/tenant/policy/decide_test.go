@@ -23,8 +23,8 @@ func rules(mode string) policy.Rules {
 	return policy.Compile([]policy.Rule{{Key: "*", Mode: mode}})
 }
 
-// TestEveryCombination states the precedence a second time, in the fewest
-// words, and compares it with the cascade over the whole cross product.
+// TestEveryCombination specifies the precedence a second time, as briefly as
+// possible, and compares it with the cascade over the whole cross product.
 func TestEveryCombination(t *testing.T) {
 	t.Parallel()
 
@@ -156,7 +156,7 @@ func TestOverruledLayersAreStillTraced(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsDenied(t *testing.T) {
+func TestInvalidValuesAreDenied(t *testing.T) {
 	t.Parallel()
 
 	long := strings.Repeat("é", 50)
@@ -210,8 +210,8 @@ func TestStricter(t *testing.T) {
 	}
 }
 
-// TestNarrowingNeverLoosens draws stored rows, good and bad, and adds the
-// narrowing layers one after the other.
+// TestNarrowingNeverLoosens generates stored rows, valid and invalid, and adds
+// the narrowing layers one after the other.
 func TestNarrowingNeverLoosens(t *testing.T) {
 	t.Parallel()
 
@@ -273,7 +273,7 @@ func BenchmarkDecide(b *testing.B) {
 	})
 }
 
-func TestTrustCapsTheRiskThatRunsAlone(t *testing.T) {
+func TestTrustBoundsTheRisk(t *testing.T) {
 	t.Parallel()
 	risks := []envelope.Risk{envelope.RiskLow, envelope.RiskMedium, envelope.RiskHigh, "", "odd"}
 	alone := map[policy.Trust]int{policy.TrustNone: 0, policy.TrustLow: 1, policy.TrustMedium: 2, policy.TrustHigh: 5, "": 5, "odd": 0}
@@ -296,7 +296,7 @@ func TestTrustCapsTheRiskThatRunsAlone(t *testing.T) {
 	}
 }
 
-func TestAMissingScopeIsDenied(t *testing.T) {
+func TestMissingScopeIsDenied(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"allow", "require_approval", "deny", "none"} {
 		in := policy.Input{Key: send(), Organisation: rules(mode), Risk: policy.RiskRead, MissingScopes: []string{"a:b"}}

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// TestDeciderStaysRight asks for more distinct decisions than a Decider
-// remembers, from several goroutines.
-func TestDeciderStaysRight(t *testing.T) {
+// TestDeciderIsConsistent requests more distinct decisions than a Decider
+// caches, from several goroutines.
+func TestDeciderIsConsistent(t *testing.T) {
 	t.Parallel()
 
 	decider := policy.NewDecider()

@@ -13,10 +13,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// TestAGrantIsForOneCallAlone makes grants of random calls as they are made by
-// default: each lets that call through, however it is written, and no mutation of
-// it.
-func TestAGrantIsForOneCallAlone(t *testing.T) {
+// TestDefaultGrantCoversOneCall creates default grants for random calls: each
+// covers that call in any notation, and no mutation of it.
+func TestDefaultGrantCoversOneCall(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 11))
 	mutations := 0
@@ -52,8 +51,9 @@ func TestAGrantIsForOneCallAlone(t *testing.T) {
 	}
 }
 
-// TestALooseMemberLoosensItselfAlone: a call that differs elsewhere does not pass.
-func TestALooseMemberLoosensItselfAlone(t *testing.T) {
+// TestLooseMemberLoosensOnlyItself checks that a call that differs elsewhere is
+// not covered.
+func TestLooseMemberLoosensOnlyItself(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))
 	for range 300 {
@@ -93,7 +93,7 @@ func written(t *testing.T, value any) json.RawMessage {
 	return raw
 }
 
-// otherwise writes the numbers of a text in another way.
+// otherwise writes the numbers of a text in another notation.
 func otherwise(text string) string { return strings.ReplaceAll(text, ":1,", ":1.0,") }
 
 func randomObject(r *rand.Rand, depth int) map[string]any {

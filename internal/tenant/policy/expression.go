@@ -19,22 +19,21 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// Subject is what expressions look at. It reads the arguments once, however
-// many expressions look; it is for one goroutine.
+// Subject is the input of expressions. It decodes the arguments once for any
+// number of expressions. It is not safe for concurrent use.
 type Subject struct {
-	// Args are the arguments as a JSON object; empty is an object without
-	// any.
+	// Args are the arguments as a JSON object; empty means no arguments.
 	Args json.RawMessage
-	// Key, Risk and Effect are the tool's.
+	// Key, Risk and Effect are those of the tool.
 	Key    Key
 	Risk   ToolRisk
 	Effect envelope.Effect
-	// EnvelopeRisk, Automation and Session are the proposal's.
+	// EnvelopeRisk, Automation and Session are those of the proposal.
 	EnvelopeRisk        envelope.Risk
 	Automation, Session string
-	// Employee is the agent's identity, empty for none. Known says that the
-	// tenant has an entry of its own for it. Trust and Scopes are those that
-	// hold for it, from its own entry or the one for all others.
+	// Employee is the agent's identity; empty if none. Known is set if the
+	// tenant has an entry for it. Trust and Scopes are the effective ones, from
+	// its own or the default entry.
 	Employee string
 	Known    bool
 	Trust    Trust
@@ -47,7 +46,7 @@ type Subject struct {
 	spent uint64
 }
 
-// ResolveName gives cel-go the value of a variable.
+// ResolveName implements cel.Activation.
 func (s *Subject) ResolveName(name string) (any, bool) {
 	switch name {
 	case variableArgs:
@@ -81,7 +80,7 @@ func (s *Subject) ResolveName(name string) (any, bool) {
 // Parent returns nil: there are no other variables.
 func (s *Subject) Parent() cel.Activation { return nil }
 
-// load reads the arguments.
+// load decodes the arguments.
 func (s *Subject) load() error {
 	if !s.read {
 		s.read = true
@@ -90,12 +89,12 @@ func (s *Subject) load() error {
 	return s.err
 }
 
-// errUnreadable is the error for arguments that no expression can compare.
+// errUnreadable is the error for arguments that expressions cannot compare.
 var errUnreadable = errors.New("arguments that no rule can read")
 
-// decodeArgs reads arguments with every whole number as it is: an int where it
-// fits, else a uint. A number with a fraction, or a larger one, is a double, and what
-// not even that can hold is refused.
+// decodeArgs decodes arguments without loss for whole numbers: an int if
+// possible, else a uint. A number with a fraction, or a larger one, is a double.
+// A number out of the range of double is an error.
 func decodeArgs(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
@@ -140,8 +139,8 @@ func withNumbers(v any) (_ any, err error) {
 	return v, nil
 }
 
-// exactBelow is the bound below which every whole double stands for itself
-// alone.
+// exactBelow is the bound below which doubles represent all whole numbers
+// exactly.
 const exactBelow = 1 << 53
 
 func number(text string) (any, error) {
@@ -167,15 +166,15 @@ func number(text string) (any, error) {
 // Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	program cel.Program
-	// patterns is how many instructions its regular expressions have.
+	// patterns is the number of instructions of its regular expressions.
 	patterns int
 }
 
-// Failure is the reason, in a few words without the arguments, for which an
-// expression came to nothing; empty if it did not fail.
+// Failure is a short reason why an expression has no result, without the
+// arguments; empty if it has one.
 type Failure string
 
-// The ways in which an expression fails.
+// The kinds of failure of an expression.
 const (
 	FailureArgs   Failure = "the arguments hold a number that cannot be compared"
 	FailureCost   Failure = "it takes more, or counts further, than a rule may"
@@ -183,8 +182,8 @@ const (
 	FailureValues Failure = "something that it needs is missing or of another kind"
 )
 
-// Eval reports whether the expression is true of a subject. An expression that
-// fails is neither true nor false: the caller must take the safe side.
+// Eval reports whether the expression is true for a subject. A failed expression
+// is neither true nor false: the caller must choose the safe side.
 func (e *Expression) Eval(s *Subject) (bool, Failure) {
 	if s.load() != nil {
 		return false, FailureArgs
@@ -209,13 +208,13 @@ func (e *Expression) Eval(s *Subject) (bool, Failure) {
 	return false, FailureType
 }
 
-// meter is the cost of a call. cel-go's own count passes over what is within
-// the elements of lists that are compared, and over texts whose type only
-// shows when it runs. A number that is none, or infinite, costs too much:
-// nothing compares with the first, so that a rule would let it pass.
+// meter computes the cost of a call. cel-go's own cost ignores the contents of
+// list elements in comparisons, and texts whose type is known only at run time.
+// A NaN or an infinite number costs too much: comparisons with NaN are false, so
+// a rule would not apply to it.
 type meter struct{}
 
-// CallCost returns the cost of a call that was made.
+// CallCost returns the cost of a call.
 func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	if f, ok := result.(types.Double); ok && (math.IsNaN(float64(f)) || math.IsInf(float64(f), 0)) {
 		return new(uint64(maxCost + 1))
@@ -241,8 +240,7 @@ func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	return new(uint64(cost))
 }
 
-// reading is the cost of going through a text once; other values cost
-// nothing.
+// reading returns the cost of reading a text once; 0 for other values.
 func reading(v ref.Val) int {
 	if text, ok := v.(types.String); ok {
 		return len(text) / 10
@@ -250,7 +248,7 @@ func reading(v ref.Val) int {
 	return 0
 }
 
-// weigh counts the parts of a value, and stops beyond most.
+// weigh returns the number of parts of a value, up to most.
 func weigh(v ref.Val, most int) int {
 	switch v := v.(type) {
 	case types.String:

@@ -31,7 +31,7 @@ func compile(t testing.TB, l *policy.Language, text string) *policy.Expression {
 	return e
 }
 
-// asker is a proposal in which nothing is empty.
+// asker returns a proposal without empty fields.
 func asker(args string) *policy.Subject {
 	return &policy.Subject{
 		Args: json.RawMessage(args), Key: send(), Risk: policy.RiskWrite, Effect: envelope.EffectOnce, EnvelopeRisk: envelope.RiskHigh,
@@ -56,14 +56,14 @@ func TestExpressions(t *testing.T) {
 		{`args.amount == 1`, `{"amount":1.0}`, true, ""},
 		{`args.amount == 1.0`, `{"amount":1}`, true, ""},
 		{`args.amount >= 0`, `{"amount":-0.0}`, true, ""},
-		// Whole numbers are exact as far as 64 bits go.
+		// Whole numbers are exact up to 64 bits.
 		{`args.n == 9007199254740993`, `{"n":9007199254740993}`, true, ""},
 		{`args.n == 9007199254740993`, `{"n":9007199254740992}`, false, ""},
 		{`args.n == 9007199254740993`, `{"n":9007199254740993.000}`, true, ""},
 		{`args.n > 9223372036854775807`, `{"n":9223372036854775808}`, true, ""},
 		{`args.n == 18446744073709551615u`, `{"n":18446744073709551615}`, true, ""},
 		{`args.n > 0`, `{"n":123456789012345678901234567890}`, true, ""},
-		// Other values do not pass.
+		// Other types fail.
 		{`args.amount > 100`, `{"amount":"500"}`, false, policy.FailureValues},
 		{`args.amount > 100`, `{"amount":"5"}`, false, policy.FailureValues},
 		{`args.amount > 100`, `{"amount":[500]}`, false, policy.FailureValues},
@@ -81,8 +81,8 @@ func TestExpressions(t *testing.T) {
 		{`args.n + 1 > 0`, `{"n":9223372036854775807}`, false, policy.FailureValues},
 		{`args.a / args.b > 1`, `{"a":1,"b":0}`, false, policy.FailureValues},
 		{`args.n * 2 > 3`, `{"n":1.6}`, false, policy.FailureValues},
-		// A missing argument can be asked for, and an error that does not matter
-		// does not.
+		// The presence of an argument can be tested, and an irrelevant error is
+		// ignored.
 		{`has(args.amount) && args.amount > 100`, `{}`, false, ""},
 		{`has(args.amount) && args.amount > 100`, `{"amount":101}`, true, ""},
 		{`args.amount > 100 || tool.source == "slack"`, `{}`, true, ""},
@@ -93,7 +93,7 @@ func TestExpressions(t *testing.T) {
 		{`args.flag`, `{"flag":false}`, false, ""},
 		{`args.flag`, `{"flag":1}`, false, policy.FailureType},
 		{`args.flag`, `{"flag":"true"}`, false, policy.FailureType},
-		// Loops go over lists, and over nothing that looks like one.
+		// Loops accept only lists.
 		{`args.to.exists(t, !t.endsWith("@acme.com"))`, `{"to":["a@acme.com"]}`, false, ""},
 		{`args.to.exists(t, !t.endsWith("@acme.com"))`, `{"to":["a@acme.com","b@evil.com"]}`, true, ""},
 		{`args.to.exists(t, !t.endsWith("@acme.com"))`, `{"to":[]}`, false, ""},
@@ -105,7 +105,7 @@ func TestExpressions(t *testing.T) {
 		{`args.to.exists(t, t == 1 || t == "a")`, `{"to":["a"]}`, true, ""},
 		{`args.to.exists(t, args.cc.exists(c, t + c == "ab"))`, `{"to":["a"],"cc":["b"]}`, true, ""},
 		{`args.to.exists_one(t, t == "a")`, `{"to":["a","b"]}`, true, ""},
-		// An argument's name is never a variable's.
+		// An argument's name is never that of a variable.
 		{`tool.source == "slack"`, `{"tool":{"source":"evil"},"tool.source":"evil"}`, true, ""},
 		{`args.tool.source == "evil"`, `{"tool":{"source":"evil"}}`, true, ""},
 		{`envelope.risk == "high" && envelope.automation == "nightly" && envelope.session == "s-1"`, `{"envelope":{"risk":"low"}}`, true, ""},
@@ -121,7 +121,7 @@ func TestExpressions(t *testing.T) {
 		{`type(args.s) == string`, `{"s":"x"}`, true, ""},
 		{`timestamp(args.t) > timestamp("2026-01-01T00:00:00Z")`, `{"t":"2026-02-01T00:00:00Z"}`, true, ""},
 		{`timestamp(args.t) > timestamp("2026-01-01T00:00:00Z")`, `{"t":"soon"}`, false, policy.FailureValues},
-		// Arguments that are no object.
+		// Arguments other than objects.
 		{`true`, `[1]`, false, policy.FailureArgs},
 		{`true`, `null`, false, policy.FailureArgs},
 		{`true`, `{} {}`, false, policy.FailureArgs},
@@ -134,9 +134,9 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestExpressionsThatTakeLong holds arguments as large as an envelope may be
-// against what goes through them again and again.
-func TestExpressionsThatTakeLong(t *testing.T) {
+// TestExpensiveExpressions evaluates expressions that read arguments of the
+// maximum size repeatedly.
+func TestExpensiveExpressions(t *testing.T) {
 	t.Parallel()
 	l := language(t)
 	many, deep := strings.Repeat("1,", 60_000)+"1", strings.Repeat("[", 30)+strings.Repeat("1,", 20_000)+"1"+strings.Repeat("]", 30)
@@ -165,7 +165,7 @@ func TestExpressionsThatTakeLong(t *testing.T) {
 		}
 	}
 
-	// Together they take no more than a few of them.
+	// Together they are limited to the cost of a few.
 	s, e := asker(args), compile(t, l, `args.a.exists(x, args.a.exists(y, x + y == -1))`)
 	for range 5 {
 		e.Eval(s)
@@ -175,7 +175,7 @@ func TestExpressionsThatTakeLong(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatAreRefused(t *testing.T) {
+func TestInvalidExpressions(t *testing.T) {
 	t.Parallel()
 	l := language(t)
 	closed := policy.ShapeOf(json.RawMessage(`{"type":"object","properties":{"to":{},"amount":{}},"additionalProperties":false}`))

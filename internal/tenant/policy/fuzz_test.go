@@ -11,9 +11,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// FuzzExpression compiles any text and, where it compiles, holds it against
-// any arguments: it answers, and the text of a failure holds nothing of
-// them.
+// FuzzExpression compiles any text and, if it compiles, evaluates it for any
+// arguments: it ends, and the text of a failure does not contain the arguments.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`args.amount > 100`, `{"amount":101}`},
@@ -52,8 +51,8 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// FuzzPins loosens a member of arguments: they are let through, and other arguments
-// are if and only if they differ in that member alone.
+// FuzzPins loosens a member of arguments: they are covered, and other arguments
+// are if and only if they differ only in that member.
 func FuzzPins(f *testing.F) {
 	f.Add(`{"to":["a",{"b/c":1.0}],"n":1}`, "/n", `{"to":["a",{"b/c":1}]}`)
 	f.Add(`{"":{"~":null}}`, "//~0", `{"":{}}`)

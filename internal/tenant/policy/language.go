@@ -21,41 +21,40 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// The bounds of an expression.
+// Bounds of an expression.
 const (
-	// MaxExpressionBytes bounds its text.
+	// MaxExpressionBytes is the maximum length of its text.
 	MaxExpressionBytes = 4 << 10
-	// maxNesting bounds loops within loops.
+	// maxNesting bounds nested loops.
 	maxNesting = 2
-	// maxPattern bounds the instructions that a regular expression compiles to,
-	// and maxMatching their product with the bytes of the arguments: a match
-	// takes no more steps than that, some tens of milliseconds, and cel-go
-	// counts them only afterwards.
+	// maxPattern bounds the instructions of a compiled regular expression, and
+	// maxMatching their product with the size of the arguments in bytes. This
+	// bounds the steps of a match to some tens of milliseconds; cel-go counts
+	// them only afterwards.
 	maxPattern  = 1000
 	maxMatching = 20_000_000
-	// maxCost bounds the cost of one evaluation, in cel-go's units, and
-	// maxSpent what all of them about one proposal may. It is some milliseconds
-	// and some tens of them.
+	// maxCost bounds the cost of one evaluation, in cel-go's units, and maxSpent
+	// that of all evaluations for one proposal. They correspond to some
+	// milliseconds, and some tens of them.
 	maxCost  = 100_000
 	maxSpent = 5 * maxCost
-	// maxReported bounds the mistakes in one error.
+	// maxReported bounds the problems in one error.
 	maxReported = 3
 )
 
-// RuleExpression is the rule that a field error names where an expression is
-// refused.
+// RuleExpression is the rule in a field error for a rejected expression.
 const RuleExpression envelope.Rule = "expression"
 
-// each is the function that every loop's list goes through, so that a loop
-// over anything but a list is an error. Its name cannot be written.
+// each is the function that is applied to the list of every loop, so that a loop
+// over anything else is an error. Its name is not a valid identifier.
 const each = "@each"
 
-// Language is CEL with the variables of a proposal and the functions whose
-// cost has a bound. It is safe for concurrent use.
+// Language is CEL with the variables of a proposal and functions of bounded
+// cost. It is safe for concurrent use.
 type Language struct{ env *cel.Env }
 
-// NewLanguage makes the language. That takes milliseconds: make one, and
-// share it. An error is a mistake in this package.
+// NewLanguage creates the language. That takes milliseconds, so it should be
+// shared. An error is a bug in this package.
 func NewLanguage() (*Language, error) {
 	list := cel.ListType(cel.DynType)
 	opts := []cel.EnvOption{
@@ -80,7 +79,7 @@ func NewLanguage() (*Language, error) {
 	return &Language{env}, nil
 }
 
-// variables are the names in expressions, with their types.
+// variables returns the names in expressions, with their types.
 func variables() map[string]*cel.Type {
 	return map[string]*cel.Type{
 		variableArgs: cel.MapType(cel.StringType, cel.DynType), "tool.source": cel.StringType, "tool.name": cel.StringType,
@@ -93,9 +92,9 @@ func variables() map[string]*cel.Type {
 // undeclared matches cel-go's message about a name that does not exist.
 var undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
 
-// explain adds the names that exist to a message about one that does not:
-// those of the same object where there are any, else all. It drops cel-go's
-// suggestion, which is of the names of types.
+// explain adds the existing names to a message about an unknown one: those of
+// the same object if there are any, else all. It removes cel-go's suggestion,
+// which consists of names of types.
 func explain(message string) string {
 	found := undeclared.FindStringSubmatch(message)
 	if found == nil {
@@ -113,8 +112,8 @@ func explain(message string) string {
 // variableArgs is the variable that holds the arguments.
 const variableArgs = "args"
 
-// taken are the names that a loop's variable may not have: it would hide what
-// every reader takes them for.
+// taken reports whether a loop's variable may not have a name, because it would
+// shadow a variable of the language.
 func taken(name string) bool {
 	switch name {
 	case variableArgs, "tool", "envelope", "employee":
@@ -123,9 +122,9 @@ func taken(name string) bool {
 	return false
 }
 
-// loop is a macro that goes over a list and over nothing else: CEL's own go
-// over an object's keys as well, so that an agent that sends an object where
-// a list belongs would have its keys looked at.
+// loop returns a macro that accepts only lists. CEL's own macros also iterate
+// over the keys of an object, so an agent that sends an object in place of a
+// list could pass its keys.
 func loop(name string, expand cel.MacroFactory) cel.Macro {
 	return cel.ReceiverMacro(name, 2, func(mef cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 		if args[0].Kind() == ast.IdentKind && taken(args[0].AsIdent()) {
@@ -135,9 +134,9 @@ func loop(name string, expand cel.MacroFactory) cel.Macro {
 	})
 }
 
-// allowed reports whether an expression may call a function. What is missing makes
-// values that are larger than its arguments, or searches in a way that takes
-// the product of their sizes.
+// allowed reports whether an expression may call a function. The excluded
+// functions return values larger than their arguments, or search in time
+// proportional to the product of sizes.
 func allowed(function string) bool {
 	switch function {
 	case operators.Conditional, operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
@@ -152,13 +151,13 @@ func allowed(function string) bool {
 
 // Shape is the known part of a tool's arguments.
 type Shape struct {
-	// Closed reports whether there are no arguments but Names.
+	// Closed reports whether there are no arguments other than Names.
 	Closed bool
 	Names  []string
 }
 
-// ShapeOf reads the shape from a tool's input schema. A schema that does not
-// close its properties, or that cannot be read, tells nothing.
+// ShapeOf returns the shape of a tool's input schema. It is zero for a schema
+// that cannot be parsed or allows additional properties.
 func ShapeOf(schema json.RawMessage) Shape {
 	var s struct {
 		Properties           map[string]json.RawMessage `json:"properties"`
@@ -176,10 +175,9 @@ func ShapeOf(schema json.RawMessage) Shape {
 	return shape
 }
 
-// Compile reads and checks an expression. It must say true or false, or be of
-// a type that only shows when it runs; arguments that it names must be of the
-// shape. The error is an *envelope.InvalidError at /expression that tells
-// line, column and problem.
+// Compile parses and checks an expression. Its type must be bool, or known only
+// at run time. The arguments that it names must be in the shape. The error is an
+// *envelope.InvalidError at /expression with line, column and problem.
 func (l *Language) Compile(text string, shape Shape) (*Expression, error) {
 	if err := readable(text); err != nil {
 		return nil, err
@@ -220,8 +218,8 @@ func readable(text string) error {
 	return nil
 }
 
-// review finds what the types allow and a rule may not do. It also returns the
-// instructions of the regular expressions.
+// review returns the violations of rules beyond the types. It also returns the
+// number of instructions of the regular expressions.
 func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 	info := checked.NativeRep().SourceInfo()
 	report := func(e ast.Expr, format string, args ...any) {
@@ -260,9 +258,9 @@ func review(checked *cel.Ast, shape Shape) (patterns int, found []*cel.Error) {
 	return patterns, found
 }
 
-// pattern returns how many instructions a regular expression has, or what is
-// wrong with it. It must be written out: one from the arguments would be the
-// agent's to choose.
+// pattern returns the number of instructions of a regular expression, or the
+// problem with it. It must be a literal: otherwise the agent could choose it in
+// the arguments.
 func pattern(e ast.Expr) (size int, why string) {
 	if e.Kind() != ast.LiteralKind {
 		return 0, "matches takes a regular expression that is written out"
@@ -282,7 +280,7 @@ func pattern(e ast.Expr) (size int, why string) {
 	return len(program.Inst), ""
 }
 
-// mistakes is the error with the places of mistakes in the text.
+// mistakes returns the error with the places of problems in the text.
 func mistakes(text string, found []*cel.Error) error {
 	lines := strings.Split(text, "\n")
 	var messages []string
@@ -297,11 +295,11 @@ func mistakes(text string, found []*cel.Error) error {
 	return refused(strings.Join(messages, "\n"))
 }
 
-// shownAround is how much of a long line is shown to either side of a mistake,
-// in characters.
+// shownAround is the number of characters of a long line shown on either side of
+// a problem.
 const shownAround = 60
 
-// excerpt is a line with a caret below one of its columns.
+// excerpt returns a line with a caret below one of its columns.
 func excerpt(line string, column int) string {
 	runes := []rune(strings.ReplaceAll(strings.TrimSuffix(line, "\r"), "\t", " "))
 	column = min(column, len(runes))

@@ -8,11 +8,11 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// layerKind is how the answer of a layer counts.
+// layerKind is the effect of a layer's answer.
 type layerKind string
 
 const (
-	// base: the first of these layers that answers sets the mode.
+	// base: the first of these layers with an answer sets the mode.
 	base layerKind = "base"
 	// narrowing: it can make the mode stricter.
 	narrowing layerKind = "narrows"
@@ -20,22 +20,21 @@ const (
 	loosening layerKind = "loosens"
 )
 
-// layer is a layer of the cascade. docs/policy.md shows all fields but the
-// last.
+// layer is a layer of the cascade. docs/policy.md has all fields but the last.
 type layer struct {
 	name string
 	kind layerKind
 	// text names the layer in messages to people.
 	text string
-	// looksAt is the input of the layer, and setBy who sets it.
+	// looksAt is the input of the layer, and setBy the author of its settings.
 	setBy, looksAt string
-	// ask appends the answers of the layer; none if it has nothing to say. Only
-	// the rules about arguments have more than one.
+	// ask appends the answers of the layer, if any. Only the rules about
+	// arguments have more than one.
 	ask func(answers []answer, in *Input) []answer
 }
 
-// layers are the layers in the order in which they are asked. The loosening
-// one is last: its answer depends on the others.
+// layers are the layers in the order of evaluation. The loosening one is last,
+// since its answer depends on the others.
 var layers = [...]layer{
 	{LayerAutomation, base, "the automation's mode", "modes", "the mode of the automation for the tool",
 		func(all []answer, in *Input) []answer { return stored(all, LayerAutomation, in.Automation, in.Key) }},
@@ -78,14 +77,14 @@ var layers = [...]layer{
 		grant},
 }
 
-// answer is that of a layer.
+// answer is an answer of a layer.
 type answer struct {
 	Step
 	// source names the layer in a decision's source.
 	source string
 }
 
-// when appends the answer of a layer that answers one mode if a condition holds.
+// when appends an answer with a mode if a condition holds.
 func when(all []answer, holds bool, layer string, mode envelope.Mode, detail string) []answer {
 	if !holds {
 		return all
@@ -93,8 +92,8 @@ func when(all []answer, holds bool, layer string, mode envelope.Mode, detail str
 	return append(all, answer{Step{Layer: layer, Said: mode, Detail: detail}, layer})
 }
 
-// stored appends the answer of a layer that looks for the rule of a tool. What
-// cannot be read is denied.
+// stored appends the answer of a layer with a rule for a tool. Invalid values
+// are denied.
 func stored(all []answer, layer string, rules Rules, key Key) []answer {
 	rule, ok := rules.find(key)
 	if !ok {
@@ -145,8 +144,8 @@ func arguments(all []answer, in *Input) []answer {
 	return all
 }
 
-// preference appends the tools switched off for everybody or, if that is stricter,
-// for the employee.
+// preference appends the preference of everybody or, if that is stricter, of the
+// employee.
 func preference(all []answer, in *Input) []answer {
 	off, detail := stored(nil, LayerPreference, in.Everybody, in.Key), "switched off for everybody"
 	own := stored(nil, LayerPreference, in.Personal, in.Key)
@@ -174,10 +173,10 @@ func grant(all []answer, in *Input) []answer {
 	return append(all, answer{Step{Layer: LayerGrant, Rule: in.Grant.ID, Version: in.Grant.Version}, LayerGrant + ":" + in.Grant.ID})
 }
 
-// loosen sets the step of a grant at the mode that the other layers left. A
-// grant loosens require_approval and nothing else, and not where a person must
-// look at this very call: because the agent asked, because the definition is not
-// the accepted one, or because one person is not enough.
+// loosen sets the step of a grant for the mode of the other layers. A grant
+// loosens only require_approval, and only if no person must review this very
+// call: because the agent requested it, because the definition is not the
+// accepted one, or because more than one approval is needed.
 func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 	asks := func(layer string) bool {
 		return slices.ContainsFunc(answers, func(a answer) bool { return a.Layer == layer && a.Said != "" })
@@ -196,8 +195,8 @@ func loosen(step *Step, mode envelope.Mode, quorum int, answers []answer) {
 	}
 }
 
-// Covers reports whether one of the patterns covers a tool. A pattern that
-// cannot be read covers nothing.
+// Covers reports whether one of the patterns covers a tool. An invalid pattern
+// covers nothing.
 func Covers(list []string, key Key) bool {
 	covering := Patterns(key)
 	return slices.ContainsFunc(list, func(text string) bool {
@@ -206,8 +205,8 @@ func Covers(list []string, key Key) bool {
 	})
 }
 
-// CoversSource reports whether one of the patterns covers a tool that a source may
-// have; nil covers all.
+// CoversSource reports whether one of the patterns covers any tool of a source;
+// nil covers all.
 func CoversSource(list []string, source string) bool {
 	return list == nil || slices.ContainsFunc(list, func(text string) bool {
 		pattern, err := ParsePattern(text)
@@ -215,10 +214,10 @@ func CoversSource(list []string, source string) bool {
 	})
 }
 
-// maxNamed is the number of patterns that a detail names.
+// maxNamed is the number of patterns in a detail.
 const maxNamed = 5
 
-// abridged names the first few of a list.
+// abridged returns the first few elements of a list.
 func abridged(list []string) string {
 	if len(list) == 0 {
 		return "no tool"

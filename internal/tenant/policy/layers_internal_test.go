@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestTheDocumentShowsTheLayers compares the table of docs/policy.md with the
+// TestDocumentMatchesTheLayers compares the table of docs/policy.md with the
 // layers, row by row.
-func TestTheDocumentShowsTheLayers(t *testing.T) {
+func TestDocumentMatchesTheLayers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/policy.md")
 	if err != nil {
@@ -27,8 +27,8 @@ func TestTheDocumentShowsTheLayers(t *testing.T) {
 	}
 }
 
-// TestLayersAreInOrder: the base layers come first and the loosening one last,
-// and the last base layer answers always.
+// TestLayersAreInOrder checks that the base layers come first and the loosening
+// one last, and that the last base layer always answers.
 func TestLayersAreInOrder(t *testing.T) {
 	t.Parallel()
 	var kinds []string

@@ -26,9 +26,9 @@ func rank(m envelope.Mode) int {
 	return 3
 }
 
-// What danger means is deny unless it is exactly require_approval, and changes
-// nothing for other risks.
-func TestWhatDangerMeans(t *testing.T) {
+// TestDangerMode checks that danger is denied unless its mode is exactly
+// require_approval, and that other risks are not affected.
+func TestDangerMode(t *testing.T) {
 	t.Parallel()
 	modes := map[policy.ToolRisk]envelope.Mode{"read": envelope.ModeAllow, "write": envelope.ModeRequireApproval, "danger": envelope.ModeDeny, "odd": envelope.ModeDeny}
 	for _, danger := range []envelope.Mode{"", "deny", "require_approval", "allow", "odd"} {
@@ -145,8 +145,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// anyInput draws an input in which every layer may speak, and stored text may
-// be anything.
+// anyInput generates an input in which every layer may answer, with any stored
+// text.
 func anyInput(t *rapid.T) policy.Input {
 	mode := rapid.SampledFrom([]string{"allow", "require_approval", "deny", "odd", ""})
 	set := func(name string) policy.Rules {
@@ -178,8 +178,8 @@ func anyInput(t *rapid.T) policy.Input {
 	return in
 }
 
-// TestNoLayerLoosens takes the layers away one by one: without one, a
-// decision is never stricter.
+// TestNoLayerLoosens removes the layers one by one: a decision is then never
+// stricter.
 func TestNoLayerLoosens(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,9 +210,8 @@ func TestNoLayerLoosens(t *testing.T) {
 	})
 }
 
-// TestOnlyGrantsLoosen compares decisions with and without a grant: a grant
-// makes allow of require_approval, where nobody must look at this very call,
-// and nothing else of anything.
+// TestOnlyGrantsLoosen compares decisions with and without a grant: a grant only
+// turns require_approval into allow, unless a person must review this very call.
 func TestOnlyGrantsLoosen(t *testing.T) {
 	t.Parallel()
 	decider := policy.NewDecider()
@@ -239,8 +238,8 @@ func TestOnlyGrantsLoosen(t *testing.T) {
 	})
 }
 
-// TestRulesNeverLoosen draws arguments that fit a rule and arguments that do
-// not.
+// TestRulesNeverLoosen generates arguments that match a rule and arguments that
+// do not.
 func TestRulesNeverLoosen(t *testing.T) {
 	t.Parallel()
 	expressions := []string{

@@ -10,18 +10,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// MaxLoose bounds the pointers to arguments that a grant leaves open.
+// MaxLoose bounds the loose pointers of a grant.
 const MaxLoose = 256
 
-// Everything is the pointer to the arguments as a whole. As the one loose pointer
-// of a grant it means that arguments without a pin may differ.
+// Everything is the pointer to the arguments as a whole. As the only loose
+// pointer of a grant it means that arguments without a pin may differ.
 const Everything = ""
 
-// Exactly returns the pins of a grant for exactly these arguments: the whole of
-// them, without the members at the loose pointers, which may then have any value
-// or be absent. Lists are held whole. The pointers are returned in order, each
-// once. A pointer to something absent is fault.Invalid. With Everything the grant
-// is for any arguments, and has no pins.
+// Exactly returns the pins of a grant for exactly these arguments: all of them,
+// except the members at the loose pointers, which may have any value or be
+// absent. Lists are pinned as a whole. The pointers are returned sorted and
+// without duplicates. A pointer to something absent is fault.Invalid. With
+// Everything the grant covers any arguments and has no pins.
 func Exactly(args json.RawMessage, loose ...string) (map[string]json.RawMessage, []string, error) {
 	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
 	if err != nil {
@@ -62,10 +62,10 @@ func hold(doc any, loose []jsonref.Pointer) (map[string]json.RawMessage, []strin
 	return map[string]json.RawMessage{Everything: raw}, slices.Compact(pointers), err
 }
 
-// Only returns the pins of a grant for arguments that are given by pointer: these
-// and no others, but for the loose ones, which may be absent. A single pin of
-// Everything gives the arguments as a whole. With the loose pointer Everything,
-// any other arguments pass with the pinned ones.
+// Only returns the pins of a grant for the given values by pointer: these and no
+// other arguments, except the loose ones, which may be absent. A single pin of
+// Everything sets all arguments. With the loose pointer Everything, any other
+// arguments are allowed with the pinned ones.
 func Only(values map[string]json.RawMessage, loose ...string) (map[string]json.RawMessage, []string, error) {
 	_, whole := values[Everything]
 	if slices.Contains(loose, Everything) {
@@ -120,9 +120,9 @@ func place(at map[string]any, pointer string, value any) error {
 	return nil
 }
 
-// LooseBut returns the loose pointers that hold no more than the given pointers:
-// all other members of arguments. What the arguments lack stays held. A pointer
-// into a list holds the list whole. A pointer to something absent is
+// LooseBut returns the loose pointers that leave only the given pointers pinned:
+// all other members of the arguments. Absent members stay pinned. A pointer into
+// a list pins the list as a whole. A pointer to something absent is
 // fault.Invalid.
 func LooseBut(args json.RawMessage, pins ...string) ([]string, error) {
 	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
@@ -171,7 +171,7 @@ func strip(doc any, loose []jsonref.Pointer) {
 	}
 }
 
-// leafless reports whether a value consists of objects alone.
+// leafless reports whether a value consists only of objects.
 func leafless(value any) bool {
 	object, ok := value.(map[string]any)
 	for _, member := range object {

@@ -12,15 +12,14 @@ import (
 	"github.com/countersign-dev/countersign/internal/jsonref"
 )
 
-// The bounds of a grant's pins.
+// Bounds of a grant's pins.
 const (
 	MaxPins     = 32
 	MaxPinBytes = 64 << 10
 )
 
-// Pins are paths in arguments with the values that must be there, and the loose
-// members that are left out of the comparison. The zero value holds for all
-// arguments.
+// Pins are paths in arguments with required values, and the loose members that
+// are ignored in the comparison. The zero value matches all arguments.
 type Pins struct {
 	all   []pin
 	loose []jsonref.Pointer
@@ -31,10 +30,10 @@ type pin struct {
 	value any
 }
 
-// ParsePins reads JSON Pointers (RFC 6901) into the arguments, each with its
-// value, and the loose pointers beside them, as Exactly and Only return them. An
-// invalid pointer or value, or too many, is fault.Invalid. So are pins that leave
-// arguments open without a loose pointer that names them.
+// ParsePins parses JSON Pointers (RFC 6901) into the arguments, each with its
+// value, and the loose pointers, as Exactly and Only return them. Invalid
+// pointers or values, too many of them, and pins that leave arguments open
+// without a loose pointer are fault.Invalid.
 func ParsePins(values map[string]json.RawMessage, loose []string) (Pins, error) {
 	if len(values) > MaxPins {
 		return Pins{}, fault.New(fault.Invalid, "at most %d arguments can be pinned; pin the whole of them with the empty pointer", MaxPins)
@@ -64,19 +63,18 @@ func ParsePins(values map[string]json.RawMessage, loose []string) (Pins, error) 
 	return pins, nil
 }
 
-// Empty reports whether no value is held: all arguments are loose.
+// Empty reports whether no value is pinned: all arguments are loose.
 func (p Pins) Empty() bool {
 	return !slices.ContainsFunc(p.all, func(pin pin) bool { return len(p.loose) == 0 || !leafless(pin.value) })
 }
 
-// Hold reports whether arguments have every pinned value at its path, the loose
-// members left out. Values are compared by meaning: 1 is 1.0, and is not
-// "1".
+// Hold reports whether arguments have every pinned value at its path, ignoring
+// the loose members. Values are compared by meaning: 1 equals 1.0, but not "1".
 func (p Pins) Hold(args json.RawMessage) bool {
 	if len(p.all) == 0 {
 		return true
 	}
-	// A key that occurs twice has no one value, and is an error.
+	// A duplicate key has no unique value and is an error.
 	doc, _, err := jsonref.DecodeCanonical(orEmpty(args))
 	if err != nil {
 		return false
@@ -105,30 +103,30 @@ func parsePin(pointer string) (jsonref.Pointer, error) {
 	return path, nil
 }
 
-// ArgumentRule is a stored rule about arguments: where its expression is true
-// of a proposal, its mode narrows the answers of the other layers. All of it is
-// text as stored: rules may have been written by another version.
+// ArgumentRule is a stored rule about arguments: if its expression is true for a
+// proposal, its mode narrows the other layers' result. Its fields are stored
+// texts, which another version may have written.
 type ArgumentRule struct {
 	ID string
-	// Automation is empty for a rule of the organisation, which holds for
-	// every proposal.
+	// Automation is empty for a rule of the organisation, which applies to every
+	// proposal.
 	Automation string
-	// Key is a pattern that ParsePattern reads.
+	// Key is a pattern in the syntax of ParsePattern.
 	Key        string
 	Expression string
 	// Mode is require_approval or deny.
 	Mode string
-	// Reason is shown where the rule applies. It may be empty.
+	// Reason is shown if the rule applies. It may be empty.
 	Reason string
-	// Version names this version of the row in traces. It may be empty.
+	// Version identifies the version of the row in traces. It may be empty.
 	Version string
 }
 
-// maxReason bounds the reason of a rule, in characters.
+// maxReason is the maximum length of the reason of a rule, in characters.
 const maxReason = 200
 
-// ParseNarrowing reads the mode of a rule that narrows: require_approval or
-// deny. The text for allow names the way there.
+// ParseNarrowing parses the mode of a narrowing rule: require_approval or deny.
+// The error for allow describes the alternative.
 func ParseNarrowing(text string) (envelope.Mode, error) {
 	mode, err := ParseMode(text)
 	if err != nil {
@@ -141,9 +139,9 @@ func ParseNarrowing(text string) (envelope.Mode, error) {
 	return mode, nil
 }
 
-// Check reports whether a rule may be stored, for a tool of a shape; the zero
-// Shape is right for a pattern that covers several. The error is
-// fault.Invalid, or an *envelope.InvalidError for the expression.
+// Check reports whether a rule may be stored, for a tool of a shape; use the
+// zero Shape for a pattern of several tools. The error is fault.Invalid, or an
+// *envelope.InvalidError for the expression.
 func (r ArgumentRule) Check(language *Language, shape Shape) error {
 	if _, err := ParsePattern(r.Key); err != nil {
 		return err
@@ -159,12 +157,10 @@ func (r ArgumentRule) Check(language *Language, shape Shape) error {
 }
 
 // Arguments is a set of rules about arguments, whose expressions are compiled
-// when they are first needed. The zero value has none. It is safe for
-// concurrent use.
+// when first needed. The zero value is empty. It is safe for concurrent use.
 type Arguments struct {
 	byKey map[Key][]*argumentRule
-	// unreadable are the rules whose key nobody can read: they may be about
-	// any tool.
+	// unreadable are the rules with an invalid key: they may apply to any tool.
 	unreadable []*argumentRule
 }
 
@@ -185,8 +181,8 @@ func (r *argumentRule) expression() *Expression {
 	return r.program
 }
 
-// CompileArguments prepares stored rules. The language is asked for when a
-// rule covers a proposal for the first time.
+// CompileArguments prepares stored rules. It calls language when a rule first
+// covers a proposal.
 func CompileArguments(language func() (*Language, error), rows []ArgumentRule) Arguments {
 	a := Arguments{byKey: make(map[Key][]*argumentRule, len(rows))}
 	for _, row := range rows {
@@ -204,8 +200,7 @@ func CompileArguments(language func() (*Language, error), rows []ArgumentRule) A
 // Empty reports whether there are no rules.
 func (a Arguments) Empty() bool { return len(a.byKey) == 0 && len(a.unreadable) == 0 }
 
-// covering returns the rules that are about a tool under an automation, in
-// order of their ids.
+// covering returns the rules for a tool and an automation, ordered by id.
 func (a Arguments) covering(automation string, key Key) []*argumentRule {
 	var found []*argumentRule
 	add := func(rules []*argumentRule) {
@@ -226,14 +221,14 @@ func (a Arguments) covering(automation string, key Key) []*argumentRule {
 // Match is a rule about arguments that applies to a proposal.
 type Match struct {
 	Rule, Key, Mode, Reason, Version string
-	// Failure is set if the expression came to nothing, which counts as true.
+	// Failure is set if the expression failed, which counts as true.
 	Failure Failure
-	// Broken is set if this version cannot compile the expression.
+	// Broken is set if the expression does not compile in this version.
 	Broken bool
 }
 
-// Match returns the rules that apply to a proposal, in order of their ids. The
-// subject is asked for once, and only if there are rules about the tool.
+// Match returns the rules that apply to a proposal, ordered by id. It calls
+// subject once, and only if there are rules for the tool.
 func (a Arguments) Match(automation string, key Key, subject func() *Subject) []Match {
 	rules := a.covering(automation, key)
 	if len(rules) == 0 {
@@ -256,8 +251,7 @@ func (a Arguments) Match(automation string, key Key, subject func() *Subject) []
 	return matches
 }
 
-// answer returns the answer of a rule that applies. What cannot be read is
-// denied.
+// answer returns the answer of a rule that applies. Invalid values are denied.
 func (m Match) answer() answer {
 	a := answer{
 		Step{Layer: LayerArguments, Said: envelope.ModeDeny, Rule: m.Rule, Tool: shown(m.Key), Version: m.Version, Detail: m.detail()},
@@ -279,7 +273,7 @@ func (m Match) answer() answer {
 	return a
 }
 
-// detail is the rule's reason, and why it counts where it failed.
+// detail returns the rule's reason and, if it failed, the failure.
 func (m Match) detail() string {
 	switch {
 	case m.Failure == "":

@@ -66,7 +66,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-func TestPinsThatAreRefused(t *testing.T) {
+func TestInvalidPins(t *testing.T) {
 	t.Parallel()
 	many := make(map[string]json.RawMessage)
 	for i := range policy.MaxPins + 1 {
@@ -88,7 +88,8 @@ func TestPinsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestPinsAreStrictUnlessLoose: pins that leave arguments open say so.
+// TestPinsAreStrictUnlessLoose checks that pins that leave arguments open need a
+// loose pointer.
 func TestPinsAreStrictUnlessLoose(t *testing.T) {
 	t.Parallel()
 	for _, values := range []map[string]json.RawMessage{nil, {"/to": json.RawMessage(`"a"`)}} {

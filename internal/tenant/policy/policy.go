@@ -1,16 +1,15 @@
-// Package policy decides, without a clock, a table or a network, whether an
-// action runs at once (allow), waits for a person (require_approval) or does
-// not run (deny), and says which layer decided and what every other layer
-// had to say. It infers a tool's risk and effect class from what is known of
-// it.
+// Package policy decides whether an action runs immediately (allow), waits for a
+// person (require_approval) or does not run (deny), and explains the result of
+// every layer. It uses no clock, table or network. It also infers a tool's risk
+// and effect class.
 //
-// A decision is a cascade. The base layers are asked in order and the first
-// that speaks sets the mode: the automation's override, the organisation's
-// default, the mode inferred from risk. Narrowing layers follow: each may make
-// the mode stricter and none can loosen it.
+// A decision is a cascade. The base layers are evaluated in order, and the first
+// with a result sets the mode: the automation's override, the organisation's
+// default, the mode inferred from the risk. Narrowing layers follow: each may
+// make the mode stricter and none can loosen it.
 //
-// The package does not guess. A stored value that it cannot read, an
-// unknown risk and a nameless tool are all denied.
+// The package does not guess. An invalid stored value, an unknown risk and a
+// tool without a name are all denied.
 package policy
 
 import (
@@ -21,12 +20,11 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// maxShownValue is how many characters of an unreadable stored value are
+// maxShownValue is the number of characters of an invalid stored value that are
 // repeated in a decision's source.
 const maxShownValue = 40
 
-// ParseMode reads a mode as it is stored and sent. Anything but the three
-// modes, spelled exactly, is fault.Invalid.
+// ParseMode parses a mode. Any text other than the three modes is fault.Invalid.
 func ParseMode(text string) (envelope.Mode, error) {
 	mode := envelope.Mode(text)
 	if !mode.Valid() {
@@ -36,7 +34,7 @@ func ParseMode(text string) (envelope.Mode, error) {
 }
 
 // Stricter returns the stricter of two modes: deny before require_approval
-// before allow. A value that is no mode counts as deny.
+// before allow. An invalid mode counts as deny.
 func Stricter(a, b envelope.Mode) envelope.Mode {
 	switch {
 	case !a.Valid() || !b.Valid():
@@ -47,7 +45,7 @@ func Stricter(a, b envelope.Mode) envelope.Mode {
 	return b
 }
 
-// strictness orders modes as they are stored. An unknown mode is the strictest.
+// strictness ranks stored modes. An unknown mode is the strictest.
 func strictness(mode string) int {
 	switch envelope.Mode(mode) {
 	case envelope.ModeAllow:
@@ -61,7 +59,7 @@ func strictness(mode string) int {
 }
 
 // shown returns the printable characters of a stored value, at most
-// maxShownValue, for the source or a detail of a decision.
+// maxShownValue, for the source or detail of a decision.
 func shown(value string) string {
 	if plain(value) {
 		return value
@@ -80,7 +78,7 @@ func shown(value string) string {
 	return b.String()
 }
 
-// plain reports whether a value can be shown as it is, which most can.
+// plain reports whether a value can be shown unchanged, as most can.
 func plain(value string) bool {
 	return len(value) <= maxShownValue && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -8,18 +8,18 @@ type ToolRisk string
 
 // The risks of a tool.
 const (
-	// RiskRead changes nothing.
+	// RiskRead means that the tool changes nothing.
 	RiskRead ToolRisk = "read"
-	// RiskWrite changes something. It is the risk of a tool of which nothing
-	// is known.
+	// RiskWrite means that the tool changes something. It is the default risk of
+	// a tool.
 	RiskWrite ToolRisk = "write"
-	// RiskDanger destroys something, or cannot be taken back.
+	// RiskDanger means that the tool destroys something or cannot be reverted.
 	RiskDanger ToolRisk = "danger"
 )
 
-// Hints are those of a source about its own tool. A field is true only if the
-// source said so in as many words. An idempotency hint has no place here: it
-// is never trusted.
+// Hints are a source's claims about its own tool. A field is true only if the
+// source claimed it explicitly. There is no idempotency hint, since it is never
+// trusted.
 type Hints struct {
 	ReadOnly    bool
 	Destructive bool
@@ -34,9 +34,9 @@ func (r ToolRisk) Valid() bool {
 	return false
 }
 
-// Mode returns the mode that P1 infers from a risk: read is allowed, write
-// needs approval, danger and unknown risks are denied. Input.Danger can
-// change what follows from danger.
+// Mode returns the inferred mode of a risk: read is allowed, write needs
+// approval, danger and unknown risks are denied. Input.Danger can change the
+// mode of danger.
 func (r ToolRisk) Mode() envelope.Mode {
 	switch r {
 	case RiskRead:
@@ -49,8 +49,8 @@ func (r ToolRisk) Mode() envelope.Mode {
 	return envelope.ModeDeny
 }
 
-// Envelope returns the risk that an envelope for this tool has at least: low
-// for read, medium for write, high for danger and unknown risks.
+// Envelope returns the minimum risk of an envelope for this tool: low for read,
+// medium for write, high for danger and unknown risks.
 func (r ToolRisk) Envelope() envelope.Risk {
 	switch r {
 	case RiskRead:
@@ -63,11 +63,10 @@ func (r ToolRisk) Envelope() envelope.Risk {
 	return envelope.RiskHigh
 }
 
-// InferRisk finds a tool's risk. An operator's override is asked first, then
-// the source's hints (destructive before read-only, so that a tool that claims
-// both is dangerous), then the source's default; a tool of which nothing is
-// said is a write. An override or a default that is set and no risk makes the
-// tool dangerous.
+// InferRisk returns a tool's risk. An operator's override comes first, then the
+// source's hints (destructive before read-only, so that a tool with both is
+// dangerous), then the source's default, then write. An invalid override or
+// default makes the tool dangerous.
 func InferRisk(override ToolRisk, hints Hints, sourceDefault ToolRisk) ToolRisk {
 	switch {
 	case override != "":
@@ -89,10 +88,9 @@ func orDanger(r ToolRisk) ToolRisk {
 	return RiskDanger
 }
 
-// RaiseRisk returns the risk of an envelope whose agent asked for one: the
-// higher of the two, so that an agent can raise the risk and never lower it.
-// An agent that asked for none gets the tool's; a value that is no risk
-// counts as high.
+// RaiseRisk returns the risk of an envelope for the risk that its agent
+// requested: the higher of the two, so that an agent can raise the risk but not
+// lower it. Without a request it is the tool's; an invalid value counts as high.
 func RaiseRisk(asked, tool envelope.Risk) envelope.Risk {
 	if asked != "" && RiskRank(asked) > RiskRank(tool) {
 		tool = asked
@@ -103,8 +101,7 @@ func RaiseRisk(asked, tool envelope.Risk) envelope.Risk {
 	return tool
 }
 
-// RiskRank orders the risks of envelopes. A value that is no risk ranks as
-// high.
+// RiskRank ranks the risks of envelopes. An invalid risk ranks as high.
 func RiskRank(r envelope.Risk) int {
 	switch r {
 	case envelope.RiskLow:
@@ -116,11 +113,10 @@ func RiskRank(r envelope.Risk) int {
 	return 2
 }
 
-// InferEffect finds a tool's effect class. An override comes from an operator
-// or from the adapter that knows the provider. Without one, a tool whose
-// source calls it read-only, and whose risk is read as well, is a read; every
-// other tool has its effect once. An override that is no class counts as
-// once.
+// InferEffect returns a tool's effect class. An override comes from an operator
+// or from an adapter that can determine it. Without one, a tool that its source
+// claims to be read-only, and whose risk is also read, is a read; every other
+// tool has the class once. An invalid override counts as once.
 func InferEffect(override envelope.Effect, risk ToolRisk, hints Hints) envelope.Effect {
 	switch {
 	case override.Valid():

@@ -7,18 +7,18 @@ import (
 	"github.com/countersign-dev/countersign/internal/fault"
 )
 
-// wildcard stands for every source or every action in a rule's key.
+// wildcard matches every source or every action in a rule's key.
 const wildcard = "*"
 
-// Key names a tool: the source and its action. Written as sourceId:actionId
-// everywhere. A source id has no colon, so the first colon divides the two and
-// an action may hold more of them.
+// Key identifies a tool by its source and its action, written as
+// sourceId:actionId. A source id has no colon, so the first colon separates the
+// two, and an action may contain more of them.
 type Key struct {
 	Source string
 	Action string
 }
 
-// ParseKey reads sourceId:actionId. A key without a colon, or with an empty or
+// ParseKey parses sourceId:actionId. A key without a colon, or with an empty or
 // wildcard part, is fault.Invalid.
 func ParseKey(text string) (Key, error) {
 	key, ok := cutKey(text)
@@ -28,15 +28,15 @@ func ParseKey(text string) (Key, error) {
 	return key, nil
 }
 
-// ParsePattern checks and reads the key of a rule. It is one of
+// ParsePattern parses the key of a rule. It is one of
 //
 //	sourceId:actionId   one action
 //	sourceId:*          every action of a source
 //	*:actionId          an action of that name, of any source
 //	*                   everything, also written *:*
 //
-// and a star within a longer name is refused: it would look like more than it
-// does. A pattern that is none of these is fault.Invalid.
+// A star within a longer name is rejected, since it would seem to match more
+// than it does. An invalid pattern is fault.Invalid.
 func ParsePattern(text string) (Key, error) {
 	if text == wildcard {
 		return Key{Source: wildcard, Action: wildcard}, nil
@@ -54,14 +54,14 @@ func (k Key) String() string { return k.Source + ":" + k.Action }
 // MarshalText returns the same as String and never an error.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText parses a key as ParseKey does.
+// UnmarshalText parses a key like ParseKey.
 func (k *Key) UnmarshalText(text []byte) error {
 	parsed, err := ParseKey(string(text))
 	*k = parsed
 	return err
 }
 
-// valid reports whether the key names one tool.
+// valid reports whether the key identifies one tool.
 func (k Key) valid() bool {
 	return k.Source != "" && k.Action != "" && k.Source != wildcard && k.Action != wildcard
 }
@@ -75,34 +75,33 @@ func partlyWild(part string) bool {
 	return part != wildcard && strings.Contains(part, wildcard)
 }
 
-// Rule is a stored row: the mode that an automation or an organisation set
-// for the tools that a key covers. All three are text as stored: rows may
-// have been written by another version.
+// Rule is a stored row: the mode of an automation or an organisation for the
+// tools that a key covers. Its fields are stored texts, which another version
+// may have written.
 type Rule struct {
-	// Key is a pattern that ParsePattern reads.
+	// Key is a pattern in the syntax of ParsePattern.
 	Key string
 	// Mode is one of the three modes.
 	Mode string
-	// Version names this version of the row in traces. It may be empty.
+	// Version identifies the version of the row in traces. It may be empty.
 	Version string
 }
 
-// Rules is a compiled set of rules. The zero value has none. It is safe for
-// concurrent use, since it does not change.
+// Rules is a compiled set of rules. The zero value is empty. It is immutable and
+// safe for concurrent use.
 type Rules struct {
 	byKey map[Key]Rule
-	// malformed is a rule whose key cannot be read; nil if there is none.
+	// malformed is a rule with an invalid key; nil if there is none.
 	malformed *Rule
 }
 
 // Compile prepares stored rules for lookup.
 //
-// The most particular rule wins: sourceId:actionId before sourceId:* before
+// The most specific rule wins: sourceId:actionId before sourceId:* before
 // *:actionId before *. Of two rules for the same key (* and *:* are the same)
-// the stricter wins, and a mode that cannot be read is the strictest. One rule
-// whose key cannot be read makes the whole set deny everything, since it may
-// have been meant to; ParsePattern, asked before a rule is stored, keeps such
-// rows out.
+// the stricter one wins, and an invalid mode is the strictest. A rule with an
+// invalid key makes the whole set deny everything, since it may have been meant
+// to; ParsePattern keeps such rows from being stored.
 func Compile(rows []Rule) Rules {
 	rules := Rules{byKey: make(map[Key]Rule, len(rows))}
 	for _, row := range rows {
@@ -134,8 +133,8 @@ func (r Rules) find(key Key) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Within reports whether every tool of the pattern k is covered by one of some
-// other patterns. One that cannot be read covers nothing.
+// Within reports whether every tool of the pattern k is covered by one of the
+// patterns. An invalid pattern covers nothing.
 func (k Key) Within(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(text string) bool {
 		p, err := ParsePattern(text)
@@ -143,7 +142,7 @@ func (k Key) Within(patterns []string) bool {
 	})
 }
 
-// Patterns returns the patterns that cover a tool, the most particular first.
+// Patterns returns the patterns that cover a tool, the most specific first.
 func Patterns(key Key) [4]Key {
 	return [...]Key{
 		key,

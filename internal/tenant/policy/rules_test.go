@@ -65,10 +65,10 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-func TestMostParticularRuleWins(t *testing.T) {
+func TestMostSpecificRuleWins(t *testing.T) {
 	t.Parallel()
 
-	// Each row adds a rule that beats all before it.
+	// Each row adds a rule that takes precedence over all previous ones.
 	var rows []policy.Rule
 	for _, test := range []struct {
 		key  string

@@ -11,19 +11,18 @@ import (
 // envelope during quiet hours.
 const ScopeQuietOverride Scope = "quiet_hours:override"
 
-// MaxScopeLength is the length in bytes that a scope may have.
+// MaxScopeLength is the maximum length of a scope, in bytes.
 const MaxScopeLength = 200
 
-// Scope is a permission, or a pattern that stands for many: words divided by
-// colons, of which the last may be a star.
+// Scope is a permission, or a pattern for several: words separated by colons, of
+// which the last may be a star.
 //
 //	contacts:write   this permission
 //	contacts:*       every permission that begins with contacts:
 //	*                every permission
 type Scope string
 
-// ParseScope checks and reads a scope or a pattern. A text that is neither is
-// fault.Invalid.
+// ParseScope parses a scope or a pattern. The error is fault.Invalid.
 func ParseScope(text string) (Scope, error) {
 	if text == "" {
 		return "", fault.New(fault.Invalid, "scope is empty; write one such as contacts:write, contacts:* or *")
@@ -51,8 +50,8 @@ func notScope(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
 }
 
-// Covers reports whether the scope s includes need. A pattern
-// is covered only by itself and by a wider one.
+// Covers reports whether the scope s includes need. A pattern is covered only by
+// itself and by a wider one.
 func (s Scope) Covers(need Scope) bool {
 	if s == need || s == "*" {
 		return true
@@ -61,10 +60,10 @@ func (s Scope) Covers(need Scope) bool {
 	return wild && strings.HasPrefix(string(need), prefix)
 }
 
-// MissingScopes returns those of the needed scopes that are not covered by what an
-// employee has, each once and in the order of need; none missing is nil. Both
-// are texts as stored: one that ParseScope refuses grants nothing, and is
-// missing if it is needed.
+// MissingScopes returns the needed scopes that the employee's scopes do not
+// cover, without duplicates and in the order of need; nil if there are none.
+// Both are stored texts: an invalid one grants nothing, and is missing if it is
+// needed.
 func MissingScopes(have, need []string) (missing []string) {
 	for _, text := range need {
 		if !granted(have, text) && !slices.Contains(missing, text) {

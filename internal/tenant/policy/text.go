@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-dev/countersign/envelope"
 )
 
-// LayerText returns the words for a layer of policy in messages to people.
+// LayerText returns the description of a layer for people.
 func LayerText(name string) string {
 	for i := range layers {
 		if layers[i].name == name {
@@ -18,8 +18,9 @@ func LayerText(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// SourceText returns the words for the source of a decision, which is layers
-// with plus signs between, each with the rule behind a colon if it has one.
+// SourceText returns the description of a decision's source for people. A source
+// is layers joined by plus signs, each with its rule after a colon if it has
+// one.
 func SourceText(source string) string {
 	layers := strings.Split(source, "+")
 	for i, layer := range layers {
@@ -32,9 +33,9 @@ func SourceText(source string) string {
 	return strings.Join(layers, "; ")
 }
 
-// Because returns the reason for a mode in words for people: the steps that
-// said that mode, each with its rule, the tools it is for and its detail, or the
-// source of the decision where no step is known.
+// Because returns the reason for a mode for people: the steps with that mode,
+// each with its rule, its tools and its detail, or the source of the decision if
+// there is no such step.
 func Because(mode envelope.Mode, source string, steps []Step) string {
 	var reasons []string
 	for _, s := range steps {
@@ -59,7 +60,7 @@ func Because(mode envelope.Mode, source string, steps []Step) string {
 	return strings.Join(reasons, "; ")
 }
 
-// Steps returns the steps of a stored trace. One that cannot be read has none.
+// Steps returns the steps of a stored trace; none if it is invalid.
 func Steps(trace json.RawMessage) []Step {
 	steps := []Step{}
 	if json.Unmarshal(trace, &steps) != nil {
@@ -68,7 +69,7 @@ func Steps(trace json.RawMessage) []Step {
 	return steps
 }
 
-// Denying returns the steps of a stored trace that said deny.
+// Denying returns the steps of a stored trace with the mode deny.
 func Denying(trace json.RawMessage) []Step {
 	return slices.DeleteFunc(Steps(trace), func(s Step) bool { return s.Said != envelope.ModeDeny })
 }

@@ -1,6 +1,6 @@
 // Package quiethours owns the arithmetic of quiet hours: weekly windows on the
-// wall clock of a time zone, when they end, and how what waited is spread over
-// the time after. It reads no clock and no table.
+// wall clock of a time zone, their ends, and the spread of delayed envelopes
+// over the time after. It uses no clock and no table.
 package quiethours
 
 import (
@@ -19,12 +19,12 @@ import (
 
 // The limits of quiet hours.
 const (
-	// MaxWindows is how many windows quiet hours may have.
+	// MaxWindows is the maximum number of windows.
 	MaxWindows = 50
-	// DefaultSpread is over how much time the envelopes that waited are sent
-	// once a window has ended, where the settings do not say.
+	// DefaultSpread is the default period over which delayed envelopes are sent
+	// after a window.
 	DefaultSpread = 5 * time.Minute
-	// MaxSpread is the longest such time.
+	// MaxSpread is the maximum of that period.
 	MaxSpread = 6 * time.Hour
 )
 
@@ -35,22 +35,21 @@ const (
 	everyDay    = 1<<7 - 1
 )
 
-// Window is a time of the week in which nothing is sent.
+// Window is a weekly period in which nothing is sent.
 type Window wire.Window
 
-// Hours is quiet hours as they are sent and stored.
+// Hours are quiet hours in the form in which they are sent and stored.
 type Hours struct {
 	// Timezone is an IANA name such as Europe/Berlin.
 	Timezone string `json:"timezone"`
-	// Windows may overlap; quiet is what any of them covers.
+	// Windows may overlap.
 	Windows []Window `json:"windows"`
-	// Spread is over how much time the envelopes that waited are
-	// sent once a window has ended, 0 to 21600. Absent means five minutes.
+	// Spread is the period over which delayed envelopes are sent after a window,
+	// 0 to 21600 seconds. Nil means five minutes.
 	Spread *envelope.Duration `json:"spread,omitempty"`
 }
 
-// Schedule is compiled quiet hours. It does not change, so that any number of
-// goroutines may use it.
+// Schedule is compiled quiet hours. It is immutable and safe for concurrent use.
 type Schedule struct {
 	zone    *time.Location
 	windows []span
@@ -63,8 +62,8 @@ type span struct {
 	from, until int
 }
 
-// Compile checks quiet hours and prepares them for use. The error is an
-// *envelope.InvalidError that names every field that is wrong.
+// Compile checks and compiles quiet hours. The error is an
+// *envelope.InvalidError with every invalid field.
 func (q Hours) Compile() (*Schedule, error) {
 	var p check.Problems
 	s := &Schedule{spread: DefaultSpread, zone: check.Zone(q.Timezone)}
@@ -137,7 +136,7 @@ func (w Window) compile(at string, p *check.Problems) span {
 	return s
 }
 
-// clock reads HH:MM in minutes.
+// clock parses HH:MM as minutes.
 func clock(text string) (minutes int, ok bool) {
 	if len(text) != len("00:00") {
 		return 0, false
@@ -146,7 +145,7 @@ func clock(text string) (minutes int, ok bool) {
 	return t.Hour()*60 + t.Minute(), err == nil
 }
 
-// coverWeek reports whether windows leave no minute of the week.
+// coverWeek reports whether windows cover the whole week.
 func coverWeek(windows []span) bool {
 	var quiet [weekMinutes]bool
 	left := weekMinutes
@@ -166,18 +165,18 @@ func coverWeek(windows []span) bool {
 	return left == 0
 }
 
-// Spread is over how much time the envelopes that waited are sent once a
-// window has ended.
+// Spread returns the period over which delayed envelopes are sent after a
+// window.
 func (s *Schedule) Spread() time.Duration { return s.spread }
 
-// QuietUntil reports whether now is in a window, and if so the first instant
+// QuietUntil reports whether now is in a window, and returns the first instant
 // after it at which sending may begin: windows that overlap or adjoin count as
-// one. It allocates nothing.
+// one. It does not allocate.
 //
-// A window reaches from the first instant at which the wall clock shows From
-// to the last at which it shows Until, so that an hour that the clock shows
-// twice is quiet both times. A wall time that the clock leaps over is the
-// instant of the leap. A window wholly within the leap is empty.
+// A window extends from the first instant at which the wall clock shows From to
+// the last at which it shows Until, so an hour that occurs twice is quiet both
+// times. A wall time that the clock skips is the instant of the change. A window
+// wholly within the skipped time is empty.
 func (s *Schedule) QuietUntil(now time.Time) (end time.Time, quiet bool) {
 	at := now.Unix()
 	for {
@@ -203,8 +202,8 @@ func (s *Schedule) windowEnd(at int64) int64 {
 		today--
 	}
 	end := at
-	// A window lasts at most a day from its start on its day, and the clock
-	// may leap a day at most.
+	// A window lasts at most a day from its start, and a clock change is at most
+	// a day.
 	for day := today - 2; day <= today+1; day++ {
 		weekday := (day%7 + 7 + 3) % 7 // 1970-01-01 was a Thursday
 		for _, w := range s.windows {
@@ -220,8 +219,8 @@ func (s *Schedule) windowEnd(at int64) int64 {
 	return end
 }
 
-// period is a time from start up to end during which a zone is offset seconds
-// ahead of UTC.
+// period is a time from start to before end with a constant offset from UTC, in
+// seconds.
 type period struct{ start, end, offset int64 }
 
 // periodsAround appends the periods of the days around an instant, in order,
@@ -256,7 +255,7 @@ func periodAt(zone *time.Location, at int64) period {
 }
 
 // firstShown returns the first instant at which the clock shows a wall time,
-// given in seconds since 1970-01-01 00:00 on that clock, or leaps over it.
+// given in seconds since 1970-01-01 00:00 on that clock, or skips it.
 func firstShown(periods []period, wall int64) int64 {
 	for _, p := range periods[:len(periods)-1] {
 		if at := wall - p.offset; at < p.end {
@@ -268,7 +267,7 @@ func firstShown(periods []period, wall int64) int64 {
 }
 
 // lastShown returns the last instant at which the clock shows a wall time, or
-// leaps over it.
+// skips it.
 func lastShown(periods []period, wall int64) int64 {
 	for _, p := range slices.Backward(periods[1:]) {
 		if at := wall - p.offset; at >= p.start {
@@ -278,21 +277,20 @@ func lastShown(periods []period, wall int64) int64 {
 	return min(wall-periods[0].offset, periods[0].end)
 }
 
-// Active is quiet hours of one level that an action falls into.
+// Active is quiet hours that currently cover an action.
 type Active struct {
-	// Until is when it ends. A fact whose end has come counts for nothing.
+	// Until is their end. Active quiet hours whose end has passed are ignored.
 	Until time.Time
-	// Level is whose quiet hours they are: tenant, employee, bucket or
-	// recipient.
+	// Level is their scope: tenant, employee, bucket or recipient.
 	Level string
-	// Spread is how long after the end this envelope is to be sent, as the
-	// function Spread gives it.
+	// Spread is the delay after the end until this envelope is sent, from the
+	// function Spread.
 	Spread time.Duration
 }
 
-// Spread returns how long after the end of a window an envelope is sent: a
-// time from zero up to but not including over, always the same for the same
-// envelope and evenly distributed over all of them. It is zero if over is.
+// Spread returns the delay after the end of a window until an envelope is sent:
+// from zero to less than over, constant for an envelope and evenly distributed
+// over all of them. It is zero if over is.
 func Spread(id envelope.ActionID, over time.Duration) time.Duration {
 	if over <= 0 {
 		return 0

@@ -46,12 +46,12 @@ func TestQuietUntil(t *testing.T) {
 	for _, zone := range []struct {
 		name    string
 		windows []quiethours.Window
-		// rows are now, and when it ends; "" is not quiet.
+		// rows are pairs of now and the end; "" means not quiet.
 		rows [][2]string
 	}{
 		{"Europe/Berlin", night, [][2]string{
 			{"2026-03-28T20:59:59Z", ""},
-			// The clock leaps from 02:00 to 03:00: a night of eight hours.
+			// The clock skips from 02:00 to 03:00: a night of eight hours.
 			{"2026-03-28T21:00:00Z", "2026-03-29T05:00:00Z"},
 			{"2026-03-29T04:59:59.999Z", "2026-03-29T05:00:00Z"},
 			{"2026-03-29T05:00:00Z", ""},
@@ -62,32 +62,32 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-10-25T06:00:00Z", ""},
 		}},
 		{"Europe/Berlin", small, [][2]string{
-			// 02:30 is leapt over, so the window ends with the leap.
+			// 02:30 is skipped, so the window ends with the change.
 			{"2026-03-29T00:29:59Z", ""},
 			{"2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z"},
 			{"2026-03-29T01:00:00Z", ""},
-			// 02:30 comes twice, so it ends with the second.
+			// 02:30 occurs twice, so it ends with the second.
 			{"2026-10-24T23:30:00Z", "2026-10-25T01:30:00Z"},
 			{"2026-10-25T00:45:00Z", "2026-10-25T01:30:00Z"},
 			{"2026-10-25T01:30:00Z", ""},
 		}},
 		{"Europe/Berlin", []quiethours.Window{window("02:15", "04:00")}, [][2]string{
-			// 02:15 is leapt over, so the window begins with the leap.
+			// 02:15 is skipped, so the window begins with the change.
 			{"2026-03-29T00:59:59Z", ""},
 			{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"},
-			// It comes twice, so it begins with the first.
+			// It occurs twice, so it begins with the first.
 			{"2026-10-25T00:14:59Z", ""},
 			{"2026-10-25T00:15:00Z", "2026-10-25T03:00:00Z"},
 			{"2026-10-25T01:05:00Z", "2026-10-25T03:00:00Z"},
 		}},
 		{"Europe/Berlin", []quiethours.Window{window("02:10", "02:50")}, [][2]string{
-			// All of it is leapt over.
+			// All of it is skipped.
 			{"2026-03-29T00:59:59Z", ""},
 			{"2026-03-29T01:00:00Z", ""},
 			{"2026-10-25T00:10:00Z", "2026-10-25T01:50:00Z"},
 		}},
 		{"America/Sao_Paulo", []quiethours.Window{window("22:00", "24:00"), window("00:00", "00:30")}, [][2]string{
-			// 2018-11-04 began at 01:00: 00:00 and 00:30 are leapt over.
+			// 2018-11-04 began at 01:00: 00:00 and 00:30 are skipped.
 			{"2018-11-04T01:00:00Z", "2018-11-04T03:00:00Z"},
 			{"2018-11-04T02:59:59Z", "2018-11-04T03:00:00Z"},
 			{"2018-11-04T03:00:00Z", ""},
@@ -104,7 +104,7 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-06-02T01:30:00Z", ""},
 		}},
 		{"Australia/Lord_Howe", small, [][2]string{
-			// On 2026-10-04 the clock leaps from 02:00 to 02:30.
+			// On 2026-10-04 the clock skips from 02:00 to 02:30.
 			{"2026-10-03T15:00:00Z", "2026-10-03T15:30:00Z"},
 			{"2026-10-03T15:30:00Z", ""},
 			// On 2026-04-05 it goes back from 02:00 to 01:30.
@@ -114,8 +114,8 @@ func TestQuietUntil(t *testing.T) {
 			{"2026-04-04T16:00:00Z", ""},
 		}},
 		{"Pacific/Apia", night, [][2]string{
-			// After 2011-12-29 came 2011-12-31: Thursday's night ends with the
-			// leap, where Friday's begins.
+			// 2011-12-30 was skipped: Thursday's night ends with the change, at
+			// which Friday's begins.
 			{"2011-12-30T08:00:00Z", "2011-12-30T17:00:00Z"},
 			{"2011-12-30T10:00:00Z", "2011-12-30T17:00:00Z"},
 			{"2011-12-30T17:00:00Z", ""},
@@ -132,7 +132,7 @@ func TestQuietUntil(t *testing.T) {
 			{"2012-03-31T13:14:59Z", ""},
 			{"2012-03-31T13:15:00Z", "2012-03-31T14:45:00Z"},
 			{"2012-03-31T14:45:00Z", ""},
-			// On 2012-09-30 it leapt from 03:00 to 04:00.
+			// On 2012-09-30 it skipped from 03:00 to 04:00.
 			{"2012-09-29T13:59:59Z", ""},
 			{"2012-09-29T14:00:00Z", ""},
 			{"2012-09-30T13:20:00Z", "2012-09-30T13:45:00Z"},
@@ -173,8 +173,7 @@ func TestQuietUntil(t *testing.T) {
 	}
 }
 
-// shown is the model: it reads the wall clock and looks whether a window has
-// it.
+// shown is the model: it reports whether a window contains the wall clock time.
 func shown(zone *time.Location, windows []quiethours.Window, now time.Time) bool {
 	local := now.In(zone)
 	minutes := func(text string) int {
@@ -198,7 +197,7 @@ func shown(zone *time.Location, windows []quiethours.Window, now time.Time) bool
 	return false
 }
 
-// TestQuietUntilAgreesWithTheClock walks the minutes around clock changes.
+// TestQuietUntilAgreesWithTheClock checks every minute around clock changes.
 func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 	t.Parallel()
 
@@ -248,8 +247,8 @@ func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// After the clock went back, and as long before, more may be quiet than
-		// the clock shows.
+		// For a while before and after the clock goes back, more time may be
+		// quiet than the clock shows.
 		_, before := change.Add(-time.Second).In(zone).Zone()
 		_, after := change.In(zone).Zone()
 		doubled := time.Duration(max(before-after, 0)) * time.Second
@@ -282,8 +281,9 @@ func TestQuietUntilAgreesWithTheClock(t *testing.T) {
 	})
 }
 
-// TestQuietUntilAllocatesNothing cannot run in parallel: it counts.
-func TestQuietUntilAllocatesNothing(t *testing.T) {
+// TestQuietUntilDoesNotAllocate cannot run in parallel, since it counts
+// allocations.
+func TestQuietUntilDoesNotAllocate(t *testing.T) {
 	s := compile(t, "Europe/Berlin", window("22:00", "07:00+1"), window("12:00", "13:00", "sun"))
 	now := at(t, "2026-03-28T23:00:00Z")
 
@@ -292,7 +292,7 @@ func TestQuietUntilAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRejectsInvalidHours(t *testing.T) {
 	t.Parallel()
 
 	ok := []quiethours.Window{window("22:00", "07:00+1")}
@@ -345,7 +345,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-func TestCompileNamesAllThatIsWrong(t *testing.T) {
+func TestCompileReportsEveryError(t *testing.T) {
 	t.Parallel()
 
 	_, err := quiethours.Hours{Windows: []quiethours.Window{window("x", "y", "z"), window("09:00", "08:00")}}.Compile()

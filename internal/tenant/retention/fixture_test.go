@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
-// fixture is a database with old things in it.
+// fixture is a database with old data.
 type fixture struct {
 	t  *testing.T
 	db *pgxpool.Pool
@@ -95,7 +95,7 @@ func (s tenantFixture) list() []retention.Status {
 	return all
 }
 
-// action writes an envelope of March 2025 with an approval.
+// action inserts an envelope of March 2025 with an approval.
 func (s tenantFixture) action(name, approval string) envelope.ActionID {
 	s.t.Helper()
 	id := envelope.NewActionID()
@@ -106,14 +106,14 @@ func (s tenantFixture) action(name, approval string) envelope.ActionID {
 	return id
 }
 
-// attempt writes a row of the actions.
+// attempt inserts an execution of an action.
 func (s tenantFixture) attempt(id envelope.ActionID, n int, status, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO tool_executions (tenant_id, action_id, attempt, status, finished_at) VALUES ($1, $2, $3, $4, $5::timestamptz)",
 		s.id.String(), id.String(), n, status, at)
 }
 
-// ended writes n envelopes of March 2025 that ended then, after a retry.
+// ended inserts n envelopes of March 2025 that ended then, after a retry.
 func (s tenantFixture) ended(n int) {
 	s.t.Helper()
 	s.exec(`WITH old AS (
@@ -128,7 +128,7 @@ func (s tenantFixture) ended(n int) {
 		FROM old o CROSS JOIN generate_series(1, 2) AS a (n)`, s.id.String(), n)
 }
 
-// happened writes n events of a time, and checkpoints them.
+// happened inserts n events of a time, and checkpoints them.
 func (s tenantFixture) happened(n int, at string) {
 	s.t.Helper()
 	s.exec("INSERT INTO events (tenant_id, at, kind, actor, items) SELECT $1, $2::timestamptz, 'settled', 'w', '[]' FROM generate_series(1, $3::integer)",
@@ -145,8 +145,8 @@ func (s tenantFixture) happened(n int, at string) {
 	}
 }
 
-// settled waits until no transaction of the server is older than what was
-// written. Each of them ends by itself.
+// settled waits until no transaction of the server is older than the inserted
+// rows. Each of them ends by itself.
 func (c fixture) settled() {
 	c.t.Helper()
 	for !one[bool](c, "SELECT coalesce(max(txid::text::bigint) < pg_snapshot_xmin(pg_current_snapshot())::text::bigint, true) FROM events") {

@@ -1,8 +1,8 @@
-// Package retention owns how long a tenant keeps data: the settings, and the
-// sweep that deletes older data or, by default, only reports how much there is.
-// It does not delete unfinished actions: an action that is on the schedule,
-// waits for a decision or is a dead letter stays, however old, and so does an
-// event that does not verify.
+// Package retention owns the retention of a tenant's data: the settings, and the
+// sweep that deletes older data or, by default, only reports the amount. It does
+// not delete unfinished actions: an action that is scheduled, waits for a
+// decision or is a dead letter is kept regardless of its age. Events that do not
+// verify are also kept.
 package retention
 
 import (
@@ -13,47 +13,46 @@ import (
 	"github.com/countersign-dev/countersign/internal/check"
 )
 
-// Kind is a kind of data that is kept for some time.
+// Kind is a kind of data with a retention.
 type Kind string
 
 // The kinds.
 const (
-	// Actions is actions that ended, with their attempts.
+	// Actions are ended actions with their attempts.
 	Actions Kind = "actions"
-	// Events is the events of the audit log. The checkpoints stay.
+	// Events are the events of the audit log. The checkpoints are kept.
 	Events Kind = "events"
 )
 
 // Kinds returns every kind.
 func Kinds() []Kind { return []Kind{Actions, Events} }
 
-// Action is what is done about data that is older.
+// Action is the treatment of older data.
 type Action string
 
 // The actions.
 const (
-	// Delete deletes it.
+	// Delete means that it is deleted.
 	Delete Action = "delete"
-	// Report reports it once a day by an event.
+	// Report means that its amount is reported once a day by an event.
 	Report Action = "report"
 )
 
-// The bounds of Setting.Days, and what holds for a tenant that set nothing.
+// Bounds of Setting.Days, and its default.
 const (
 	MinDays     = 1
 	MaxDays     = 9999
 	DefaultDays = 90
 )
 
-// Setting is how long one kind is kept.
+// Setting is the retention of one kind.
 type Setting struct {
 	Kind   Kind
 	Days   int
 	Action Action
 }
 
-// Check returns an *envelope.InvalidError that names every field that is
-// wrong.
+// Check returns an *envelope.InvalidError with every invalid field.
 func (s Setting) Check() error {
 	var p check.Problems
 	if !slices.Contains(Kinds(), s.Kind) {
@@ -71,8 +70,9 @@ func (s Setting) Check() error {
 // Status is a setting with the result of the last daily check.
 type Status struct {
 	Setting
-	// Older is how many rows were older than the setting, counted up to
-	// CountMost; 0 where they are deleted. CheckedAt is when, zero for not yet.
+	// Older is the number of rows older than the setting, counted up to
+	// CountMost; 0 if they are deleted. CheckedAt is the time of the count, zero
+	// if there was none yet.
 	Older     int64
 	CheckedAt time.Time
 }

@@ -36,7 +36,7 @@ func TestSettingsReadBack(t *testing.T) {
 	}
 }
 
-func TestABadSettingChangesNothing(t *testing.T) {
+func TestInvalidSettingChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t).tenant()
 	before := s.list()

@@ -38,7 +38,7 @@ func current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]Settin
 	})
 }
 
-// Put sets how long a tenant keeps one kind, and returns the setting before. An
+// Put sets the retention of one kind, and returns the previous setting. An
 // invalid setting is an *envelope.InvalidError and changes nothing.
 func Put(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting, by envelope.Actor) (was Setting, err error) {
 	if err := s.Check(); err != nil {
@@ -71,8 +71,8 @@ func oldActions(ctx context.Context, tx pgx.Tx) ([]oldAction, error) {
 	return q.RetentionOldActions(ctx, tx, &dbsqlc.RetentionOldActionsParams{LeastDays: least, Most: searched})
 }
 
-// pruneActions deletes those of the actions that are still to be deleted, and
-// returns how many.
+// pruneActions deletes those of the actions that may still be deleted, and
+// returns their number.
 func pruneActions(ctx context.Context, tx pgx.Tx, old []oldAction) (int64, error) {
 	p := &dbsqlc.RetentionPruneActionsParams{}
 	for _, r := range old {
@@ -92,18 +92,18 @@ func unchecked(ctx context.Context, tx pgx.Tx, after envelope.TenantID) ([]envel
 }
 
 // dropPartition drops one empty partition of the actions' tables. It returns
-// false when there is none, or the tables are too busy.
+// false if there is none, or if the tables are too busy.
 func dropPartition(ctx context.Context, tx pgx.Tx) (bool, error) {
 	n, err := dbsqlc.New().PartitionDrop(ctx, tx)
 	return n > 0, err
 }
 
-// CountMost bounds how many rows are counted that are older than a limit.
+// CountMost bounds the count of rows older than a limit.
 const CountMost = 10_000
 
-// checkTenant counts the rows of a tenant that are older than the settings with the
-// action Report, and reports them by one event. Of several checks of a day only
-// the first does anything.
+// checkTenant counts the rows of a tenant that are older than the settings with
+// the action Report, and reports them by one event. Only the first check of a
+// day has an effect.
 func checkTenant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) error {
 	q := dbsqlc.New()
 	begun, err := q.RetentionCheckBegin(ctx, tx, tenant)
@@ -142,8 +142,7 @@ func count(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, s Setting) 
 	return q.RetentionOlderEvents(ctx, tx, &dbsqlc.RetentionOlderEventsParams{TenantID: tenant, Days: int32(s.Days), Most: CountMost})
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
 	"retention_tenant_id_fkey":        fault.New(fault.NotFound, "no such tenant"),
 	"retention_checks_tenant_id_fkey": fault.New(fault.NotFound, "no such tenant"),

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// chunk is about how many rows one transaction deletes; searched is how many
-	// are searched for at a time, since each search passes over the rows that
-	// the ones before deleted.
+	// chunk is the approximate number of rows that one transaction deletes.
+	// searched is the number of rows per search, since each search passes over
+	// the rows that previous ones deleted.
 	chunk    = 5000
 	searched = 10 * chunk
-	// tenantsAtOnce is how many tenants are read at a time.
+	// tenantsAtOnce is the number of tenants per page.
 	tenantsAtOnce = 100
 
 	// actor is the actor of the events.
@@ -33,10 +33,10 @@ type sweep struct {
 }
 
 // Sweep deletes data older than its tenant's settings, drops empty partitions of
-// the actions' tables, and reports what is not to be deleted, while more returns
-// that there is time for another chunk. Each chunk is a transaction of its own,
-// so that the next sweep continues one that is cut short. It reports whether it
-// reached the end. One tenant's error does not stop the others.
+// the actions' tables, and reports data that is kept, while more returns true.
+// Each chunk is a separate transaction, so that the next sweep continues an
+// interrupted one. It reports whether it reached the end. One tenant's error
+// does not stop the others.
 func Sweep(ctx context.Context, db postgres.Begins, more func() bool) (bool, error) {
 	s := &sweep{db, more}
 	var failed error
@@ -46,7 +46,7 @@ func Sweep(ctx context.Context, db postgres.Begins, more func() bool) (bool, err
 	return more(), failed
 }
 
-// inTx calls do in a transaction. The error names what was done.
+// inTx calls do in a transaction. The error begins with what, the operation.
 func (s *sweep) inTx(ctx context.Context, what string, do func(tx pgx.Tx) error) error {
 	if err := postgres.InTx(ctx, s.db, postgres.Worker(), do); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -54,7 +54,7 @@ func (s *sweep) inTx(ctx context.Context, what string, do func(tx pgx.Tx) error)
 	return nil
 }
 
-// actions deletes actions that ended, with their attempts.
+// actions deletes ended actions with their attempts.
 func (s *sweep) actions(ctx context.Context) error {
 	for s.more() {
 		var old []oldAction
@@ -66,7 +66,7 @@ func (s *sweep) actions(ctx context.Context) error {
 			return err
 		}
 		pruned, err := s.prune(ctx, old)
-		// Nothing deleted: all of them became active again in between.
+		// Nothing was deleted: all actions have become active again.
 		if err != nil || len(old) < searched || pruned == 0 {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *sweep) actions(ctx context.Context) error {
 	return nil
 }
 
-// prune deletes actions in chunks, and returns how many.
+// prune deletes actions in chunks, and returns their number.
 func (s *sweep) prune(ctx context.Context, old []oldAction) (all int64, err error) {
 	for part := range slices.Chunk(old, chunk) {
 		if !s.more() {
@@ -122,14 +122,14 @@ func (s *sweep) partitions(ctx context.Context) error {
 	return nil
 }
 
-// reports reports to each tenant once a day how much old data it has.
+// reports reports the amount of old data to each tenant once a day.
 func (s *sweep) reports(ctx context.Context) error {
 	return s.eachTenant(ctx, unchecked, func(tenant envelope.TenantID) error {
 		return s.inTx(ctx, "check for old data of tenant "+tenant.String(), func(tx pgx.Tx) error { return checkTenant(ctx, tx, tenant) })
 	})
 }
 
-// eachTenant calls do for each tenant of all pages, while there is time.
+// eachTenant calls do for each tenant of all pages, while more returns true.
 func (s *sweep) eachTenant(ctx context.Context, page func(context.Context, pgx.Tx, envelope.TenantID) ([]envelope.TenantID, error), do func(envelope.TenantID) error) error {
 	var failed error
 	for after := (envelope.TenantID{}); s.more(); {
@@ -155,7 +155,7 @@ func (s *sweep) eachTenant(ctx context.Context, page func(context.Context, pgx.T
 	return failed
 }
 
-// reportItem is the item of the event that reports how much there is of a kind.
+// reportItem returns the event item that reports the amount of a kind.
 func reportItem(s Setting, older int64) audit.Item {
 	amount := fmt.Sprint(older)
 	if older >= CountMost {

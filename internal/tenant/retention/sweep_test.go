@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/retention"
 )
 
-// past deletes what is older than a month of each kind.
+// past returns the setting that deletes data of a kind older than a month.
 func past(kind retention.Kind) retention.Setting {
 	return retention.Setting{Kind: kind, Days: 30, Action: retention.Delete}
 }
@@ -82,7 +82,7 @@ func TestNothingUnfinishedIsDeleted(t *testing.T) {
 	}
 }
 
-func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
+func TestDiscardedDeadLetterReleasesItsEnvelope(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t).tenant(past(retention.Actions))
 	id := s.action("dead", "auto")
@@ -101,7 +101,7 @@ func TestADiscardedLetterSetsItsEnvelopeFree(t *testing.T) {
 	}
 }
 
-func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
+func TestNameOfADeletedEnvelopeIsReusable(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t).tenant(past(retention.Actions))
 	s.attempt(s.action("welcome-4711", "auto"), 1, "sent", "2025-03-06")
@@ -114,14 +114,14 @@ func TestTheNameOfADeletedEnvelopeIsFree(t *testing.T) {
 	}
 }
 
-func TestASweepIsTakenUpWhereItWasCutShort(t *testing.T) {
+func TestInterruptedSweepIsContinued(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s, other := c.tenant(past(retention.Actions)), c.tenant()
 	s.ended(12_000)
 	other.ended(10)
 	steps := 0
-	few := func() bool { steps++; return steps <= 3 } // one look and one chunk
+	few := func() bool { steps++; return steps <= 3 } // one search and one chunk
 
 	done, err := retention.Sweep(t.Context(), c.db, few)
 
@@ -140,7 +140,7 @@ func TestASweepIsTakenUpWhereItWasCutShort(t *testing.T) {
 	}
 }
 
-func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
+func TestWorkerCannotDeleteKeptRows(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s := c.tenant()
@@ -171,7 +171,7 @@ func TestTheWorkerCannotDeleteWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestEventsArePrunedAndTheirCheckpointsStay(t *testing.T) {
+func TestEventsArePrunedWithoutTheirCheckpoints(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s, other := c.tenant(past(retention.Events)), c.tenant()
@@ -201,7 +201,7 @@ func TestEventsArePrunedAndTheirCheckpointsStay(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotVerifyIsEvidence(t *testing.T) {
+func TestUnverifiedEventsAreKept(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s, other := c.tenant(past(retention.Events)), c.tenant(past(retention.Events))
@@ -220,8 +220,9 @@ func TestWhatDoesNotVerifyIsEvidence(t *testing.T) {
 	}
 }
 
-// Of what pruning leaves, every mark is tied to what the chain holds.
-func TestAFalseMarkOfPruningIsNamed(t *testing.T) {
+// TestFalsePruningMarkIsReported forges marks of pruning, which must match the
+// remaining chain.
+func TestFalsePruningMarkIsReported(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		sql  string
@@ -323,7 +324,7 @@ func TestOldDataIsReportedOnceADay(t *testing.T) {
 	}
 }
 
-func TestACountStopsAtABound(t *testing.T) {
+func TestCountIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t).tenant()
 	s.ended(10_001)
@@ -348,7 +349,7 @@ func (c fixture) partitions() []string {
 	return names
 }
 
-func TestEmptyPartitionsOfThePastAreDropped(t *testing.T) {
+func TestEmptyOldPartitionsAreDropped(t *testing.T) {
 	t.Parallel()
 	c := newFixture(t)
 	s, keeps := c.tenant(past(retention.Actions)), c.tenant()

@@ -10,13 +10,13 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Cache keeps the latest snapshot of each tenant. It never serves one of
-// another version than asked for or newer, so it needs no expiry: the version
-// is read with the work itself. It is safe for concurrent use.
+// Cache holds the latest settings of each tenant. It never returns an older
+// version than requested, so it needs no expiry: the version is read with the
+// work itself. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.RWMutex
 	known map[envelope.TenantID]*Settings
-	// language is made when somebody needs it, and is the same for all.
+	// language is created when first needed, and shared by all tenants.
 	language func() (*policy.Language, error)
 }
 
@@ -25,8 +25,8 @@ func NewCache() *Cache {
 	return &Cache{known: make(map[envelope.TenantID]*Settings), language: sync.OnceValues(policy.NewLanguage)}
 }
 
-// At returns the tenant's snapshot of the given version or a newer one,
-// reading it through tx if need be.
+// At returns the tenant's settings of the given version or a newer one, reading
+// them through tx if necessary.
 func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, version int64) (*Settings, error) {
 	c.mu.RLock()
 	snap := c.known[tenant]
@@ -46,22 +46,22 @@ func (c *Cache) At(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ver
 	return snap, nil
 }
 
-// Known returns the latest snapshot of the tenant that was read, which may be
-// outdated; nil if none was.
+// Known returns the tenant's cached settings, which may be outdated; nil if
+// there are none.
 func (c *Cache) Known(tenant envelope.TenantID) *Settings {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.known[tenant]
 }
 
-// Current returns the tenant's snapshot as of now.
+// Current returns the tenant's current settings.
 func (c *Cache) Current(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, error) {
 	snap, _, err := c.CurrentAndState(ctx, tx, tenant)
 	return snap, err
 }
 
-// CurrentAndState returns the tenant's snapshot as of now, with its state, whose
-// clock reports which parts of the snapshot have expired.
+// CurrentAndState returns the tenant's current settings, and its state, whose
+// clock determines which parts of the settings have expired.
 func (c *Cache) CurrentAndState(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (*Settings, State, error) {
 	states, err := States(ctx, tx, []envelope.TenantID{tenant})
 	if err != nil {

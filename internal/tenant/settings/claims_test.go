@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// TestASourceCannotTalkAToolHarmless has a source take back by its hints what
-// an operator accepted as dangerous.
-func TestASourceCannotTalkAToolHarmless(t *testing.T) {
+// TestSourceCannotLowerTheRiskByHints has a source retract by its hints the
+// danger that an operator accepted.
+func TestSourceCannotLowerTheRiskByHints(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	danger, harmless := tenanttest.Tool("wipe"), tenanttest.Tool("wipe")

@@ -12,20 +12,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Document is all of a tenant's policy that belongs into a file: not grants and
-// the modes of sessions, which expire. Apply and With leave a section that is
-// nil as it is, and make any other exactly as it is in the document.
+// Document is a tenant's policy in a file: without grants and the modes of
+// sessions, which expire. Apply and With leave a nil section unchanged, and
+// replace any other.
 type Document struct {
 	Modes []Mode `json:"modes,omitzero"`
-	// Danger is the mode of the tools whose risk is danger where no mode is set
-	// for them: deny or require_approval; empty leaves it as it is.
+	// Danger is the mode of tools with the risk danger and without a mode: deny
+	// or require_approval; empty keeps the current one.
 	Danger      envelope.Mode `json:"danger,omitzero"`
 	Rules       []Rule        `json:"rules,omitzero"`
 	Preferences []Preference  `json:"preferences,omitzero"`
 	Reviews     []ReviewRule  `json:"reviews,omitzero"`
 }
 
-// The sections, as they are named in documents and in changes.
+// Names of the sections in documents and in changes.
 const (
 	sectionModes       = "modes"
 	sectionDanger      = "danger"
@@ -34,7 +34,7 @@ const (
 	sectionReviews     = "reviews"
 )
 
-// The nouns of the entries of a section, in messages and events.
+// Nouns for the entries of a section, in messages and events.
 const (
 	nounMode       = "mode"
 	nounRule       = "rule"
@@ -60,15 +60,14 @@ func (p Preference) label() string {
 
 func (r ReviewRule) label() string { return r.Pattern + " from risk " + string(r.settled().Risk) }
 
-// settled returns the rule with the defaults of fields that a document leaves
-// out.
+// settled returns the rule with defaults for omitted fields.
 func (r ReviewRule) settled() ReviewRule {
 	r.Risk, r.Approvals = cmp.Or(r.Risk, envelope.RiskLow), cmp.Or(r.Approvals, 1)
 	return r
 }
 
-// Validate checks everything that can be checked without a database. The
-// error is an *envelope.InvalidError whose pointers lead into the document.
+// Validate checks the document as far as possible without a database. The error
+// is an *envelope.InvalidError with pointers into the document.
 func (d Document) Validate() error {
 	language, err := policy.NewLanguage()
 	if err != nil {
@@ -78,10 +77,10 @@ func (d Document) Validate() error {
 }
 
 // CheckDocument is Document.Validate for a document of the settings' tenant:
-// rules may name only arguments that its tools have.
+// rules may only name existing arguments of its tools.
 func (s *Settings) CheckDocument(d Document) error { return d.check(s.CheckRule) }
 
-// The bounds of a document, besides MaxRules and MaxPreferences.
+// Bounds of a document, in addition to MaxRules and MaxPreferences.
 const (
 	maxModes   = 10_000
 	maxReviews = 1000
@@ -113,15 +112,15 @@ func (d Document) check(rule func(Rule) error) error {
 	return p.Err()
 }
 
-// checkDanger checks what danger is to mean. The error is fault.Invalid.
+// checkDanger checks the mode of danger. The error is fault.Invalid.
 func checkDanger(mode envelope.Mode) error {
 	if mode != envelope.ModeDeny && mode != envelope.ModeRequireApproval {
-		return fault.New(fault.Invalid, "what danger means is deny or require_approval; to allow a tool, set the mode allow for it")
+		return fault.New(fault.Invalid, "the mode of danger must be deny or require_approval; to allow a tool, set the mode allow for it")
 	}
 	return nil
 }
 
-// all returns one error of several that are nil or an *envelope.InvalidError.
+// all joins several errors, each nil or an *envelope.InvalidError.
 func all(errs ...error) error {
 	var p check.Problems
 	for _, err := range errs {
@@ -130,12 +129,12 @@ func all(errs ...error) error {
 	return p.Err()
 }
 
-// ruleEntry is the rule that a field error names where policy refuses an
-// entry, or a part of it.
+// ruleEntry is the rule in a field error for an entry, or a part of it, that
+// policy rejects.
 const ruleEntry envelope.Rule = "entry"
 
-// refused returns the error of an entry, or of the part of it at a pointer, as
-// an *envelope.InvalidError.
+// refused returns the error of an entry, or of its part at a pointer, as an
+// *envelope.InvalidError.
 func refused(pointer string, err error) error {
 	if err == nil {
 		return nil

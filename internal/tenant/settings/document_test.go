@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-func TestWithTriesWhatDangerMeans(t *testing.T) {
+func TestWithAppliesTheDangerMode(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	danger := tenanttest.Tool("wipe")
@@ -34,9 +34,9 @@ func TestWithTriesWhatDangerMeans(t *testing.T) {
 	}
 }
 
-// TestWithTriesWhatIsStoredWouldDo tries modes that would speak for what only
-// subscriptions may, and reviews that keep a grant from holding.
-func TestWithTriesWhatIsStoredWouldDo(t *testing.T) {
+// TestWithMatchesStoredPolicy tries modes for automations that are reserved for
+// subscriptions, and reviews that prevent a grant.
+func TestWithMatchesStoredPolicy(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeRequireApproval)

@@ -15,46 +15,47 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// The bounds of grants.
+// Bounds of grants.
 const (
-	// DefaultGrant is how long a grant holds that does not say.
+	// DefaultGrant is the default duration of a grant.
 	DefaultGrant = 8 * time.Hour
-	// MaxGrant is the longest that one holds.
+	// MaxGrant is the maximum duration of a grant.
 	MaxGrant = 90 * 24 * time.Hour
-	// MaxGrants bounds the live grants of a tenant.
+	// MaxGrants bounds the active grants of a tenant.
 	MaxGrants = 1000
 )
 
-// Grant is an always-allow: calls of one tool that a person let through
-// beforehand. It turns require_approval into allow, and never turns deny.
+// Grant allows calls of one tool in advance. It turns require_approval into
+// allow, but never changes deny.
 type Grant struct {
 	ID uuid.UUID `json:"grant_id"`
-	// Tool is the tool that may be called, and Digest the binding of the tool that
-	// the person saw: with another one the grant does not hold.
+	// Tool is the granted tool, and Digest the binding of the tool that the
+	// person saw: the grant does not apply to another one.
 	Tool   policy.Key `json:"tool"`
 	Digest []byte     `json:"digest"`
-	// Employee, Session and Automation narrow it to proposals of theirs; empty
-	// is any.
+	// Employee, Session and Automation restrict it to their proposals; empty
+	// means any.
 	Employee   envelope.EmployeeID `json:"employee_id,omitzero"`
 	Session    string              `json:"session_id,omitzero"`
 	Automation string              `json:"automation_id,omitzero"`
-	// Pins are JSON Pointers into the arguments with the values that must be
-	// there, and Loose the pointers to members that may differ or be absent, as
-	// policy.Exactly returns them.
+	// Pins are JSON Pointers into the arguments with required values, and Loose
+	// the pointers to members that may differ or be absent, as policy.Exactly
+	// returns them.
 	Pins   map[string]json.RawMessage `json:"pins"`
 	Loose  []string                   `json:"loose"`
 	Reason string                     `json:"reason"`
-	// From is the action whose approval made it; zero for none.
+	// From is the action whose approval created the grant; zero if none.
 	From envelope.ActionID `json:"from_action,omitzero"`
-	// By is who made it, and Person the person behind the token, or the token. It
-	// covers nothing that they propose. Person is zero if that is not known.
+	// By is the author, and Person the person behind the token, or the token;
+	// zero if unknown. The grant does not cover that person's own proposals.
 	By     envelope.Actor `json:"created_by"`
 	Person uuid.UUID      `json:"-"`
-	// For is how long a new grant holds; zero is DefaultGrant. Stored grants
+	// For is the duration of a new grant; zero means DefaultGrant. Stored grants
 	// have ExpiresAt instead.
 	For time.Duration `json:"-"`
 
-	// The database sets these: RevokedAt and RevokedBy of a revoked grant.
+	// The fields below are set by the database; RevokedAt and RevokedBy only for
+	// a revoked grant.
 	CreatedAt time.Time      `json:"created_at"`
 	ExpiresAt time.Time      `json:"expires_at"`
 	RevokedAt *time.Time     `json:"revoked_at,omitzero"`
@@ -62,7 +63,7 @@ type Grant struct {
 	Version   int64          `json:"version"`
 }
 
-// Check returns why a grant cannot be made.
+// Check returns an error if the grant is invalid.
 func (g Grant) Check() error {
 	if _, err := policy.ParseKey(g.Tool.String()); err != nil {
 		return err
@@ -80,25 +81,24 @@ func (g Grant) Check() error {
 	return err
 }
 
-// maxReason bounds the reasons that people give, in characters.
+// maxReason is the maximum length of a reason, in characters.
 const maxReason = 500
 
-// Wide reports whether the grant lets more through than what a person approves
-// where they may make it: similar calls of one session, with some argument
-// held.
+// Wide reports whether the grant exceeds what an approver may grant: similar
+// calls of one session, with at least one pinned argument.
 func (g Grant) Wide() bool {
 	pins, err := policy.ParsePins(g.Pins, g.Loose)
 	return err != nil || g.Session == "" || pins.Empty()
 }
 
-// liveGrant is a grant, ready to be held against proposals.
+// liveGrant is a grant with parsed pins.
 type liveGrant struct {
 	Grant
 	pins policy.Pins
 }
 
-// compileGrants groups grants by their tool, in order of their ids. One whose
-// pins cannot be read lets nothing through.
+// compileGrants groups grants by their tool, ordered by id. A grant with invalid
+// pins allows nothing.
 func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
 	var compiled map[policy.Key][]liveGrant
 	for _, g := range grants {
@@ -117,7 +117,7 @@ func compileGrants(grants []Grant) map[policy.Key][]liveGrant {
 	return compiled
 }
 
-// covers reports whether the grant lets a proposal through, as far as it is asked.
+// covers reports whether the grant covers a proposal.
 func (g *liveGrant) covers(t *catalog.Tool, p *Proposal) bool {
 	switch {
 	case p.Now.IsZero() || !p.Now.Before(g.ExpiresAt):
@@ -135,7 +135,7 @@ func (g *liveGrant) covers(t *catalog.Tool, p *Proposal) bool {
 // sessionRules are the modes of one session.
 type sessionRules struct {
 	all policy.Rules
-	// rows are those of all, which hold until first at least.
+	// rows are all modes, which are valid at least until first.
 	rows  []SessionMode
 	first time.Time
 }

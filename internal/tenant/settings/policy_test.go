@@ -57,7 +57,7 @@ func (s fixture) session(id, pattern string, mode envelope.Mode, lasts time.Dura
 	})
 }
 
-// now is the database's clock, as intake and the workers get it.
+// now returns the database's clock, as for intake and the workers.
 func (s fixture) now() time.Time {
 	s.T.Helper()
 	var now time.Time
@@ -72,7 +72,7 @@ func (s fixture) now() time.Time {
 	return now
 }
 
-// expire does what the maintenance job of the worker does.
+// expire runs the maintenance of the worker.
 func (s fixture) expire(most int) int {
 	s.T.Helper()
 	var n int
@@ -96,9 +96,9 @@ func step(t testing.TB, d policy.Decision, layer string) policy.Step {
 	return policy.Step{}
 }
 
-// TestEveryRuleThatIsSetAnewHasAnotherVersion sets, changes, deletes and sets
-// again whatever decides.
-func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
+// TestEveryChangeOfARuleHasANewVersion sets, changes, deletes and sets again
+// every kind of rule.
+func TestEveryChangeOfARuleHasANewVersion(t *testing.T) {
 	t.Parallel()
 	pref := settings.Preference{Pattern: "src:*"}
 	for name, tt := range map[string]struct {
@@ -174,9 +174,9 @@ func TestEveryRuleThatIsSetAnewHasAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestVersionsOfRacingChangesDiffer has several processes set one mode at
-// once: no two of them get the same version.
-func TestVersionsOfRacingChangesDiffer(t *testing.T) {
+// TestVersionsOfConcurrentChangesDiffer has several processes set one mode
+// concurrently: each gets its own version.
+func TestVersionsOfConcurrentChangesDiffer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.DB = dbtest.DB(t)
@@ -212,7 +212,7 @@ func TestVersionsOfRacingChangesDiffer(t *testing.T) {
 	}
 }
 
-func TestAGrantCoversWhatItSays(t *testing.T) {
+func TestGrantCoverage(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	employee := envelope.EmployeeID(uuid.New())
@@ -280,8 +280,8 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 	}
 }
 
-// TestGrantsOfEarlierVersionsKeepTheirMeaning: they hold their pins alone, and show
-// that all else is loose.
+// TestGrantsOfEarlierVersionsKeepTheirMeaning checks that they pin only their
+// pins, and show that everything else is loose.
 func TestGrantsOfEarlierVersionsKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -304,7 +304,7 @@ func TestGrantsOfEarlierVersionsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-func TestGrantsNeedAsManyPeopleAsReviewsSay(t *testing.T) {
+func TestGrantsNeedTheApprovalsOfReviews(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.grant(settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Loose: []string{policy.Everything}})
@@ -366,7 +366,7 @@ func TestGrantsReadBackAndEnd(t *testing.T) {
 	}
 }
 
-func TestGrantsThatAreRefused(t *testing.T) {
+func TestInvalidGrants(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	good := settings.Grant{Tool: s.act().Key, Digest: s.act().Binding, Loose: []string{policy.Everything}}
@@ -443,8 +443,8 @@ func TestSessionsModesEnd(t *testing.T) {
 	}
 }
 
-// TestUpkeepNotesWhatHasExpired lets time pass in the database.
-func TestUpkeepNotesWhatHasExpired(t *testing.T) {
+// TestExpireRecordsExpiredGrants lets time pass in the database.
+func TestExpireRecordsExpiredGrants(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.session("s-1", "*", envelope.ModeDeny, time.Hour)
@@ -475,7 +475,7 @@ func TestUpkeepNotesWhatHasExpired(t *testing.T) {
 	})
 }
 
-func TestPreferencesAreOfAnEmployeeOrOfAll(t *testing.T) {
+func TestPreferencesOfEmployeesAndEverybody(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeAllow)
@@ -534,7 +534,7 @@ func TestRulesSeeTheProposal(t *testing.T) {
 	}
 }
 
-func TestRulesThatAreRefused(t *testing.T) {
+func TestInvalidRules(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	closed := source.Tool{Name: "closed", InputSchema: json.RawMessage(`{"type":"object","properties":{"to":{}},"additionalProperties":false}`)}
@@ -562,9 +562,9 @@ func TestRulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestStoredRulesThatNobodyCanReadDeny writes what another version may have
+// TestInvalidStoredRulesDeny inserts rules that another version may have
 // written.
-func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
+func TestInvalidStoredRulesDeny(t *testing.T) {
 	t.Parallel()
 	const rule = "INSERT INTO policy_rules (tenant_id, rule_id, key, expression, mode) VALUES ($1, 'r', "
 	for name, tt := range map[string]struct{ sql, want string }{
@@ -596,7 +596,7 @@ func TestStoredRulesThatNobodyCanReadDeny(t *testing.T) {
 	}
 }
 
-func TestASnapshotWithAnotherPolicy(t *testing.T) {
+func TestWithChangesThePolicy(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeAllow)

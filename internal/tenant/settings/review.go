@@ -11,39 +11,39 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// The bounds of a review rule.
+// Bounds of a review rule.
 const (
-	// MaxApprovals is the largest number of people that a rule can ask for.
+	// MaxApprovals is the maximum number of approvals of a rule.
 	MaxApprovals = 5
 	// MaxReviewTime is the longest wait for a decision.
 	MaxReviewTime = 30 * 24 * time.Hour
 )
 
-// ReviewRule says how people look at the envelopes that a pattern covers.
+// ReviewRule configures the approval of envelopes that a pattern covers.
 type ReviewRule struct {
-	// Pattern is as policy.ParsePattern reads it.
+	// Pattern is in the syntax of policy.ParsePattern.
 	Pattern string `json:"tool"`
 	// Risk is the lowest risk of an action that the rule covers.
 	Risk envelope.Risk `json:"risk,omitzero"`
-	// Approvals is how many people must agree: 1 to MaxApprovals.
+	// Approvals is the number of required approvals: 1 to MaxApprovals.
 	Approvals int `json:"approvals,omitzero"`
-	// Wait is how long a decision is waited for, Warn how long before the end
-	// of that a warning is given, and Escalate after how much of it more
-	// people are asked; zero for either of the last two is never. nil leaves
-	// each to rules that are less particular.
+	// Wait is the maximum wait for a decision, Warn the time before its end at
+	// which a warning is sent, and Escalate the time after its start at which
+	// more people are notified; zero for Warn or Escalate means never. Nil means
+	// the value of less specific rules.
 	Wait     *envelope.Duration `json:"wait,omitzero"`
 	Warn     *envelope.Duration `json:"warn,omitzero"`
 	Escalate *envelope.Duration `json:"escalate,omitzero"`
-	// Edits is EditsAnother, or empty to leave it to other rules.
+	// Edits is EditsAnother; empty means the value of other rules.
 	Edits string `json:"edits,omitzero"`
 	LastChange
 }
 
-// EditsAnother is the value of ReviewRule.Edits that has whoever edited the
-// arguments of an action not approve it.
+// EditsAnother is the value of ReviewRule.Edits that keeps an editor of an
+// action's arguments from approving it.
 const EditsAnother = "another"
 
-// check refuses what makes no sense, in words for whoever wrote it.
+// check rejects invalid combinations, with an error for the rule's author.
 func (r ReviewRule) check() error {
 	if _, err := policy.ParsePattern(r.Pattern); err != nil {
 		return err
@@ -68,28 +68,29 @@ func (r ReviewRule) check() error {
 	return nil
 }
 
-// length returns a length of time; zero for nil.
+// length returns a duration; zero for nil.
 func length(d *envelope.Duration) time.Duration { return time.Duration(postgres.OrZero(d)) }
 
-// Review is how people look at one envelope.
+// Review is the effective review of one envelope.
 type Review struct {
-	// Needed is how many people must agree; at least 1.
+	// Approvals is the number of required approvals, at least 1.
 	Approvals int
-	// Wait is how long a decision is waited for; zero where no rule says.
+	// Wait is the maximum wait for a decision; zero if no rule sets it.
 	Wait time.Duration
-	// Warn is how long before the end of that a warning is given, and Escalate
-	// after how much of it more people are asked; zero is never.
+	// Warn is the time before the end of the wait at which a warning is sent,
+	// and Escalate the time after its start at which more people are notified;
+	// zero means never.
 	Warn, Escalate time.Duration
-	// EditsByAnother says that whoever edited the arguments does not approve them.
+	// EditsByAnother is set if an editor of the arguments must not approve them.
 	EditsByAnother bool
 
-	warns bool // a rule says when, or that no warning is wanted
+	warns bool // set if a rule sets Warn, also to never
 }
 
-// Review returns how people look at an envelope of a risk for a tool. The
-// largest number of all rules that cover it holds, so that no rule takes away
-// a second person that another asks for. Each time is from the most particular
-// rule that sets it: first by its pattern, then by its risk.
+// Review returns the review of an envelope of a risk for a tool. The number of
+// approvals is the largest of all covering rules, so that no rule removes a
+// required approval of another. Each time is from the most specific rule that
+// sets it: first by pattern, then by risk.
 func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 	review := Review{Approvals: 1}
 	if len(s.reviews) == 0 {
@@ -110,8 +111,8 @@ func (s *Settings) Review(t *catalog.Tool, risk envelope.Risk) Review {
 	return review
 }
 
-// Or returns the review with what follows where no rule sets a time: the wait
-// is then as given, and a warning comes when a fifth of it is left.
+// Or returns the review with defaults for times that no rule sets: the given
+// wait, and a warning when a fifth of it is left.
 func (r Review) Or(wait time.Duration) Review {
 	if r.Wait == 0 {
 		r.Wait = wait
@@ -123,13 +124,12 @@ func (r Review) Or(wait time.Duration) Review {
 	return r
 }
 
-// warnPart is which part of a wait is left when a warning comes that nobody
-// set a time for.
+// warnPart is the inverse of the part of a wait that is left at the default
+// warning.
 const warnPart = 5
 
-// compileReviews groups rules by what they cover, the higher risk first. A
-// rule whose pattern cannot be read may have been meant for anything, so it
-// covers everything.
+// compileReviews groups rules by their pattern, the higher risk first. A rule
+// with an invalid pattern covers everything, since it may have been meant to.
 func compileReviews(rules []ReviewRule) map[policy.Key][]ReviewRule {
 	if len(rules) == 0 {
 		return nil

@@ -20,10 +20,10 @@ func (s fixture) review(r settings.ReviewRule) {
 	s.Must(func(ctx context.Context, tx pgx.Tx) error { return settings.PutReview(ctx, tx, s.Tenant, r, "ada") })
 }
 
-// lasting returns a length of time as a review rule has it.
+// lasting returns a duration in the form of a review rule.
 func lasting(d time.Duration) *envelope.Duration { return new(envelope.Duration(d)) }
 
-func TestReviewTakesTheLargestNumberAndTheMostParticularTime(t *testing.T) {
+func TestReviewUsesMostApprovalsAndMostSpecificTime(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
 	everything := settings.ReviewRule{Pattern: "*", Risk: envelope.RiskLow, Approvals: 2, Wait: lasting(10 * minute), Warn: lasting(0)}
@@ -101,7 +101,7 @@ func TestReviewRulesReadBack(t *testing.T) {
 	}
 }
 
-func TestReviewRulesThatMakeNoSense(t *testing.T) {
+func TestInvalidReviewRules(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	for name, change := range map[string]func(r *settings.ReviewRule){

@@ -16,49 +16,49 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// The bounds of a tenant's policy.
+// Bounds of a tenant's policy.
 const (
 	// MaxRules bounds the rules about arguments.
 	MaxRules = 200
-	// MaxSessionMode is how long a session's mode holds at most, and
-	// MaxSessionModes how many of them there are at once.
+	// MaxSessionMode is the maximum duration of a session's mode, and
+	// MaxSessionModes the maximum number of active ones.
 	MaxSessionMode  = 30 * 24 * time.Hour
 	MaxSessionModes = 10_000
-	// MaxPreferences bounds what users switched off.
+	// MaxPreferences bounds the preferences.
 	MaxPreferences = 10_000
 )
 
-// Mode is a rule of policy as stored.
+// Mode is a stored rule of policy.
 type Mode struct {
-	// Automation is empty for the organisation's.
+	// Automation is empty for a mode of the organisation.
 	Automation string `json:"automation_id,omitzero"`
-	// Pattern and Mode are text as stored: another version may have written
-	// what this one cannot read, and denies.
+	// Pattern and Mode are stored texts. Another version may have written values
+	// that are invalid in this one; they deny.
 	Pattern string `json:"tool"`
 	Mode    string `json:"mode"`
 	LastChange
 }
 
-// LastChange is the last change of a row. The database sets it; documents leave
-// it out. Its version is the tenant's, which traces name.
+// LastChange is the last change of a row. The database sets it; documents omit
+// it. Its version is the tenant's, as in traces.
 type LastChange = wire.Change
 
-// Rule is a rule about arguments as stored.
+// Rule is a stored rule about arguments.
 type Rule struct {
 	ID string `json:"rule_id"`
-	// Automation is empty for the organisation's, which hold for all.
+	// Automation is empty for a rule of the organisation, which applies to all.
 	Automation string `json:"automation_id,omitzero"`
-	// Pattern, Expression and Mode are text as stored, as in Mode.
+	// Pattern, Expression and Mode are stored texts, as in Mode.
 	Pattern    string `json:"tool"`
 	Expression string `json:"expression"`
 	Mode       string `json:"mode"`
-	// Reason is shown where the rule applies.
+	// Reason is shown if the rule applies.
 	Reason  string `json:"reason,omitzero"`
 	Enabled bool   `json:"enabled"`
 	LastChange
 }
 
-// UnmarshalJSON reads a rule, which is enabled if it does not say.
+// UnmarshalJSON decodes a rule, which is enabled by default.
 func (r *Rule) UnmarshalJSON(text []byte) error {
 	type fields Rule // without this method
 	in := fields{Enabled: true}
@@ -74,7 +74,7 @@ func (r Rule) compiled() policy.ArgumentRule {
 	}
 }
 
-// SessionMode is what a session may do with the tools that a pattern covers.
+// SessionMode is the mode of a session for the tools that a pattern covers.
 type SessionMode struct {
 	Session   string        `json:"session_id"`
 	Pattern   string        `json:"tool"`
@@ -83,19 +83,19 @@ type SessionMode struct {
 	LastChange
 }
 
-// Preference reports whether the tools that a pattern covers are switched off.
+// Preference disables the tools that a pattern covers.
 type Preference struct {
-	// Employee is for whom; the zero value is everybody.
+	// Employee is the employee; the zero value means everybody.
 	Employee envelope.EmployeeID `json:"employee_id,omitzero"`
 	Pattern  string              `json:"tool"`
-	// SetBy is the person who switched them off first; zero if unknown. It does
-	// not change while they are off.
+	// SetBy is the person who disabled them first; zero if unknown. It does not
+	// change while they are disabled.
 	SetBy uuid.UUID `json:"-"`
 	LastChange
 }
 
-// versionText is how traces name a version; rows from before there were
-// versions have none.
+// versionText returns the form of a version in traces; rows from before there
+// were versions have none.
 func versionText(version int64) string {
 	if version == 0 {
 		return ""
@@ -103,7 +103,7 @@ func versionText(version int64) string {
 	return strconv.FormatInt(version, 10)
 }
 
-// layers are what the layers of policy read, beside the modes.
+// layers holds the inputs of the layers of policy, except the modes.
 type layers struct {
 	language  func() (*policy.Language, error)
 	arguments policy.Arguments
@@ -113,7 +113,7 @@ type layers struct {
 	grants    map[policy.Key][]liveGrant
 }
 
-// setModes has the snapshot decide by modes.
+// setModes replaces the modes.
 func (s *Settings) setModes(modes []Mode) {
 	rules := make(map[string][]policy.Rule)
 	for _, m := range modes {
@@ -126,7 +126,7 @@ func (s *Settings) setModes(modes []Mode) {
 	delete(s.automations, "")
 }
 
-// setRules has it decide by rules about arguments.
+// setRules replaces the rules about arguments.
 func (b *layers) setRules(rules []Rule) {
 	var rows []policy.ArgumentRule
 	for _, r := range rules {
@@ -137,7 +137,7 @@ func (b *layers) setRules(rules []Rule) {
 	b.arguments = policy.CompileArguments(b.language, rows)
 }
 
-// setPreferences has it decide by what users switched off.
+// setPreferences replaces the preferences.
 func (b *layers) setPreferences(preferences []Preference) {
 	rows := make(map[envelope.EmployeeID][]policy.Rule)
 	for _, p := range preferences {
@@ -151,8 +151,7 @@ func (b *layers) setPreferences(preferences []Preference) {
 	delete(b.personal, envelope.EmployeeID{})
 }
 
-// With returns a snapshot that decides by a changed policy, and is otherwise
-// the same. It stores nothing.
+// With returns a copy of the settings with a changed policy. It stores nothing.
 func (s *Settings) With(change Document) *Settings {
 	changed := *s
 	changed.decider = policy.NewDecider()
@@ -184,8 +183,8 @@ func (s *Settings) With(change Document) *Settings {
 	return &changed
 }
 
-// WithGrant returns settings in which a grant holds from now on, beside those that
-// do.
+// WithGrant returns a copy of the settings with an additional grant that is
+// valid from now.
 func (s *Settings) WithGrant(g Grant, now time.Time) (*Settings, error) {
 	if err := g.Check(); err != nil {
 		return nil, err
@@ -213,9 +212,9 @@ func checkMode(pattern string, mode envelope.Mode) error {
 }
 
 // CheckRule reports whether a rule about arguments may be stored: its expression
-// must compile, and name arguments that there are where its pattern is one
-// tool that closes its schema. The error is fault.Invalid, or an
-// *envelope.InvalidError that says where in the expression.
+// must compile, and may only name existing arguments if its pattern is one tool
+// with a closed schema. The error is fault.Invalid, or an *envelope.InvalidError
+// with the place in the expression.
 func (s *Settings) CheckRule(r Rule) error {
 	language, err := s.layers.language()
 	if err != nil {

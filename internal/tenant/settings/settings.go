@@ -1,9 +1,8 @@
 // Package settings owns the compiled configuration of one tenant: the modes,
-// rules about arguments, grants, reviews, preferences and sessions' modes that
-// policy decides by, together with the tenant's catalog and limits. It stores
-// them, reads and writes them as one document, and caches them compiled, so that
-// Settings answer without a database. It does not decide: package policy does,
-// from what the Settings give it.
+// rules about arguments, grants, reviews, preferences and modes of sessions as
+// inputs of policy, together with the tenant's catalog and limits. It stores
+// them, imports and exports them as one document, and caches them compiled, for
+// lookups without a database. Package policy makes the decisions.
 package settings
 
 import (
@@ -22,19 +21,19 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// Settings are one tenant's catalog, policy and limits at one version. They
-// are safe for concurrent use and never change.
+// Settings are one tenant's catalog, policy and limits at one version. They are
+// immutable and safe for concurrent use.
 type Settings struct {
 	*catalog.Catalog
 
 	Tenant  envelope.TenantID
 	Version int64
-	// Limits are the tenant's own settings of what may be sent, when, and how
+	// Limits are the tenant's settings that limit what is sent, when, and how
 	// fast.
 	Limits *limits.Set
 
 	organisation policy.Rules
-	// danger is what follows from the risk danger: deny or require_approval.
+	// danger is the mode of the risk danger: deny or require_approval.
 	danger      envelope.Mode
 	automations map[string]policy.Rules
 	layers      layers
@@ -42,39 +41,39 @@ type Settings struct {
 	reviews     map[policy.Key][]ReviewRule
 }
 
-// Proposal is what policy reads of a proposed action, beside its tool.
+// Proposal is the input of policy about a proposed action, in addition to its
+// tool.
 type Proposal struct {
 	Automation string
-	// AskedApproval says that the agent wants a person to look.
+	// AskedApproval is set if the agent requests a person's approval.
 	AskedApproval bool
-	// Employee is the agent's identity; the zero value is nobody.
+	// Employee is the agent's identity; the zero value means none.
 	Employee envelope.EmployeeID
-	// Risk is the higher of what the agent said and the tool's own.
+	// Risk is the higher of the agent's and the tool's risk.
 	Risk envelope.Risk
-	// Listed says that it addresses somebody on the do-not-contact list.
+	// Listed is set if a recipient is on the do-not-contact list.
 	Listed bool
-	// Session is the agent's; empty for none.
+	// Session is the agent's session; empty if none.
 	Session string
-	// Args are what the tool is called with.
+	// Args are the arguments of the call.
 	Args json.RawMessage
-	// Tools are the patterns of the tools that the proposer's token is for;
-	// nil is all.
+	// Tools are the patterns of the proposer's token; nil means all.
 	Tools []string
-	// Person is who proposes: the person behind the token, or the token; zero if
-	// it is nobody. No grant of theirs covers the proposal.
+	// Person is the proposer: the person behind the token, or the token; zero if
+	// none. That person's own grants do not cover the proposal.
 	Person uuid.UUID
-	// AnyArgs says that nobody knows yet what the tool will be called with, as
-	// where tools are listed: rules about arguments and grants are not asked.
-	// Without it, no Args are no arguments.
+	// AnyArgs is set if the arguments are not known yet, as in a list of tools:
+	// rules about arguments and grants are then not evaluated. Otherwise empty
+	// Args mean no arguments.
 	AnyArgs bool
-	// Now is the database's clock, which says what has expired. If it is zero,
-	// no grant holds, and every session's mode does.
+	// Now is the database's clock, for expiry. If it is zero, no grant is valid,
+	// and every session's mode is.
 	Now time.Time
 }
 
-// Decide asks policy about a tool. An automation without rules of its own
-// adds nothing; nor does an employee who is not registered, unless the tenant
-// has an entry for those.
+// Decide evaluates policy for a tool. An automation without rules of its own has
+// no effect; nor does an unknown employee, unless the tenant has a default
+// entry.
 func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 	in := policy.Input{
 		Key:           t.Key,
@@ -89,7 +88,7 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 		Tools:         p.Tools,
 		Quarantined:   t.Quarantined,
 	}
-	// A message of a subscription is Countersign's own words: no employee's,
+	// A message of a subscription is written by Countersign: it has no employee,
 	// and no agent chose its arguments.
 	_, delivery := Delivery(p.Automation)
 	if employee, known := s.Limits.Employee(p.Employee); known && !delivery {
@@ -108,8 +107,8 @@ func (s *Settings) Decide(t *catalog.Tool, p Proposal) policy.Decision {
 	return s.decider.Decide(in)
 }
 
-// decideArgs asks what depends on the arguments, where the tenant has any of
-// it.
+// decideArgs adds the inputs that depend on the arguments, if the tenant has
+// any.
 func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
 	if !s.layers.arguments.Empty() {
 		in.Matches = s.matches(t, p)
@@ -123,9 +122,9 @@ func (s *Settings) decideArgs(t *catalog.Tool, p *Proposal, in *policy.Input) {
 	}
 }
 
-// matches returns the rules about arguments that apply to a proposal, in order of
-// their ids. Those that apply at the tool's own risk count too where the agent
-// said a higher one, so that no agent escapes a rule by what it says.
+// matches returns the rules about arguments that apply to a proposal, ordered by
+// id. If the agent raised the risk, rules that apply at the tool's own risk
+// count too, so that no agent can avoid a rule by raising it.
 func (s *Settings) matches(t *catalog.Tool, p *Proposal) []policy.Match {
 	found := s.layers.arguments.Match(p.Automation, t.Key, func() *policy.Subject { return s.subject(t, p) })
 	own := t.Risk.Envelope()
@@ -143,7 +142,7 @@ func (s *Settings) matches(t *catalog.Tool, p *Proposal) []policy.Match {
 	return found
 }
 
-// subject is what rules about arguments see of a proposal.
+// subject returns the input of rules about arguments.
 func (s *Settings) subject(t *catalog.Tool, p *Proposal) *policy.Subject {
 	subject := &policy.Subject{
 		Args: p.Args, Key: t.Key, Risk: t.Risk, Effect: t.Effect, EnvelopeRisk: p.Risk, Automation: p.Automation, Session: p.Session,
@@ -160,23 +159,23 @@ func (s *Settings) subject(t *catalog.Tool, p *Proposal) *policy.Subject {
 	return subject
 }
 
-// Viewer is somebody who looks at the catalog, as policy would see what they
-// propose.
+// Viewer is a viewer of the catalog, with the properties that policy would
+// evaluate in its proposals.
 type Viewer struct {
 	Employee envelope.EmployeeID
 	Session  string
-	// Tools are the patterns of the tools that their token is for; nil is all.
+	// Tools are the patterns of the viewer's token; nil means all.
 	Tools      []string
 	Automation string
-	// Lists is which tools they may list.
+	// Lists is the set of tools that the viewer may list.
 	Lists Listing
-	// Now is the database's clock, which says what has expired.
+	// Now is the database's clock, for expiry.
 	Now time.Time
 }
 
-// Visible returns, in order of key, the tools that a viewer may use: those
-// that their sources offer now and that policy does not deny the viewer
-// whatever the arguments.
+// Visible returns the tools that a viewer may use, ordered by key: those that
+// their sources currently offer and that policy does not deny the viewer for all
+// arguments.
 func (s *Settings) Visible(by Viewer) []*catalog.Tool {
 	var seen []*catalog.Tool
 	for _, t := range s.Tools() {
@@ -187,20 +186,19 @@ func (s *Settings) Visible(by Viewer) []*catalog.Tool {
 	return seen
 }
 
-// MayUse reports whether policy does not deny a viewer a tool whatever the arguments.
+// MayUse reports whether policy does not deny a viewer a tool for all arguments.
 func (s *Settings) MayUse(t *catalog.Tool, by Viewer) bool {
 	return s.Decide(t, by.Proposal(t)).Mode != envelope.ModeDeny
 }
 
-// DeniedAsDanger reports whether a decision denies a tool for its risk alone:
-// the risk is danger, the tenant denies that, and no mode is set for the tool.
+// DeniedAsDanger reports whether a decision denies a tool only for its risk: the
+// risk is danger, the tenant denies that, and no mode is set for the tool.
 func (s *Settings) DeniedAsDanger(t *catalog.Tool, d policy.Decision) bool {
 	base, _, _ := strings.Cut(d.Source, "+")
 	return base == policy.LayerInferred && t.Risk == policy.RiskDanger && s.danger != envelope.ModeRequireApproval
 }
 
-// Proposal is a call of a tool by the viewer, without a word about its
-// arguments.
+// Proposal returns a call of a tool by the viewer with any arguments.
 func (by Viewer) Proposal(t *catalog.Tool) Proposal {
 	return Proposal{
 		Automation: by.Automation, Employee: by.Employee, Session: by.Session, Tools: by.Tools, Risk: t.Risk.Envelope(),
@@ -208,15 +206,16 @@ func (by Viewer) Proposal(t *catalog.Tool) Proposal {
 	}
 }
 
-// subscriptionPrefix begins the ids of the automations under which
-// subscriptions deliver. Nobody else can propose under it.
+// subscriptionPrefix is the prefix of the automation ids of subscriptions. It is
+// reserved for their deliveries.
 const subscriptionPrefix = "countersign.subscription."
 
-// SubscriptionAutomation is the automation under which a subscription
-// delivers.
+// SubscriptionAutomation returns the automation id of a subscription's
+// deliveries.
 func SubscriptionAutomation(id uuid.UUID) string { return subscriptionPrefix + id.String() }
 
-// Delivery says which subscription an automation is, and false if it is none.
+// Delivery returns the subscription of an automation id, and false if it is not
+// one.
 func Delivery(automation string) (uuid.UUID, bool) {
 	text, ok := strings.CutPrefix(automation, subscriptionPrefix)
 	if !ok {
@@ -226,8 +225,8 @@ func Delivery(automation string) (uuid.UUID, bool) {
 	return id, err == nil
 }
 
-// DeliveryTools are the tools that a subscription to a source of a kind
-// delivers with; none for a kind that cannot deliver.
+// DeliveryTools returns the tools with which a subscription to a source of a
+// kind delivers; none for a kind that cannot deliver.
 func DeliveryTools(kind string) []string {
 	switch kind {
 	case catalog.KindWebhook:
@@ -238,15 +237,16 @@ func DeliveryTools(kind string) []string {
 	return nil
 }
 
-// movedDelivery reports whether a message of a subscription goes to a source whose
-// address changed: a subscription delivers wherever its source is.
+// movedDelivery reports whether a message of a subscription goes to a source
+// with a changed address: a subscription delivers to the current address of its
+// source.
 func movedDelivery(t *catalog.Tool, automation string) bool {
 	_, delivery := Delivery(automation)
 	return delivery && t.Moved && t.Drift == catalog.DriftNone
 }
 
-// rules are those of an automation. A subscription that is gone, or off, has
-// none any more, and what it still had to deliver is denied.
+// rules returns the rules of an automation. A deleted or disabled subscription
+// has none, and its remaining deliveries are denied.
 func (s *Settings) rules(automation string) policy.Rules {
 	rules, known := s.automations[automation]
 	if !known && strings.HasPrefix(automation, subscriptionPrefix) {

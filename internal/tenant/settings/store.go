@@ -18,17 +18,17 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// State is what a claim needs to know of a tenant before anything else.
+// State is the part of a tenant's settings that a claim reads first.
 type State struct {
-	// Version is that of its catalog, policy and limits.
+	// Version is the version of its catalog, policy and limits.
 	Version int64
-	// BreakerOpen says that a breaker of the tenant is not closed.
+	// BreakerOpen is set if a circuit breaker of the tenant is not closed.
 	BreakerOpen bool
-	// Now is the database's clock, as of the transaction's start.
+	// Now is the database's clock at the start of the transaction.
 	Now time.Time
 }
 
-// States returns the current state of each tenant that exists.
+// States returns the current state of each existing tenant.
 func States(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[envelope.TenantID]State, error) {
 	ids := make([]uuid.UUID, len(tenants))
 	for i, t := range tenants {
@@ -45,9 +45,9 @@ func States(ctx context.Context, tx pgx.Tx, tenants []envelope.TenantID) (map[en
 	return states, nil
 }
 
-// load reads a tenant's settings. The version is read first: if something
-// changes in between, the settings are newer than their version, and are only
-// read again too often.
+// load reads a tenant's settings. The version is read first: after a concurrent
+// change the settings are newer than their version, which only causes another
+// read.
 func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, language func() (*policy.Language, error)) (*Settings, error) {
 	versions, err := dbsqlc.New().TenantVersions(ctx, tx, []uuid.UUID{uuid.UUID(tenant)})
 	if err != nil {
@@ -72,9 +72,9 @@ func load(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, language fun
 	return s, nil
 }
 
-// loadSubscriptions lets every subscription use the tools that it delivers
-// with, and nothing else. Setting one up is the permission, so that it ends
-// with the subscription and needs no rule that somebody could forget.
+// loadSubscriptions allows every subscription the tools with which it delivers,
+// and nothing else. Configuring one is the permission, so that it ends with the
+// subscription and needs no separate rule.
 func (s *Settings) loadSubscriptions(ctx context.Context, tx pgx.Tx) error {
 	rows, err := dbsqlc.New().SubscriptionAutomations(ctx, tx, s.Tenant)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Settings) loadSubscriptions(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// PutReview sets how people look at what a pattern covers, from a risk on.
+// PutReview sets the review rule of a pattern, from a risk upwards.
 func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r ReviewRule, by envelope.Actor) error {
 	if err := r.check(); err != nil {
 		return err
@@ -108,8 +108,8 @@ func PutReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, r Revie
 	}))
 }
 
-// FillReviewWait sets how long actions that a pattern covers wait, unless a rule of
-// that pattern and the lowest risk sets it.
+// FillReviewWait sets the wait of actions that a pattern covers, unless a rule
+// of that pattern and the lowest risk sets it.
 func FillReviewWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, wait time.Duration, by envelope.Actor) error {
 	if err := (ReviewRule{Pattern: pattern, Risk: envelope.RiskLow, Approvals: 1, Wait: new(envelope.Duration(wait))}).check(); err != nil {
 		return err
@@ -119,13 +119,13 @@ func FillReviewWait(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pa
 	}))
 }
 
-// DeleteReview removes what PutReview set.
+// DeleteReview removes the review rule of a pattern and a risk.
 func DeleteReview(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string, risk envelope.Risk) error {
 	n, err := dbsqlc.New().ReviewDelete(ctx, tx, &dbsqlc.ReviewDeleteParams{TenantID: tenant, Key: pattern, Risk: string(risk)})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no review is set for %s from the risk %s on", pattern, risk))
 }
 
-// Reviews returns every review rule of a tenant, in order of pattern and risk.
+// Reviews returns every review rule of a tenant, ordered by pattern and risk.
 func Reviews(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) ([]ReviewRule, error) {
 	rows, err := dbsqlc.New().ReviewList(ctx, tx, tenant)
 	return postgres.Map(rows, err, func(r dbsqlc.ReviewListRow) ReviewRule {
@@ -151,10 +151,9 @@ func ofSeconds(n *int32) *envelope.Duration {
 	return new(envelope.Duration(time.Duration(*n) * time.Second))
 }
 
-// violations are the faults for the constraints of this package's tables that
-// a caller's input can violate.
+// violations are the faults for constraints that a caller's input can violate.
 var violations = postgres.Violations{
-	"tenants_danger_mode_check":      fault.New(fault.Invalid, "what danger means is deny or require_approval"),
+	"tenants_danger_mode_check":      fault.New(fault.Invalid, "the mode of danger must be deny or require_approval"),
 	"policy_modes_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
 	"policy_rules_tenant_id_fkey":    fault.New(fault.NotFound, "no such tenant"),
 	"policy_rules_rule_id_check":     fault.New(fault.Invalid, "a rule's id is 1 to 100 of a-z, 0-9, dot, - and _, and starts with a letter or a digit"),

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/document"
 )
 
-// storedDocument returns the policy of a tenant, every section of it.
+// storedDocument returns all sections of a tenant's policy.
 func storedDocument(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (d Document, err error) {
 	if d.Modes, err = Modes(ctx, tx, tenant); err != nil {
 		return d, fmt.Errorf("modes: %w", err)
@@ -33,8 +33,8 @@ func storedDocument(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (d
 	return d, nil
 }
 
-// Export returns the policy of a tenant, every section of it, without who
-// changed it last. Apply of it changes nothing.
+// Export returns all sections of a tenant's policy, without last changes.
+// Applying the result changes nothing.
 func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document, error) {
 	d, err := storedDocument(ctx, tx, tenant)
 	for i := range d.Modes {
@@ -52,10 +52,10 @@ func Export(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (Document,
 	return d, err
 }
 
-// Apply makes a tenant's policy what the document says, all of it or nothing,
-// with one event of who changed what, and returns what changed in the order of
-// the sections. With dry it returns what would change, and changes nothing. It
-// waits for the changes that others are making.
+// Apply replaces a tenant's policy by a document, atomically and with one event,
+// and returns the changes in the order of the sections. With dry it changes
+// nothing and returns the changes that it would make. It waits for concurrent
+// changes.
 func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, doc Document, by envelope.Actor, dry bool) ([]document.Change, error) {
 	if err := dbsqlc.New().TenantLock(ctx, tx, tenant); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (c *Cache) Apply(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, 
 	return changes.List, err
 }
 
-// applyDocument makes the stored policy what the document says.
+// applyDocument replaces the stored policy by a document.
 func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, doc Document, by envelope.Actor) error {
 	modes := document.Section[Mode]{
 		Name: sectionModes, Noun: nounMode, Key: Mode.label,
@@ -121,7 +121,7 @@ func (s *Settings) applyDocument(ctx context.Context, tx pgx.Tx, c *document.Cha
 	return apply(c, reviews, stored.Reviews, doc.Reviews)
 }
 
-// applyDanger makes the mode of danger what the document says, if it says one.
+// applyDanger sets the mode of danger if the document has one.
 func (s *Settings) applyDanger(ctx context.Context, tx pgx.Tx, c *document.Changes, stored, wanted envelope.Mode) error {
 	if wanted == "" {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/policy"
 )
 
-// PutMode sets the mode for the tools that a pattern covers, for an
-// automation or, if that is empty, for the organisation.
+// PutMode sets the mode for the tools that a pattern covers, for an automation
+// or, if that is empty, for the organisation.
 func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string, mode envelope.Mode, by envelope.Actor) error {
 	if err := checkMode(pattern, mode); err != nil {
 		return err
@@ -29,13 +29,13 @@ func PutMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automatio
 	}))
 }
 
-// DeleteMode removes what PutMode set.
+// DeleteMode removes the mode of a pattern.
 func DeleteMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, automation, pattern string) error {
 	n, err := dbsqlc.New().PolicyModeDelete(ctx, tx, &dbsqlc.PolicyModeDeleteParams{TenantID: tenant, AutomationID: automation, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no mode is set for %s", pattern))
 }
 
-// Modes returns every mode of a tenant, or those of the patterns, in order of
+// Modes returns every mode of a tenant, or those of the patterns, ordered by
 // automation and pattern.
 func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patterns ...string) ([]Mode, error) {
 	rows, err := dbsqlc.New().PolicyModeList(ctx, tx, &dbsqlc.PolicyModeListParams{TenantID: tenant, Keys: patterns})
@@ -44,8 +44,8 @@ func Modes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patterns ..
 	})
 }
 
-// PutDanger sets the mode of the tools whose risk is danger where no mode is set
-// for them: deny or require_approval.
+// PutDanger sets the mode of tools with the risk danger and without a mode: deny
+// or require_approval.
 func PutDanger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, mode envelope.Mode) error {
 	if err := checkDanger(mode); err != nil {
 		return err
@@ -54,14 +54,14 @@ func PutDanger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, mode en
 	return postgres.Affected(n, violations.Fault(err), fault.New(fault.NotFound, "no such tenant"))
 }
 
-// Danger returns what PutDanger set.
+// Danger returns the mode of the risk danger.
 func Danger(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID) (envelope.Mode, error) {
 	mode, err := dbsqlc.New().TenantDanger(ctx, tx, tenant)
 	return envelope.Mode(mode), err
 }
 
-// PutRule makes or changes a rule about arguments of the snapshot's tenant, if
-// the snapshot has nothing against it; see Snapshot.CheckRule.
+// PutRule inserts or updates a rule about arguments of the snapshot's tenant,
+// after Settings.CheckRule.
 func PutRule(ctx context.Context, tx pgx.Tx, snap *Settings, r Rule, by envelope.Actor) error {
 	if err := snap.CheckRule(r); err != nil {
 		return err
@@ -83,8 +83,8 @@ func DeleteRule(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id str
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "no rule %s", id))
 }
 
-// Rules returns every rule about arguments of a tenant, or those of the ids, in
-// order of id.
+// Rules returns every rule about arguments of a tenant, or those with the ids,
+// ordered by id.
 func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...string) ([]Rule, error) {
 	rows, err := dbsqlc.New().PolicyRuleList(ctx, tx, &dbsqlc.PolicyRuleListParams{TenantID: tenant, RuleIds: ids})
 	return postgres.Map(rows, err, func(r dbsqlc.PolicyRuleListRow) Rule {
@@ -95,8 +95,8 @@ func Rules(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, ids ...stri
 	})
 }
 
-// PutSessionMode sets what a session may do with the tools that a pattern
-// covers, for some time from now, and answers until when.
+// PutSessionMode sets the mode of a session for the tools that a pattern covers,
+// for a duration from now, and returns the expiry.
 func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m SessionMode, lasts time.Duration, by envelope.Actor) (time.Time, error) {
 	if err := checkMode(m.Pattern, m.Mode); err != nil {
 		return time.Time{}, err
@@ -118,14 +118,14 @@ func PutSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, m 
 	return until, violations.Fault(err)
 }
 
-// DeleteSessionMode removes what PutSessionMode set.
+// DeleteSessionMode removes the mode of a session for a pattern.
 func DeleteSessionMode(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session, pattern string) error {
 	n, err := dbsqlc.New().SessionModeDelete(ctx, tx, &dbsqlc.SessionModeDeleteParams{TenantID: tenant, SessionID: session, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "the session has no mode for %s", pattern))
 }
 
-// SessionModes returns the modes of a session, or of all if it is empty, that
-// have not expired, in order of session and pattern.
+// SessionModes returns the unexpired modes of a session, or of all if it is
+// empty, ordered by session and pattern.
 func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, session string) ([]SessionMode, error) {
 	rows, err := dbsqlc.New().SessionModeList(ctx, tx, &dbsqlc.SessionModeListParams{TenantID: tenant, SessionID: session})
 	return postgres.Map(rows, err, func(r dbsqlc.SessionModeListRow) SessionMode {
@@ -133,8 +133,8 @@ func SessionModes(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, sess
 	})
 }
 
-// PutPreference switches off the tools that a pattern covers, for an employee
-// or for everybody.
+// PutPreference disables the tools that a pattern covers, for an employee or for
+// everybody.
 func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p Preference, by envelope.Actor) error {
 	if _, err := policy.ParsePattern(p.Pattern); err != nil {
 		return err
@@ -147,14 +147,14 @@ func PutPreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, p P
 	return violations.Fault(q.PreferenceUpsert(ctx, tx, &dbsqlc.PreferenceUpsertParams{TenantID: tenant, EmployeeID: p.Employee, Key: p.Pattern, UpdatedBy: string(by), SetBy: postgres.OrNull(p.SetBy)}))
 }
 
-// DeletePreference switches on again what PutPreference switched off.
+// DeletePreference enables the tools of a pattern again.
 func DeletePreference(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, employee envelope.EmployeeID, pattern string) error {
 	n, err := dbsqlc.New().PreferenceDelete(ctx, tx, &dbsqlc.PreferenceDeleteParams{TenantID: tenant, EmployeeID: employee, Key: pattern})
 	return postgres.Affected(n, err, fault.New(fault.NotFound, "%s is not switched off", pattern))
 }
 
-// Preferences returns what is switched off in a tenant, in order of employee and
-// pattern: by one pattern, or all if pattern is empty.
+// Preferences returns the preferences of a tenant, ordered by employee and
+// pattern: those with a pattern, or all if it is empty.
 func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, pattern string) ([]Preference, error) {
 	rows, err := dbsqlc.New().PreferenceList(ctx, tx, &dbsqlc.PreferenceListParams{TenantID: tenant, Key: pattern})
 	return postgres.Map(rows, err, func(r dbsqlc.PreferenceListRow) Preference {
@@ -162,8 +162,8 @@ func Preferences(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, patte
 	})
 }
 
-// PutGrant stores a grant and returns its id. A tenant that has MaxGrants live
-// ones gets fault.Conflict.
+// PutGrant stores a grant and returns its id. If the tenant has MaxGrants active
+// ones, the error is fault.Conflict.
 func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant) (uuid.UUID, error) {
 	if err := g.Check(); err != nil {
 		return uuid.Nil, err
@@ -191,7 +191,7 @@ func PutGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, g Grant)
 	}))
 }
 
-// RevokeGrant ends a grant that holds. If there is none, that is
+// RevokeGrant ends an active grant. If there is none, the error is
 // fault.NotFound.
 func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uuid.UUID, by envelope.Actor) error {
 	n, err := dbsqlc.New().GrantRevoke(ctx, tx, &dbsqlc.GrantRevokeParams{TenantID: tenant, GrantID: id, RevokedBy: new(string(by))})
@@ -200,10 +200,10 @@ func RevokeGrant(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, id uu
 
 // GrantFilter selects grants.
 type GrantFilter struct {
-	// Ended also selects grants that expired or were revoked.
+	// Ended also selects expired and revoked grants.
 	Ended bool
-	// Before is the last grant of the page before; the zero id is for the first
-	// page. Most bounds the page.
+	// Before is the last grant of the previous page; the zero id selects the
+	// first page. Most bounds the page.
 	Before uuid.UUID
 	Most   int
 }
@@ -225,7 +225,7 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 		if err := cmp.Or(json.Compact(&pins, r.Pins), json.Unmarshal(pins.Bytes(), &g.Pins)); err != nil {
 			return g, fmt.Errorf("pins of grant %s: %w", r.GrantID, err)
 		}
-		// A grant of an earlier version holds its pins alone.
+		// A grant of an earlier version pins only its pins.
 		if _, whole := g.Pins[policy.Everything]; !whole {
 			g.Loose = []string{policy.Everything}
 		}
@@ -233,8 +233,8 @@ func Grants(ctx context.Context, tx pgx.Tx, tenant envelope.TenantID, f GrantFil
 	})
 }
 
-// checkCount returns err, or fault.Conflict if n is the most that there can be
-// of something already.
+// checkCount returns err, or fault.Conflict if n is already the maximum of
+// something.
 func checkCount(n int64, err error, most int, things string) error {
 	if err == nil && n >= int64(most) {
 		return fault.New(fault.Conflict, "there are %d %s already, which is as many as there can be", most, things)
@@ -242,9 +242,9 @@ func checkCount(n int64, err error, most int, things string) error {
 	return err
 }
 
-// Expire deletes the modes of sessions that have expired, and records which
-// grants have, so that the versions of their tenants increase. It takes up to
-// most of each, of any tenant, and returns the larger of the two counts.
+// Expire deletes expired modes of sessions, and records expired grants, so that
+// the versions of their tenants increase. It handles up to most of each, of any
+// tenant, and returns the larger of the two counts.
 func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 	q := dbsqlc.New()
 	modes, err := q.SessionModePrune(ctx, tx, int32(most))
@@ -258,7 +258,7 @@ func Expire(ctx context.Context, tx pgx.Tx, most int) (int, error) {
 	return int(max(modes, grants)), nil
 }
 
-// loadPolicy reads what the snapshot decides by.
+// loadPolicy reads the tenant's policy.
 func (s *Settings) loadPolicy(ctx context.Context, tx pgx.Tx, language func() (*policy.Language, error)) error {
 	stored, err := storedDocument(ctx, tx, s.Tenant)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/tenanttest"
 )
 
-// TestTheVersionGoesUpWithWhatMatters makes every change there is.
-func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
+// TestVersionIncreasesWithEveryChange makes every kind of change.
+func TestVersionIncreasesWithEveryChange(t *testing.T) {
 	t.Parallel()
 	act := policy.Key{Source: "src", Action: "act"}
 	changed := tenanttest.Tool("act")
@@ -118,7 +118,7 @@ func TestTheVersionGoesUpWithWhatMatters(t *testing.T) {
 	}
 }
 
-func TestADriftAsksAPerson(t *testing.T) {
+func TestDriftNeedsApproval(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeAllow)
@@ -134,7 +134,7 @@ func TestADriftAsksAPerson(t *testing.T) {
 	}
 }
 
-func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
+func TestDecideEvaluatesAutomationBeforeOrganisation(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.mode("", "*", envelope.ModeDeny)
@@ -154,7 +154,7 @@ func TestDecideAsksTheAutomationThenTheOrganisation(t *testing.T) {
 	}
 }
 
-func TestAModeThatCannotBeReadDenies(t *testing.T) {
+func TestInvalidModeDenies(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.Must(func(ctx context.Context, tx pgx.Tx) error {
@@ -169,7 +169,7 @@ func TestAModeThatCannotBeReadDenies(t *testing.T) {
 	}
 }
 
-func TestChangesThatAreRefused(t *testing.T) {
+func TestInvalidChanges(t *testing.T) {
 	t.Parallel()
 	nothing := policy.Key{Source: "src", Action: "nothing"}
 	for name, test := range map[string]struct {
@@ -230,7 +230,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheCacheReadsAgainOnlyWhatMoved(t *testing.T) {
+func TestCacheReadsOnlyChangedTenants(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	first := s.snapshot()

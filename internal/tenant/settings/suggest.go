@@ -11,19 +11,20 @@ import (
 	"github.com/countersign-dev/countersign/internal/tenant/catalog"
 )
 
-// Listing is which tools somebody may list.
+// Listing is the set of tools that a viewer may list.
 type Listing int
 
 const (
-	// ListsNone is no tool.
+	// ListsNone means no tools.
 	ListsNone Listing = iota
-	// ListsUsable is the tools that policy does not deny, as agents list them.
+	// ListsUsable means the tools that policy does not deny, as agents list
+	// them.
 	ListsUsable
-	// ListsAll is also what is switched off, as people list them.
+	// ListsAll also includes disabled tools, as people list them.
 	ListsAll
 )
 
-// Listed returns, in order of key, the tools that a viewer may list.
+// Listed returns the tools that a viewer may list, ordered by key.
 func (s *Settings) Listed(by Viewer) []*catalog.Tool {
 	switch by.Lists {
 	case ListsUsable:
@@ -38,17 +39,17 @@ func (s *Settings) Listed(by Viewer) []*catalog.Tool {
 	return nil
 }
 
-// maxSuggestions bounds the unknown tools of one Suggester that are compared with
-// the catalog.
+// maxSuggestions bounds the unknown tools that one Suggester compares with the
+// catalog.
 const maxSuggestions = 50
 
-// Suggester finds the tools that unknown names may stand for. It is for one
+// Suggester finds the tools that are similar to unknown names. It is for one
 // request.
 type Suggester struct {
 	settings *Settings
 	by       Viewer
 	// keys and bare are the listed tools by source:name and by name alone; nil
-	// before they are needed.
+	// until needed.
 	keys, bare []string
 	asked      int
 }
@@ -56,10 +57,10 @@ type Suggester struct {
 // Suggest returns a Suggester of the tools that a viewer may list.
 func (s *Settings) Suggest(by Viewer) *Suggester { return &Suggester{settings: s, by: by} }
 
-// Tool returns the error of Resolve for an unknown tool with the nearest names
-// that the viewer may list, and any other error as it is. The suggestion depends
-// on the name and that list alone: it is the same for tools that do not exist and
-// tools that are not the viewer's.
+// Tool adds the nearest names that the viewer may list to an error of Resolve
+// for an unknown tool, and returns any other error unchanged. The suggestion
+// depends only on the name and that list: it is the same for tools that do not
+// exist and tools that are hidden from the viewer.
 func (g *Suggester) Tool(named envelope.Tool, err error) error {
 	broken, ok := errors.AsType[*envelope.InvalidError](err)
 	if !ok || len(broken.Fields) != 1 || !catalog.Unknown(broken.Fields[0]) {
@@ -79,7 +80,7 @@ func (g *Suggester) Tool(named envelope.Tool, err error) error {
 }
 
 // Unknown returns the error for an unknown name of a tool with the nearest names
-// that the viewer may list; nil without any.
+// that the viewer may list; nil if there are none.
 func (g *Suggester) Unknown(name string) error {
 	if g.asked++; g.asked > maxSuggestions {
 		return nil

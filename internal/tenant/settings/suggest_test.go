@@ -58,8 +58,8 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// TestSuggestionsAreBounded compares no more than so many names of one request
-// with the catalog.
+// TestSuggestionsAreBounded checks the maximum number of names per request that
+// are compared with the catalog.
 func TestSuggestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -24,7 +24,7 @@ type Fixture struct {
 	Tenant envelope.TenantID
 }
 
-// New makes a tenant in a transaction that is rolled back after the test.
+// New creates a tenant in a transaction that is rolled back after the test.
 func New(t testing.TB) Fixture {
 	t.Helper()
 	f := Fixture{T: t, DB: dbtest.Tx(t), Tenant: envelope.TenantID(uuid.Must(uuid.NewV7()))}
@@ -34,7 +34,7 @@ func New(t testing.TB) Fixture {
 	return f
 }
 
-// Builtin returns a source that is switched on.
+// Builtin returns an enabled source.
 func Builtin(id string) catalog.Source {
 	return catalog.Source{ID: id, Kind: catalog.KindBuiltin, Enabled: true}
 }
@@ -61,7 +61,7 @@ func (f Fixture) Try(fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return postgres.InTx(f.T.Context(), f.DB, postgres.API(f.Tenant), func(tx pgx.Tx) error { return fn(f.T.Context(), tx) })
 }
 
-// Must is Try for what must not fail.
+// Must is Try that fails the test on an error.
 func (f Fixture) Must(fn func(ctx context.Context, tx pgx.Tx) error) {
 	f.T.Helper()
 	if err := f.Try(fn); err != nil {
@@ -75,7 +75,7 @@ func (f Fixture) Put(src catalog.Source) {
 	f.Must(func(ctx context.Context, tx pgx.Tx) error { return catalog.PutSource(ctx, tx, f.Tenant, src) })
 }
 
-// List stores the tools that a source lists.
+// List stores a listing of a source.
 func (f Fixture) List(source string, tools ...source.Tool) {
 	f.T.Helper()
 	f.Must(func(ctx context.Context, tx pgx.Tx) error {
@@ -83,7 +83,8 @@ func (f Fixture) List(source string, tools ...source.Tool) {
 	})
 }
 
-// Person stores an operator of an id, who may decide, unless there is one.
+// Person stores an operator with an id and the role operator, unless there is
+// one.
 func Person(t testing.TB, db postgres.Begins, tenant envelope.TenantID, id uuid.UUID, name string) {
 	t.Helper()
 	const insert = "INSERT INTO operators (tenant_id, operator_id, name, role_set) VALUES ($1, $2, $3, 'operator') ON CONFLICT DO NOTHING"

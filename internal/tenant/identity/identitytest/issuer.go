@@ -1,5 +1,5 @@
-// Package identitytest is an issuer of OpenID Connect for tests: one that
-// behaves, or misbehaves on request.
+// Package identitytest is an OpenID Connect issuer for tests, which can
+// misbehave on request.
 package identitytest
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Claims are those of a token.
+// Claims are the claims of a token.
 type Claims = map[string]any
 
-// Issuer is an issuer that listens on this machine. Its keys are RSA ones.
+// Issuer is an issuer that listens on this machine. Its keys are RSA keys.
 type Issuer struct {
 	t      testing.TB
 	server *httptest.Server
@@ -34,24 +34,24 @@ type Issuer struct {
 	asked  int
 	person Claims
 	forced Claims
-	// codes and refreshes are what can be traded for a token.
+	// codes and refreshes are the valid codes and refresh tokens.
 	codes     map[string]grant
 	refreshes map[string]grant
 	revoked   []string
-	// secret is what clients must show; "" for public clients.
+	// secret is the secret of clients; "" for public clients.
 	secret string
 }
 
 // grant is a person's consent.
 type grant struct{ client, nonce, challenge, redirect string }
 
-// Key is one that signs tokens.
+// Key is a signing key.
 type Key struct {
 	ID      string
 	Private *rsa.PrivateKey
 }
 
-// NewKey makes a key of a name.
+// NewKey returns a new key with an id.
 func NewKey(t testing.TB, id string) Key {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -61,7 +61,7 @@ func NewKey(t testing.TB, id string) Key {
 	return Key{id, private}
 }
 
-// New starts an issuer with one key, called first. It ends with the test.
+// New starts an issuer with one key, named first. It ends with the test.
 func New(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, keys: []Key{NewKey(t, "first")}, codes: make(map[string]grant), refreshes: make(map[string]grant), person: Claims{"sub": "ana"}}
@@ -91,47 +91,47 @@ func (i *Issuer) locked(do func()) {
 	do()
 }
 
-// URL is the issuer's address.
+// URL returns the issuer's address.
 func (i *Issuer) URL() string { return i.server.URL }
 
-// Key is the newest of its keys.
+// Key returns its newest key.
 func (i *Issuer) Key() Key {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keys[len(i.keys)-1]
 }
 
-// Rotate replaces every key by another one.
+// Rotate replaces all keys by another one.
 func (i *Issuer) Rotate(key Key) { i.locked(func() { i.keys = []Key{key} }) }
 
-// SetDown has it answer nothing but errors, or no longer.
+// SetDown makes all requests fail, or succeed again.
 func (i *Issuer) SetDown(down bool) { i.locked(func() { i.down = down }) }
 
-// Asked is how often its keys were asked for.
+// Asked returns the number of requests for its keys.
 func (i *Issuer) Asked() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked
 }
 
-// LogIn sets whose browser comes to it from now on.
+// LogIn sets the person of later logins.
 func (i *Issuer) LogIn(person Claims) { i.locked(func() { i.person = person }) }
 
-// Force adds a claim to every token that it gives.
+// Force adds claims to every token that it issues.
 func (i *Issuer) Force(claims Claims) { i.locked(func() { i.forced = claims }) }
 
-// Confide has clients show a secret from now on.
+// Confide makes clients need a secret.
 func (i *Issuer) Confide(secret string) { i.locked(func() { i.secret = secret }) }
 
-// Revoked are the revoked refresh tokens.
+// Revoked returns the revoked refresh tokens.
 func (i *Issuer) Revoked() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]string(nil), i.revoked...)
 }
 
-// Claims are those of a good token for an audience, with some changed; a nil
-// takes one away.
+// Claims returns the claims of a valid token for an audience, with changes; a
+// nil removes a claim.
 func (i *Issuer) Claims(audience string, now time.Time, changed Claims) Claims {
 	all := Claims{
 		"iss": i.URL(), "sub": "ana", "aud": audience, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(),
@@ -141,19 +141,19 @@ func (i *Issuer) Claims(audience string, now time.Time, changed Claims) Claims {
 	return all
 }
 
-// Token is a good token for an audience, with some claims changed.
+// Token returns a valid token for an audience, with changed claims.
 func (i *Issuer) Token(audience string, now time.Time, changed Claims) string {
 	i.t.Helper()
 	return Sign(i.t, i.Key(), i.Claims(audience, now, changed), nil)
 }
 
-// Sign signs claims with a key by RS256, with more in the header.
+// Sign signs claims with a key by RS256, with additional header fields.
 func Sign(t testing.TB, key Key, claims Claims, header map[jose.HeaderKey]any) string {
 	t.Helper()
 	return SignAs(t, jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key.Private, KeyID: key.ID}}, claims, header)
 }
 
-// SignAs signs claims with any key and algorithm, with more in the header.
+// SignAs signs claims with any key and algorithm, with additional header fields.
 func SignAs(t testing.TB, key jose.SigningKey, claims Claims, header map[jose.HeaderKey]any) string {
 	t.Helper()
 	options := (&jose.SignerOptions{}).WithType("JWT")
@@ -182,7 +182,7 @@ func SignAs(t testing.TB, key jose.SigningKey, claims Claims, header map[jose.He
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // who asked may have left
+	_ = json.NewEncoder(w).Encode(v) // the client may have left
 }
 
 func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
@@ -204,7 +204,7 @@ func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, set)
 }
 
-// authorize is the page where the person agrees, which it does at once.
+// authorize is the consent page; it agrees immediately.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := uuid.NewString()
@@ -215,7 +215,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-// token trades a code, or a refresh token, which then is used up.
+// token exchanges a code, or a refresh token, which is then invalid.
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	var g grant
