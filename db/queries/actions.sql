@@ -1,11 +1,11 @@
 -- name: ActionInsertMany :exec
--- Writes a batch of decided envelopes and puts those that may run on the
--- schedule, in one statement. It has no ON CONFLICT: that would look into both
--- unique indexes before each row and confirm it afterwards, half as much work
--- again for what is rare. A name that is taken fails the batch. A column that is
--- the same in all rows is an array of one element: unnest returns NULL for the
--- other rows, and the element is taken instead. approval_expires is empty where no
--- envelope of the batch needs a person.
+-- Inserts a batch of decided envelopes and schedules those that may run, in one
+-- statement. It has no ON CONFLICT, which would search both unique indexes
+-- before each row and confirm afterwards: half as much work again for a rare
+-- case. A duplicate name fails the batch. A column with the same value in all
+-- rows is an array of one element: unnest returns NULL for the other rows, which
+-- use that element. approval_expires is empty if no envelope of the batch needs
+-- a person.
 WITH given AS (
     SELECT
         unnest(@action_ids::uuid[]) AS action_id,
@@ -85,8 +85,9 @@ FROM proposed p
 WHERE p.approval_state = 'auto';
 
 -- name: ActionLastTurn :many
--- For each base, the newest envelope whose external id is the base and digits
--- between two, which sort alike everywhere, and its status.
+-- For each base, the newest envelope whose external id is the base followed by
+-- digits between two bounds, and its status. Digits sort alike in all
+-- collations.
 SELECT b.base::text AS base, n.external_id, coalesce(s.status, '')::text AS status
 FROM (SELECT unnest(@bases::text[]) AS base) b
 CROSS JOIN LATERAL (
@@ -101,7 +102,7 @@ LEFT JOIN LATERAL (
 ) s ON true;
 
 -- name: ActionWithdraw :one
--- Undo of an envelope that still waits for a decision.
+-- Undoes an envelope that still waits for a decision.
 WITH withdrawn AS (
     UPDATE actions a
     SET approval_state = 'denied', decided_at = now(), decided_by = @decided_by::text, decision_note = 'undone'
@@ -115,8 +116,8 @@ WITH withdrawn AS (
 SELECT count(1)::bigint FROM withdrawn;
 
 -- name: ActionsCancel :many
--- Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
--- that is being decided at this moment is met by the next sweep.
+-- Ends actions that a kill covers and that wait for a decision. FOR UPDATE SKIP
+-- LOCKED: the next sweep ends those that are being decided now.
 WITH killed AS MATERIALIZED (
     SELECT a.tenant_id, a.action_id
     FROM actions a
@@ -139,8 +140,8 @@ WHERE a.tenant_id = h.tenant_id AND a.action_id = h.action_id
 RETURNING a.tenant_id, a.action_id;
 
 -- name: ActionsExpire :many
--- The sweep of decisions that nobody took. FOR UPDATE SKIP LOCKED: one that
--- is being decided at this moment is left to that decision.
+-- Expires overdue decisions. FOR UPDATE SKIP LOCKED: actions that are being
+-- decided now are skipped.
 WITH overdue AS (
     SELECT a.tenant_id, a.action_id
     FROM actions a
@@ -156,9 +157,8 @@ WHERE a.tenant_id = o.tenant_id AND a.action_id = o.action_id
 RETURNING a.tenant_id, a.action_id;
 
 -- name: ActionsKnown :many
--- What the tenant knows already of a batch: by its own id or by external id.
--- LIMIT holds the planner to one look at the index per name, whatever it
--- thinks of the table.
+-- The existing actions of a batch, by id or by external id. LIMIT makes the
+-- planner use one index probe per name, regardless of its estimates.
 SELECT f.action_id, f.external_id, f.content_digest, f.proposed_by, f.session_id
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
@@ -178,7 +178,7 @@ CROSS JOIN LATERAL (
 ) g;
 
 -- name: DecisionInsertMany :exec
--- Keeps decisions that the tenant did not have yet.
+-- Inserts decisions that the tenant does not have yet.
 INSERT INTO decisions (tenant_id, decision_id, mode, mode_source, trace)
 SELECT @tenant_id, unnest(@decision_ids::uuid[]), unnest(@modes::text[]), unnest(@mode_sources::text[]), unnest(@traces::jsonb[])
 ON CONFLICT ON CONSTRAINT decisions_pkey DO NOTHING;

@@ -1,5 +1,5 @@
 -- name: AgentSessions :many
--- Those of some sessions that belong to an agent.
+-- The sessions among the given ones that belong to an agent.
 SELECT agent_sessions(@tenant_id::uuid, @session_ids::text[])::text AS session_id;
 
 -- name: ApiTokenGet :one
@@ -51,8 +51,8 @@ SELECT (
 ) AS owners;
 
 -- name: SessionTaken :one
--- Reports whether a session belongs to a token of the other sort: of an agent,
--- or of anybody else.
+-- Reports whether a session belongs to a token of the other kind: an agent's, or
+-- any other.
 SELECT EXISTS (
     SELECT FROM api_tokens t
     WHERE t.tenant_id = @tenant_id AND t.session_id = @session_id::text AND (t.role = 'agent') <> @agent::boolean

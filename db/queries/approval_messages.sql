@@ -8,7 +8,7 @@ SELECT @tenant_id, @subscription_id, unnest(@action_ids::uuid[]), unnest(@delive
 ON CONFLICT ON CONSTRAINT approval_messages_pkey DO NOTHING;
 
 -- name: ApprovalMessageList :many
--- The messages about some actions, and those that some deliveries send.
+-- Messages about some actions, and messages sent by some deliveries.
 SELECT n.action_id, n.delivery_id
 FROM approval_messages n
 WHERE n.tenant_id = @tenant_id AND n.subscription_id = @subscription_id

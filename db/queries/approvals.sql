@@ -12,15 +12,15 @@ WHERE a.tenant_id = @tenant_id AND a.action_id = d.action_id AND a.approval_stat
 RETURNING a.action_id;
 
 -- name: ActionEdit :one
--- Sets what will be sent, and what policy says of it. It answers with what was
--- stored. Under the lock that ApprovalLock took.
+-- Sets the edited arguments and the decision of policy about them, and returns
+-- the stored ones. Requires the lock of ApprovalLock.
 UPDATE actions a
 SET args = @args, decision_id = @decision_id, config_version = @config_version
 WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id AND a.approval_state = 'required'
 RETURNING a.args;
 
 -- name: ApprovalEdit :exec
--- Notes an edit. What was voted on is no more, so another round begins.
+-- Records an edit. Earlier votes become void, so another round begins.
 INSERT INTO approvals (tenant_id, action_id, needed, proposed_args, edits, edited_by, editors)
 VALUES (@tenant_id, @action_id, 1, @was, jsonb_build_array(@edit::jsonb), @edited_by::text, ARRAY[@person::uuid])
 ON CONFLICT ON CONSTRAINT approvals_pkey
@@ -28,7 +28,7 @@ DO UPDATE SET proposed_args = coalesce(approvals.proposed_args, excluded.propose
     edited_by = excluded.edited_by, editors = CASE WHEN approvals.editors @> excluded.editors THEN approvals.editors ELSE approvals.editors || excluded.editors END, round = approvals.round + 1, given = 0, approval_digest = NULL;
 
 -- name: ApprovalInsertMany :exec
--- What is known at the beginning of envelopes that need a person.
+-- Inserts the initial approvals of envelopes that need a person.
 INSERT INTO approvals (tenant_id, action_id, needed, asked, warn_at, escalate_at)
 SELECT @tenant_id, p.action_id, p.needed, p.asked,
     CASE WHEN p.warn_after > 0 THEN now() + make_interval(secs => p.warn_after) END,
@@ -43,10 +43,9 @@ FROM (
 ) p;
 
 -- name: ApprovalLock :many
--- Has decisions about an envelope go one after the other: votes, edits, undo,
--- the sweep and the kill switch all write its row in actions. In one order
--- everywhere, so that batches which overlap do not wait for each other in a
--- circle.
+-- Serializes decisions about an envelope: votes, edits, undo, the sweep and the
+-- kill switch all write its row in actions. The fixed order prevents deadlocks
+-- of overlapping batches.
 SELECT a.action_id
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])
@@ -54,8 +53,8 @@ ORDER BY a.action_id
 FOR NO KEY UPDATE OF a;
 
 -- name: ApprovalRead :many
--- Everything that a decision needs to know. A statement of its own, so that it
--- sees what was committed while ApprovalLock waited.
+-- Reads all data for a decision. A separate statement, so that it sees changes
+-- that were committed while ApprovalLock waited.
 SELECT
     a.action_id, a.approval_state, coalesce(a.approval_expires_at <= clock_timestamp(), false)::boolean AS overdue,
     a.proposed_by, a.person, a.source_id, a.tool_name, a.args, a.risk, a.employee_id, a.session_id, a.automation_id,
@@ -78,9 +77,9 @@ LEFT JOIN LATERAL (
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: ApprovalsEscalating :many
--- Takes the escalations that are due. Of what was decided meanwhile none is
--- made. FOR NO KEY UPDATE SKIP LOCKED: what is being decided at this moment is
--- left to the next round.
+-- Claims due escalations, except those of actions that were decided meanwhile.
+-- FOR NO KEY UPDATE SKIP LOCKED: the next run handles actions that are being
+-- decided now.
 WITH due AS MATERIALIZED (
     SELECT p.tenant_id, p.action_id, p.needed, p.given, a.approval_expires_at, a.approval_state = 'required' AS waits
     FROM approvals p
@@ -97,7 +96,7 @@ WHERE p.tenant_id = d.tenant_id AND p.action_id = d.action_id
 RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expires_at, now())::timestamptz AS expires_at, d.waits::boolean AS waits;
 
 -- name: ApprovalsExpiring :many
--- Takes the warnings that are due, like ApprovalsEscalating.
+-- Claims due warnings, like ApprovalsEscalating.
 WITH due AS MATERIALIZED (
     SELECT p.tenant_id, p.action_id, p.needed, p.given, a.approval_expires_at, a.approval_state = 'required' AS waits
     FROM approvals p
@@ -114,14 +113,14 @@ WHERE p.tenant_id = d.tenant_id AND p.action_id = d.action_id
 RETURNING p.tenant_id, p.action_id, d.needed, d.given, coalesce(d.approval_expires_at, now())::timestamptz AS expires_at, d.waits::boolean AS waits;
 
 -- name: ApprovalVoted :exec
--- Notes how far the rounds of some envelopes have got.
+-- Stores the progress of the rounds of some envelopes.
 INSERT INTO approvals (tenant_id, action_id, round, needed, given, approval_digest)
 SELECT @tenant_id, unnest(@action_ids::uuid[]), unnest(@rounds::integer[]), unnest(@needed::integer[]), unnest(@given::integer[]), unnest(@approval_digests::bytea[])
 ON CONFLICT ON CONSTRAINT approvals_pkey
 DO UPDATE SET round = excluded.round, needed = excluded.needed, given = excluded.given, approval_digest = excluded.approval_digest;
 
 -- name: VoteCountMany :many
--- The votes for granted actions of any tenant that count now.
+-- The valid votes for granted actions of any tenant.
 SELECT a.tenant_id, a.action_id, count(1)::integer AS votes
 FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) k
 JOIN actions a ON a.tenant_id = k.tenant_id AND a.action_id = k.action_id
@@ -136,16 +135,16 @@ SELECT @tenant_id, v.action_id, v.round, @person, @token, @actor, @decision, nul
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id, unnest(@rounds::integer[]) AS round, unnest(@approval_digests::bytea[]) AS approval_digest) v;
 
 -- name: VoteList :many
--- Who has said what about an envelope, oldest first.
+-- The votes about an envelope, oldest first.
 SELECT v.round, v.person, v.actor, v.decision, v.note, v.at
 FROM votes v
 WHERE v.tenant_id = @tenant_id AND v.action_id = @action_id
 ORDER BY v.at, v.person;
 
 -- name: TriageWithdrawalsDue :many
--- Actions of triage whose message their owner moved or flagged. FOR UPDATE SKIP
--- LOCKED: those that another worker withdraws at this moment are its. One that is
--- no action yet comes again later.
+-- Actions of triage whose message was moved or flagged by its owner. FOR UPDATE
+-- SKIP LOCKED: actions that another worker withdraws now are skipped. A proposal
+-- that is not an action yet is handled later.
 SELECT p.tenant_id, p.external_id, coalesce(q.action_id, p.proposal_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id,
     (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting
 FROM triage_proposals p
@@ -156,8 +155,8 @@ LIMIT @most::bigint
 FOR UPDATE OF p SKIP LOCKED;
 
 -- name: TriageWithdrawn :exec
--- Ends the withdrawal of proposals: withdrawn, or found decided or done. A withdrawal
--- is no act of a person, so that triage learns nothing from it.
+-- Ends the withdrawal of proposals: withdrawn, or already decided or done. A
+-- withdrawal is not an act of a person, so triage learns nothing from it.
 UPDATE triage_proposals p
 SET outcome = CASE WHEN w.withdrawn THEN 'withdrawn' ELSE p.outcome END, outcome_due = p.outcome_due AND NOT w.withdrawn,
     withdraw_at = CASE WHEN w.later THEN now() + interval '5 seconds' END

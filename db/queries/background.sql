@@ -1,7 +1,7 @@
 -- name: BackgroundDue :one
--- Reports which of a worker's loops have work, by one statement for all of them:
--- most of the time none has. Every condition is the one that the loop's own
--- statement begins with, and has an index.
+-- Reports which of a worker's loops have work, in one statement for all of them,
+-- since most of the time none has. Every condition is the same as in the loop's
+-- own statement, and has an index.
 SELECT
     (EXISTS (SELECT 1 FROM pauses p WHERE p.kill AND p.swept_at IS NULL OR p.lifted_at IS NOT NULL AND p.woken_at IS NULL)
         OR EXISTS (SELECT 1 FROM wakes))::boolean AS sweeps,

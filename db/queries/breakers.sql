@@ -1,5 +1,5 @@
 -- name: BreakerClose :execrows
--- A call succeeded.
+-- Closes a breaker after a successful call.
 UPDATE breakers b
 SET state = 'closed', since = now(), openings = 0, worker = @worker
 WHERE b.tenant_id = @tenant_id AND b.source_id = @source_id AND b.state <> 'closed';
@@ -17,9 +17,9 @@ FROM breakers b
 WHERE b.tenant_id = ANY (@tenant_ids::uuid[]) AND b.state <> 'closed';
 
 -- name: BreakerOpen :exec
--- Opens a breaker for a time: each opening since the breaker was last closed
--- doubles the time, up to five minutes, unless the source said how long. Two
--- workers that open a breaker at once count as one opening.
+-- Opens a breaker for a time: each opening since the last close doubles the
+-- time, up to five minutes, unless the source requested one. Concurrent openings
+-- by two workers count as one.
 INSERT INTO breakers AS b (tenant_id, source_id, state, cause, open_until, worker)
 VALUES (@tenant_id, @source_id, 'open', @cause, now() + make_interval(secs => @seconds::float8), @worker)
 ON CONFLICT ON CONSTRAINT breakers_pkey DO UPDATE
@@ -37,8 +37,8 @@ SET state = 'open',
     worker = excluded.worker;
 
 -- name: BreakerProbe :many
--- Acquires the right to make the probe call. Compare-and-set: of two workers at
--- once one gets the right, which expires if that worker is lost.
+-- Acquires the right to make the probe call by compare-and-set: of two
+-- concurrent workers one gets the right. It expires in case that worker is lost.
 UPDATE breakers b
 SET state = 'half-open', open_until = now() + make_interval(secs => @seconds::float8), worker = @worker
 FROM (
@@ -48,7 +48,7 @@ WHERE b.tenant_id = p.tenant_id AND b.source_id = p.source_id AND b.state <> 'cl
 RETURNING b.tenant_id, b.source_id;
 
 -- name: BreakerRelease :execrows
--- The probe call was not made: another worker may make it.
+-- Releases the right to the probe call, which was not made.
 UPDATE breakers b
 SET state = 'open', open_until = now()
 WHERE b.tenant_id = @tenant_id AND b.source_id = @source_id AND b.state = 'half-open' AND b.worker = @worker;

@@ -1,6 +1,5 @@
 -- name: BucketClose :exec
--- Closes buckets for a time, never for a shorter one than they are closed
--- for already.
+-- Closes buckets for a time, without shortening an existing one.
 UPDATE buckets b
 SET closed_by = CASE WHEN b.closed_until > now() + make_interval(secs => c.seconds) THEN b.closed_by ELSE c.cause END,
     closed_until = greatest(b.closed_until, now() + make_interval(secs => c.seconds))
@@ -10,9 +9,9 @@ FROM (
 WHERE b.bucket_id = c.bucket_id;
 
 -- name: BucketGrant :many
--- How many permits each bucket has now, by its rate, its calendar and its
--- concurrency. The rows must be locked by an earlier statement (BucketLock),
--- so that what this one sees cannot change before the spending.
+-- The current number of permits of each bucket, by its rate, its calendar and
+-- its concurrency. The rows must be locked by an earlier statement (BucketLock),
+-- so that the result cannot change before BucketSpend.
 SELECT
     b.bucket_id,
     c.at::timestamptz AS at,
@@ -28,9 +27,8 @@ CROSS JOIN LATERAL (
 WHERE b.bucket_id = ANY (@bucket_ids::bigint[]);
 
 -- name: BucketLock :many
--- Locks the rows of buckets with limits, in one order everywhere. FOR UPDATE:
--- of two claims at once one grants. SKIP LOCKED: the other leaves the bucket
--- to it and goes on with others.
+-- Locks the rows of buckets with limits, always in the same order. FOR UPDATE:
+-- of two concurrent claims one grants. SKIP LOCKED: the other skips the bucket.
 SELECT b.bucket_id
 FROM buckets b
 WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) AND b.limited
@@ -38,14 +36,14 @@ ORDER BY b.bucket_id
 FOR UPDATE SKIP LOCKED;
 
 -- name: BucketLockAll :many
--- Locks rows of buckets to be closed, or to be given permits back. It waits,
--- for at most as long as a claim takes.
+-- Locks the rows of buckets that are to be closed, or to which permits are to be
+-- returned. It waits for at most the duration of a claim.
 SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY (@bucket_ids::bigint[]) ORDER BY b.bucket_id FOR UPDATE;
 
 -- name: BucketPut :exec
--- Sets a bucket's limits, and takes it back into use. What is used of the
--- burst stays used, at the new pace; what is used of the calendar stays used
--- if it falls into the new period, and is forgotten if not.
+-- Sets a bucket's limits, and reactivates it if it was retired. The used part of
+-- the burst is carried over at the new rate; the calendar's usage is carried
+-- over if it falls into the new period.
 INSERT INTO buckets AS b (tenant_id, name, rate_limit, rate_seconds, burst, calendar, calendar_limit, timezone, concurrency)
 VALUES (
     @tenant_id, @name, sqlc.narg(rate_limit), sqlc.narg(rate_seconds), sqlc.narg(burst),
@@ -67,17 +65,17 @@ SET rate_limit = excluded.rate_limit, rate_seconds = excluded.rate_seconds, burs
     calendar_from = bucket_period(excluded, clock_timestamp(), @tenant_timezone::text);
 
 -- name: BucketReopen :execrows
--- Ends the time for which a provider's Retry-After, or an operator, closed it.
+-- Ends the closing of a bucket by a provider's Retry-After or an operator.
 UPDATE buckets b SET closed_until = NULL, closed_by = NULL WHERE b.tenant_id = @tenant_id AND b.name = @name;
 
 -- name: BucketRetire :exec
 UPDATE buckets b SET retired_at = now() WHERE b.tenant_id = @tenant_id AND b.name = @name AND b.retired_at IS NULL;
 
 -- name: BucketReturn :exec
--- Returns unused permits. To the rate only while nothing was granted since: then
--- the bucket is as if they had never been taken; later it may have counted the
--- time as idle, and the returned permits exceed the limit. To the calendar while
--- its period lasts. Permits granted under other limits are not returned.
+-- Returns unused permits: to the rate only if nothing was granted since, so that
+-- the bucket is as if they had never been taken (later it may have counted the
+-- time as idle, and they could exceed the limit); to the calendar within its
+-- period. Permits granted under other limits are not returned.
 WITH unused AS (
     SELECT unnest(@bucket_ids::bigint[]) AS bucket_id, unnest(@granted_at::timestamptz[]) AS at, unnest(@counts::bigint[]) AS n
 ), returned AS (
@@ -119,9 +117,8 @@ FROM (
 WHERE b.bucket_id = s.bucket_id AND t.tenant_id = b.tenant_id;
 
 -- name: BucketStateList :many
--- How much of each bucket's limits is used now; -1, '' and the zero time are
--- for none. The counts of rows stop at most, so that a long queue costs no
--- more than that.
+-- The current usage of each bucket's limits; -1, '' and the zero time mean none.
+-- The counts of rows stop at @most, so that a long queue costs no more.
 SELECT
     b.name, b.limited,
     (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, c.at, t.timezone) ELSE -1 END)::bigint AS permits,

@@ -1,6 +1,6 @@
 -- name: CheckpointAfter :one
--- The position after which the events since a time lie: the end of the checkpoint
--- before the first that has any.
+-- The position after which events since a time may follow: the end of the
+-- checkpoint before the first one with any.
 SELECT s.until_txid, s.until_event
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id
@@ -9,8 +9,8 @@ ORDER BY s.checkpoint_no DESC
 LIMIT 1;
 
 -- name: CheckpointBefore :one
--- The position up to which the events before a time lie: the end of the last
--- checkpoint that has any, if others follow it.
+-- The position up to which events before a time may precede: the end of the last
+-- checkpoint with any, if others follow it.
 SELECT s.until_txid, s.until_event
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id
@@ -18,8 +18,8 @@ WHERE s.tenant_id = @tenant_id
     AND EXISTS (SELECT 1 FROM checkpoints n WHERE n.tenant_id = @tenant_id AND n.checkpoint_no > s.checkpoint_no);
 
 -- name: CheckpointDue :many
--- The tenants after another one with events that no checkpoint covers. The indexes
--- lead from tenant to tenant, at a few probes each, however many events there are.
+-- The tenants after another one with uncovered events. It goes from tenant to
+-- tenant by a few index probes each, regardless of the number of events.
 WITH RECURSIVE ring AS (
     (SELECT e.tenant_id FROM events e WHERE e.tenant_id > @after::uuid ORDER BY e.tenant_id LIMIT 1)
     UNION ALL
@@ -82,12 +82,12 @@ ORDER BY s.checkpoint_no
 LIMIT 1;
 
 -- name: CheckpointByHash :one
--- The checkpoint that has a hash.
+-- The checkpoint with a hash.
 SELECT s.checkpoint_no FROM checkpoints s WHERE s.tenant_id = @tenant_id AND s.hash = @hash ORDER BY s.checkpoint_no LIMIT 1;
 
 -- name: CheckpointNote :one
--- Records that a checkpoint was noted as a head, unless its hash is another one.
--- The first time stays.
+-- Records that a checkpoint was noted as a head, unless its hash differs. The
+-- first time is kept.
 UPDATE checkpoints s
 SET noted_at = coalesce(s.noted_at, now())
 WHERE s.tenant_id = @tenant_id AND s.checkpoint_no = @checkpoint_no AND s.hash = @hash
@@ -110,8 +110,8 @@ LIMIT @most::bigint;
 SELECT prune_events(@tenant_id::uuid, @first_no::bigint, @last_no::bigint);
 
 -- name: CheckpointPruned :one
--- The last checkpoint below a number that is marked as pruned, and the position
--- where the event that records this should be.
+-- The last checkpoint below a number that is marked as pruned, and the expected
+-- position of the event that records this.
 SELECT s.checkpoint_no, coalesce(s.pruned_txid, '0'::xid8)::xid8 AS txid, coalesce(s.pruned_event, 0)::bigint AS event_id
 FROM checkpoints s
 WHERE s.tenant_id = @tenant_id AND s.pruned_at IS NOT NULL AND s.checkpoint_no < @below::bigint

@@ -9,9 +9,10 @@ WHERE l.tenant_id = @tenant_id AND l.unbound_at IS NULL
 ORDER BY l.login;
 
 -- name: DbLoginRole :one
--- Whether a role of the database is a superuser, and may log in.
+-- Reports whether a role of the database is a superuser, and whether it can log
+-- in.
 SELECT coalesce(r.rolsuper, false)::boolean AS superuser, coalesce(r.rolcanlogin, false)::boolean AS can_login FROM pg_catalog.pg_roles r WHERE r.rolname = @login::text;
 
 -- name: DbLoginUnbind :execrows
--- Ends the binding of a login. Its row stays, because actions name it.
+-- Ends the binding of a login. The row stays, since actions refer to it.
 UPDATE db_logins l SET unbound_at = now() WHERE l.tenant_id = @tenant_id AND l.login = @login AND l.unbound_at IS NULL;

@@ -1,5 +1,5 @@
 -- name: DeadLetterSelect :many
--- The letters that a change is about, those first whose envelopes are oldest.
+-- The letters of a bulk request, those with the oldest envelopes first.
 SELECT d.action_id
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -19,8 +19,8 @@ LIMIT @most::bigint;
 SELECT now()::timestamptz AS now;
 
 -- name: DeadLetterLock :one
--- Locks a letter of which somebody says what happened. Of two at once the
--- second waits, and finds none.
+-- Locks a letter whose outcome a person records. Of two concurrent requests the
+-- second waits, and then finds none.
 SELECT d.reason, d.attempt, d.reconcile_attempts
 FROM dead_letters d
 WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id
@@ -43,7 +43,7 @@ ORDER BY d.action_id DESC
 LIMIT @most::bigint;
 
 -- name: DeadLetterSpread :exec
--- Spreads envelopes that were just put on the schedule over time.
+-- Spreads newly scheduled envelopes over time.
 UPDATE outbox o
 SET next_attempt_at = greatest(o.next_attempt_at, p.due_at)
 FROM (
@@ -59,8 +59,8 @@ JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
 WHERE d.tenant_id = @tenant_id AND d.action_id = ANY (@action_ids::uuid[]);
 
 -- name: DeadLetterDelete :many
--- Takes letters out, to be replayed or given up. They are locked in the order
--- of their ids: of two changes at once one waits for the other and finds none
+-- Deletes letters that are replayed or given up. They are locked in the order of
+-- their ids: of two concurrent requests one waits for the other and finds none
 -- of its letters.
 WITH chosen AS MATERIALIZED (
     SELECT d.tenant_id, d.action_id
@@ -75,7 +75,7 @@ WHERE d.tenant_id = c.tenant_id AND d.action_id = c.action_id
 RETURNING d.action_id, d.attempt, d.reason;
 
 -- name: DeadLetterCount :many
--- How many letters there are, by tool and reason.
+-- Counts letters by tool and reason.
 SELECT a.source_id, a.tool_name, d.reason, count(1)::bigint AS entries
 FROM dead_letters d
 JOIN actions a ON a.tenant_id = d.tenant_id AND a.action_id = d.action_id
@@ -91,7 +91,7 @@ GROUP BY a.source_id, a.tool_name, d.reason
 ORDER BY a.source_id, a.tool_name, d.reason;
 
 -- name: DeadLetterSummary :many
--- The newest letters that a filter selects, counted by what they have in common.
+-- The newest letters that a filter selects, counted by common properties.
 WITH counted AS MATERIALIZED (
     SELECT a.source_id, a.tool_name, d.reason, coalesce(d.code, '') AS code, d.created_at
     FROM dead_letters d
@@ -114,11 +114,11 @@ ORDER BY entries DESC, c.source_id, c.tool_name, c.reason, c.code
 LIMIT @groups::bigint;
 
 -- name: DeadLetterReconcileClaim :many
--- Claims dead letters whose reconcile read is due, and postpones it meanwhile.
--- FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
--- another has. A tenant that is paused, or everything, waits: no bucket is
--- named '', so that the function tells of those alone. tools.reconcile is NULL
--- when the tool is gone, or its rule.
+-- Claims dead letters whose reconciling read is due, and postpones the next one.
+-- FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Letters
+-- wait while their tenant or everything is paused: no bucket is named '', so
+-- pause_covers reports only those pauses. tools.reconcile is NULL if the tool or
+-- its rule was deleted.
 WITH due AS MATERIALIZED (
     SELECT d.tenant_id, d.action_id
     FROM dead_letters d
@@ -141,16 +141,16 @@ JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id
 LEFT JOIN tools t ON t.tenant_id = a.tenant_id AND t.source_id = a.source_id AND t.name = a.tool_name;
 
 -- name: DeadLetterReconcileNote :execrows
--- Stores the result of a reconcile read, and when the next is due: never, if the
--- delay is negative. Only while nobody else has looked since.
+-- Stores the result of a reconciling read and the time of the next one; a
+-- negative delay means none. It has no effect after a concurrent read.
 UPDATE dead_letters d
 SET last_result = @result::text,
     reconcile_at = CASE WHEN @delay_seconds::float8 >= 0 THEN now() + make_interval(secs => @delay_seconds::float8) END
 WHERE d.tenant_id = @tenant_id AND d.action_id = @action_id AND d.reconcile_attempts = @tries;
 
 -- name: DeadLetterReconcilePlan :execrows
--- Has the letters of a tool looked into whose rule was set, or no longer looked
--- into whose rule is gone.
+-- Plans reconciling reads for the letters of a tool whose rule was set, or
+-- cancels them if the rule was removed.
 UPDATE dead_letters d
 SET reconcile_attempts = 0, last_result = NULL, reconcile_at = CASE WHEN @wanted::boolean THEN now() END
 FROM actions a

@@ -5,7 +5,7 @@ WHERE d.tenant_id = @tenant_id AND d.kind = g.kind AND d.value = g.value
 RETURNING d.kind, d.value;
 
 -- name: DoNotContactEnds :many
--- When entries end that hold now; NULL is never.
+-- The expiry of active entries; NULL means never.
 SELECT d.kind, d.value, d.expires_at
 FROM do_not_contact d
 JOIN (SELECT unnest(@kinds::text[]) AS kind, unnest(@values::text[]) AS value) g ON d.kind = g.kind AND d.value = g.value
@@ -23,8 +23,8 @@ ORDER BY d.kind, d.value
 LIMIT @most::bigint;
 
 -- name: DoNotContactMatch :many
--- Which of a batch's recipients are on their tenant's list. Plus-addressing
--- makes one of all addresses that are the same without what it adds.
+-- The recipients of a batch that are on their tenant's list. With
+-- plus-addressing, addresses that differ only in the suffix are equal.
 WITH asked AS (
     SELECT
         unnest(@indexes::integer[]) AS index,
@@ -45,7 +45,8 @@ JOIN do_not_contact d ON d.tenant_id = a.tenant_id AND d.kind = a.kind AND d.bar
 WHERE d.expires_at IS NULL OR d.expires_at > now();
 
 -- name: DoNotContactUpsertMany :many
--- Says of each whether it is new. No entry may occur twice in one statement.
+-- Reports of each entry whether it is new. No entry may occur twice in one
+-- statement.
 INSERT INTO do_not_contact AS d (tenant_id, kind, value, bare, reason, source, expires_at, created_by)
 SELECT @tenant_id, unnest(@kinds::text[]), unnest(@values::text[]), unnest(@bares::text[]), unnest(@reasons::text[]), unnest(@sources::text[]),
     nullif(unnest(@expire_ats::timestamptz[]), '0001-01-01 00:00:00+00'), @created_by

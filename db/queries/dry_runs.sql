@@ -1,6 +1,6 @@
 -- name: DryRunFloor :one
--- The id that so many dry runs lie at or above, from a place on; no row if
--- there are fewer. It comes from the primary key alone.
+-- The id at or above which there are n dry runs, from a start on; no row if
+-- there are fewer. It uses only the primary key.
 SELECT d.execution_id
 FROM dry_runs d
 WHERE d.tenant_id = @tenant_id AND d.execution_id < @before
@@ -19,8 +19,8 @@ VALUES (
 RETURNING at;
 
 -- name: DryRunList :many
--- Dry runs between two ids, newest first. Whoever asks bounds the ids, so that
--- a filter that matches little goes through no more than it may.
+-- Dry runs between two ids, newest first. The caller bounds the ids, so that a
+-- selective filter scans a bounded number of rows.
 SELECT
     d.execution_id, d.at, d.employee_id, d.session_id, d.automation_id, d.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     d.source_id, d.tool_name, d.args, d.risk, d.effect, d.mode, d.mode_source, d.trace, d.preview, d.origin
@@ -44,7 +44,7 @@ ORDER BY d.execution_id DESC
 LIMIT @most::bigint;
 
 -- name: DryRunPerDigest :many
--- The dry runs of what was later proposed for good, newest first.
+-- The dry runs of a later proposal, newest first.
 SELECT d.execution_id, d.at, d.source_id, d.tool_name
 FROM dry_runs d
 WHERE d.tenant_id = @tenant_id AND d.content_digest = @content_digest
@@ -52,7 +52,7 @@ ORDER BY d.execution_id DESC
 LIMIT @most::bigint;
 
 -- name: DryRunPrune :execrows
--- Deletes some of those that are old, of every tenant.
+-- Deletes a batch of old dry runs of all tenants.
 DELETE FROM dry_runs d
 WHERE (d.tenant_id, d.execution_id) IN (
     SELECT o.tenant_id, o.execution_id

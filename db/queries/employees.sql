@@ -2,7 +2,7 @@
 DELETE FROM employees WHERE tenant_id = @tenant_id AND employee_id = @employee_id;
 
 -- name: EmployeeList :many
--- All of a tenant, or those that are named.
+-- All employees of a tenant, or those with the ids.
 SELECT e.employee_id, e.name, e.trust, e.scopes
 FROM employees e
 WHERE e.tenant_id = @tenant_id

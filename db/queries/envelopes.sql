@@ -1,11 +1,11 @@
 -- name: ActionAboutPerID :many
--- What streams of events ask of some envelopes: their sessions and tools.
+-- The sessions and tools of some envelopes, for streams of events.
 SELECT a.action_id, coalesce(a.session_id, '')::text AS session_id, a.source_id, a.tool_name
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: ActionEndedPerID :many
--- Those of some envelopes to which nothing more happens by itself.
+-- The envelopes among the given ones that have ended.
 SELECT f.action_id
 FROM (SELECT unnest(@action_ids::uuid[]) AS action_id) k
 CROSS JOIN LATERAL (
@@ -17,10 +17,10 @@ CROSS JOIN LATERAL (
 WHERE f.status IN ('sent', 'conflict', 'failed', 'skipped', 'unknown');
 
 -- name: EnvelopePerID :many
--- Envelopes by id, in no order, with the last reversal of each that has ended, whose
--- name follows from the id of its action. It is read for every call that somebody
--- waits for. Each id is looked up by itself, because a generic plan of `= ANY` reads
--- all of the tenant's actions.
+-- Envelopes by id, in any order, with the last ended reversal of each, whose
+-- name is derived from the id of its action. It is read for every awaited call.
+-- Each id is looked up separately, because a generic plan for `= ANY` reads all
+-- of the tenant's actions.
 SELECT
     f.action_id, f.external_id, f.tenant_id, f.employee_id, f.session_id, f.automation_id, f.proposed_by,
     f.source_id, f.tool_name, f.composio_app, f.args, f.risk, f.effect, f.mode, f.mode_source, f.trace,

@@ -1,6 +1,6 @@
 -- name: EventExport :many
--- The next events after a position and in a range of time, each with the checkpoint
--- that covers it; 0 if none does yet.
+-- The next events after a position within a time range, each with the checkpoint
+-- that covers it; 0 if none does.
 SELECT e.event_id, e.txid, e.at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests, coalesce(s.checkpoint_no, 0)::bigint AS checkpoint_no
 FROM events e
 LEFT JOIN LATERAL (
@@ -34,7 +34,7 @@ FROM (
 ) e;
 
 -- name: EventLatest :one
--- The position after which only new events come.
+-- The position after which only new events follow.
 SELECT e.txid
 FROM events e
 WHERE e.tenant_id = @tenant_id AND e.txid < pg_snapshot_xmin(pg_current_snapshot())
@@ -53,8 +53,8 @@ ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
 -- name: EventRange :many
--- The next events of a range of positions, as they are, in order. An infinite time,
--- which only tampering writes, is returned as the year 1.
+-- The next events of a range of positions, unverified, in order. An infinite
+-- time, which only tampering writes, is returned as the year 1.
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -64,8 +64,8 @@ ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
 -- name: EventCoverable :many
--- The next events after a position before which no open transaction can add any.
--- An infinite time is returned as in EventRange.
+-- The next events after a position that no open transaction can precede. An
+-- infinite time is returned as in EventRange.
 SELECT e.event_id, e.txid, coalesce(CASE WHEN isfinite(e.at) THEN e.at END, '0001-01-01 00:00:00+00')::timestamptz AS at, e.kind, e.actor, e.items::text AS items, coalesce(e.digests, ''::bytea)::bytea AS digests
 FROM events e
 WHERE e.tenant_id = @tenant_id
@@ -75,8 +75,8 @@ ORDER BY e.txid, e.event_id
 LIMIT @most::bigint;
 
 -- name: EventUncovered :one
--- How many events follow the last checkpoint, counted up to a bound, and the time of
--- the oldest.
+-- Counts the events after the last checkpoint, up to a bound, and returns the
+-- time of the oldest.
 SELECT count(1)::bigint AS events, coalesce(min(u.at) FILTER (WHERE isfinite(u.at)), '0001-01-01 00:00:00+00')::timestamptz AS since
 FROM (
     SELECT e.at

@@ -1,6 +1,6 @@
 -- name: ExecutionBatchEnds :many
--- The first and the last step of a batch that lie below a place, from the
--- index on workflows alone.
+-- The first and the last step of a batch below an id, by the index on workflows
+-- alone.
 (
     SELECT a.action_id
     FROM actions a
@@ -21,8 +21,8 @@ UNION ALL
 SELECT a.content_digest FROM actions a WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id;
 
 -- name: ExecutionFloor :one
--- The id that so many actions lie at or above, from a place on; no row if there
--- are fewer. It comes from the primary key alone.
+-- The id at or above which there are n actions, from a start on; no row if there
+-- are fewer. It uses only the primary key.
 SELECT a.action_id
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id < @before
@@ -31,9 +31,8 @@ OFFSET @look::bigint
 LIMIT 1;
 
 -- name: ExecutionList :many
--- Actions between two ids, newest first, as the forensic log tells of them.
--- Whoever asks bounds the ids, so that a filter that matches little goes
--- through no more than it may.
+-- Actions between two ids, newest first, as in the execution log. The caller
+-- bounds the ids, so that a selective filter scans a bounded number of rows.
 SELECT
     v.action_id, v.external_id, v.employee_id, v.session_id, v.automation_id, v.proposed_by, coalesce(t.name, '')::text AS proposer, t.operator_id AS proposer_operator,
     v.source_id, v.tool_name, v.args, v.risk, v.effect, v.mode, v.mode_source, v.trace,
@@ -64,7 +63,7 @@ ORDER BY v.action_id DESC
 LIMIT @most::bigint;
 
 -- name: ExecutionOfBatch :many
--- The steps of a batch, in the order in which they were proposed.
+-- The steps of a batch, in the order of their proposal.
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.workflow_id = @workflow_id
@@ -72,7 +71,7 @@ ORDER BY a.action_id
 LIMIT @most::bigint;
 
 -- name: ExecutionPerExternalID :many
--- Actions of some ids, and those whose external ids lie between two.
+-- Actions by id, and actions with external ids between two bounds.
 SELECT a.action_id, coalesce(a.external_id, '')::text AS external_id, a.source_id, a.tool_name, a.created_at
 FROM actions a
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[])

@@ -22,8 +22,8 @@ WHERE (g.tenant_id, g.grant_id) IN (
 );
 
 -- name: GrantList :many
--- Grants that hold: neither revoked nor expired, by whoever may still decide; with
--- ended all grants.
+-- Grants that are neither revoked nor expired, and whose author may still
+-- decide; with ended all grants.
 SELECT g.grant_id, g.source_id, g.tool_name, g.tool_digest, g.employee_id, g.session_id, g.automation_id, g.pins, g.loose, g.reason, g.from_action,
     g.created_at, g.created_by, g.person, g.expires_at, g.revoked_at, g.revoked_by, g.version
 FROM grants g

@@ -1,13 +1,12 @@
 -- name: HistoryAction :one
--- What the history of an action has of its proposal: where it came from, and who
--- proposed it.
+-- The proposal of an action for its history: its origin and its proposer.
 SELECT a.origin, a.workflow_id, a.proposed_by, coalesce(p.name, '')::text AS proposer, p.operator_id
 FROM actions a
 LEFT JOIN proposers p ON p.proposer_id = a.proposed_by AND p.tenant_id = a.tenant_id
 WHERE a.tenant_id = @tenant_id AND a.action_id = @action_id;
 
 -- name: HistoryReversals :many
--- The reversals of an action, whose names follow from its id.
+-- The reversals of an action, whose names are derived from its id.
 SELECT n.action_id, n.created_at, n.phase, n.proposed_by, coalesce(p.name, '')::text AS proposer, p.operator_id
 FROM envelopes n
 LEFT JOIN proposers p ON p.proposer_id = n.proposed_by AND p.tenant_id = n.tenant_id

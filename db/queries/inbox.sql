@@ -1,5 +1,5 @@
 -- name: InboxDetails :many
--- What the inbox shows of actions beside what a decision needs to know.
+-- Details of actions for the inbox, in addition to the data for a decision.
 SELECT
     a.action_id, a.effect, a.bucket_id, a.must_run_before, a.created_at, a.decision_note, d.mode_source, p.edited_by,
     a.proposed_by, w.operator_id, coalesce(w.name, '')::text AS proposer,
@@ -16,16 +16,16 @@ LEFT JOIN proposers w ON w.tenant_id = a.tenant_id AND w.proposer_id = a.propose
 WHERE a.tenant_id = @tenant_id AND a.action_id = ANY (@action_ids::uuid[]);
 
 -- name: InboxItems :many
--- What waits for a person, after a place: actions to decide about, actions of
--- which somebody has to find out whether they happened, and steps of workflows
--- that were done and could not be taken back. Each kind has at most so many, in
--- the order that is asked for; what does not expire comes after all that does.
+-- The items that wait for a person, after a cursor: actions to decide about,
+-- actions of unknown outcome, and steps of workflows that were done and could
+-- not be reversed. Each kind has at most @most rows, in the requested order;
+-- items without an expiry are last.
 --
--- It is planned for its values (postgres.PlanAnew): the planner then drops the
--- conditions and orders that are not asked for, and reads the one index that has
--- the order. Expiry is compared as a difference, which no index has: without
--- statistics the planner would take the index of expiry for every order, read all
--- that waits, and sort it.
+-- It is planned for its values: the planner then drops the conditions and orders
+-- that are not requested, and uses the one index with the order. Expiry is
+-- compared as a difference, which no index has: without statistics the planner
+-- would use the index on expiry for every order, read all waiting items, and
+-- sort them.
 (
     SELECT
         'approval'::text AS kind, a.action_id::uuid AS action_id, a.source_id, a.tool_name, r.risk_rank::integer AS risk_rank,

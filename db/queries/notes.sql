@@ -1,6 +1,6 @@
 -- name: NoteKeep :one
--- Keeps a note, and returns its id or that of the one that was kept under the
--- key before. The update changes nothing: it has the row there to return.
+-- Stores a note, and returns its id or that of the existing note of the key. The
+-- update changes nothing: it makes the existing row available to RETURNING.
 INSERT INTO notes AS n (tenant_id, note_id, source_id, key, body)
 VALUES (@tenant_id, @note_id, @source_id, @key, @body)
 ON CONFLICT ON CONSTRAINT notes_key_key DO UPDATE SET key = excluded.key

@@ -40,7 +40,7 @@ SET name = @name, email = @email, issuer = @issuer, subject = @subject, role_set
 WHERE o.tenant_id = @tenant_id AND o.operator_id = @operator_id;
 
 -- name: Operators :many
--- All of a tenant, or those that are named.
+-- All people of a tenant, or those with the ids.
 SELECT o.operator_id, o.name, o.email, o.issuer, o.subject, o.role, o.role_set, o.slack_team, o.slack_user, o.created_at, o.disabled_at, o.last_seen_at
 FROM operators o
 WHERE o.tenant_id = @tenant_id

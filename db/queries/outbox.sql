@@ -39,7 +39,7 @@ WITH killed AS MATERIALIZED (
 SELECT h.tenant_id, h.action_id, h.attempt, h.status::text AS status FROM killed h ORDER BY h.tenant_id, h.action_id;
 
 -- name: OutboxCancelLeft :one
--- Reports whether actions that a kill covers are left: held by a worker, or
+-- Reports whether actions that a kill covers remain: held by a worker, or
 -- waiting for a person.
 SELECT (EXISTS (
     SELECT FROM outbox o
@@ -58,14 +58,14 @@ SELECT (EXISTS (
 ))::boolean AS left_over;
 
 -- name: OutboxClaim :many
--- Leases up to a quota of due rows per bucket and reads what the call needs: the
--- first rows in due order and the first awaited ones. A row among both is claimed
--- once. FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for
--- each other; a later claim finds the skipped rows. The lower bounds are where the
--- last claim of this bucket ended: they keep the scan off the dead index entries
--- of settled rows. A bucket that is closed or paused by now returns no rows; a
--- bucket with limits returns only what BucketGrant granted under its lock, so
--- that a limit which was set a moment ago holds.
+-- Leases up to a quota of due rows per bucket and reads the data for the call:
+-- the first rows in due order and the first awaited ones. A row among both is
+-- claimed once. FOR UPDATE SKIP LOCKED: workers claim concurrently and must not
+-- wait for each other; a later claim finds the skipped rows. The lower bounds
+-- are the ends of the last claim of this bucket: they keep the scan off the dead
+-- index entries of settled rows. A bucket that has been closed or paused returns
+-- no rows; a bucket with limits returns only the rows that BucketGrant granted
+-- under its lock, so that a new limit applies immediately.
 WITH requests AS (
     SELECT
         unnest(@bucket_ids::bigint[]) AS bucket_id,
@@ -136,7 +136,7 @@ FROM claimed c
 JOIN actions a ON a.tenant_id = c.tenant_id AND a.action_id = c.action_id;
 
 -- name: OutboxEndWait :exec
--- Returns an action to the due order whose caller does not wait any more. One
+-- Returns an action to the due order when its caller no longer waits. An action
 -- that a person approved stays awaited.
 UPDATE outbox o
 SET awaited = false
@@ -145,9 +145,9 @@ WHERE o.tenant_id = @tenant_id AND o.action_id = @action_id AND o.awaited
     AND a.tenant_id = o.tenant_id AND a.action_id = o.action_id AND a.approval_state = 'auto';
 
 -- name: OutboxEnqueue :execrows
--- Puts granted or replayed actions on the schedule; rows that exist stay as
--- they are. The fence begins above every earlier fence of the action (a claim
--- takes longer than a microsecond), so that an old lease settles nothing.
+-- Schedules granted or replayed actions; existing rows are unchanged. The fence
+-- begins above every earlier fence of the action (a claim takes longer than a
+-- microsecond), so that an old lease settles nothing.
 INSERT INTO outbox (tenant_id, action_id, bucket_id, next_attempt_at, fence, attempt, max_attempts, awaited)
 SELECT
     a.tenant_id, a.action_id, a.bucket_id,
@@ -163,11 +163,11 @@ JOIN actions a ON a.tenant_id = @tenant_id AND a.action_id = q.action_id
 ON CONFLICT ON CONSTRAINT outbox_pkey DO NOTHING;
 
 -- name: OutboxDueBuckets :many
--- Returns the first unleased row of each bucket and when it is due, and the due
+-- Returns the first unleased row of each bucket and its due time, and the due
 -- time of its first unleased awaited row, if it is due. The recursive scan reads
--- one index entry per bucket with work, however long the backlog. Leased rows at
--- the head are passed over; there are at most as many as all workers hold. A
--- bucket that is closed, or has no permit, is due when it opens.
+-- one index entry per bucket with work, regardless of the backlog. It skips
+-- leased rows at the head; there are at most as many as all workers hold. A
+-- closed bucket, or one without permits, is due when it opens.
 WITH RECURSIVE bucket_ids AS (
     (SELECT o.bucket_id FROM outbox o WHERE o.bucket_id > @after::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -201,9 +201,9 @@ CROSS JOIN LATERAL (
 LIMIT @most::bigint;
 
 -- name: OutboxReturnToApproval :many
--- Takes actions off the schedule to wait for a person, because policy or the
--- tool changed since they were allowed. The decision will be about the tool as
--- it is now, and earlier votes are void.
+-- Unschedules actions and returns them to approval, because policy or the tool
+-- changed since they were allowed. The decision will be about the current tool,
+-- and earlier votes are void.
 WITH requests AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -255,11 +255,11 @@ FROM (
 WHERE o.tenant_id = r.tenant_id AND o.action_id = r.action_id AND o.fence = r.fence;
 
 -- name: OutboxSettleBack :many
--- Puts actions back on the schedule: to be tried again (with an attempt) or
--- deferred (without). Only with the fence of the claim, which goes up so that
--- settling the same lease a second time finds no row. finished_at is the clock,
--- not the transaction's begin: attempts of one action are in the order in which
--- their transactions held its lock.
+-- Reschedules actions: for a retry (with an attempt) or deferred (without). It
+-- requires the fence of the claim and increments it, so that settling the same
+-- lease again finds no row. finished_at is the clock, not the start of the
+-- transaction: attempts of one action are ordered like the transactions that
+-- held its lock.
 WITH settlements AS (
     SELECT
         unnest(@tenant_ids::uuid[]) AS tenant_id,
@@ -300,7 +300,7 @@ FROM updated m;
 
 -- name: OutboxStart :many
 -- Marks calls of class once, just before they are sent. A lease that is not
--- returned was lost meanwhile, and its call must not be sent.
+-- returned was lost, and its call must not be sent.
 UPDATE outbox o
 SET status = 'sending',
     lease_until = now() + make_interval(secs => @lease_seconds::float8)
@@ -311,10 +311,10 @@ WHERE o.tenant_id = s.tenant_id AND o.action_id = s.action_id AND o.fence = s.fe
 RETURNING o.tenant_id, o.action_id, o.fence;
 
 -- name: OutboxUndo :one
--- Takes an action off the schedule while no call of it can have been sent: it
--- is pending and, unless its start would be marked (class once), it is not
--- leased, no lease on it expired, and no attempt ended without an answer. The
--- row lock of the DELETE decides between this and a claim at the same time.
+-- Unschedules an action if none of its calls can have been sent: it is pending
+-- and, unless its start would be marked (class once), it is not leased, no lease
+-- on it expired, and no attempt ended without an answer. The row lock of the
+-- DELETE decides between this and a concurrent claim.
 WITH deleted AS (
     DELETE FROM outbox o
     USING actions a
@@ -331,9 +331,9 @@ WITH deleted AS (
 SELECT count(1)::bigint FROM deleted;
 
 -- name: OutboxWake :many
--- Makes actions due whose reason to wait may be gone: a pause that was lifted,
--- quiet hours that changed. Actions that still have a reason wait again when
--- they are claimed.
+-- Makes actions due whose reason for waiting may have ended: a lifted pause,
+-- changed quiet hours. Actions that still have a reason wait again when they are
+-- claimed.
 WITH waiting AS MATERIALIZED (
     SELECT o.tenant_id, o.action_id
     FROM outbox o
@@ -354,8 +354,8 @@ WHERE o.tenant_id = h.tenant_id AND o.action_id = h.action_id
 RETURNING o.tenant_id, o.action_id;
 
 -- name: OutboxWakeLeft :one
--- Reports whether workers hold actions that they claimed before the reason was
--- gone and may still put back for it.
+-- Reports whether workers hold actions that they claimed before the reason ended
+-- and may still put back for it.
 SELECT EXISTS (
     SELECT FROM outbox o
     JOIN actions a ON a.tenant_id = o.tenant_id AND a.action_id = o.action_id

@@ -1,5 +1,6 @@
 -- name: OverviewApprovals :one
--- What waits for a person, counted up to a bound, and since when.
+-- Counts the actions that wait for a person, up to a bound, and returns the
+-- start of the oldest wait.
 SELECT
     now()::timestamptz AS at,
     count(1)::bigint AS waiting,
@@ -7,7 +8,7 @@ SELECT
 FROM (SELECT a.created_at FROM actions a WHERE a.approval_state = 'required' LIMIT @most::bigint) w;
 
 -- name: OverviewBreakers :many
--- The sources that a breaker ever opened for, open ones first.
+-- The sources whose breaker has ever opened, open ones first.
 SELECT t.name AS tenant, b.source_id, b.state, b.cause, b.since, b.open_until, b.openings
 FROM breakers b
 JOIN tenants t ON t.tenant_id = b.tenant_id
@@ -15,8 +16,8 @@ ORDER BY b.state = 'closed', b.since DESC
 LIMIT @most::bigint;
 
 -- name: OverviewBuckets :many
--- How much of their limits is used, of the buckets that were asked for and of
--- those that have limits; -1 is for no limit.
+-- The usage of limits of the given buckets and of all buckets with limits; -1
+-- means no limit.
 SELECT
     b.bucket_id, t.name AS tenant, b.name, b.limited,
     (CASE WHEN b.rate_limit IS NOT NULL OR b.calendar IS NOT NULL THEN bucket_permits(b, now(), t.timezone) ELSE -1 END)::bigint AS permits,
@@ -34,27 +35,27 @@ ORDER BY b.bucket_id = ANY (@bucket_ids::bigint[]) DESC, b.bucket_id
 LIMIT @most::bigint;
 
 -- name: OverviewDeadLetters :many
--- Dead letters by reason, up to a bound, in the order of the index, which
--- passes over what is gone.
+-- Dead letters by reason, up to a bound, in the order of the index, which skips
+-- dead rows.
 SELECT l.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(l.created_at))::float8 AS oldest_seconds
 FROM (SELECT d.reason, d.created_at FROM dead_letters d ORDER BY d.tenant_id, d.action_id LIMIT @most::bigint) l
 GROUP BY l.reason;
 
 -- name: OverviewDeadLettersSample :many
--- The same from some percent of the table's pages, always the same ones, so
--- that an estimate moves only when the table does.
+-- The same for a percentage of the table's pages, always the same ones, so that
+-- an estimate changes only with the table.
 SELECT d.reason, count(1)::bigint AS count, extract(epoch FROM now() - min(d.created_at))::float8 AS oldest_seconds
 FROM dead_letters d TABLESAMPLE SYSTEM (@percent::real) REPEATABLE (1)
 GROUP BY d.reason;
 
 -- name: OverviewPastRetention :one
--- What the last daily check found to be older than its tenants' retention.
+-- Rows older than their tenants' retention, by the last daily check.
 SELECT coalesce(sum(c.actions), 0)::bigint AS actions, coalesce(sum(c.events), 0)::bigint AS events FROM retention_checks c;
 
 -- name: OverviewOldest :one
--- How long the oldest action has been due that could be claimed, of a number of
--- buckets from one on, by the rules of counts.startable. The index leads from
--- bucket to bucket: one probe each, however long the queues.
+-- How long the oldest claimable action has been due, in a number of buckets
+-- beginning with one, by the rules of counts.startable. The index leads from
+-- bucket to bucket: one probe each, regardless of the queues.
 WITH RECURSIVE probed_buckets AS (
     (SELECT o.bucket_id, 1 AS n FROM outbox o WHERE o.bucket_id >= @first::bigint ORDER BY o.bucket_id LIMIT 1)
     UNION ALL
@@ -77,7 +78,7 @@ WHERE (b.opens_at IS NULL OR b.opens_at <= now()) AND NOT bucket_paused(b.tenant
     AND (b.concurrency IS NULL OR 2 * (SELECT count(1) FROM outbox o WHERE o.bucket_id = b.bucket_id AND o.held AND o.lease_until >= now()) < b.concurrency);
 
 -- name: OverviewPauses :many
--- What is paused. The tenant is empty for everything.
+-- The active pauses. The tenant is empty for everything.
 SELECT coalesce(t.name, '')::text AS tenant, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by
 FROM pauses p
 LEFT JOIN tenants t ON t.tenant_id = p.tenant_id
@@ -86,8 +87,8 @@ ORDER BY p.paused_at
 LIMIT @most::bigint;
 
 -- name: OverviewProposals :one
--- How many proposals wait, counted up to a number, and for how long the first of
--- them have, of a number of logins drawn at random.
+-- Counts waiting proposals, up to a bound, and returns the age of the oldest,
+-- for a number of logins drawn at random.
 SELECT
     (SELECT count(1) FROM (SELECT 1 FROM proposals p WHERE p.answered_at IS NULL LIMIT @most::bigint) w)::bigint AS waiting,
     coalesce((
@@ -99,10 +100,10 @@ SELECT
     ), 0)::float8 AS seconds;
 
 -- name: OverviewThroughput :many
--- What ended in the last five minutes, by tool. The execution log has no index by
--- time; a tenant's events are in the order of time and hold the same. The query
--- reads the newest events, up to a number of events and of actions; cut reports
--- whether there were more. OFFSET 0: one probe for each envelope, since the
+-- Ended actions of the last five minutes by tool. The execution log has no index
+-- on time, but a tenant's events have the same data in the order of time. The
+-- query reads the newest events, up to a number of events and of actions; cut
+-- reports whether there were more. OFFSET 0: one probe per envelope, since the
 -- planner cannot know how few there are.
 WITH recent AS MATERIALIZED (
     SELECT e.txid, e.event_id, e.at, e.kind, e.items
@@ -136,8 +137,8 @@ GROUP BY a.source_id, a.tool_name, e.status
 ORDER BY last_five_minutes DESC, a.source_id, a.tool_name, e.status;
 
 -- name: OverviewCheckpointLag :one
--- How old the oldest event is that no checkpoint covers, of a number of tenants
--- drawn at random: a stopped job shows even if there are more of them.
+-- The age of the oldest uncovered event, for a number of tenants drawn at
+-- random, so that a stopped job is visible even with more tenants.
 SELECT coalesce(max(extract(epoch FROM now() - u.at)), 0)::float8 AS seconds
 FROM (SELECT t.tenant_id FROM tenants t ORDER BY random() LIMIT @most::bigint) t
 LEFT JOIN LATERAL (
@@ -152,11 +153,11 @@ CROSS JOIN LATERAL (
 ) u;
 
 -- name: OverviewWaiting :many
--- What is in the outbox, by bucket and by what it waits for, up to a bound.
--- In the order of the index: it passes over the pages that a burst left
--- empty. The reasons are those of the view envelopes; that a bucket is paused
--- is added by the caller, and gated marks the reasons that come before that. An
--- action in a bucket that was closed is startable since the bucket opened.
+-- The outbox by bucket and reason for waiting, up to a bound. The order of the
+-- index skips the empty pages left by a burst. The reasons are those of the view
+-- envelopes; the caller adds pauses of the bucket, and gated marks the reasons
+-- that take precedence over that. An action in a bucket that was closed is
+-- startable since the bucket opened.
 WITH first_rows AS (
     SELECT o.bucket_id, o.next_attempt_at, o.lease_until, o.waits_for
     FROM outbox o
@@ -192,9 +193,10 @@ JOIN buckets b ON b.bucket_id = c.bucket_id
 JOIN tenants t ON t.tenant_id = b.tenant_id;
 
 -- name: OverviewWaitingSample :many
--- The same from some percent of the table's pages, always the same ones, so
--- that an estimate moves only when the table does. Of their rows a part: many
--- pages tell more than as many rows of few pages, which were written at once.
+-- The same for a percentage of the table's pages, always the same ones, so that
+-- an estimate changes only with the table. Only a part of their rows counts:
+-- many pages are more representative than the same number of rows in few pages,
+-- which were written together.
 WITH reasons AS (
     SELECT
         l.bucket_id,

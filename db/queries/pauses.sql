@@ -13,7 +13,7 @@ SET lifted_at = now(), lifted_by = @lifted_by
 WHERE p.tenant_id IS NOT DISTINCT FROM sqlc.narg(tenant_id)::uuid AND p.scope = @scope AND p.subject = @subject AND p.lifted_at IS NULL;
 
 -- name: PauseList :many
--- The newest first. The pause of everything is among them.
+-- The pauses of a tenant, newest first, including pauses of everything.
 SELECT p.pause_id, p.scope, p.subject, p.kill, p.reason, p.paused_at, p.paused_by, p.killed_at, p.cancelled, p.swept_at,
     p.lifted_at, p.lifted_by, p.woken_at, p.needs_policy_write
 FROM pauses p
@@ -31,9 +31,9 @@ WHERE p.tenant_id IS NULL AND p.lifted_at IS NULL;
 
 -- name: PauseSet :one
 -- Creates a pause or, with kill, turns an active pause into a kill. A kill stays
--- a kill; killing again also ends what was proposed since. What policy:write is
--- needed to lift stays so; reason and paused_by are those of the last who made a
--- pause stronger. tenant_id is NULL for everything.
+-- a kill; killing again also ends actions that were proposed since. A pause that
+-- needs policy:write to be lifted keeps that; reason and paused_by are those of
+-- the last order that made the pause stronger. tenant_id is NULL for everything.
 INSERT INTO pauses AS p (pause_id, tenant_id, scope, subject, kill, reason, paused_by, killed_at, needs_policy_write)
 VALUES (@pause_id, sqlc.narg(tenant_id)::uuid, @scope, @subject, @kill::boolean, @reason, @paused_by, CASE WHEN @kill::boolean THEN now() END,
     @needs_policy_write)
@@ -59,12 +59,12 @@ WHERE p.tenant_id = @tenant_id AND p.lifted_at IS NULL AND p.scope IN ('employee
 UPDATE pauses SET swept_at = now() WHERE pause_id = @pause_id AND killed_at = @killed_at;
 
 -- name: PauseUnfinished :many
--- Pauses with work left: kills that are not swept, and lifted pauses whose
+-- Pauses with remaining work: kills that are not swept, and lifted pauses whose
 -- actions are not yet scheduled again. settled reports whether every transaction
--- that was open when the kill was given has ended, so that a sweep that begins
+-- that was open at the time of the kill has ended, so that a sweep that begins
 -- now sees all actions that the kill must end. A transaction that had written by
--- then shows in the snapshot; one that had not yet written gets five seconds; and
--- no submission is open for longer than a minute.
+-- then is visible in the snapshot; one that had not gets five seconds; and no
+-- submission is open for longer than a minute.
 SELECT p.pause_id, p.tenant_id, p.scope, p.subject, p.reason, p.paused_by, p.lifted_at, p.woken_at,
     (p.kill AND p.swept_at IS NULL)::boolean AS killing,
     (p.txid < pg_snapshot_xmin(pg_current_snapshot()) AND coalesce(p.killed_at, p.paused_at) < now() - interval '5 seconds'

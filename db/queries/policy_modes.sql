@@ -2,7 +2,7 @@
 DELETE FROM policy_modes WHERE tenant_id = @tenant_id AND automation_id = @automation_id AND key = @key;
 
 -- name: PolicyModeList :many
--- All of a tenant, or those of the keys that are named.
+-- All modes of a tenant, or those with the keys.
 SELECT p.automation_id, p.key, p.mode, p.version, p.updated_at, p.updated_by
 FROM policy_modes p
 WHERE p.tenant_id = @tenant_id AND (coalesce(cardinality(@keys::text[]), 0) = 0 OR p.key = ANY (@keys::text[]))

@@ -1,12 +1,12 @@
 -- name: PolicyRuleCount :one
--- How many rules a tenant has beside one.
+-- Counts the rules of a tenant, except one.
 SELECT count(1) FROM policy_rules r WHERE r.tenant_id = @tenant_id AND r.rule_id <> @rule_id;
 
 -- name: PolicyRuleDelete :execrows
 DELETE FROM policy_rules WHERE tenant_id = @tenant_id AND rule_id = @rule_id;
 
 -- name: PolicyRuleList :many
--- All of a tenant, or those that are named.
+-- All rules of a tenant, or those with the ids.
 SELECT r.rule_id, r.automation_id, r.key, r.expression, r.mode, r.reason, r.enabled, r.version, r.updated_at, r.updated_by
 FROM policy_rules r
 WHERE r.tenant_id = @tenant_id AND (coalesce(cardinality(@rule_ids::text[]), 0) = 0 OR r.rule_id = ANY (@rule_ids::text[]))

@@ -1,5 +1,5 @@
 -- name: ProposalAnswer :exec
--- Stores what became of proposals that became no action of their own.
+-- Stores the answers of proposals that did not become actions of their own.
 UPDATE proposals p
 SET answered_at = now(), action_id = nullif(a.action_id, '00000000-0000-0000-0000-000000000000'), problem = nullif(a.problem, 'null'::jsonb)
 FROM (
@@ -8,8 +8,8 @@ FROM (
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = a.proposal_id;
 
 -- name: ProposalCount :exec
--- Counts what waits of a login whose row the caller has locked, for
--- countersign.propose, as far as it matters.
+-- Counts the waiting proposals of a login whose row the caller has locked, up to
+-- the limit that countersign.propose checks.
 UPDATE db_logins l
 SET (waiting, waiting_bytes) = (
         SELECT count(1), coalesce(sum(w.bytes), 0) FROM (
@@ -30,11 +30,11 @@ JOIN db_logins l ON l.login_id = p.login_id
 WHERE p.tenant_id = @tenant_id AND p.proposal_id = @proposal_id;
 
 -- name: ProposalHold :exec
--- Takes no more of a login's proposals for some time; 0 ends that.
+-- Pauses taking a login's proposals for some time; 0 ends that.
 UPDATE db_logins l SET held_until = clock_timestamp() + nullif(@seconds::float8, 0) * interval '1 second' WHERE l.login_id = @login_id;
 
 -- name: ProposalListAnswered :many
--- Those that were refused or were duplicates, newest first.
+-- Refused proposals and duplicates, newest first.
 SELECT p.proposal_id, l.login, p.proposed_at, p.answered_at, p.action_id, p.problem
 FROM proposals p
 JOIN db_logins l ON l.login_id = p.login_id
@@ -47,7 +47,7 @@ ORDER BY p.proposal_id DESC
 LIMIT @most::bigint;
 
 -- name: ProposalListWaiting :many
--- Those that wait for a worker, newest first.
+-- Proposals that wait for a worker, newest first.
 SELECT p.proposal_id, l.login, p.proposed_at
 FROM proposals p
 JOIN db_logins l ON l.login_id = p.login_id
@@ -59,12 +59,13 @@ ORDER BY p.proposal_id DESC
 LIMIT @most::bigint;
 
 -- name: ProposalNextLogin :one
--- A login whose proposals wait, at random so that none comes before the others. Its
--- row is locked, so that one worker at a time takes the proposals of a login, in
--- their order; logins that another worker has are skipped. bindings are the ids of
--- all bindings of the login to the tenant. closed reports whether it may not propose any more, held whether its last turn ended in a pause, and
--- uncounted whether it is time to count what waits. The first proposal of each login is looked up in the
--- index: EXISTS would let the planner hash all that wait.
+-- A random login with waiting proposals, so that none has priority. Its row is
+-- locked, so that one worker at a time takes the proposals of a login, in their
+-- order; logins of other workers are skipped. bindings are the ids of all
+-- bindings of the login to the tenant. closed reports whether it may no longer
+-- propose, held whether its last turn ended in a pause, and uncounted whether
+-- its waiting proposals are to be counted. The first proposal of each login is
+-- looked up in the index: EXISTS would let the planner hash all waiting ones.
 SELECT l.tenant_id, l.login_id, l.login, l.employee_id, l.session_id, l.operator_id, l.tools, l.automations, l.employees, l.sessions, l.external_id_prefix,
     ARRAY(SELECT e.login_id FROM db_logins e WHERE e.tenant_id = l.tenant_id AND e.login = l.login)::uuid[] AS bindings,
     (l.unbound_at IS NOT NULL OR token_revoked(l.tenant_id, coalesce(l.operator_id, l.login_id)))::boolean AS closed,
@@ -80,7 +81,7 @@ LIMIT 1
 FOR NO KEY UPDATE OF l SKIP LOCKED;
 
 -- name: ProposalPrune :execrows
--- Deletes answers that are older than a week, and all but the newest of each login.
+-- Deletes answers older than a week, and all but the newest of each login.
 DELETE FROM proposals p
 USING (
     SELECT old.tenant_id, old.proposal_id
@@ -97,9 +98,9 @@ USING (
 WHERE p.tenant_id = o.tenant_id AND p.proposal_id = o.proposal_id;
 
 -- name: ProposalTake :many
--- The first proposals of a login that wait, as many as have some bytes together, and
--- one at least. Whoever has its row locked is the only one to take them; rows of
--- open transactions are not seen, and come later.
+-- The first waiting proposals of a login, up to a number of bytes, and at least
+-- one. Only the holder of its row lock takes them; rows of open transactions are
+-- not visible, and are taken later.
 SELECT w.proposal_id, w.body
 FROM (
     SELECT p.proposal_id, p.proposal_no, p.body, sum(p.bytes) OVER (ORDER BY p.proposal_no) - p.bytes AS before

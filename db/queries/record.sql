@@ -1,5 +1,5 @@
 -- name: RecordActions :many
--- Actions as the record tells of them, by id.
+-- Columns of actions that the audit log covers, by id.
 SELECT a.tenant_id, a.action_id, a.external_id, a.content_digest, a.employee_id, a.session_id, a.automation_id, a.proposed_by, a.source_id,
     a.tool_name, a.composio_app, a.args, a.risk, a.effect, a.decision_id, a.config_version, a.tool_digest, a.approval_state,
     a.approval_expires_at, a.decided_at, a.decided_by, a.decision_note, a.bucket_id, a.rate_bucket, a.not_before, a.must_run_before,
@@ -10,7 +10,8 @@ JOIN actions a ON a.tenant_id = w.tenant_id AND a.action_id = w.action_id
 LEFT JOIN approvals p ON p.tenant_id = a.tenant_id AND p.action_id = a.action_id;
 
 -- name: RecordActionsAfter :many
--- The next actions of a tenant as the record tells of them, in the order of ids.
+-- Columns of the next actions of a tenant that the audit log covers, in the
+-- order of ids.
 SELECT a.tenant_id, a.action_id, a.external_id, a.content_digest, a.employee_id, a.session_id, a.automation_id, a.proposed_by, a.source_id,
     a.tool_name, a.composio_app, a.args, a.risk, a.effect, a.decision_id, a.config_version, a.tool_digest, a.approval_state,
     a.approval_expires_at, a.decided_at, a.decided_by, a.decision_note, a.bucket_id, a.rate_bucket, a.not_before, a.must_run_before,
@@ -23,7 +24,8 @@ ORDER BY a.action_id
 LIMIT @most::bigint;
 
 -- name: RecordAttempts :many
--- Attempts of actions as the record tells of them, since a time, oldest first.
+-- Columns of attempts of actions that the audit log covers, since a time, oldest
+-- first.
 SELECT e.tenant_id, e.action_id, e.attempt, e.status, e.code, e.message, e.result, e.provider_id, e.worker, e.started_at, e.finished_at
 FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) w
 JOIN tool_executions e ON e.tenant_id = w.tenant_id AND e.action_id = w.action_id
@@ -39,7 +41,7 @@ ORDER BY d.decision_id
 LIMIT @most::bigint;
 
 -- name: RecordNow :one
--- The time at which the transaction began.
+-- The start of the transaction.
 SELECT now()::timestamptz;
 
 -- name: RecordOrphans :many
@@ -73,7 +75,8 @@ UNION ALL
 );
 
 -- name: RecordVotes :many
--- Votes on actions as the record tells of them, since a time, oldest first.
+-- Columns of votes on actions that the audit log covers, since a time, oldest
+-- first.
 SELECT v.tenant_id, v.action_id, v.round, v.person, v.token, v.actor, v.decision, v.note, v.approval_digest, v.at
 FROM (SELECT unnest(@tenant_ids::uuid[]) AS tenant_id, unnest(@action_ids::uuid[]) AS action_id) w
 JOIN votes v ON v.tenant_id = w.tenant_id AND v.action_id = w.action_id

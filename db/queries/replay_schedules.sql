@@ -1,7 +1,7 @@
 -- name: ReplayScheduleAdvance :one
--- Reserves the next stretch of a selection's schedule, which begins now or
--- where the last one ended. The row lock holds a second run of the same
--- selection back until this one is committed.
+-- Reserves the next part of a selection's schedule, which begins now or at the
+-- end of the previous one. The row lock delays a concurrent run of the same
+-- selection until this one is committed.
 INSERT INTO replay_schedules (tenant_id, selection, next_at)
 VALUES (@tenant_id, @selection, now() + make_interval(secs => @stretch_seconds::float8))
 ON CONFLICT ON CONSTRAINT replay_schedules_pkey DO UPDATE
@@ -11,7 +11,7 @@ RETURNING
     extract(epoch FROM next_at - now())::float8 AS ahead_seconds;
 
 -- name: ReplayScheduleForget :exec
--- Drops schedules that are over, save one that somebody else holds.
+-- Deletes past schedules, except one that is locked by another transaction.
 DELETE FROM replay_schedules r
 WHERE (r.tenant_id, r.selection) IN (
     SELECT s.tenant_id, s.selection

@@ -2,7 +2,7 @@
 SELECT drop_partitions();
 
 -- name: RetentionDeleting :many
--- The tenants that delete what of a kind is old, after one.
+-- The tenants, after one, that delete old data of a kind.
 SELECT r.tenant_id
 FROM retention r
 WHERE r.kind = @kind AND r.action = 'delete' AND r.tenant_id > @after::uuid
@@ -13,10 +13,10 @@ LIMIT @most::bigint;
 SELECT r.kind, r.days, r.action FROM retention r WHERE r.tenant_id = @tenant_id;
 
 -- name: RetentionOldActions :many
--- Envelopes that their tenants want deleted. The shortest time that anybody
--- keeps them is a parameter of its own, and the tenant's own a sub-select, so
--- that one pass over the index on created_at serves all tenants: a join
--- looks up each tenant's key.
+-- Envelopes past the retention of tenants that delete them. The shortest
+-- retention of all tenants is a separate parameter, and the tenant's own a
+-- sub-select, so that one scan of the index on created_at serves all tenants: a
+-- join looks up each tenant's key.
 SELECT e.tenant_id, e.action_id
 FROM ended_actions e
 WHERE e.created_at < now() - make_interval(days => @least_days::integer)
@@ -27,15 +27,14 @@ WHERE e.created_at < now() - make_interval(days => @least_days::integer)
 LIMIT @most::bigint;
 
 -- name: RetentionOlderEvents :one
--- Of a tenant's oldest events, as many as are looked at, those older than it
--- keeps them.
+-- A tenant's oldest events, up to a bound, that are past its retention.
 SELECT count(1)::bigint
 FROM (SELECT e.at FROM events e WHERE e.tenant_id = @tenant_id ORDER BY e.txid, e.event_id LIMIT @most::bigint) o
 WHERE o.at < now() - make_interval(days => @days::integer);
 
 -- name: RetentionOlderActions :one
--- Of a tenant's envelopes with the lowest ids, which are the oldest if it does
--- not make ids of its own, those older than it keeps them.
+-- A tenant's envelopes with the lowest ids that are past its retention. These
+-- are the oldest ones unless the tenant generates its own ids.
 SELECT count(1)::bigint
 FROM (SELECT a.created_at FROM actions a WHERE a.tenant_id = @tenant_id ORDER BY a.action_id LIMIT @most::bigint) o
 WHERE o.created_at < now() - make_interval(days => @days::integer);
@@ -50,5 +49,6 @@ ON CONFLICT ON CONSTRAINT retention_pkey
 DO UPDATE SET days = excluded.days, action = excluded.action, updated_by = excluded.updated_by, updated_at = now();
 
 -- name: RetentionShortest :one
--- The fewest days that anybody keeps the actions; 0 if nobody deletes any.
+-- The shortest retention of actions of any tenant, in days; 0 if none deletes
+-- any.
 SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'actions' AND r.action = 'delete';

@@ -1,5 +1,6 @@
 -- name: RetentionCheckBegin :execrows
--- Takes today's look on. Of two at once the second waits, and finds it taken.
+-- Starts today's check. Of two concurrent checks the second waits, and then
+-- finds it done.
 INSERT INTO retention_checks (tenant_id, checked_at, actions, events)
 VALUES (@tenant_id, now(), 0, 0)
 ON CONFLICT ON CONSTRAINT retention_checks_pkey
@@ -7,7 +8,7 @@ DO UPDATE SET checked_at = now(), actions = 0, events = 0
 WHERE retention_checks.checked_at < date_trunc('day', now(), 'UTC');
 
 -- name: RetentionCheckDue :many
--- Tenants that were not looked at today, after one.
+-- Tenants, after one, without a check today.
 SELECT t.tenant_id
 FROM tenants t
 LEFT JOIN retention_checks c ON c.tenant_id = t.tenant_id

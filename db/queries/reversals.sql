@@ -1,5 +1,5 @@
 -- name: ReversalSelect :many
--- A page of the actions that may have had an effect and are no reversals,
+-- A page of the actions that may have had an effect and are not reversals,
 -- newest first: completed, of unknown outcome, or not ended.
 SELECT v.action_id
 FROM envelopes v
@@ -18,10 +18,10 @@ ORDER BY v.action_id DESC
 LIMIT @most::bigint;
 
 -- name: ReversalStates :many
--- What speaks for or against reverting some actions: an atomic workflow that
--- has not ended and may itself revert them, and the last reversal. Statements
--- before it hold the locks of the actions. LIMIT holds the planner to one look
--- at the index per name.
+-- The facts for and against reverting some actions: an atomic workflow that has
+-- not ended and may itself revert them, and the last reversal. The actions must
+-- be locked by earlier statements. LIMIT makes the planner use one index probe
+-- per name.
 SELECT a.action_id,
     coalesce(w.atomic AND w.state IN ('running', 'reverting', 'stuck', 'compensation_failed'), false)::boolean AS workflow_open,
     coalesce(a.workflow_id, '00000000-0000-0000-0000-000000000000')::uuid AS workflow_id,

@@ -8,7 +8,7 @@ WHERE r.tenant_id = @tenant_id
 ORDER BY r.key, CASE r.risk WHEN 'low' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END;
 
 -- name: ReviewFillWait :exec
--- Sets how long the actions of a key wait, unless a rule of that key does.
+-- Sets the wait of the actions of a key, unless a rule of that key does.
 INSERT INTO reviews (tenant_id, key, risk, wait_seconds, updated_by)
 VALUES (@tenant_id, @key, 'low', @wait_seconds, @updated_by)
 ON CONFLICT ON CONSTRAINT reviews_pkey

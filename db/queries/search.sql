@@ -1,7 +1,6 @@
 -- name: Search :many
--- What begins with a text, or is named like it: at most so many of each kind that
--- is asked for. Ids and external ids are found by their indexes; what a tenant
--- configures is few.
+-- Things whose id or name begins with a text, up to a number of each requested
+-- kind. Ids and external ids have indexes; a tenant's configured things are few.
 (
     SELECT 'action'::text AS kind, f.action_id::text AS id, (coalesce(f.external_id || ' ', '') || f.source_id || ':' || f.tool_name)::text AS label
     FROM (

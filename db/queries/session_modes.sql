@@ -1,5 +1,5 @@
 -- name: SessionModeCount :one
--- How many modes of sessions a tenant has that have not expired, beside one.
+-- Counts the unexpired modes of sessions of a tenant, except one.
 SELECT count(1) FROM session_modes s
 WHERE s.tenant_id = @tenant_id AND s.expires_at > now() AND (s.session_id, s.key) IS DISTINCT FROM (@session_id::text, @key::text);
 
@@ -7,15 +7,15 @@ WHERE s.tenant_id = @tenant_id AND s.expires_at > now() AND (s.session_id, s.key
 DELETE FROM session_modes WHERE tenant_id = @tenant_id AND session_id = @session_id AND key = @key;
 
 -- name: SessionModeList :many
--- Those that have not expired; of one session, if one is named.
+-- Unexpired modes; of one session, if it is given.
 SELECT s.session_id, s.key, s.mode, s.expires_at, s.version, s.updated_at, s.updated_by
 FROM session_modes s
 WHERE s.tenant_id = @tenant_id AND s.expires_at > now() AND (@session_id::text = '' OR s.session_id = @session_id)
 ORDER BY s.session_id, s.key;
 
 -- name: SessionModePrune :execrows
--- Removes what has expired, of any tenant. Of two rounds at once, one waits
--- for the other and finds less.
+-- Deletes expired modes of any tenant. Of two concurrent runs, one waits for the
+-- other.
 DELETE FROM session_modes s
 WHERE (s.tenant_id, s.session_id, s.key) IN (
     SELECT e.tenant_id, e.session_id, e.key FROM session_modes e
@@ -25,7 +25,7 @@ WHERE (s.tenant_id, s.session_id, s.key) IN (
 );
 
 -- name: SessionModeUpsert :one
--- Answers when it expires, by the database's clock.
+-- Returns the expiry, by the database's clock.
 INSERT INTO session_modes AS s (tenant_id, session_id, key, mode, expires_at, updated_by)
 VALUES (@tenant_id, @session_id, @key, @mode, now() + make_interval(secs => @seconds::float8), @updated_by)
 ON CONFLICT ON CONSTRAINT session_modes_pkey DO UPDATE

@@ -1,6 +1,6 @@
 -- name: SessionPending :one
--- How many envelopes of a session wait for a decision, no more than are asked
--- for, and when the first of these ends by itself, which makes room.
+-- Counts the envelopes of a session that wait for a decision, up to a bound, and
+-- returns the expiry of the first of them, which frees capacity.
 SELECT count(1)::bigint AS pending, coalesce(extract(epoch FROM min(w.approval_expires_at) - clock_timestamp()), 0)::float8 AS room_in
 FROM (
     SELECT a.approval_expires_at
@@ -14,14 +14,14 @@ FROM (
 ) w;
 
 -- name: SessionUsagePrune :execrows
--- Forgets sessions whose minute is long over.
+-- Deletes the counters of sessions whose minute is long over.
 DELETE FROM session_usage u WHERE u.window_from < now() - interval '1 hour';
 
 -- name: SessionUsageSet :exec
 UPDATE session_usage SET used = @used WHERE tenant_id = @tenant_id AND session_id = @session_id;
 
 -- name: SessionUsageTake :one
--- Counts envelopes of a session to its current minute, or begins another. The
+-- Counts envelopes of a session in its current minute, or begins another. The
 -- row stays locked until the transaction ends, and the clock is read under the
 -- lock, so that minutes follow one another.
 INSERT INTO session_usage AS u (tenant_id, session_id, window_from, used)

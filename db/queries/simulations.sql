@@ -1,8 +1,8 @@
 -- name: SimulationPage :many
--- The next envelopes below a place, newest first, with what policy looked at
--- when each was proposed and what it said; the tools of its token are those of
--- now. wanted is false for what the time or the tool leaves out: its row says
--- how far the page went, and holds no arguments.
+-- The next envelopes below an id, newest first, with the inputs and the result
+-- of policy at the time of proposal; the tools of the token are the current
+-- ones. wanted is false for rows that the time or the tool excludes: they have
+-- no arguments and only show the progress of the scan.
 SELECT
     a.action_id, a.wanted, a.employee_id, a.session_id, a.automation_id, a.source_id, a.tool_name, a.risk, a.created_at,
     CASE WHEN a.wanted THEN coalesce(p.proposed_args, a.args) ELSE '{}' END::jsonb AS args,

@@ -2,7 +2,7 @@
 DELETE FROM snapshot_rules r WHERE r.tenant_id = @tenant_id AND r.source_id = @source_id AND r.tool_name = @tool_name;
 
 -- name: SnapshotRuleList :many
--- All of a tenant, or that of the tool that is named.
+-- All snapshot rules of a tenant, or that of a tool.
 SELECT r.source_id, r.tool_name, r.rule
 FROM snapshot_rules r
 WHERE r.tenant_id = @tenant_id AND (@tool_name::text = '' OR r.source_id = @source_id::text AND r.tool_name = @tool_name::text)

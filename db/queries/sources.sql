@@ -12,8 +12,8 @@ WHERE s.tenant_id = @tenant_id
 ORDER BY s.source_id;
 
 -- name: SourceListed :execrows
--- A request whose time is still to come was made before the clock was set back;
--- this listing answers it.
+-- A request with a future time was made before the clock was set back; this
+-- listing fulfills it.
 UPDATE sources SET listed_at = clock_timestamp(), list_error = NULL, left_out = @left_out, left_out_tools = @left_out_tools, unchecked_tools = @unchecked_tools, list_failures = 0,
     known_at = coalesce(known_at, CASE WHEN @has_tools::boolean THEN now() END),
     refresh_asked_at = CASE WHEN refresh_asked_at <= clock_timestamp() THEN refresh_asked_at END
@@ -26,8 +26,9 @@ WHERE tenant_id = @tenant_id AND source_id = @source_id;
 
 -- name: SourceRefreshAsk :one
 -- Requests an immediate listing. The request is later than the last listing, so
--- that its answer differs from a listing that was there before. The time of a
--- listing from before the clock was set back is cleared: it looks like an answer.
+-- that its fulfillment differs from an existing listing. A listing time from
+-- before the clock was set back is cleared, since it would look like the
+-- fulfillment.
 UPDATE sources SET listed_at = CASE WHEN listed_at <= clock_timestamp() THEN listed_at END,
     refresh_asked_at = greatest(clock_timestamp(), CASE WHEN listed_at <= clock_timestamp() THEN listed_at + interval '1 microsecond' END)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND enabled
@@ -38,9 +39,9 @@ UPDATE sources SET skipped_lines = @skipped_lines
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND skipped_lines <> @skipped_lines;
 
 -- name: SourceStale :many
--- Sources of any tenant whose listing is older than allowed, or that somebody
--- wants listed now. A listing from the future is one from before the clock was
--- set back, and its age is not known. One that failed is tried again sooner.
+-- Sources of any tenant whose listing is older than allowed or requested. A
+-- listing in the future is from before the clock was set back, and its age is
+-- unknown. A failed one is retried sooner.
 SELECT s.tenant_id, s.source_id
 FROM sources s
 WHERE s.enabled
@@ -52,8 +53,8 @@ LIMIT @most::bigint;
 
 -- name: SourceUpsert :exec
 -- The address of a source whose tools were never listed is accepted, because
--- nothing was approved for another one; unless the caller may not accept it.
--- Another address, other credentials, or a switch asks for a listing at once.
+-- nothing was approved for another one; unless the caller must not accept it.
+-- Another address, other credentials, or enabling requests an immediate listing.
 INSERT INTO sources AS s (tenant_id, source_id, kind, config, secret, default_risk, enabled, drift_guard, quarantine, accepted_address)
 VALUES (@tenant_id, @source_id, @kind, @config, @secret, @default_risk, @enabled, @drift_guard, @quarantine,
     CASE WHEN NOT @unaccepted::boolean THEN @address::bytea END)

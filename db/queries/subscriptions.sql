@@ -4,16 +4,16 @@ SET cursor_txid = @cursor_txid::xid8, cursor_event = @cursor_event, cursor_item 
 WHERE tenant_id = @tenant_id AND subscription_id = @subscription_id;
 
 -- name: SubscriptionAutomations :many
--- What policy has to know of subscriptions.
+-- The properties of subscriptions that policy needs.
 SELECT s.subscription_id, s.source_id, s.enabled, s.version
 FROM subscriptions s
 WHERE s.tenant_id = @tenant_id;
 
 -- name: SubscriptionClaim :one
--- The subscription that was looked at longest ago of those that have events to
--- read, whose receiver is not known to be down: while it is, events are better
--- kept than deliveries. FOR UPDATE SKIP LOCKED: one that another process works
--- at is that one's.
+-- The subscription with events to read that was processed longest ago and whose
+-- receiver is not known to be unavailable: meanwhile events are better kept than
+-- deliveries. FOR UPDATE SKIP LOCKED: subscriptions of another process are
+-- skipped.
 SELECT s.tenant_id, s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
     coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, s.updated_at, s.cursor_txid, s.cursor_event, s.cursor_item
 FROM subscriptions s
@@ -43,14 +43,15 @@ SET enabled = false, disabled_reason = @disabled_reason::text, updated_at = now(
 WHERE tenant_id = @tenant_id AND subscription_id = @subscription_id AND enabled;
 
 -- name: SubscriptionHold :many
--- Leaves the one alone that looking went wrong with.
+-- Postpones a subscription whose processing failed.
 UPDATE subscriptions
 SET held_until = now() + make_interval(secs => @seconds::float8)
 WHERE tenant_id = @tenant_id AND subscription_id = @subscription_id
 RETURNING name;
 
 -- name: SubscriptionList :many
--- All of a tenant, or those that are named. How far behind is counted up to a bound.
+-- All subscriptions of a tenant, or those with the ids. The number of pending
+-- events is counted up to a bound.
 SELECT s.subscription_id, s.name, s.source_id, s.kinds, s.tool, s.min_risk, coalesce(s.channel, '')::text AS channel,
     coalesce(s.link, '')::text AS link, coalesce(s.rate_bucket, '')::text AS rate_bucket, (s.signing_secret IS NOT NULL)::boolean AS has_signing_secret,
     s.enabled, coalesce(s.disabled_reason, '')::text AS disabled_reason, s.created_at, s.updated_at, s.updated_by,
@@ -63,9 +64,9 @@ WHERE s.tenant_id = @tenant_id AND (coalesce(cardinality(@names::text[]), 0) = 0
 ORDER BY s.name;
 
 -- name: SubscriptionPut :one
--- Makes a subscription, which begins behind the events that there are, or
--- changes one, which goes on where it is unless it is told to begin anew. A
--- secret that is not given stays.
+-- Inserts a subscription, which begins after the existing events, or updates
+-- one, which continues at its position unless it is reset. A missing secret
+-- keeps the stored one.
 INSERT INTO subscriptions AS s (
     tenant_id, subscription_id, name, source_id, kinds, tool, min_risk, channel, link, rate_bucket, signing_secret, enabled,
     cursor_txid, cursor_event, updated_by)

@@ -1,5 +1,5 @@
 -- name: TenantAudienceAllow :execrows
--- Lets a tenant use an issuer and audience, or, unless allowed, no longer.
+-- Allows a tenant an issuer and audience, or revokes that unless allowed.
 UPDATE tenants t
 SET allowed_audiences = array_remove(t.allowed_audiences, @pair::text) || CASE WHEN @allowed::boolean THEN ARRAY[@pair::text] ELSE '{}' END
 WHERE t.tenant_id = @tenant_id;
@@ -23,8 +23,8 @@ INSERT INTO tenants (tenant_id, name) VALUES (@tenant_id, @name);
 SELECT t.tenant_id FROM tenants t ORDER BY t.tenant_id;
 
 -- name: TenantLock :exec
--- Serialises changes of a tenant's settings, so that what each of them reports as
--- changed is true. Nothing on the hot path waits for this lock.
+-- Serializes changes of a tenant's settings, so that the changes that each of
+-- them reports are correct. Nothing on the hot path waits for this lock.
 SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = @tenant_id FOR NO KEY UPDATE;
 
 -- name: TenantName :one

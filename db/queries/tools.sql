@@ -1,13 +1,13 @@
 -- name: ToolAccept :execrows
--- Accepts the definition that the operator saw, and only that one.
+-- Accepts the definition that the operator saw, and no other.
 UPDATE tools
 SET accepted_digest = digest,
     accepted = jsonb_build_object('title', title, 'description', description, 'input_schema', input_schema, 'output_schema', output_schema, 'hints', hints)
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name AND digest = @digest AND gone_at IS NULL;
 
 -- name: ToolAcceptedAgain :exec
--- Where the definition accepted under an older scheme of digests is the listed
--- one, it is accepted under the present scheme.
+-- If the definition accepted under an older scheme of digests is the listed one,
+-- it is accepted under the current scheme.
 UPDATE tools t
 SET accepted_digest = t.digest,
     accepted = jsonb_build_object('title', t.title, 'description', t.description, 'input_schema', t.input_schema, 'output_schema', t.output_schema, 'hints', t.hints)
@@ -48,15 +48,16 @@ UPDATE tools SET gone_at = now()
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND gone_at IS NULL AND NOT (name = ANY (@names::text[]));
 
 -- name: ToolPrune :exec
--- Deletes tools that were last listed long ago and that no operator configured,
--- so that a source cannot fill the table with names.
+-- Deletes tools that were last listed long ago and were never configured by an
+-- operator, so that a source cannot fill the table with names.
 DELETE FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.source_id = @source_id AND t.gone_at < now() - make_interval(days => @days::integer)
     AND t.risk_override IS NULL AND t.effect_override IS NULL AND t.max_attempts IS NULL AND t.retry_max_attempts IS NULL
     AND t.recipients IS NULL AND t.scopes = '{}' AND t.timeout_seconds IS NULL AND t.reconcile IS NULL AND t.module IS NULL AND t.side_effects IS NULL AND t.reversal IS NULL;
 
 -- name: ToolRuleList :many
--- The settings of tools by operators, beside the overrides of risk and effect.
+-- The settings of tools by operators, in addition to the overrides of risk and
+-- effect.
 SELECT t.source_id, t.name, t.recipients, t.scopes, t.retry_max_attempts AS max_attempts, t.retry_base_seconds, t.retry_cap_seconds, t.retry_jitter, t.timeout_seconds
 FROM tools t
 WHERE t.tenant_id = @tenant_id
@@ -70,8 +71,8 @@ SET recipients = sqlc.narg(recipients)::text[], scopes = @scopes::text[], retry_
 WHERE tenant_id = @tenant_id AND source_id = @source_id AND name = @name;
 
 -- name: ToolUpsertMany :exec
--- A new tool is accepted as it is, unless its source puts new tools into
--- quarantine. The accepted definition of a known tool stays.
+-- A new tool is accepted, unless its source puts new tools into quarantine. The
+-- accepted definition of an existing tool is kept.
 INSERT INTO tools (tenant_id, source_id, name, title, description, input_schema, output_schema, hints, effect, default_reversal, digest, accepted_digest, accepted)
 SELECT s.tenant_id, s.source_id, l.name, l.title, l.description, l.input_schema, l.output_schema, l.hints, nullif(l.effect, ''), nullif(l.default_reversal, 'null'), l.digest,
     CASE WHEN s.quarantine AND s.known_at IS NOT NULL THEN NULL ELSE l.digest END,
@@ -90,7 +91,7 @@ SET title = excluded.title, description = excluded.description, input_schema = e
     digest = excluded.digest, listed_at = now(), gone_at = NULL;
 
 -- name: ToolReconcileList :many
--- The tools that have a reconcile read, or that one which is named.
+-- The tools that have a reconcile rule, or one of them.
 SELECT t.source_id, t.name, t.reconcile
 FROM tools t
 WHERE t.tenant_id = @tenant_id AND t.reconcile IS NOT NULL

@@ -2,7 +2,7 @@
 DELETE FROM triage_accounts WHERE tenant_id = @tenant_id AND name = @name;
 
 -- name: TriageAccountList :many
--- All of a tenant, or those that are named.
+-- All accounts of a tenant, or those with the ids.
 SELECT a.account_id, a.name, a.kind, a.connection, a.settings, a.proposals, a.texts, coalesce(a.secret_from, '')::text AS secret_from, a.secret, a.enabled,
     a.every_seconds, a.backfill_days, a.version, a.created_at, a.updated_at
 FROM triage_accounts a
@@ -10,7 +10,8 @@ WHERE a.tenant_id = @tenant_id AND (coalesce(cardinality(@names::text[]), 0) = 0
 ORDER BY a.name;
 
 -- name: TriageAccountPut :one
--- Makes an account, or changes the one of that name, which keeps its id and kind.
+-- Inserts an account, or updates the one of that name, which keeps its id and
+-- kind.
 INSERT INTO triage_accounts AS a (
     tenant_id, account_id, name, kind, connection, settings, proposals, texts, secret_from, secret, enabled, every_seconds, backfill_days)
 VALUES (

@@ -1,6 +1,6 @@
 -- name: TriageAccountStates :one
--- How the enabled accounts stand. An account is late if no run has it long after
--- one was due.
+-- The states of the enabled accounts. An account is late if it has not been
+-- claimed long after a run was due.
 SELECT count(1) FILTER (WHERE NOT late AND failures = 0) AS ok, count(1) FILTER (WHERE NOT late AND failures > 0) AS failing,
     count(1) FILTER (WHERE late) AS late
 FROM (
@@ -11,15 +11,15 @@ FROM (
 ) t;
 
 -- name: TriageAnswersPut :exec
--- Stores answers about messages of which more is to be asked.
+-- Stores answers about messages that have further questions.
 UPDATE triage_decisions d
 SET answers = r -> 'answers', wanted = ARRAY(SELECT jsonb_array_elements_text(r -> 'wanted'))
 FROM jsonb_array_elements(@rows::jsonb) r
 WHERE d.tenant_id = @tenant_id AND d.message_id = (r ->> 'message_id')::uuid;
 
 -- name: TriageClaim :many
--- Takes accounts that are due or that somebody asked for, or all, that no other run
--- has, besides some. Rows that another process is claiming are skipped.
+-- Claims due or requested accounts, or all, that no other run holds, except
+-- some. Rows that another process is claiming are skipped.
 WITH due AS (
     SELECT s.account_id
     FROM triage_schedules s
@@ -54,7 +54,7 @@ ORDER BY c.correction_no DESC
 LIMIT @most::bigint;
 
 -- name: TriageCorrectedSenders :many
--- How many corrections hold for each sender and list.
+-- Counts the active corrections of each sender and list.
 SELECT x.address::text AS address, count(1) AS corrected
 FROM triage_corrections c
 JOIN triage_messages m ON m.tenant_id = c.tenant_id AND m.message_id = c.message_id
@@ -63,18 +63,19 @@ WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at
 GROUP BY x.address;
 
 -- name: TriageCorrectionsVersion :one
--- Changes whenever a correction is made or taken back.
+-- A version that changes with every correction made or withdrawn.
 SELECT count(1) AS made, coalesce(max(c.correction_no), 0)::bigint AS newest
 FROM triage_corrections c
 WHERE c.tenant_id = @tenant_id AND c.account_id = @account_id AND c.retracted_at IS NULL;
 
 -- name: TriageDecisionsAgain :exec
--- Has messages decided again for a reason; without one they stay as they were decided.
+-- Marks messages for a new decision with a reason; without one it clears the
+-- mark.
 UPDATE triage_decisions d SET again = nullif(@reason::text, '') WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
 
 -- name: TriageDecisionsAnswered :exec
--- Ends what the owner waited for in threads where somebody answered, and has the
--- messages decided again that were kept for it.
+-- Ends the waits of the owner in threads with an answer, and marks the messages
+-- that were kept for them for a new decision.
 WITH answered AS (
     SELECT unnest(@thread_ids::uuid[]) AS thread_id, unnest(@answered_ats::timestamptz[]) AS at
 ), ended AS (
@@ -91,9 +92,9 @@ JOIN triage_messages m ON m.tenant_id = @tenant_id AND m.thread_id = e.thread_id
 WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.decision -> 'vetoes' @> '["follow_up"]';
 
 -- name: TriageDecisionsCorrected :exec
--- Has the newest messages decided again that lie in the inbox and are of a sender
--- or a list about whose message a person said or took back something since the
--- last time. The minute is for transactions that had not ended by then.
+-- Marks the newest messages for a new decision that are in the inbox and have a
+-- sender or a list with a correction made or withdrawn since the last time. The
+-- minute covers transactions that had not ended by then.
 WITH last AS (
     UPDATE triage_schedules s
     SET corrections_at = now()
@@ -125,7 +126,7 @@ WHERE d.tenant_id = @tenant_id AND d.message_id = n.message_id
     );
 
 -- name: TriageDecisionsDue :many
--- The messages that are to be decided again.
+-- The messages marked for a new decision.
 SELECT d.message_id
 FROM triage_decisions d
 WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.again IS NOT NULL
@@ -133,8 +134,8 @@ ORDER BY d.message_id
 LIMIT @most::bigint;
 
 -- name: TriageDecisionsOf :many
--- Messages that are decided again, with where they lie, what their owner did, what
--- models answered, what was decided, and what was proposed about them.
+-- Messages for a new decision, with their locations, the acts of their owner,
+-- the answers of models, the previous decisions, and the proposals about them.
 SELECT d.message_id, coalesce(d.again, '')::text AS reason, d.answers, d.decision, d.signals, d.judged, m.identity, m.thread_id, m.list, m.touched_at, m.undone, m.received_at, m.size,
     coalesce(w.folder, '')::text AS folder, coalesce(w.use, '')::text AS use, coalesce(w.key, '')::text AS key, coalesce(w.flags, '{}')::text[] AS flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
@@ -153,7 +154,7 @@ WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[])
 ORDER BY d.message_id;
 
 -- name: TriageDecisionsPut :exec
--- A message has one decision; a later one takes its place.
+-- A message has one decision; a later one replaces it.
 INSERT INTO triage_decisions (tenant_id, message_id, account_id, run_id, act, category, priority, bucket, cohort, level, confidence, question,
     decision, signals, prediction, features, notes, skipped, model, reason, tier, prompt, degraded, answers, wanted, wanted_at, withheld, received_at,
     judged)
@@ -172,7 +173,7 @@ SET run_id = excluded.run_id, decided_at = now(), judged = excluded.judged, act 
     wanted_at = CASE WHEN excluded.wanted_at IS NOT NULL THEN coalesce(triage_decisions.wanted_at, excluded.wanted_at) END;
 
 -- name: TriageDue :one
--- How many accounts are due that no run has.
+-- Counts the due accounts that no run holds.
 SELECT count(1)
 FROM triage_schedules s
 JOIN triage_accounts a ON a.tenant_id = s.tenant_id AND a.account_id = s.account_id
@@ -195,9 +196,9 @@ SET use = excluded.use, cursor = excluded.cursor, older = excluded.older,
     older_done_at = CASE WHEN @older_done::boolean THEN coalesce(triage_folders.older_done_at, now()) END, read_at = now();
 
 -- name: TriageFollowUps :many
--- When the owner last asked something in threads that nobody has answered since,
--- and when a person last wrote there, as far as the newest messages tell: anybody
--- can make a thread of any length.
+-- The time of the owner's last question in unanswered threads, and of a person's
+-- last message there, among the newest messages: anybody can make a thread of
+-- any length.
 SELECT t.thread_id::uuid AS thread_id, coalesce(q.asked_at, 'epoch')::timestamptz AS asked_at, coalesce(w.answered_at, 'epoch')::timestamptz AS answered_at
 FROM unnest(@thread_ids::uuid[]) t (thread_id)
 CROSS JOIN LATERAL (
@@ -214,16 +215,16 @@ CROSS JOIN LATERAL (
 ) w;
 
 -- name: TriageHold :execrows
--- Extends the lease of the run that holds an account. Every transaction of a run
--- that writes begins with it: the row lock makes a run that lost its lease wait,
+-- Extends the lease of the run that holds an account. Every writing transaction
+-- of a run begins with it: the row lock makes a run that lost its lease wait,
 -- and then find another holder.
 UPDATE triage_schedules s
 SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8), quota = @quota
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageLocations :many
--- What is known of locations in a folder, with what triage proposed to do to the
--- message there.
+-- The stored locations in a folder, with the changes that triage proposed for
+-- the message there.
 SELECT l.key, l.message_id, l.flags,
     (SELECT coalesce(jsonb_agg(e.value), '[]') FROM triage_proposals p CROSS JOIN LATERAL jsonb_array_elements(p.parts) e
         WHERE p.tenant_id = l.tenant_id AND p.message_id = l.message_id)::jsonb AS proposed
@@ -254,9 +255,9 @@ FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT (tenant_id, account_id, folder, key) DO UPDATE SET message_id = excluded.message_id, flags = excluded.flags;
 
 -- name: TriageLocationsVoid :exec
--- Keeps the locations of a folder, all of which are void, under a name that no
--- folder has: until the folder was read again they say that the messages were
--- there.
+-- Stores the locations of a folder, which are all void, under a name that no
+-- folder has: until the folder has been read again they record that the messages
+-- were there.
 UPDATE triage_locations l
 SET folder = '', key = l.folder || E'\n' || l.key
 WHERE l.tenant_id = @tenant_id AND l.account_id = @account_id AND l.folder = @folder;
@@ -277,13 +278,14 @@ SELECT @tenant_id, (r ->> 'message_id')::uuid, @account_id, decode(r ->> 'identi
 FROM jsonb_array_elements(@rows::jsonb) r;
 
 -- name: TriageMessagesBack :exec
--- Records that messages lie again in a folder to which triage has none moved.
+-- Records that messages are again in a folder to which triage does not move
+-- messages.
 UPDATE triage_messages m SET left_at = NULL WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]);
 
 -- name: TriageMessagesKnown :many
--- Messages of an account that are known by their identities, whether each has left
--- the folders in which it could lie, what would have moved it away, and the copies
--- that its decision joins.
+-- Messages of an account that are known by their identities, whether each has
+-- left its folders, the move that would explain it, and the copies that its
+-- decision joins.
 SELECT m.message_id, m.identity, (m.left_at IS NOT NULL)::boolean AS left,
     coalesce(d.judged, '{}')::text[] AS judged,
     CASE WHEN m.left_at IS NULL THEN '{}' ELSE ARRAY(
@@ -295,9 +297,9 @@ LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.m
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.identity = ANY (@identities::bytea[]);
 
 -- name: TriageMessagesLeft :many
--- Records that messages, some of whose locations went, lie in no folder any more
--- but those to which triage has messages moved. Its owner did that where triage
--- proposed no move.
+-- Records that messages that lost some of their locations are only in folders to
+-- which triage moves messages. If triage proposed no move, their owner moved
+-- them.
 UPDATE triage_messages m
 SET left_at = now(), touched_at = CASE WHEN EXISTS (
         SELECT 1 FROM triage_proposals p
@@ -313,9 +315,10 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[]) AND
 RETURNING m.message_id;
 
 -- name: TriageMessagesRelated :many
--- Messages of an account that others name, or that name others, or that have
--- the subject of a thread and a participant in common. Senders choose all of
--- these, so that there may be any number; some of each are enough, those of the owner first.
+-- Messages of an account that others refer to, or that refer to others, or that
+-- share the subject of a thread and a participant. Senders choose all of these,
+-- so there may be any number; a sample of each is enough, those of the owner
+-- first.
 SELECT m.message_id, m.header_id, m.refs, m.thread_id, m.thread_subject, m.participants, m.outgoing, m.sender, m.received_at, coalesce(d.bucket, '')::text AS bucket
 FROM (
     SELECT h.message_id FROM unnest(@named::text[]) i (id)
@@ -339,7 +342,7 @@ FROM (
         ORDER BY q.received_at DESC LIMIT 20
     ) s
 ) found
--- Each is looked up by its key, however few rows the planner believes in.
+-- Each is looked up by its key, regardless of the planner's estimates.
 CROSS JOIN LATERAL (
     SELECT k.message_id, k.header_id, k.refs, k.thread_id, k.thread_subject, k.participants, k.outgoing, k.sender, k.received_at
     FROM triage_messages k WHERE k.tenant_id = @tenant_id AND k.message_id = found.message_id LIMIT 1
@@ -351,7 +354,7 @@ ORDER BY m.outgoing DESC, m.received_at DESC
 LIMIT 2000;
 
 -- name: TriageOutcomesCount :exec
--- Adds what people approved and refused to what is known of senders and lists.
+-- Adds people's approvals and refusals to the statistics of senders and lists.
 UPDATE triage_senders s
 SET accepted = s.accepted + o.accepted, refused = s.refused + o.refused
 FROM (
@@ -364,8 +367,8 @@ FROM (
 WHERE s.tenant_id = @tenant_id AND s.account_id = o.account_id AND s.address = o.address;
 
 -- name: TriageOutcomesTake :many
--- What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
--- that a person acts on at this moment comes the next time.
+-- People's decisions about proposals since the last time. FOR UPDATE SKIP
+-- LOCKED: a proposal that a person decides about now is handled the next time.
 UPDATE triage_proposals p
 SET outcome_due = false
 FROM (
@@ -378,8 +381,9 @@ WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id
 RETURNING p.external_id, p.message_id, p.outcome::text AS outcome, p.parts;
 
 -- name: TriageProposalsRepeat :many
--- Stores proposals once more, under another name, that expired without a decision:
--- those whose message lies where it lay, untouched, and was not decided about since.
+-- Stores proposals again, under another name, that expired without a decision:
+-- those whose message is in the same place, unchanged, and was not decided about
+-- since.
 INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope, repeats)
 SELECT p.tenant_id, x.external_id, p.account_id, p.message_id, p.action, p.parts, p.fields,
     jsonb_set(p.envelope, '{external_id}', to_jsonb(x.external_id)), p.external_id
@@ -393,16 +397,15 @@ ON CONFLICT DO NOTHING
 RETURNING external_id, envelope;
 
 -- name: TriageProposalsWithdraw :exec
--- Has workers withdraw what waits about messages that their owner moved or flagged,
--- or of which a copy allows less.
--- A draft stays: it answers the message wherever that lies.
+-- Requests that workers withdraw waiting proposals about messages that were
+-- moved or flagged by their owner, or of which a copy allows less. A draft is
+-- kept: it answers the message in any folder.
 UPDATE triage_proposals p
 SET withdraw_at = now()
 WHERE p.tenant_id = @tenant_id AND p.message_id = ANY (@message_ids::uuid[]) AND p.outcome IS NULL AND p.withdraw_at IS NULL AND p.action <> 'draft';
 
 -- name: TriageProposalsInsert :many
--- Stores what is to be proposed. What was proposed before, by whatever run, is
--- left out.
+-- Stores new proposals. It skips existing ones of any run.
 INSERT INTO triage_proposals (tenant_id, external_id, account_id, message_id, action, parts, fields, envelope)
 SELECT @tenant_id, r ->> 'external_id', @account_id, (r ->> 'message_id')::uuid, r ->> 'action', r -> 'parts', r -> 'fields', r -> 'envelope'
 FROM jsonb_array_elements(@rows::jsonb) r
@@ -410,7 +413,8 @@ ON CONFLICT (tenant_id, external_id) DO NOTHING
 RETURNING external_id, envelope;
 
 -- name: TriageProposalsPropose :many
--- Proposes envelopes in this transaction and returns their ids in the same order.
+-- Proposes envelopes in this transaction and returns their ids in the same
+-- order.
 SELECT unnest(countersign.propose_many(@envelopes::jsonb[]))::uuid AS proposal_id;
 
 -- name: TriageProposalsProposed :exec
@@ -420,28 +424,28 @@ FROM (SELECT unnest(@external_ids::text[]) AS external_id, unnest(@proposal_ids:
 WHERE p.tenant_id = @tenant_id AND p.external_id = n.external_id;
 
 -- name: TriageQuestionStates :one
--- How many messages wait for answers, with what is proposed withheld until then,
--- and how many were decided without.
+-- Counts the messages that wait for answers, with their proposals withheld until
+-- then, and those that were decided without.
 SELECT count(1) FILTER (WHERE d.withheld) AS withheld, count(1) FILTER (WHERE NOT d.withheld) AS degraded
 FROM triage_decisions d
 WHERE d.tenant_id = @tenant_id AND d.wanted_at IS NOT NULL;
 
 -- name: TriageQuestionsConfigured :exec
--- Wants no tier any more that is not configured.
+-- Removes questions to tiers that are no longer configured.
 UPDATE triage_decisions d
 SET wanted = ARRAY(SELECT t FROM unnest(d.wanted) t WHERE t = ANY (@tiers::text[])),
     wanted_at = CASE WHEN d.withheld OR d.wanted && @tiers::text[] THEN d.wanted_at END
 WHERE d.tenant_id = @tenant_id AND d.account_id = @account_id AND d.wanted_at IS NOT NULL AND NOT d.wanted <@ @tiers::text[];
 
 -- name: TriageQuestionsDrop :exec
--- Asks nothing more about messages.
+-- Removes all questions about messages.
 UPDATE triage_decisions d
 SET wanted = '{}', wanted_at = NULL, withheld = false
 WHERE d.tenant_id = @tenant_id AND d.message_id = ANY (@message_ids::uuid[]);
 
 -- name: TriageQuestionsDue :many
--- Messages, newest first, about which a tier can be asked now; or else those that
--- have been withheld for long enough, or for a tier that cannot be asked.
+-- Messages, newest first, about which a tier can be asked now; or else those
+-- that have been withheld for long enough, or for an unavailable tier.
 SELECT d.message_id, d.wanted, d.withheld, d.answers, d.decision, d.signals, d.prediction, m.subject, left(m.body, @characters::integer)::text AS body,
     (m.touched_at IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM triage_locations l WHERE l.tenant_id = d.tenant_id AND l.message_id = d.message_id
@@ -462,14 +466,14 @@ FROM jsonb_array_elements(@rows::jsonb) r
 ON CONFLICT DO NOTHING;
 
 -- name: TriageRelease :exec
--- Ends the claim of an account.
+-- Releases an account.
 UPDATE triage_schedules s
 SET holder = NULL, lease_until = NULL, next_run_at = now() + make_interval(secs => @pause_seconds::float8)
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageRenew :one
--- Extends the lease, and says whether somebody asked for a run, and whether the
--- account is still what it was.
+-- Extends the lease, and reports whether a run was requested and whether the
+-- account is unchanged.
 UPDATE triage_schedules s
 SET lease_until = clock_timestamp() + make_interval(secs => @lease_seconds::float8)
 FROM triage_accounts a
@@ -496,12 +500,12 @@ UPDATE triage_runs r SET ended_at = now(), error = nullif(@error::text, '')
 WHERE r.tenant_id = @tenant_id AND r.run_id = @run_id;
 
 -- name: TriageRunsInterrupted :exec
--- Ends the runs of an account whose processes did not.
+-- Ends the unfinished runs of an account whose processes have ended.
 UPDATE triage_runs r SET ended_at = now(), error = 'interrupted'
 WHERE r.tenant_id = @tenant_id AND r.account_id = @account_id AND r.ended_at IS NULL;
 
 -- name: TriageScheduleEnd :exec
--- Records how a run ended, and when the next one is.
+-- Records the end of a run, and the time of the next one.
 UPDATE triage_schedules s
 SET last_ended_at = now(), last_read_at = CASE WHEN @error::text = '' THEN now() ELSE s.last_read_at END, last_error = nullif(@error::text, ''), quota = @quota,
     failures = CASE WHEN @error::text = '' THEN 0 ELSE s.failures + 1 END,
@@ -509,26 +513,26 @@ SET last_ended_at = now(), last_read_at = CASE WHEN @error::text = '' THEN now()
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageScheduleFill :exec
--- Makes the rows of accounts that have none.
+-- Inserts missing schedules of accounts.
 INSERT INTO triage_schedules (tenant_id, account_id)
 SELECT a.tenant_id, a.account_id FROM triage_accounts a
 WHERE a.tenant_id = @tenant_id AND NOT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.tenant_id = a.tenant_id AND s.account_id = a.account_id)
 ON CONFLICT DO NOTHING;
 
 -- name: TriageScheduleModels :exec
--- Records what is known of the model servers, and the last refusal, if there was
--- one since the process began.
+-- Records the state of the model servers, and the last refusal, if there was one
+-- since the process began.
 UPDATE triage_schedules s
 SET models = @models, model_refused = CASE WHEN sqlc.narg(refused_at)::timestamptz IS NULL THEN s.model_refused ELSE @refused::text END,
     model_refused_at = coalesce(sqlc.narg(refused_at)::timestamptz, s.model_refused_at)
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageScheduleRead :exec
--- Records that all folders were looked at.
+-- Records that all folders were read.
 UPDATE triage_schedules s SET last_read_at = now() WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.holder = @holder;
 
 -- name: TriageScheduleStart :one
--- Returns how many runs failed one after the other, and what they left of the
+-- Returns the number of consecutive failed runs, and the remainder of the
 -- provider's limits.
 UPDATE triage_schedules s
 SET last_started_at = now(), last_run_id = NULL, asked_at = NULL
@@ -555,9 +559,9 @@ SET name = CASE WHEN excluded.name <> '' THEN excluded.name ELSE triage_senders.
 SELECT coalesce(triage_tenant(), '00000000-0000-0000-0000-000000000000')::uuid AS tenant_id;
 
 -- name: TriageThreadsJoin :one
--- Makes one thread of several that turned out to be one, and returns which: the
--- longest, as far as that is counted, so that a message changes its thread a few
--- times however many threads join.
+-- Merges several threads into one and returns it: the longest within the count's
+-- bound, so that a message changes its thread a few times, regardless of the
+-- number of threads.
 WITH sizes AS (
     SELECT t.thread_id, c.messages
     FROM unnest(@thread_ids::uuid[]) t (thread_id)
@@ -577,8 +581,8 @@ WITH sizes AS (
 SELECT l.thread_id::uuid AS thread_id FROM longest l;
 
 -- name: TriageTouched :exec
--- Records that the owner touched messages, and what the owner took back. Each
--- message is there once.
+-- Records that the owner changed messages, and reversed changes. Each message
+-- occurs once.
 UPDATE triage_messages m
 SET touched_at = CASE WHEN (r ->> 'touched')::boolean THEN coalesce(m.touched_at, now()) ELSE m.touched_at END,
     undone = ARRAY(SELECT DISTINCT u FROM unnest(m.undone || ARRAY(SELECT jsonb_array_elements_text(r -> 'undone'))) u ORDER BY u)

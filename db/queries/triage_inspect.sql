@@ -1,8 +1,8 @@
--- What people read and set of triage, over the API.
+-- Data of triage that people read and set over the API.
 
 -- name: TriageCorrectionAdd :many
--- Adds a correction with the features that the decision rested on; no row if the
--- message was never decided.
+-- Inserts a correction with the features of the decision; no row if the message
+-- was never decided.
 INSERT INTO triage_corrections (tenant_id, account_id, message_id, head, label, features, made_by)
 SELECT d.tenant_id, d.account_id, d.message_id, @head, @label, d.features, @made_by
 FROM triage_decisions d
@@ -36,8 +36,8 @@ LEFT JOIN triage_decisions d ON d.tenant_id = m.tenant_id AND d.message_id = m.m
 WHERE m.tenant_id = @tenant_id AND m.message_id = @message_id;
 
 -- name: TriageMessageList :many
--- A page of the messages that came in, newest first. Each account gives as many as
--- the page has, so that its index is read from the top.
+-- A page of the received messages, newest first. Each account contributes up to
+-- a page, so that its index is read from the beginning.
 SELECT m.message_id, a.name AS account, m.sender, m.sender_name, m.subject, m.outgoing, m.received_at, m.decided_at, m.act, m.category, m.priority, m.bucket,
     m.cohort, m.level, m.confidence, m.question, m.proposals
 FROM triage_accounts a
@@ -72,7 +72,7 @@ ORDER BY m.received_at DESC, m.message_id DESC
 LIMIT @most::bigint;
 
 -- name: TriageMessageNamed :many
--- The messages that have a Message-ID, at most so many.
+-- The messages with a Message-ID, up to a bound.
 SELECT m.message_id
 FROM triage_accounts a
 JOIN triage_messages m ON m.tenant_id = a.tenant_id AND m.account_id = a.account_id AND m.header_id = @header_id::text AND m.header_id <> ''
@@ -94,8 +94,8 @@ WHERE m.tenant_id = @tenant_id AND m.message_id = ANY (@message_ids::uuid[])
 ORDER BY m.received_at DESC, m.message_id DESC;
 
 -- name: TriageProposalList :many
--- What was proposed about a message, with what became of it: the action, or why
--- there is none, and the actions that took it back.
+-- The proposals about a message, with their outcomes: the action, or the reason
+-- why there is none, and the reverting actions.
 SELECT p.action, p.external_id, coalesce(p.repeats, '')::text AS repeats, p.fields, p.envelope, p.proposed_at, p.proposal_id, coalesce(e.action_id, '00000000-0000-0000-0000-000000000000')::uuid AS action_id, coalesce(e.phase, '')::text AS phase,
     coalesce(q.problem ->> 'detail', '')::text AS problem, (q.proposal_id IS NOT NULL AND q.answered_at IS NULL)::boolean AS waiting,
     ARRAY(
@@ -111,7 +111,7 @@ WHERE p.tenant_id = @tenant_id AND p.message_id = @message_id
 ORDER BY p.proposed_at, p.external_id;
 
 -- name: TriageRunAsk :exec
--- Asks for a run of an account now, whether or not a triage process has seen it.
+-- Requests an immediate run of an account, whether or not it has a schedule yet.
 INSERT INTO triage_schedules AS s (tenant_id, account_id, asked_at)
 VALUES (@tenant_id, @account_id, clock_timestamp())
 ON CONFLICT (tenant_id, account_id) DO UPDATE SET asked_at = clock_timestamp();
@@ -127,7 +127,7 @@ ORDER BY r.started_at DESC, r.run_id DESC
 LIMIT @most::bigint;
 
 -- name: TriageStatusList :many
--- Every account with its schedule and how far its folders were read.
+-- Every account with its schedule and the progress of its folders.
 SELECT a.account_id, a.name, a.kind, a.enabled, a.every_seconds, a.backfill_days, (s.account_id IS NOT NULL)::boolean AS scheduled, s.next_run_at, s.asked_at,
     s.holder, s.lease_until, s.last_run_id, s.last_started_at, s.last_ended_at, s.last_read_at, coalesce(s.last_error, '')::text AS last_error, coalesce(s.failures, 0)::integer AS failures,
     coalesce(s.quota, '{}')::jsonb AS quota, f.folders, f.backfilled, coalesce(s.models, '[]')::jsonb AS models, coalesce(s.model_refused, '')::text AS model_refused,

@@ -1,15 +1,15 @@
 -- name: TriageSetAsideAgain :execrows
--- Has the messages of an account read again that were set aside.
+-- Requests that messages of an account that were set aside are read again.
 UPDATE triage_set_aside s SET again = true WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND NOT s.again;
 
 -- name: TriageSetAsideClear :exec
--- Removes messages that need not be set aside any more: those of a folder that are
--- named, those that a person had read again, or all.
+-- Deletes entries of set-aside messages: those of a folder that are given, those
+-- that a person requested again, or all.
 DELETE FROM triage_set_aside s
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id AND s.folder = @folder AND (@every::boolean OR s.again AND @asked::boolean OR s.key = ANY (@keys::text[]));
 
 -- name: TriageSetAsideList :many
--- The messages of an account that were set aside, latest attempt first.
+-- The set-aside messages of an account, latest attempt first.
 SELECT s.folder, s.key, s.received_at, s.size, s.step, s.reason, s.attempts, s.since, s.tried_at, s.again
 FROM triage_set_aside s
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id
@@ -17,7 +17,7 @@ ORDER BY s.tried_at DESC, s.folder, s.key
 LIMIT @most::bigint;
 
 -- name: TriageSetAsideOf :many
--- The messages of an account that were set aside.
+-- The set-aside messages of an account.
 SELECT s.folder, s.key, s.received_at, s.size, s.again
 FROM triage_set_aside s
 WHERE s.tenant_id = @tenant_id AND s.account_id = @account_id

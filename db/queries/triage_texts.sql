@@ -1,9 +1,9 @@
--- Texts that language models write about messages. The API asks for them; triage
+-- Texts that language models write about messages. The API requests them; triage
 -- has them written.
 
 -- name: TriageTextAsk :many
--- Asks for a text; no row if one of the kind waits already, if the message came
--- from nobody else, or if there are too many of it.
+-- Requests a text; no row if one of the kind already waits, if the owner alone
+-- wrote the message, or if there are too many of it.
 INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, note, asked_by)
 SELECT m.tenant_id, m.account_id, m.message_id, @kind, @note, @asked_by
 FROM triage_messages m
@@ -13,7 +13,7 @@ ON CONFLICT (tenant_id, message_id, kind) WHERE ended_at IS NULL DO NOTHING
 RETURNING text_no;
 
 -- name: TriageTextWanted :exec
--- Asks for texts by the rule of the account, once for a message.
+-- Requests texts by the rule of the account, once per message.
 INSERT INTO triage_texts (tenant_id, account_id, message_id, kind, asked_by)
 SELECT @tenant_id, @account_id, w.message_id, w.kind, @asked_by
 FROM (SELECT unnest(@message_ids::uuid[]) AS message_id, unnest(@kinds::text[]) AS kind) w
@@ -27,8 +27,8 @@ WHERE t.tenant_id = @tenant_id AND t.message_id = @message_id
 ORDER BY t.text_no;
 
 -- name: TriageTextsDue :many
--- Texts that are to be written about messages that were decided, in the order in
--- which they were asked for.
+-- Requested texts about messages that were decided, in the order of the
+-- requests.
 SELECT t.text_no, t.message_id, t.kind, t.note, t.attempts, m.sender, m.sender_name, m.subject, m.body
 FROM triage_texts t
 JOIN triage_messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
@@ -38,7 +38,7 @@ ORDER BY t.text_no
 LIMIT @most::bigint;
 
 -- name: TriageTextExamples :many
--- Bodies of mail that the owner sent, by Message-ID.
+-- Bodies of mail sent by the owner, by Message-ID.
 SELECT m.body
 FROM triage_messages m
 WHERE m.tenant_id = @tenant_id AND m.account_id = @account_id AND m.outgoing AND m.header_id = ANY (@header_ids::text[])
@@ -46,7 +46,7 @@ ORDER BY m.received_at DESC
 LIMIT @most::bigint;
 
 -- name: TriageTextEnd :execrows
--- Ends a text that waits. It locks its row alone.
+-- Ends a waiting text. It locks only its row.
 UPDATE triage_texts
 SET ended_at = now(), attempts = attempts + 1, text = @text, problem = @problem, model = @model, prompt = @prompt, external_id = nullif(@external_id::text, '')
 WHERE tenant_id = @tenant_id AND text_no = @text_no AND ended_at IS NULL;

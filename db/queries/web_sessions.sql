@@ -3,7 +3,7 @@ INSERT INTO login_codes (tenant_id, code_hash, person, operator_id, token_hash, 
 VALUES (@tenant_id, @code_hash, @person, @operator_id, @token_hash, @expires_at);
 
 -- name: LoginCodesPrune :exec
--- Deletes the codes that have expired, and all but the newest of a person.
+-- Deletes expired codes, and all but the newest of a person.
 DELETE FROM login_codes c
 WHERE c.tenant_id = @tenant_id
     AND (c.expires_at <= now() OR c.code_hash IN (
@@ -11,7 +11,7 @@ WHERE c.tenant_id = @tenant_id
 
 -- name: OperatorSessionsDelete :many
 -- Deletes the browser sessions and login codes that act as an operator, and
--- returns the sessions that were not over.
+-- returns the sessions that had not ended.
 WITH codes AS (DELETE FROM login_codes c WHERE c.tenant_id = @tenant_id AND c.operator_id = @operator_id::uuid),
 deleted AS (
     DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.operator_id = @operator_id::uuid
@@ -20,7 +20,7 @@ deleted AS (
 SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id;
 
 -- name: RefusedLoginCount :one
--- Counts one more refused login, and returns how many there are in this hour.
+-- Counts a refused login, and returns the count of this hour.
 INSERT INTO refused_logins AS r (tenant_id, about) VALUES (@tenant_id, @about)
 ON CONFLICT (tenant_id, about) DO UPDATE SET
     logins = CASE WHEN r.since > now() - interval '1 hour' THEN r.logins + 1 ELSE 1 END,
@@ -31,8 +31,8 @@ RETURNING r.logins;
 DELETE FROM refused_logins r WHERE r.tenant_id = @tenant_id AND r.since < now() - interval '1 day';
 
 -- name: TokenSessionsDelete :many
--- Deletes the browser sessions that act as a token, and returns those that were
--- not over.
+-- Deletes the browser sessions that act as a token, and returns those that had
+-- not ended.
 WITH deleted AS (
     DELETE FROM web_sessions s WHERE s.tenant_id = @tenant_id AND s.token_id = @token_id::uuid
     RETURNING s.session_id, s.idle_at > now() AND s.expires_at > now() AS open
@@ -40,7 +40,7 @@ WITH deleted AS (
 SELECT d.session_id FROM deleted d WHERE d.open ORDER BY d.session_id;
 
 -- name: WebSessionDelete :execrows
--- Of a person; with a token only a session that acts as the token.
+-- Deletes a session of a person; with a token only if it acts as the token.
 DELETE FROM web_sessions s
 WHERE s.tenant_id = @tenant_id AND s.session_id = @session_id AND s.person = @person
     AND (sqlc.narg(token_id)::uuid IS NULL OR s.token_id = sqlc.narg(token_id)::uuid);
@@ -50,7 +50,7 @@ INSERT INTO web_sessions (tenant_id, session_id, secret_hash, via, person, opera
 VALUES (@tenant_id, @session_id, @secret_hash, @via, @person, @operator_id, @token_id, @token_hash, @idle_at, @expires_at, @address, @program);
 
 -- name: WebSessionTouch :one
--- A session that is over stays so.
+-- An ended session is not extended.
 UPDATE web_sessions s
 SET used_at = now(), idle_at = least(now() + make_interval(secs => @idle_seconds::double precision), s.expires_at)
 WHERE s.tenant_id = @tenant_id AND s.session_id = @session_id AND s.idle_at > now() AND s.expires_at > now()
@@ -66,8 +66,8 @@ ORDER BY s.session_id DESC
 LIMIT @most;
 
 -- name: WebSessionsPrune :many
--- Deletes the sessions that are over, and all but the newest of a person. Returns
--- those that were not over.
+-- Deletes ended sessions, and all but the newest of a person. Returns those that
+-- had not ended.
 WITH deleted AS (
     DELETE FROM web_sessions s
     WHERE s.tenant_id = @tenant_id

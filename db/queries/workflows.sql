@@ -1,6 +1,6 @@
 -- name: WorkflowCancel :one
--- Notes that somebody wants no more of a workflow, and has it looked at now. One
--- that was cancelled before is left as it is.
+-- Records the cancellation of a workflow, and makes it due. It has no effect on
+-- a workflow that was already cancelled.
 UPDATE workflows w
 SET cancelled_by = coalesce(w.cancelled_by, @cancelled_by::text), waits_for = NULL, check_at = now(), updated_at = now()
 WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id AND w.code IS NULL AND w.state IN ('running', 'stuck')
@@ -14,7 +14,7 @@ FROM workflows w
 WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id;
 
 -- name: WorkflowHold :many
--- Takes a workflow for a change that waits for its turn.
+-- Locks a workflow for a change, in order.
 SELECT w.workflow_id FROM workflows w WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id FOR UPDATE;
 
 -- name: WorkflowInsert :exec
@@ -31,7 +31,7 @@ FROM workflows w
 WHERE w.tenant_id = @tenant_id AND w.external_id = @external_id;
 
 -- name: WorkflowList :many
--- A page, the newest first.
+-- A page of workflows, newest first.
 SELECT w.workflow_id, w.external_id, w.content_digest, w.atomic, w.state, w.code, w.message, w.stopped_at, w.proposed_by, w.person, w.proposer,
     w.session_id, w.session_bound, w.employee_id, w.automation_id, w.tools, w.origin, w.cancelled_by, w.resolved_by, w.note,
     w.waits_for, w.created_at, w.updated_at, w.ended_at
@@ -46,19 +46,19 @@ ORDER BY w.workflow_id DESC
 LIMIT @most::bigint;
 
 -- name: WorkflowLive :one
--- Whether any are under way, which for most of the time none are.
+-- Reports whether any workflow is running; most of the time none is.
 SELECT EXISTS (
     SELECT 1 FROM workflows w WHERE w.state IN ('running', 'reverting', 'stuck', 'compensation_failed') AND w.check_at IS NOT NULL
 )::boolean;
 
 -- name: WorkflowPostpone :exec
--- Has nobody look at a workflow for some time.
+-- Postpones a workflow.
 UPDATE workflows w
 SET check_at = now() + make_interval(secs => @wait_seconds::float8)
 WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id;
 
 -- name: WorkflowPrune :one
--- Deletes workflows that ended before the period that their tenants keep.
+-- Deletes workflows that ended before the retention of their tenants.
 WITH gone AS (
     DELETE FROM workflows w
     WHERE (w.tenant_id, w.workflow_id) IN (
@@ -72,11 +72,11 @@ WITH gone AS (
 SELECT count(1)::bigint FROM gone;
 
 -- name: WorkflowReady :many
--- Workflowes that can move on: those that wait for nothing, and those whose
--- envelope has ended, which is when it is neither on the schedule nor before a
--- person. What is stuck, or could not be taken back, moves on when somebody
--- has resolved or replayed its envelope; there are few of those, and they are
--- asked about by the view.
+-- Workflows that can advance: those that wait for nothing, and those whose
+-- envelope has ended, which is when it is neither scheduled nor waiting for a
+-- person. A stuck workflow, or one with a failed reversal, advances after a
+-- person has resolved or replayed its envelope; these are few, and are read
+-- through the view.
 SELECT w.tenant_id, w.workflow_id, w.check_at
 FROM workflows w
 LEFT JOIN actions a ON a.tenant_id = w.tenant_id AND a.action_id = w.waits_for
@@ -110,7 +110,7 @@ SET state = @state,
 WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id;
 
 -- name: WorkflowTake :many
--- Takes a workflow to move it on. SKIP LOCKED: somebody else is at it then.
+-- Locks a workflow to advance it. SKIP LOCKED: another worker is advancing it.
 SELECT w.workflow_id FROM workflows w WHERE w.tenant_id = @tenant_id AND w.workflow_id = @workflow_id FOR UPDATE SKIP LOCKED;
 
 -- name: TokenRevoked :one

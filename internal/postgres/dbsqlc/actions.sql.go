@@ -126,13 +126,13 @@ type ActionInsertManyParams struct {
 	WorkflowID      *uuid.UUID
 }
 
-// Writes a batch of decided envelopes and puts those that may run on the
-// schedule, in one statement. It has no ON CONFLICT: that would look into both
-// unique indexes before each row and confirm it afterwards, half as much work
-// again for what is rare. A name that is taken fails the batch. A column that is
-// the same in all rows is an array of one element: unnest returns NULL for the
-// other rows, and the element is taken instead. approval_expires is empty where no
-// envelope of the batch needs a person.
+// Inserts a batch of decided envelopes and schedules those that may run, in one
+// statement. It has no ON CONFLICT, which would search both unique indexes
+// before each row and confirm afterwards: half as much work again for a rare
+// case. A duplicate name fails the batch. A column with the same value in all
+// rows is an array of one element: unnest returns NULL for the other rows, which
+// use that element. approval_expires is empty if no envelope of the batch needs
+// a person.
 func (q *Queries) ActionInsertMany(ctx context.Context, db DBTX, arg *ActionInsertManyParams) error {
 	_, err := db.Exec(ctx, actionInsertMany,
 		arg.TenantID,
@@ -197,8 +197,9 @@ type ActionLastTurnRow struct {
 	Status     string
 }
 
-// For each base, the newest envelope whose external id is the base and digits
-// between two, which sort alike everywhere, and its status.
+// For each base, the newest envelope whose external id is the base followed by
+// digits between two bounds, and its status. Digits sort alike in all
+// collations.
 func (q *Queries) ActionLastTurn(ctx context.Context, db DBTX, arg *ActionLastTurnParams) ([]ActionLastTurnRow, error) {
 	rows, err := db.Query(ctx, actionLastTurn,
 		arg.Bases,
@@ -245,7 +246,7 @@ type ActionWithdrawParams struct {
 	Message   string
 }
 
-// Undo of an envelope that still waits for a decision.
+// Undoes an envelope that still waits for a decision.
 func (q *Queries) ActionWithdraw(ctx context.Context, db DBTX, arg *ActionWithdrawParams) (int64, error) {
 	row := db.QueryRow(ctx, actionWithdraw,
 		arg.DecidedBy,
@@ -297,8 +298,8 @@ type ActionsCancelRow struct {
 	ActionID envelope.ActionID
 }
 
-// Ends what a kill hit and waits for a decision. FOR UPDATE SKIP LOCKED: one
-// that is being decided at this moment is met by the next sweep.
+// Ends actions that a kill covers and that wait for a decision. FOR UPDATE SKIP
+// LOCKED: the next sweep ends those that are being decided now.
 func (q *Queries) ActionsCancel(ctx context.Context, db DBTX, arg *ActionsCancelParams) ([]ActionsCancelRow, error) {
 	rows, err := db.Query(ctx, actionsCancel,
 		arg.DecidedBy,
@@ -349,8 +350,8 @@ type ActionsExpireRow struct {
 	ActionID envelope.ActionID
 }
 
-// The sweep of decisions that nobody took. FOR UPDATE SKIP LOCKED: one that
-// is being decided at this moment is left to that decision.
+// Expires overdue decisions. FOR UPDATE SKIP LOCKED: actions that are being
+// decided now are skipped.
 func (q *Queries) ActionsExpire(ctx context.Context, db DBTX, most int64) ([]ActionsExpireRow, error) {
 	rows, err := db.Query(ctx, actionsExpire, most)
 	if err != nil {
@@ -405,9 +406,8 @@ type ActionsKnownRow struct {
 	SessionID     string
 }
 
-// What the tenant knows already of a batch: by its own id or by external id.
-// LIMIT holds the planner to one look at the index per name, whatever it
-// thinks of the table.
+// The existing actions of a batch, by id or by external id. LIMIT makes the
+// planner use one index probe per name, regardless of its estimates.
 func (q *Queries) ActionsKnown(ctx context.Context, db DBTX, arg *ActionsKnownParams) ([]ActionsKnownRow, error) {
 	rows, err := db.Query(ctx, actionsKnown, arg.ActionIds, arg.TenantID, arg.ExternalIds)
 	if err != nil {
@@ -448,7 +448,7 @@ type DecisionInsertManyParams struct {
 	Traces      [][]byte
 }
 
-// Keeps decisions that the tenant did not have yet.
+// Inserts decisions that the tenant does not have yet.
 func (q *Queries) DecisionInsertMany(ctx context.Context, db DBTX, arg *DecisionInsertManyParams) error {
 	_, err := db.Exec(ctx, decisionInsertMany,
 		arg.TenantID,

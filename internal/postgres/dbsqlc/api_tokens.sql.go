@@ -22,7 +22,7 @@ type AgentSessionsParams struct {
 	SessionIds []string
 }
 
-// Those of some sessions that belong to an agent.
+// The sessions among the given ones that belong to an agent.
 func (q *Queries) AgentSessions(ctx context.Context, db DBTX, arg *AgentSessionsParams) ([]string, error) {
 	rows, err := db.Query(ctx, agentSessions, arg.TenantID, arg.SessionIds)
 	if err != nil {
@@ -339,8 +339,8 @@ type SessionTakenParams struct {
 	Agent     bool
 }
 
-// Reports whether a session belongs to a token of the other sort: of an agent,
-// or of anybody else.
+// Reports whether a session belongs to a token of the other kind: an agent's, or
+// any other.
 func (q *Queries) SessionTaken(ctx context.Context, db DBTX, arg *SessionTakenParams) (bool, error) {
 	row := db.QueryRow(ctx, sessionTaken, arg.TenantID, arg.SessionID, arg.Agent)
 	var column_1 bool

@@ -71,7 +71,7 @@ type ApprovalMessageListRow struct {
 	DeliveryID uuid.UUID
 }
 
-// The messages about some actions, and those that some deliveries send.
+// Messages about some actions, and messages sent by some deliveries.
 func (q *Queries) ApprovalMessageList(ctx context.Context, db DBTX, arg *ApprovalMessageListParams) ([]ApprovalMessageListRow, error) {
 	rows, err := db.Query(ctx, approvalMessageList,
 		arg.TenantID,

@@ -28,8 +28,8 @@ type ActionEditParams struct {
 	ActionID      envelope.ActionID
 }
 
-// Sets what will be sent, and what policy says of it. It answers with what was
-// stored. Under the lock that ApprovalLock took.
+// Sets the edited arguments and the decision of policy about them, and returns
+// the stored ones. Requires the lock of ApprovalLock.
 func (q *Queries) ActionEdit(ctx context.Context, db DBTX, arg *ActionEditParams) ([]byte, error) {
 	row := db.QueryRow(ctx, actionEdit,
 		arg.Args,
@@ -110,7 +110,7 @@ type ApprovalEditParams struct {
 	Person   uuid.UUID
 }
 
-// Notes an edit. What was voted on is no more, so another round begins.
+// Records an edit. Earlier votes become void, so another round begins.
 func (q *Queries) ApprovalEdit(ctx context.Context, db DBTX, arg *ApprovalEditParams) error {
 	_, err := db.Exec(ctx, approvalEdit,
 		arg.TenantID,
@@ -147,7 +147,7 @@ type ApprovalInsertManyParams struct {
 	EscalateAfter []float64
 }
 
-// What is known at the beginning of envelopes that need a person.
+// Inserts the initial approvals of envelopes that need a person.
 func (q *Queries) ApprovalInsertMany(ctx context.Context, db DBTX, arg *ApprovalInsertManyParams) error {
 	_, err := db.Exec(ctx, approvalInsertMany,
 		arg.TenantID,
@@ -173,10 +173,9 @@ type ApprovalLockParams struct {
 	ActionIds []uuid.UUID
 }
 
-// Has decisions about an envelope go one after the other: votes, edits, undo,
-// the sweep and the kill switch all write its row in actions. In one order
-// everywhere, so that batches which overlap do not wait for each other in a
-// circle.
+// Serializes decisions about an envelope: votes, edits, undo, the sweep and the
+// kill switch all write its row in actions. The fixed order prevents deadlocks
+// of overlapping batches.
 func (q *Queries) ApprovalLock(ctx context.Context, db DBTX, arg *ApprovalLockParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, approvalLock, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -253,8 +252,8 @@ type ApprovalReadRow struct {
 	ShownTo        []uuid.UUID
 }
 
-// Everything that a decision needs to know. A statement of its own, so that it
-// sees what was committed while ApprovalLock waited.
+// Reads all data for a decision. A separate statement, so that it sees changes
+// that were committed while ApprovalLock waited.
 func (q *Queries) ApprovalRead(ctx context.Context, db DBTX, arg *ApprovalReadParams) ([]ApprovalReadRow, error) {
 	rows, err := db.Query(ctx, approvalRead, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -317,7 +316,7 @@ type ApprovalVotedParams struct {
 	ApprovalDigests [][]byte
 }
 
-// Notes how far the rounds of some envelopes have got.
+// Stores the progress of the rounds of some envelopes.
 func (q *Queries) ApprovalVoted(ctx context.Context, db DBTX, arg *ApprovalVotedParams) error {
 	_, err := db.Exec(ctx, approvalVoted,
 		arg.TenantID,
@@ -356,9 +355,9 @@ type ApprovalsEscalatingRow struct {
 	Waits     bool
 }
 
-// Takes the escalations that are due. Of what was decided meanwhile none is
-// made. FOR NO KEY UPDATE SKIP LOCKED: what is being decided at this moment is
-// left to the next round.
+// Claims due escalations, except those of actions that were decided meanwhile.
+// FOR NO KEY UPDATE SKIP LOCKED: the next run handles actions that are being
+// decided now.
 func (q *Queries) ApprovalsEscalating(ctx context.Context, db DBTX, most int64) ([]ApprovalsEscalatingRow, error) {
 	rows, err := db.Query(ctx, approvalsEscalating, most)
 	if err != nil {
@@ -412,7 +411,7 @@ type ApprovalsExpiringRow struct {
 	Waits     bool
 }
 
-// Takes the warnings that are due, like ApprovalsEscalating.
+// Claims due warnings, like ApprovalsEscalating.
 func (q *Queries) ApprovalsExpiring(ctx context.Context, db DBTX, most int64) ([]ApprovalsExpiringRow, error) {
 	rows, err := db.Query(ctx, approvalsExpiring, most)
 	if err != nil {
@@ -458,9 +457,9 @@ type TriageWithdrawalsDueRow struct {
 	Waiting    bool
 }
 
-// Actions of triage whose message their owner moved or flagged. FOR UPDATE SKIP
-// LOCKED: those that another worker withdraws at this moment are its. One that is
-// no action yet comes again later.
+// Actions of triage whose message was moved or flagged by its owner. FOR UPDATE
+// SKIP LOCKED: actions that another worker withdraws now are skipped. A proposal
+// that is not an action yet is handled later.
 func (q *Queries) TriageWithdrawalsDue(ctx context.Context, db DBTX, most int64) ([]TriageWithdrawalsDueRow, error) {
 	rows, err := db.Query(ctx, triageWithdrawalsDue, most)
 	if err != nil {
@@ -504,8 +503,8 @@ type TriageWithdrawnParams struct {
 	Later       []bool
 }
 
-// Ends the withdrawal of proposals: withdrawn, or found decided or done. A withdrawal
-// is no act of a person, so that triage learns nothing from it.
+// Ends the withdrawal of proposals: withdrawn, or already decided or done. A
+// withdrawal is not an act of a person, so triage learns nothing from it.
 func (q *Queries) TriageWithdrawn(ctx context.Context, db DBTX, arg *TriageWithdrawnParams) error {
 	_, err := db.Exec(ctx, triageWithdrawn,
 		arg.TenantIds,
@@ -537,7 +536,7 @@ type VoteCountManyRow struct {
 	Votes    int32
 }
 
-// The votes for granted actions of any tenant that count now.
+// The valid votes for granted actions of any tenant.
 func (q *Queries) VoteCountMany(ctx context.Context, db DBTX, arg *VoteCountManyParams) ([]VoteCountManyRow, error) {
 	rows, err := db.Query(ctx, voteCountMany, arg.TenantIds, arg.ActionIds)
 	if err != nil {
@@ -612,7 +611,7 @@ type VoteListRow struct {
 	At       time.Time
 }
 
-// Who has said what about an envelope, oldest first.
+// The votes about an envelope, oldest first.
 func (q *Queries) VoteList(ctx context.Context, db DBTX, arg *VoteListParams) ([]VoteListRow, error) {
 	rows, err := db.Query(ctx, voteList, arg.TenantID, arg.ActionID)
 	if err != nil {

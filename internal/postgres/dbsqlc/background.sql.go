@@ -55,9 +55,9 @@ type BackgroundDueRow struct {
 	Listings        bool
 }
 
-// Reports which of a worker's loops have work, by one statement for all of them:
-// most of the time none has. Every condition is the one that the loop's own
-// statement begins with, and has an index.
+// Reports which of a worker's loops have work, in one statement for all of them,
+// since most of the time none has. Every condition is the same as in the loop's
+// own statement, and has an index.
 func (q *Queries) BackgroundDue(ctx context.Context, db DBTX, maxAgeSeconds float64) (BackgroundDueRow, error) {
 	row := db.QueryRow(ctx, backgroundDue, maxAgeSeconds)
 	var i BackgroundDueRow

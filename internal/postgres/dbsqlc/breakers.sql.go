@@ -25,7 +25,7 @@ type BreakerCloseParams struct {
 	SourceID string
 }
 
-// A call succeeded.
+// Closes a breaker after a successful call.
 func (q *Queries) BreakerClose(ctx context.Context, db DBTX, arg *BreakerCloseParams) (int64, error) {
 	result, err := db.Exec(ctx, breakerClose, arg.Worker, arg.TenantID, arg.SourceID)
 	if err != nil {
@@ -150,9 +150,9 @@ type BreakerOpenParams struct {
 	Worker   string
 }
 
-// Opens a breaker for a time: each opening since the breaker was last closed
-// doubles the time, up to five minutes, unless the source said how long. Two
-// workers that open a breaker at once count as one opening.
+// Opens a breaker for a time: each opening since the last close doubles the
+// time, up to five minutes, unless the source requested one. Concurrent openings
+// by two workers count as one.
 func (q *Queries) BreakerOpen(ctx context.Context, db DBTX, arg *BreakerOpenParams) error {
 	_, err := db.Exec(ctx, breakerOpen,
 		arg.TenantID,
@@ -186,8 +186,8 @@ type BreakerProbeRow struct {
 	SourceID string
 }
 
-// Acquires the right to make the probe call. Compare-and-set: of two workers at
-// once one gets the right, which expires if that worker is lost.
+// Acquires the right to make the probe call by compare-and-set: of two
+// concurrent workers one gets the right. It expires in case that worker is lost.
 func (q *Queries) BreakerProbe(ctx context.Context, db DBTX, arg *BreakerProbeParams) ([]BreakerProbeRow, error) {
 	rows, err := db.Query(ctx, breakerProbe,
 		arg.Seconds,
@@ -225,7 +225,7 @@ type BreakerReleaseParams struct {
 	Worker   string
 }
 
-// The probe call was not made: another worker may make it.
+// Releases the right to the probe call, which was not made.
 func (q *Queries) BreakerRelease(ctx context.Context, db DBTX, arg *BreakerReleaseParams) (int64, error) {
 	result, err := db.Exec(ctx, breakerRelease, arg.TenantID, arg.SourceID, arg.Worker)
 	if err != nil {

@@ -28,8 +28,7 @@ type BucketCloseParams struct {
 	Cause     string
 }
 
-// Closes buckets for a time, never for a shorter one than they are closed
-// for already.
+// Closes buckets for a time, without shortening an existing one.
 func (q *Queries) BucketClose(ctx context.Context, db DBTX, arg *BucketCloseParams) error {
 	_, err := db.Exec(ctx, bucketClose, arg.BucketIds, arg.Seconds, arg.Cause)
 	return err
@@ -57,9 +56,9 @@ type BucketGrantRow struct {
 	Granted  int64
 }
 
-// How many permits each bucket has now, by its rate, its calendar and its
-// concurrency. The rows must be locked by an earlier statement (BucketLock),
-// so that what this one sees cannot change before the spending.
+// The current number of permits of each bucket, by its rate, its calendar and
+// its concurrency. The rows must be locked by an earlier statement (BucketLock),
+// so that the result cannot change before BucketSpend.
 func (q *Queries) BucketGrant(ctx context.Context, db DBTX, bucketIds []int64) ([]BucketGrantRow, error) {
 	rows, err := db.Query(ctx, bucketGrant, bucketIds)
 	if err != nil {
@@ -88,9 +87,8 @@ ORDER BY b.bucket_id
 FOR UPDATE SKIP LOCKED
 `
 
-// Locks the rows of buckets with limits, in one order everywhere. FOR UPDATE:
-// of two claims at once one grants. SKIP LOCKED: the other leaves the bucket
-// to it and goes on with others.
+// Locks the rows of buckets with limits, always in the same order. FOR UPDATE:
+// of two concurrent claims one grants. SKIP LOCKED: the other skips the bucket.
 func (q *Queries) BucketLock(ctx context.Context, db DBTX, bucketIds []int64) ([]int64, error) {
 	rows, err := db.Query(ctx, bucketLock, bucketIds)
 	if err != nil {
@@ -115,8 +113,8 @@ const bucketLockAll = `-- name: BucketLockAll :many
 SELECT b.bucket_id FROM buckets b WHERE b.bucket_id = ANY ($1::bigint[]) ORDER BY b.bucket_id FOR UPDATE
 `
 
-// Locks rows of buckets to be closed, or to be given permits back. It waits,
-// for at most as long as a claim takes.
+// Locks the rows of buckets that are to be closed, or to which permits are to be
+// returned. It waits for at most the duration of a claim.
 func (q *Queries) BucketLockAll(ctx context.Context, db DBTX, bucketIds []int64) ([]int64, error) {
 	rows, err := db.Query(ctx, bucketLockAll, bucketIds)
 	if err != nil {
@@ -172,9 +170,9 @@ type BucketPutParams struct {
 	TenantTimezone string
 }
 
-// Sets a bucket's limits, and takes it back into use. What is used of the
-// burst stays used, at the new pace; what is used of the calendar stays used
-// if it falls into the new period, and is forgotten if not.
+// Sets a bucket's limits, and reactivates it if it was retired. The used part of
+// the burst is carried over at the new rate; the calendar's usage is carried
+// over if it falls into the new period.
 func (q *Queries) BucketPut(ctx context.Context, db DBTX, arg *BucketPutParams) error {
 	_, err := db.Exec(ctx, bucketPut,
 		arg.TenantID,
@@ -200,7 +198,7 @@ type BucketReopenParams struct {
 	Name     string
 }
 
-// Ends the time for which a provider's Retry-After, or an operator, closed it.
+// Ends the closing of a bucket by a provider's Retry-After or an operator.
 func (q *Queries) BucketReopen(ctx context.Context, db DBTX, arg *BucketReopenParams) (int64, error) {
 	result, err := db.Exec(ctx, bucketReopen, arg.TenantID, arg.Name)
 	if err != nil {
@@ -249,10 +247,10 @@ type BucketReturnParams struct {
 	Counts    []int64
 }
 
-// Returns unused permits. To the rate only while nothing was granted since: then
-// the bucket is as if they had never been taken; later it may have counted the
-// time as idle, and the returned permits exceed the limit. To the calendar while
-// its period lasts. Permits granted under other limits are not returned.
+// Returns unused permits: to the rate only if nothing was granted since, so that
+// the bucket is as if they had never been taken (later it may have counted the
+// time as idle, and they could exceed the limit); to the calendar within its
+// period. Permits granted under other limits are not returned.
 func (q *Queries) BucketReturn(ctx context.Context, db DBTX, arg *BucketReturnParams) error {
 	_, err := db.Exec(ctx, bucketReturn, arg.BucketIds, arg.GrantedAt, arg.Counts)
 	return err
@@ -397,9 +395,8 @@ type BucketStateListRow struct {
 	Waiting      int64
 }
 
-// How much of each bucket's limits is used now; -1, ” and the zero time are
-// for none. The counts of rows stop at most, so that a long queue costs no
-// more than that.
+// The current usage of each bucket's limits; -1, ” and the zero time mean none.
+// The counts of rows stop at @most, so that a long queue costs no more.
 func (q *Queries) BucketStateList(ctx context.Context, db DBTX, arg *BucketStateListParams) ([]BucketStateListRow, error) {
 	rows, err := db.Query(ctx, bucketStateList, arg.Most, arg.TenantID, arg.Names)
 	if err != nil {

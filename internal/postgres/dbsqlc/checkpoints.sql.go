@@ -32,8 +32,8 @@ type CheckpointAfterRow struct {
 	UntilEvent int64
 }
 
-// The position after which the events since a time lie: the end of the checkpoint
-// before the first that has any.
+// The position after which events since a time may follow: the end of the
+// checkpoint before the first one with any.
 func (q *Queries) CheckpointAfter(ctx context.Context, db DBTX, arg *CheckpointAfterParams) (CheckpointAfterRow, error) {
 	row := db.QueryRow(ctx, checkpointAfter, arg.TenantID, arg.At)
 	var i CheckpointAfterRow
@@ -59,8 +59,8 @@ type CheckpointBeforeRow struct {
 	UntilEvent int64
 }
 
-// The position up to which the events before a time lie: the end of the last
-// checkpoint that has any, if others follow it.
+// The position up to which events before a time may precede: the end of the last
+// checkpoint with any, if others follow it.
 func (q *Queries) CheckpointBefore(ctx context.Context, db DBTX, arg *CheckpointBeforeParams) (CheckpointBeforeRow, error) {
 	row := db.QueryRow(ctx, checkpointBefore, arg.TenantID, arg.At)
 	var i CheckpointBeforeRow
@@ -77,7 +77,7 @@ type CheckpointByHashParams struct {
 	Hash     []byte
 }
 
-// The checkpoint that has a hash.
+// The checkpoint with a hash.
 func (q *Queries) CheckpointByHash(ctx context.Context, db DBTX, arg *CheckpointByHashParams) (int64, error) {
 	row := db.QueryRow(ctx, checkpointByHash, arg.TenantID, arg.Hash)
 	var checkpoint_no int64
@@ -117,8 +117,8 @@ type CheckpointDueParams struct {
 	After uuid.UUID
 }
 
-// The tenants after another one with events that no checkpoint covers. The indexes
-// lead from tenant to tenant, at a few probes each, however many events there are.
+// The tenants after another one with uncovered events. It goes from tenant to
+// tenant by a few index probes each, regardless of the number of events.
 func (q *Queries) CheckpointDue(ctx context.Context, db DBTX, arg *CheckpointDueParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, checkpointDue, arg.Most, arg.After)
 	if err != nil {
@@ -301,8 +301,8 @@ type CheckpointNoteParams struct {
 	Hash         []byte
 }
 
-// Records that a checkpoint was noted as a head, unless its hash is another one.
-// The first time stays.
+// Records that a checkpoint was noted as a head, unless its hash differs. The
+// first time is kept.
 func (q *Queries) CheckpointNote(ctx context.Context, db DBTX, arg *CheckpointNoteParams) (time.Time, error) {
 	row := db.QueryRow(ctx, checkpointNote, arg.TenantID, arg.CheckpointNo, arg.Hash)
 	var noted_at time.Time
@@ -390,8 +390,8 @@ type CheckpointPrunedRow struct {
 	EventID      int64
 }
 
-// The last checkpoint below a number that is marked as pruned, and the position
-// where the event that records this should be.
+// The last checkpoint below a number that is marked as pruned, and the expected
+// position of the event that records this.
 func (q *Queries) CheckpointPruned(ctx context.Context, db DBTX, arg *CheckpointPrunedParams) (CheckpointPrunedRow, error) {
 	row := db.QueryRow(ctx, checkpointPruned, arg.TenantID, arg.Below)
 	var i CheckpointPrunedRow

@@ -119,7 +119,8 @@ type DbLoginRoleRow struct {
 	CanLogin  bool
 }
 
-// Whether a role of the database is a superuser, and may log in.
+// Reports whether a role of the database is a superuser, and whether it can log
+// in.
 func (q *Queries) DbLoginRole(ctx context.Context, db DBTX, login string) (DbLoginRoleRow, error) {
 	row := db.QueryRow(ctx, dbLoginRole, login)
 	var i DbLoginRoleRow
@@ -136,7 +137,7 @@ type DbLoginUnbindParams struct {
 	Login    string
 }
 
-// Ends the binding of a login. Its row stays, because actions name it.
+// Ends the binding of a login. The row stays, since actions refer to it.
 func (q *Queries) DbLoginUnbind(ctx context.Context, db DBTX, arg *DbLoginUnbindParams) (int64, error) {
 	result, err := db.Exec(ctx, dbLoginUnbind, arg.TenantID, arg.Login)
 	if err != nil {

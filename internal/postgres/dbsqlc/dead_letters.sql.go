@@ -59,7 +59,7 @@ type DeadLetterCountRow struct {
 	Entries  int64
 }
 
-// How many letters there are, by tool and reason.
+// Counts letters by tool and reason.
 func (q *Queries) DeadLetterCount(ctx context.Context, db DBTX, arg *DeadLetterCountParams) ([]DeadLetterCountRow, error) {
 	rows, err := db.Query(ctx, deadLetterCount,
 		arg.TenantID,
@@ -120,8 +120,8 @@ type DeadLetterDeleteRow struct {
 	Reason   string
 }
 
-// Takes letters out, to be replayed or given up. They are locked in the order
-// of their ids: of two changes at once one waits for the other and finds none
+// Deletes letters that are replayed or given up. They are locked in the order of
+// their ids: of two concurrent requests one waits for the other and finds none
 // of its letters.
 func (q *Queries) DeadLetterDelete(ctx context.Context, db DBTX, arg *DeadLetterDeleteParams) ([]DeadLetterDeleteRow, error) {
 	rows, err := db.Query(ctx, deadLetterDelete, arg.TenantID, arg.ActionIds)
@@ -248,8 +248,8 @@ type DeadLetterLockRow struct {
 	ReconcileAttempts int32
 }
 
-// Locks a letter of which somebody says what happened. Of two at once the
-// second waits, and finds none.
+// Locks a letter whose outcome a person records. Of two concurrent requests the
+// second waits, and then finds none.
 func (q *Queries) DeadLetterLock(ctx context.Context, db DBTX, arg *DeadLetterLockParams) (DeadLetterLockRow, error) {
 	row := db.QueryRow(ctx, deadLetterLock, arg.TenantID, arg.ActionID)
 	var i DeadLetterLockRow
@@ -358,11 +358,11 @@ type DeadLetterReconcileClaimRow struct {
 	Reconcile         []byte
 }
 
-// Claims dead letters whose reconcile read is due, and postpones it meanwhile.
-// FOR UPDATE SKIP LOCKED: several may look at once, and none waits for what
-// another has. A tenant that is paused, or everything, waits: no bucket is
-// named ”, so that the function tells of those alone. tools.reconcile is NULL
-// when the tool is gone, or its rule.
+// Claims dead letters whose reconciling read is due, and postpones the next one.
+// FOR UPDATE SKIP LOCKED: concurrent workers do not wait for each other. Letters
+// wait while their tenant or everything is paused: no bucket is named ”, so
+// pause_covers reports only those pauses. tools.reconcile is NULL if the tool or
+// its rule was deleted.
 func (q *Queries) DeadLetterReconcileClaim(ctx context.Context, db DBTX, arg *DeadLetterReconcileClaimParams) ([]DeadLetterReconcileClaimRow, error) {
 	rows, err := db.Query(ctx, deadLetterReconcileClaim, arg.Most, arg.HoldSeconds)
 	if err != nil {
@@ -408,8 +408,8 @@ type DeadLetterReconcileNoteParams struct {
 	Tries        int32
 }
 
-// Stores the result of a reconcile read, and when the next is due: never, if the
-// delay is negative. Only while nobody else has looked since.
+// Stores the result of a reconciling read and the time of the next one; a
+// negative delay means none. It has no effect after a concurrent read.
 func (q *Queries) DeadLetterReconcileNote(ctx context.Context, db DBTX, arg *DeadLetterReconcileNoteParams) (int64, error) {
 	result, err := db.Exec(ctx, deadLetterReconcileNote,
 		arg.Result,
@@ -440,8 +440,8 @@ type DeadLetterReconcilePlanParams struct {
 	Tool     string
 }
 
-// Has the letters of a tool looked into whose rule was set, or no longer looked
-// into whose rule is gone.
+// Plans reconciling reads for the letters of a tool whose rule was set, or
+// cancels them if the rule was removed.
 func (q *Queries) DeadLetterReconcilePlan(ctx context.Context, db DBTX, arg *DeadLetterReconcilePlanParams) (int64, error) {
 	result, err := db.Exec(ctx, deadLetterReconcilePlan,
 		arg.Wanted,
@@ -486,7 +486,7 @@ type DeadLetterSelectParams struct {
 	Most           int64
 }
 
-// The letters that a change is about, those first whose envelopes are oldest.
+// The letters of a bulk request, those with the oldest envelopes first.
 func (q *Queries) DeadLetterSelect(ctx context.Context, db DBTX, arg *DeadLetterSelectParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, deadLetterSelect,
 		arg.TenantID,
@@ -534,7 +534,7 @@ type DeadLetterSpreadParams struct {
 	Due       []time.Time
 }
 
-// Spreads envelopes that were just put on the schedule over time.
+// Spreads newly scheduled envelopes over time.
 func (q *Queries) DeadLetterSpread(ctx context.Context, db DBTX, arg *DeadLetterSpreadParams) error {
 	_, err := db.Exec(ctx, deadLetterSpread, arg.TenantID, arg.ActionIds, arg.Due)
 	return err
@@ -586,7 +586,7 @@ type DeadLetterSummaryRow struct {
 	Counted  int64
 }
 
-// The newest letters that a filter selects, counted by what they have in common.
+// The newest letters that a filter selects, counted by common properties.
 func (q *Queries) DeadLetterSummary(ctx context.Context, db DBTX, arg *DeadLetterSummaryParams) ([]DeadLetterSummaryRow, error) {
 	rows, err := db.Query(ctx, deadLetterSummary,
 		arg.Groups,

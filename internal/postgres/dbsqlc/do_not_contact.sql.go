@@ -70,7 +70,7 @@ type DoNotContactEndsRow struct {
 	ExpiresAt *time.Time
 }
 
-// When entries end that hold now; NULL is never.
+// The expiry of active entries; NULL means never.
 func (q *Queries) DoNotContactEnds(ctx context.Context, db DBTX, arg *DoNotContactEndsParams) ([]DoNotContactEndsRow, error) {
 	rows, err := db.Query(ctx, doNotContactEnds, arg.Kinds, arg.Values, arg.TenantID)
 	if err != nil {
@@ -194,8 +194,8 @@ type DoNotContactMatchRow struct {
 	Reason string
 }
 
-// Which of a batch's recipients are on their tenant's list. Plus-addressing
-// makes one of all addresses that are the same without what it adds.
+// The recipients of a batch that are on their tenant's list. With
+// plus-addressing, addresses that differ only in the suffix are equal.
 func (q *Queries) DoNotContactMatch(ctx context.Context, db DBTX, arg *DoNotContactMatchParams) ([]DoNotContactMatchRow, error) {
 	rows, err := db.Query(ctx, doNotContactMatch,
 		arg.Indexes,
@@ -247,7 +247,8 @@ type DoNotContactUpsertManyRow struct {
 	Added bool
 }
 
-// Says of each whether it is new. No entry may occur twice in one statement.
+// Reports of each entry whether it is new. No entry may occur twice in one
+// statement.
 func (q *Queries) DoNotContactUpsertMany(ctx context.Context, db DBTX, arg *DoNotContactUpsertManyParams) ([]DoNotContactUpsertManyRow, error) {
 	rows, err := db.Query(ctx, doNotContactUpsertMany,
 		arg.TenantID,

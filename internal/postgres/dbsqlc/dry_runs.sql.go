@@ -28,8 +28,8 @@ type DryRunFloorParams struct {
 	Look     int64
 }
 
-// The id that so many dry runs lie at or above, from a place on; no row if
-// there are fewer. It comes from the primary key alone.
+// The id at or above which there are n dry runs, from a start on; no row if
+// there are fewer. It uses only the primary key.
 func (q *Queries) DryRunFloor(ctx context.Context, db DBTX, arg *DryRunFloorParams) (envelope.ActionID, error) {
 	row := db.QueryRow(ctx, dryRunFloor, arg.TenantID, arg.Before, arg.Look)
 	var execution_id envelope.ActionID
@@ -156,8 +156,8 @@ type DryRunListRow struct {
 	Origin           []byte
 }
 
-// Dry runs between two ids, newest first. Whoever asks bounds the ids, so that
-// a filter that matches little goes through no more than it may.
+// Dry runs between two ids, newest first. The caller bounds the ids, so that a
+// selective filter scans a bounded number of rows.
 func (q *Queries) DryRunList(ctx context.Context, db DBTX, arg *DryRunListParams) ([]DryRunListRow, error) {
 	rows, err := db.Query(ctx, dryRunList,
 		arg.TenantID,
@@ -234,7 +234,7 @@ type DryRunPerDigestRow struct {
 	ToolName    string
 }
 
-// The dry runs of what was later proposed for good, newest first.
+// The dry runs of a later proposal, newest first.
 func (q *Queries) DryRunPerDigest(ctx context.Context, db DBTX, arg *DryRunPerDigestParams) ([]DryRunPerDigestRow, error) {
 	rows, err := db.Query(ctx, dryRunPerDigest, arg.TenantID, arg.ContentDigest, arg.Most)
 	if err != nil {
@@ -275,7 +275,7 @@ type DryRunPruneParams struct {
 	Most int64
 }
 
-// Deletes some of those that are old, of every tenant.
+// Deletes a batch of old dry runs of all tenants.
 func (q *Queries) DryRunPrune(ctx context.Context, db DBTX, arg *DryRunPruneParams) (int64, error) {
 	result, err := db.Exec(ctx, dryRunPrune, arg.Days, arg.Most)
 	if err != nil {

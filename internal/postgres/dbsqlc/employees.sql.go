@@ -46,7 +46,7 @@ type EmployeeListRow struct {
 	Scopes     []string
 }
 
-// All of a tenant, or those that are named.
+// All employees of a tenant, or those with the ids.
 func (q *Queries) EmployeeList(ctx context.Context, db DBTX, arg *EmployeeListParams) ([]EmployeeListRow, error) {
 	rows, err := db.Query(ctx, employeeList, arg.TenantID, arg.EmployeeIds)
 	if err != nil {

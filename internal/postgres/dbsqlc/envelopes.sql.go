@@ -31,7 +31,7 @@ type ActionAboutPerIDRow struct {
 	ToolName  string
 }
 
-// What streams of events ask of some envelopes: their sessions and tools.
+// The sessions and tools of some envelopes, for streams of events.
 func (q *Queries) ActionAboutPerID(ctx context.Context, db DBTX, arg *ActionAboutPerIDParams) ([]ActionAboutPerIDRow, error) {
 	rows, err := db.Query(ctx, actionAboutPerID, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -74,7 +74,7 @@ type ActionEndedPerIDParams struct {
 	TenantID  envelope.TenantID
 }
 
-// Those of some envelopes to which nothing more happens by itself.
+// The envelopes among the given ones that have ended.
 func (q *Queries) ActionEndedPerID(ctx context.Context, db DBTX, arg *ActionEndedPerIDParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, actionEndedPerID, arg.ActionIds, arg.TenantID)
 	if err != nil {
@@ -196,10 +196,10 @@ type EnvelopePerIDRow struct {
 	ReversalID        uuid.UUID
 }
 
-// Envelopes by id, in no order, with the last reversal of each that has ended, whose
-// name follows from the id of its action. It is read for every call that somebody
-// waits for. Each id is looked up by itself, because a generic plan of `= ANY` reads
-// all of the tenant's actions.
+// Envelopes by id, in any order, with the last ended reversal of each, whose
+// name is derived from the id of its action. It is read for every awaited call.
+// Each id is looked up separately, because a generic plan for `= ANY` reads all
+// of the tenant's actions.
 func (q *Queries) EnvelopePerID(ctx context.Context, db DBTX, arg *EnvelopePerIDParams) ([]EnvelopePerIDRow, error) {
 	rows, err := db.Query(ctx, envelopePerID, arg.TenantID, arg.ActionIds)
 	if err != nil {

@@ -40,8 +40,8 @@ type EventCoverableRow struct {
 	Digests []byte
 }
 
-// The next events after a position before which no open transaction can add any.
-// An infinite time is returned as in EventRange.
+// The next events after a position that no open transaction can precede. An
+// infinite time is returned as in EventRange.
 func (q *Queries) EventCoverable(ctx context.Context, db DBTX, arg *EventCoverableParams) ([]EventCoverableRow, error) {
 	rows, err := db.Query(ctx, eventCoverable,
 		arg.TenantID,
@@ -117,8 +117,8 @@ type EventExportRow struct {
 	CheckpointNo int64
 }
 
-// The next events after a position and in a range of time, each with the checkpoint
-// that covers it; 0 if none does yet.
+// The next events after a position within a time range, each with the checkpoint
+// that covers it; 0 if none does.
 func (q *Queries) EventExport(ctx context.Context, db DBTX, arg *EventExportParams) ([]EventExportRow, error) {
 	rows, err := db.Query(ctx, eventExport,
 		arg.TenantID,
@@ -218,7 +218,7 @@ ORDER BY e.txid DESC
 LIMIT 1
 `
 
-// The position after which only new events come.
+// The position after which only new events follow.
 func (q *Queries) EventLatest(ctx context.Context, db DBTX, tenantID envelope.TenantID) (uint64, error) {
 	row := db.QueryRow(ctx, eventLatest, tenantID)
 	var txid uint64
@@ -315,8 +315,8 @@ type EventRangeRow struct {
 	Digests []byte
 }
 
-// The next events of a range of positions, as they are, in order. An infinite time,
-// which only tampering writes, is returned as the year 1.
+// The next events of a range of positions, unverified, in order. An infinite
+// time, which only tampering writes, is returned as the year 1.
 func (q *Queries) EventRange(ctx context.Context, db DBTX, arg *EventRangeParams) ([]EventRangeRow, error) {
 	rows, err := db.Query(ctx, eventRange,
 		arg.TenantID,
@@ -375,8 +375,8 @@ type EventUncoveredRow struct {
 	Since  time.Time
 }
 
-// How many events follow the last checkpoint, counted up to a bound, and the time of
-// the oldest.
+// Counts the events after the last checkpoint, up to a bound, and returns the
+// time of the oldest.
 func (q *Queries) EventUncovered(ctx context.Context, db DBTX, arg *EventUncoveredParams) (EventUncoveredRow, error) {
 	row := db.QueryRow(ctx, eventUncovered,
 		arg.TenantID,

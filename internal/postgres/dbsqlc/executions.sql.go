@@ -37,8 +37,8 @@ type ExecutionBatchEndsParams struct {
 	Before     envelope.ActionID
 }
 
-// The first and the last step of a batch that lie below a place, from the
-// index on workflows alone.
+// The first and the last step of a batch below an id, by the index on workflows
+// alone.
 func (q *Queries) ExecutionBatchEnds(ctx context.Context, db DBTX, arg *ExecutionBatchEndsParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, executionBatchEnds, arg.TenantID, arg.WorkflowID, arg.Before)
 	if err != nil {
@@ -90,8 +90,8 @@ type ExecutionFloorParams struct {
 	Look     int64
 }
 
-// The id that so many actions lie at or above, from a place on; no row if there
-// are fewer. It comes from the primary key alone.
+// The id at or above which there are n actions, from a start on; no row if there
+// are fewer. It uses only the primary key.
 func (q *Queries) ExecutionFloor(ctx context.Context, db DBTX, arg *ExecutionFloorParams) (envelope.ActionID, error) {
 	row := db.QueryRow(ctx, executionFloor, arg.TenantID, arg.Before, arg.Look)
 	var action_id envelope.ActionID
@@ -188,9 +188,8 @@ type ExecutionListRow struct {
 	EditedBy         string
 }
 
-// Actions between two ids, newest first, as the forensic log tells of them.
-// Whoever asks bounds the ids, so that a filter that matches little goes
-// through no more than it may.
+// Actions between two ids, newest first, as in the execution log. The caller
+// bounds the ids, so that a selective filter scans a bounded number of rows.
 func (q *Queries) ExecutionList(ctx context.Context, db DBTX, arg *ExecutionListParams) ([]ExecutionListRow, error) {
 	rows, err := db.Query(ctx, executionList,
 		arg.TenantID,
@@ -287,7 +286,7 @@ type ExecutionOfBatchRow struct {
 	CreatedAt  time.Time
 }
 
-// The steps of a batch, in the order in which they were proposed.
+// The steps of a batch, in the order of their proposal.
 func (q *Queries) ExecutionOfBatch(ctx context.Context, db DBTX, arg *ExecutionOfBatchParams) ([]ExecutionOfBatchRow, error) {
 	rows, err := db.Query(ctx, executionOfBatch, arg.TenantID, arg.WorkflowID, arg.Most)
 	if err != nil {
@@ -346,7 +345,7 @@ type ExecutionPerExternalIDRow struct {
 	CreatedAt  time.Time
 }
 
-// Actions of some ids, and those whose external ids lie between two.
+// Actions by id, and actions with external ids between two bounds.
 func (q *Queries) ExecutionPerExternalID(ctx context.Context, db DBTX, arg *ExecutionPerExternalIDParams) ([]ExecutionPerExternalIDRow, error) {
 	rows, err := db.Query(ctx, executionPerExternalID,
 		arg.TenantID,

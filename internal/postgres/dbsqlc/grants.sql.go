@@ -133,8 +133,8 @@ type GrantListRow struct {
 	Version      int64
 }
 
-// Grants that hold: neither revoked nor expired, by whoever may still decide; with
-// ended all grants.
+// Grants that are neither revoked nor expired, and whose author may still
+// decide; with ended all grants.
 func (q *Queries) GrantList(ctx context.Context, db DBTX, arg *GrantListParams) ([]GrantListRow, error) {
 	rows, err := db.Query(ctx, grantList,
 		arg.TenantID,

@@ -33,8 +33,7 @@ type HistoryActionRow struct {
 	OperatorID *uuid.UUID
 }
 
-// What the history of an action has of its proposal: where it came from, and who
-// proposed it.
+// The proposal of an action for its history: its origin and its proposer.
 func (q *Queries) HistoryAction(ctx context.Context, db DBTX, arg *HistoryActionParams) (HistoryActionRow, error) {
 	row := db.QueryRow(ctx, historyAction, arg.TenantID, arg.ActionID)
 	var i HistoryActionRow
@@ -71,7 +70,7 @@ type HistoryReversalsRow struct {
 	OperatorID *uuid.UUID
 }
 
-// The reversals of an action, whose names follow from its id.
+// The reversals of an action, whose names are derived from its id.
 func (q *Queries) HistoryReversals(ctx context.Context, db DBTX, arg *HistoryReversalsParams) ([]HistoryReversalsRow, error) {
 	rows, err := db.Query(ctx, historyReversals, arg.TenantID, arg.ActionID)
 	if err != nil {

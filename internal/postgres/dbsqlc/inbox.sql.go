@@ -50,7 +50,7 @@ type InboxDetailsRow struct {
 	Voters        []string
 }
 
-// What the inbox shows of actions beside what a decision needs to know.
+// Details of actions for the inbox, in addition to the data for a decision.
 func (q *Queries) InboxDetails(ctx context.Context, db DBTX, arg *InboxDetailsParams) ([]InboxDetailsRow, error) {
 	rows, err := db.Query(ctx, inboxDetails, arg.TenantID, arg.ActionIds)
 	if err != nil {
@@ -207,16 +207,16 @@ type InboxItemsRow struct {
 	Message    *string
 }
 
-// What waits for a person, after a place: actions to decide about, actions of
-// which somebody has to find out whether they happened, and steps of workflows
-// that were done and could not be taken back. Each kind has at most so many, in
-// the order that is asked for; what does not expire comes after all that does.
+// The items that wait for a person, after a cursor: actions to decide about,
+// actions of unknown outcome, and steps of workflows that were done and could
+// not be reversed. Each kind has at most @most rows, in the requested order;
+// items without an expiry are last.
 //
-// It is planned for its values (postgres.PlanAnew): the planner then drops the
-// conditions and orders that are not asked for, and reads the one index that has
-// the order. Expiry is compared as a difference, which no index has: without
-// statistics the planner would take the index of expiry for every order, read all
-// that waits, and sort it.
+// It is planned for its values: the planner then drops the conditions and orders
+// that are not requested, and uses the one index with the order. Expiry is
+// compared as a difference, which no index has: without statistics the planner
+// would use the index on expiry for every order, read all waiting items, and
+// sort them.
 func (q *Queries) InboxItems(ctx context.Context, db DBTX, arg *InboxItemsParams) ([]InboxItemsRow, error) {
 	rows, err := db.Query(ctx, inboxItems,
 		arg.Kinds,

@@ -28,8 +28,8 @@ type NoteKeepParams struct {
 	Body     string
 }
 
-// Keeps a note, and returns its id or that of the one that was kept under the
-// key before. The update changes nothing: it has the row there to return.
+// Stores a note, and returns its id or that of the existing note of the key. The
+// update changes nothing: it makes the existing row available to RETURNING.
 func (q *Queries) NoteKeep(ctx context.Context, db DBTX, arg *NoteKeepParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, noteKeep,
 		arg.TenantID,

@@ -277,7 +277,7 @@ type OperatorsRow struct {
 	LastSeenAt *time.Time
 }
 
-// All of a tenant, or those that are named.
+// All people of a tenant, or those with the ids.
 func (q *Queries) Operators(ctx context.Context, db DBTX, arg *OperatorsParams) ([]OperatorsRow, error) {
 	rows, err := db.Query(ctx, operators, arg.TenantID, arg.OperatorIds)
 	if err != nil {

@@ -134,7 +134,7 @@ type OutboxCancelLeftParams struct {
 	Subject     string
 }
 
-// Reports whether actions that a kill covers are left: held by a worker, or
+// Reports whether actions that a kill covers remain: held by a worker, or
 // waiting for a person.
 func (q *Queries) OutboxCancelLeft(ctx context.Context, db DBTX, arg *OutboxCancelLeftParams) (bool, error) {
 	row := db.QueryRow(ctx, outboxCancelLeft,
@@ -265,14 +265,14 @@ type OutboxClaimRow struct {
 	AgeSeconds     float64
 }
 
-// Leases up to a quota of due rows per bucket and reads what the call needs: the
-// first rows in due order and the first awaited ones. A row among both is claimed
-// once. FOR UPDATE SKIP LOCKED: workers claim concurrently and must not wait for
-// each other; a later claim finds the skipped rows. The lower bounds are where the
-// last claim of this bucket ended: they keep the scan off the dead index entries
-// of settled rows. A bucket that is closed or paused by now returns no rows; a
-// bucket with limits returns only what BucketGrant granted under its lock, so
-// that a limit which was set a moment ago holds.
+// Leases up to a quota of due rows per bucket and reads the data for the call:
+// the first rows in due order and the first awaited ones. A row among both is
+// claimed once. FOR UPDATE SKIP LOCKED: workers claim concurrently and must not
+// wait for each other; a later claim finds the skipped rows. The lower bounds
+// are the ends of the last claim of this bucket: they keep the scan off the dead
+// index entries of settled rows. A bucket that has been closed or paused returns
+// no rows; a bucket with limits returns only the rows that BucketGrant granted
+// under its lock, so that a new limit applies immediately.
 func (q *Queries) OutboxClaim(ctx context.Context, db DBTX, arg *OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := db.Query(ctx, outboxClaim,
 		arg.BucketIds,
@@ -383,11 +383,11 @@ type OutboxDueBucketsRow struct {
 	AwaitedAt     time.Time
 }
 
-// Returns the first unleased row of each bucket and when it is due, and the due
+// Returns the first unleased row of each bucket and its due time, and the due
 // time of its first unleased awaited row, if it is due. The recursive scan reads
-// one index entry per bucket with work, however long the backlog. Leased rows at
-// the head are passed over; there are at most as many as all workers hold. A
-// bucket that is closed, or has no permit, is due when it opens.
+// one index entry per bucket with work, regardless of the backlog. It skips
+// leased rows at the head; there are at most as many as all workers hold. A
+// closed bucket, or one without permits, is due when it opens.
 func (q *Queries) OutboxDueBuckets(ctx context.Context, db DBTX, arg *OutboxDueBucketsParams) ([]OutboxDueBucketsRow, error) {
 	rows, err := db.Query(ctx, outboxDueBuckets, arg.Most, arg.After)
 	if err != nil {
@@ -429,7 +429,7 @@ type OutboxEndWaitParams struct {
 	ActionID envelope.ActionID
 }
 
-// Returns an action to the due order whose caller does not wait any more. One
+// Returns an action to the due order when its caller no longer waits. An action
 // that a person approved stays awaited.
 func (q *Queries) OutboxEndWait(ctx context.Context, db DBTX, arg *OutboxEndWaitParams) error {
 	_, err := db.Exec(ctx, outboxEndWait, arg.TenantID, arg.ActionID)
@@ -459,9 +459,9 @@ type OutboxEnqueueParams struct {
 	TenantID  envelope.TenantID
 }
 
-// Puts granted or replayed actions on the schedule; rows that exist stay as
-// they are. The fence begins above every earlier fence of the action (a claim
-// takes longer than a microsecond), so that an old lease settles nothing.
+// Schedules granted or replayed actions; existing rows are unchanged. The fence
+// begins above every earlier fence of the action (a claim takes longer than a
+// microsecond), so that an old lease settles nothing.
 func (q *Queries) OutboxEnqueue(ctx context.Context, db DBTX, arg *OutboxEnqueueParams) (int64, error) {
 	result, err := db.Exec(ctx, outboxEnqueue,
 		arg.Awaited,
@@ -566,9 +566,9 @@ type OutboxReturnToApprovalRow struct {
 	ActionID envelope.ActionID
 }
 
-// Takes actions off the schedule to wait for a person, because policy or the
-// tool changed since they were allowed. The decision will be about the tool as
-// it is now, and earlier votes are void.
+// Unschedules actions and returns them to approval, because policy or the tool
+// changed since they were allowed. The decision will be about the current tool,
+// and earlier votes are void.
 func (q *Queries) OutboxReturnToApproval(ctx context.Context, db DBTX, arg *OutboxReturnToApprovalParams) ([]OutboxReturnToApprovalRow, error) {
 	rows, err := db.Query(ctx, outboxReturnToApproval,
 		arg.TenantIds,
@@ -664,11 +664,11 @@ type OutboxSettleBackRow struct {
 	FinishedAt time.Time
 }
 
-// Puts actions back on the schedule: to be tried again (with an attempt) or
-// deferred (without). Only with the fence of the claim, which goes up so that
-// settling the same lease a second time finds no row. finished_at is the clock,
-// not the transaction's begin: attempts of one action are in the order in which
-// their transactions held its lock.
+// Reschedules actions: for a retry (with an attempt) or deferred (without). It
+// requires the fence of the claim and increments it, so that settling the same
+// lease again finds no row. finished_at is the clock, not the start of the
+// transaction: attempts of one action are ordered like the transactions that
+// held its lock.
 func (q *Queries) OutboxSettleBack(ctx context.Context, db DBTX, arg *OutboxSettleBackParams) ([]OutboxSettleBackRow, error) {
 	rows, err := db.Query(ctx, outboxSettleBack,
 		arg.TenantIds,
@@ -734,7 +734,7 @@ type OutboxStartRow struct {
 }
 
 // Marks calls of class once, just before they are sent. A lease that is not
-// returned was lost meanwhile, and its call must not be sent.
+// returned was lost, and its call must not be sent.
 func (q *Queries) OutboxStart(ctx context.Context, db DBTX, arg *OutboxStartParams) ([]OutboxStartRow, error) {
 	rows, err := db.Query(ctx, outboxStart,
 		arg.LeaseSeconds,
@@ -784,10 +784,10 @@ type OutboxUndoParams struct {
 	Message  string
 }
 
-// Takes an action off the schedule while no call of it can have been sent: it
-// is pending and, unless its start would be marked (class once), it is not
-// leased, no lease on it expired, and no attempt ended without an answer. The
-// row lock of the DELETE decides between this and a claim at the same time.
+// Unschedules an action if none of its calls can have been sent: it is pending
+// and, unless its start would be marked (class once), it is not leased, no lease
+// on it expired, and no attempt ended without an answer. The row lock of the
+// DELETE decides between this and a concurrent claim.
 func (q *Queries) OutboxUndo(ctx context.Context, db DBTX, arg *OutboxUndoParams) (int64, error) {
 	row := db.QueryRow(ctx, outboxUndo,
 		arg.TenantID,
@@ -837,9 +837,9 @@ type OutboxWakeRow struct {
 	ActionID envelope.ActionID
 }
 
-// Makes actions due whose reason to wait may be gone: a pause that was lifted,
-// quiet hours that changed. Actions that still have a reason wait again when
-// they are claimed.
+// Makes actions due whose reason for waiting may have ended: a lifted pause,
+// changed quiet hours. Actions that still have a reason wait again when they are
+// claimed.
 func (q *Queries) OutboxWake(ctx context.Context, db DBTX, arg *OutboxWakeParams) ([]OutboxWakeRow, error) {
 	rows, err := db.Query(ctx, outboxWake,
 		arg.FirstTenant,
@@ -887,8 +887,8 @@ type OutboxWakeLeftParams struct {
 	Subject     string
 }
 
-// Reports whether workers hold actions that they claimed before the reason was
-// gone and may still put back for it.
+// Reports whether workers hold actions that they claimed before the reason ended
+// and may still put back for it.
 func (q *Queries) OutboxWakeLeft(ctx context.Context, db DBTX, arg *OutboxWakeLeftParams) (bool, error) {
 	row := db.QueryRow(ctx, outboxWakeLeft,
 		arg.FirstTenant,

@@ -26,7 +26,8 @@ type OverviewApprovalsRow struct {
 	Oldest  time.Time
 }
 
-// What waits for a person, counted up to a bound, and since when.
+// Counts the actions that wait for a person, up to a bound, and returns the
+// start of the oldest wait.
 func (q *Queries) OverviewApprovals(ctx context.Context, db DBTX, most int64) (OverviewApprovalsRow, error) {
 	row := db.QueryRow(ctx, overviewApprovals, most)
 	var i OverviewApprovalsRow
@@ -52,7 +53,7 @@ type OverviewBreakersRow struct {
 	Openings  int32
 }
 
-// The sources that a breaker ever opened for, open ones first.
+// The sources whose breaker has ever opened, open ones first.
 func (q *Queries) OverviewBreakers(ctx context.Context, db DBTX, most int64) ([]OverviewBreakersRow, error) {
 	rows, err := db.Query(ctx, overviewBreakers, most)
 	if err != nil {
@@ -116,8 +117,8 @@ type OverviewBucketsRow struct {
 	ClosedBy     string
 }
 
-// How much of their limits is used, of the buckets that were asked for and of
-// those that have limits; -1 is for no limit.
+// The usage of limits of the given buckets and of all buckets with limits; -1
+// means no limit.
 func (q *Queries) OverviewBuckets(ctx context.Context, db DBTX, arg *OverviewBucketsParams) ([]OverviewBucketsRow, error) {
 	rows, err := db.Query(ctx, overviewBuckets, arg.BucketIds, arg.Most)
 	if err != nil {
@@ -163,8 +164,8 @@ CROSS JOIN LATERAL (
 ) u
 `
 
-// How old the oldest event is that no checkpoint covers, of a number of tenants
-// drawn at random: a stopped job shows even if there are more of them.
+// The age of the oldest uncovered event, for a number of tenants drawn at
+// random, so that a stopped job is visible even with more tenants.
 func (q *Queries) OverviewCheckpointLag(ctx context.Context, db DBTX, most int64) (float64, error) {
 	row := db.QueryRow(ctx, overviewCheckpointLag, most)
 	var seconds float64
@@ -184,8 +185,8 @@ type OverviewDeadLettersRow struct {
 	OldestSeconds float64
 }
 
-// Dead letters by reason, up to a bound, in the order of the index, which
-// passes over what is gone.
+// Dead letters by reason, up to a bound, in the order of the index, which skips
+// dead rows.
 func (q *Queries) OverviewDeadLetters(ctx context.Context, db DBTX, most int64) ([]OverviewDeadLettersRow, error) {
 	rows, err := db.Query(ctx, overviewDeadLetters, most)
 	if err != nil {
@@ -218,8 +219,8 @@ type OverviewDeadLettersSampleRow struct {
 	OldestSeconds float64
 }
 
-// The same from some percent of the table's pages, always the same ones, so
-// that an estimate moves only when the table does.
+// The same for a percentage of the table's pages, always the same ones, so that
+// an estimate changes only with the table.
 func (q *Queries) OverviewDeadLettersSample(ctx context.Context, db DBTX, percent float32) ([]OverviewDeadLettersSampleRow, error) {
 	rows, err := db.Query(ctx, overviewDeadLettersSample, percent)
 	if err != nil {
@@ -268,9 +269,9 @@ type OverviewOldestParams struct {
 	Most  int32
 }
 
-// How long the oldest action has been due that could be claimed, of a number of
-// buckets from one on, by the rules of counts.startable. The index leads from
-// bucket to bucket: one probe each, however long the queues.
+// How long the oldest claimable action has been due, in a number of buckets
+// beginning with one, by the rules of counts.startable. The index leads from
+// bucket to bucket: one probe each, regardless of the queues.
 func (q *Queries) OverviewOldest(ctx context.Context, db DBTX, arg *OverviewOldestParams) (float64, error) {
 	row := db.QueryRow(ctx, overviewOldest, arg.First, arg.Most)
 	var seconds float64
@@ -287,7 +288,7 @@ type OverviewPastRetentionRow struct {
 	Events  int64
 }
 
-// What the last daily check found to be older than its tenants' retention.
+// Rows older than their tenants' retention, by the last daily check.
 func (q *Queries) OverviewPastRetention(ctx context.Context, db DBTX) (OverviewPastRetentionRow, error) {
 	row := db.QueryRow(ctx, overviewPastRetention)
 	var i OverviewPastRetentionRow
@@ -314,7 +315,7 @@ type OverviewPausesRow struct {
 	PausedBy string
 }
 
-// What is paused. The tenant is empty for everything.
+// The active pauses. The tenant is empty for everything.
 func (q *Queries) OverviewPauses(ctx context.Context, db DBTX, most int64) ([]OverviewPausesRow, error) {
 	rows, err := db.Query(ctx, overviewPauses, most)
 	if err != nil {
@@ -365,8 +366,8 @@ type OverviewProposalsRow struct {
 	Seconds float64
 }
 
-// How many proposals wait, counted up to a number, and for how long the first of
-// them have, of a number of logins drawn at random.
+// Counts waiting proposals, up to a bound, and returns the age of the oldest,
+// for a number of logins drawn at random.
 func (q *Queries) OverviewProposals(ctx context.Context, db DBTX, arg *OverviewProposalsParams) (OverviewProposalsRow, error) {
 	row := db.QueryRow(ctx, overviewProposals, arg.Most, arg.Logins)
 	var i OverviewProposalsRow
@@ -423,10 +424,10 @@ type OverviewThroughputRow struct {
 	Cut             bool
 }
 
-// What ended in the last five minutes, by tool. The execution log has no index by
-// time; a tenant's events are in the order of time and hold the same. The query
-// reads the newest events, up to a number of events and of actions; cut reports
-// whether there were more. OFFSET 0: one probe for each envelope, since the
+// Ended actions of the last five minutes by tool. The execution log has no index
+// on time, but a tenant's events have the same data in the order of time. The
+// query reads the newest events, up to a number of events and of actions; cut
+// reports whether there were more. OFFSET 0: one probe per envelope, since the
 // planner cannot know how few there are.
 func (q *Queries) OverviewThroughput(ctx context.Context, db DBTX, arg *OverviewThroughputParams) ([]OverviewThroughputRow, error) {
 	rows, err := db.Query(ctx, overviewThroughput, arg.Envelopes, arg.Events, arg.TenantID)
@@ -505,11 +506,11 @@ type OverviewWaitingRow struct {
 	StartableSeconds float64
 }
 
-// What is in the outbox, by bucket and by what it waits for, up to a bound.
-// In the order of the index: it passes over the pages that a burst left
-// empty. The reasons are those of the view envelopes; that a bucket is paused
-// is added by the caller, and gated marks the reasons that come before that. An
-// action in a bucket that was closed is startable since the bucket opened.
+// The outbox by bucket and reason for waiting, up to a bound. The order of the
+// index skips the empty pages left by a burst. The reasons are those of the view
+// envelopes; the caller adds pauses of the bucket, and gated marks the reasons
+// that take precedence over that. An action in a bucket that was closed is
+// startable since the bucket opened.
 func (q *Queries) OverviewWaiting(ctx context.Context, db DBTX, most int64) ([]OverviewWaitingRow, error) {
 	rows, err := db.Query(ctx, overviewWaiting, most)
 	if err != nil {
@@ -591,9 +592,10 @@ type OverviewWaitingSampleRow struct {
 	StartableSeconds float64
 }
 
-// The same from some percent of the table's pages, always the same ones, so
-// that an estimate moves only when the table does. Of their rows a part: many
-// pages tell more than as many rows of few pages, which were written at once.
+// The same for a percentage of the table's pages, always the same ones, so that
+// an estimate changes only with the table. Only a part of their rows counts:
+// many pages are more representative than the same number of rows in few pages,
+// which were written together.
 func (q *Queries) OverviewWaitingSample(ctx context.Context, db DBTX, arg *OverviewWaitingSampleParams) ([]OverviewWaitingSampleRow, error) {
 	rows, err := db.Query(ctx, overviewWaitingSample, arg.Percent, arg.Mask)
 	if err != nil {

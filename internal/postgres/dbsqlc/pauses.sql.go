@@ -149,7 +149,7 @@ type PauseListRow struct {
 	NeedsPolicyWrite bool
 }
 
-// The newest first. The pause of everything is among them.
+// The pauses of a tenant, newest first, including pauses of everything.
 func (q *Queries) PauseList(ctx context.Context, db DBTX, arg *PauseListParams) ([]PauseListRow, error) {
 	rows, err := db.Query(ctx, pauseList,
 		arg.TenantID,
@@ -294,9 +294,9 @@ type PauseSetRow struct {
 }
 
 // Creates a pause or, with kill, turns an active pause into a kill. A kill stays
-// a kill; killing again also ends what was proposed since. What policy:write is
-// needed to lift stays so; reason and paused_by are those of the last who made a
-// pause stronger. tenant_id is NULL for everything.
+// a kill; killing again also ends actions that were proposed since. A pause that
+// needs policy:write to be lifted keeps that; reason and paused_by are those of
+// the last order that made the pause stronger. tenant_id is NULL for everything.
 func (q *Queries) PauseSet(ctx context.Context, db DBTX, arg *PauseSetParams) (PauseSetRow, error) {
 	row := db.QueryRow(ctx, pauseSet,
 		arg.PauseID,
@@ -371,12 +371,12 @@ type PauseUnfinishedRow struct {
 	KilledAt   time.Time
 }
 
-// Pauses with work left: kills that are not swept, and lifted pauses whose
+// Pauses with remaining work: kills that are not swept, and lifted pauses whose
 // actions are not yet scheduled again. settled reports whether every transaction
-// that was open when the kill was given has ended, so that a sweep that begins
+// that was open at the time of the kill has ended, so that a sweep that begins
 // now sees all actions that the kill must end. A transaction that had written by
-// then shows in the snapshot; one that had not yet written gets five seconds; and
-// no submission is open for longer than a minute.
+// then is visible in the snapshot; one that had not gets five seconds; and no
+// submission is open for longer than a minute.
 func (q *Queries) PauseUnfinished(ctx context.Context, db DBTX, most int64) ([]PauseUnfinishedRow, error) {
 	rows, err := db.Query(ctx, pauseUnfinished, most)
 	if err != nil {

@@ -51,7 +51,7 @@ type PolicyModeListRow struct {
 	UpdatedBy    string
 }
 
-// All of a tenant, or those of the keys that are named.
+// All modes of a tenant, or those with the keys.
 func (q *Queries) PolicyModeList(ctx context.Context, db DBTX, arg *PolicyModeListParams) ([]PolicyModeListRow, error) {
 	rows, err := db.Query(ctx, policyModeList, arg.TenantID, arg.Keys)
 	if err != nil {

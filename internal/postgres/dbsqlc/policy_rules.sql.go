@@ -21,7 +21,7 @@ type PolicyRuleCountParams struct {
 	RuleID   string
 }
 
-// How many rules a tenant has beside one.
+// Counts the rules of a tenant, except one.
 func (q *Queries) PolicyRuleCount(ctx context.Context, db DBTX, arg *PolicyRuleCountParams) (int64, error) {
 	row := db.QueryRow(ctx, policyRuleCount, arg.TenantID, arg.RuleID)
 	var count int64
@@ -71,7 +71,7 @@ type PolicyRuleListRow struct {
 	UpdatedBy    string
 }
 
-// All of a tenant, or those that are named.
+// All rules of a tenant, or those with the ids.
 func (q *Queries) PolicyRuleList(ctx context.Context, db DBTX, arg *PolicyRuleListParams) ([]PolicyRuleListRow, error) {
 	rows, err := db.Query(ctx, policyRuleList, arg.TenantID, arg.RuleIds)
 	if err != nil {

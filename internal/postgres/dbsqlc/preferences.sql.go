@@ -24,7 +24,7 @@ type PreferenceCountParams struct {
 	Key        string
 }
 
-// How many preferences a tenant has beside one.
+// Counts the preferences of a tenant, except one.
 func (q *Queries) PreferenceCount(ctx context.Context, db DBTX, arg *PreferenceCountParams) (int64, error) {
 	row := db.QueryRow(ctx, preferenceCount, arg.TenantID, arg.EmployeeID, arg.Key)
 	var count int64
@@ -72,7 +72,7 @@ type PreferenceListRow struct {
 	SetBy      *uuid.UUID
 }
 
-// All of a tenant, or those of one pattern, if it is not empty.
+// All preferences of a tenant, or those with a pattern if it is not empty.
 func (q *Queries) PreferenceList(ctx context.Context, db DBTX, arg *PreferenceListParams) ([]PreferenceListRow, error) {
 	rows, err := db.Query(ctx, preferenceList, arg.TenantID, arg.Key)
 	if err != nil {
@@ -115,7 +115,7 @@ type PreferenceUpsertParams struct {
 	SetBy      *uuid.UUID
 }
 
-// Who set it first stays: set_by does not change.
+// set_by keeps the person who set it first.
 func (q *Queries) PreferenceUpsert(ctx context.Context, db DBTX, arg *PreferenceUpsertParams) error {
 	_, err := db.Exec(ctx, preferenceUpsert,
 		arg.TenantID,

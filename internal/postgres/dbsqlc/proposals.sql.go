@@ -29,7 +29,7 @@ type ProposalAnswerParams struct {
 	Problems    [][]byte
 }
 
-// Stores what became of proposals that became no action of their own.
+// Stores the answers of proposals that did not become actions of their own.
 func (q *Queries) ProposalAnswer(ctx context.Context, db DBTX, arg *ProposalAnswerParams) error {
 	_, err := db.Exec(ctx, proposalAnswer,
 		arg.TenantID,
@@ -51,8 +51,8 @@ SET (waiting, waiting_bytes) = (
 WHERE l.login_id = $1
 `
 
-// Counts what waits of a login whose row the caller has locked, for
-// countersign.propose, as far as it matters.
+// Counts the waiting proposals of a login whose row the caller has locked, up to
+// the limit that countersign.propose checks.
 func (q *Queries) ProposalCount(ctx context.Context, db DBTX, loginID uuid.UUID) error {
 	_, err := db.Exec(ctx, proposalCount, loginID)
 	return err
@@ -119,7 +119,7 @@ type ProposalHoldParams struct {
 	LoginID uuid.UUID
 }
 
-// Takes no more of a login's proposals for some time; 0 ends that.
+// Pauses taking a login's proposals for some time; 0 ends that.
 func (q *Queries) ProposalHold(ctx context.Context, db DBTX, arg *ProposalHoldParams) error {
 	_, err := db.Exec(ctx, proposalHold, arg.Seconds, arg.LoginID)
 	return err
@@ -155,7 +155,7 @@ type ProposalListAnsweredRow struct {
 	Problem    []byte
 }
 
-// Those that were refused or were duplicates, newest first.
+// Refused proposals and duplicates, newest first.
 func (q *Queries) ProposalListAnswered(ctx context.Context, db DBTX, arg *ProposalListAnsweredParams) ([]ProposalListAnsweredRow, error) {
 	rows, err := db.Query(ctx, proposalListAnswered,
 		arg.TenantID,
@@ -214,7 +214,7 @@ type ProposalListWaitingRow struct {
 	ProposedAt time.Time
 }
 
-// Those that wait for a worker, newest first.
+// Proposals that wait for a worker, newest first.
 func (q *Queries) ProposalListWaiting(ctx context.Context, db DBTX, arg *ProposalListWaitingParams) ([]ProposalListWaitingRow, error) {
 	rows, err := db.Query(ctx, proposalListWaiting,
 		arg.TenantID,
@@ -275,12 +275,13 @@ type ProposalNextLoginRow struct {
 	Uncounted        bool
 }
 
-// A login whose proposals wait, at random so that none comes before the others. Its
-// row is locked, so that one worker at a time takes the proposals of a login, in
-// their order; logins that another worker has are skipped. bindings are the ids of
-// all bindings of the login to the tenant. closed reports whether it may not propose any more, held whether its last turn ended in a pause, and
-// uncounted whether it is time to count what waits. The first proposal of each login is looked up in the
-// index: EXISTS would let the planner hash all that wait.
+// A random login with waiting proposals, so that none has priority. Its row is
+// locked, so that one worker at a time takes the proposals of a login, in their
+// order; logins of other workers are skipped. bindings are the ids of all
+// bindings of the login to the tenant. closed reports whether it may no longer
+// propose, held whether its last turn ended in a pause, and uncounted whether
+// its waiting proposals are to be counted. The first proposal of each login is
+// looked up in the index: EXISTS would let the planner hash all waiting ones.
 func (q *Queries) ProposalNextLogin(ctx context.Context, db DBTX) (ProposalNextLoginRow, error) {
 	row := db.QueryRow(ctx, proposalNextLogin)
 	var i ProposalNextLoginRow
@@ -328,7 +329,7 @@ type ProposalPruneParams struct {
 	Seconds float64
 }
 
-// Deletes answers that are older than a week, and all but the newest of each login.
+// Deletes answers older than a week, and all but the newest of each login.
 func (q *Queries) ProposalPrune(ctx context.Context, db DBTX, arg *ProposalPruneParams) (int64, error) {
 	result, err := db.Exec(ctx, proposalPrune, arg.Kept, arg.Most, arg.Seconds)
 	if err != nil {
@@ -364,9 +365,9 @@ type ProposalTakeRow struct {
 	Body       string
 }
 
-// The first proposals of a login that wait, as many as have some bytes together, and
-// one at least. Whoever has its row locked is the only one to take them; rows of
-// open transactions are not seen, and come later.
+// The first waiting proposals of a login, up to a number of bytes, and at least
+// one. Only the holder of its row lock takes them; rows of open transactions are
+// not visible, and are taken later.
 func (q *Queries) ProposalTake(ctx context.Context, db DBTX, arg *ProposalTakeParams) ([]ProposalTakeRow, error) {
 	rows, err := db.Query(ctx, proposalTake, arg.LoginID, arg.Most, arg.MostBytes)
 	if err != nil {

@@ -70,7 +70,7 @@ type RecordActionsRow struct {
 	Editors           []uuid.UUID
 }
 
-// Actions as the record tells of them, by id.
+// Columns of actions that the audit log covers, by id.
 func (q *Queries) RecordActions(ctx context.Context, db DBTX, arg *RecordActionsParams) ([]RecordActionsRow, error) {
 	rows, err := db.Query(ctx, recordActions, arg.TenantIds, arg.ActionIds)
 	if err != nil {
@@ -190,7 +190,8 @@ type RecordActionsAfterRow struct {
 	Editors           []uuid.UUID
 }
 
-// The next actions of a tenant as the record tells of them, in the order of ids.
+// Columns of the next actions of a tenant that the audit log covers, in the
+// order of ids.
 func (q *Queries) RecordActionsAfter(ctx context.Context, db DBTX, arg *RecordActionsAfterParams) ([]RecordActionsAfterRow, error) {
 	rows, err := db.Query(ctx, recordActionsAfter, arg.TenantID, arg.After, arg.Most)
 	if err != nil {
@@ -264,7 +265,8 @@ type RecordAttemptsParams struct {
 	Since     time.Time
 }
 
-// Attempts of actions as the record tells of them, since a time, oldest first.
+// Columns of attempts of actions that the audit log covers, since a time, oldest
+// first.
 func (q *Queries) RecordAttempts(ctx context.Context, db DBTX, arg *RecordAttemptsParams) ([]ToolExecutions, error) {
 	rows, err := db.Query(ctx, recordAttempts, arg.TenantIds, arg.ActionIds, arg.Since)
 	if err != nil {
@@ -359,7 +361,7 @@ const recordNow = `-- name: RecordNow :one
 SELECT now()::timestamptz
 `
 
-// The time at which the transaction began.
+// The start of the transaction.
 func (q *Queries) RecordNow(ctx context.Context, db DBTX) (time.Time, error) {
 	row := db.QueryRow(ctx, recordNow)
 	var column_1 time.Time
@@ -442,7 +444,8 @@ type RecordVotesParams struct {
 	Since     time.Time
 }
 
-// Votes on actions as the record tells of them, since a time, oldest first.
+// Columns of votes on actions that the audit log covers, since a time, oldest
+// first.
 func (q *Queries) RecordVotes(ctx context.Context, db DBTX, arg *RecordVotesParams) ([]Votes, error) {
 	rows, err := db.Query(ctx, recordVotes, arg.TenantIds, arg.ActionIds, arg.Since)
 	if err != nil {

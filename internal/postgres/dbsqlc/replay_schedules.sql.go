@@ -33,9 +33,9 @@ type ReplayScheduleAdvanceRow struct {
 	AheadSeconds float64
 }
 
-// Reserves the next stretch of a selection's schedule, which begins now or
-// where the last one ended. The row lock holds a second run of the same
-// selection back until this one is committed.
+// Reserves the next part of a selection's schedule, which begins now or at the
+// end of the previous one. The row lock delays a concurrent run of the same
+// selection until this one is committed.
 func (q *Queries) ReplayScheduleAdvance(ctx context.Context, db DBTX, arg *ReplayScheduleAdvanceParams) (ReplayScheduleAdvanceRow, error) {
 	row := db.QueryRow(ctx, replayScheduleAdvance, arg.TenantID, arg.Selection, arg.StretchSeconds)
 	var i ReplayScheduleAdvanceRow
@@ -53,7 +53,7 @@ WHERE (r.tenant_id, r.selection) IN (
 )
 `
 
-// Drops schedules that are over, save one that somebody else holds.
+// Deletes past schedules, except one that is locked by another transaction.
 func (q *Queries) ReplayScheduleForget(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, replayScheduleForget, tenantID)
 	return err

@@ -37,7 +37,7 @@ type RetentionDeletingParams struct {
 	Most  int64
 }
 
-// The tenants that delete what of a kind is old, after one.
+// The tenants, after one, that delete old data of a kind.
 func (q *Queries) RetentionDeleting(ctx context.Context, db DBTX, arg *RetentionDeletingParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, retentionDeleting, arg.Kind, arg.After, arg.Most)
 	if err != nil {
@@ -109,10 +109,10 @@ type RetentionOldActionsRow struct {
 	ActionID envelope.ActionID
 }
 
-// Envelopes that their tenants want deleted. The shortest time that anybody
-// keeps them is a parameter of its own, and the tenant's own a sub-select, so
-// that one pass over the index on created_at serves all tenants: a join
-// looks up each tenant's key.
+// Envelopes past the retention of tenants that delete them. The shortest
+// retention of all tenants is a separate parameter, and the tenant's own a
+// sub-select, so that one scan of the index on created_at serves all tenants: a
+// join looks up each tenant's key.
 func (q *Queries) RetentionOldActions(ctx context.Context, db DBTX, arg *RetentionOldActionsParams) ([]RetentionOldActionsRow, error) {
 	rows, err := db.Query(ctx, retentionOldActions, arg.LeastDays, arg.Most)
 	if err != nil {
@@ -145,8 +145,8 @@ type RetentionOlderActionsParams struct {
 	Days     int32
 }
 
-// Of a tenant's envelopes with the lowest ids, which are the oldest if it does
-// not make ids of its own, those older than it keeps them.
+// A tenant's envelopes with the lowest ids that are past its retention. These
+// are the oldest ones unless the tenant generates its own ids.
 func (q *Queries) RetentionOlderActions(ctx context.Context, db DBTX, arg *RetentionOlderActionsParams) (int64, error) {
 	row := db.QueryRow(ctx, retentionOlderActions, arg.TenantID, arg.Most, arg.Days)
 	var column_1 int64
@@ -166,8 +166,7 @@ type RetentionOlderEventsParams struct {
 	Days     int32
 }
 
-// Of a tenant's oldest events, as many as are looked at, those older than it
-// keeps them.
+// A tenant's oldest events, up to a bound, that are past its retention.
 func (q *Queries) RetentionOlderEvents(ctx context.Context, db DBTX, arg *RetentionOlderEventsParams) (int64, error) {
 	row := db.QueryRow(ctx, retentionOlderEvents, arg.TenantID, arg.Most, arg.Days)
 	var column_1 int64
@@ -221,7 +220,8 @@ const retentionShortest = `-- name: RetentionShortest :one
 SELECT coalesce(min(r.days), 0)::integer FROM retention r WHERE r.kind = 'actions' AND r.action = 'delete'
 `
 
-// The fewest days that anybody keeps the actions; 0 if nobody deletes any.
+// The shortest retention of actions of any tenant, in days; 0 if none deletes
+// any.
 func (q *Queries) RetentionShortest(ctx context.Context, db DBTX) (int32, error) {
 	row := db.QueryRow(ctx, retentionShortest)
 	var column_1 int32

@@ -21,7 +21,8 @@ DO UPDATE SET checked_at = now(), actions = 0, events = 0
 WHERE retention_checks.checked_at < date_trunc('day', now(), 'UTC')
 `
 
-// Takes today's look on. Of two at once the second waits, and finds it taken.
+// Starts today's check. Of two concurrent checks the second waits, and then
+// finds it done.
 func (q *Queries) RetentionCheckBegin(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	result, err := db.Exec(ctx, retentionCheckBegin, tenantID)
 	if err != nil {
@@ -44,7 +45,7 @@ type RetentionCheckDueParams struct {
 	Most  int64
 }
 
-// Tenants that were not looked at today, after one.
+// Tenants, after one, without a check today.
 func (q *Queries) RetentionCheckDue(ctx context.Context, db DBTX, arg *RetentionCheckDueParams) ([]envelope.TenantID, error) {
 	rows, err := db.Query(ctx, retentionCheckDue, arg.After, arg.Most)
 	if err != nil {

@@ -43,7 +43,7 @@ type ReversalSelectParams struct {
 	Most       int64
 }
 
-// A page of the actions that may have had an effect and are no reversals,
+// A page of the actions that may have had an effect and are not reversals,
 // newest first: completed, of unknown outcome, or not ended.
 func (q *Queries) ReversalSelect(ctx context.Context, db DBTX, arg *ReversalSelectParams) ([]envelope.ActionID, error) {
 	rows, err := db.Query(ctx, reversalSelect,
@@ -113,10 +113,10 @@ type ReversalStatesRow struct {
 	ReversalDead     bool
 }
 
-// What speaks for or against reverting some actions: an atomic workflow that
-// has not ended and may itself revert them, and the last reversal. Statements
-// before it hold the locks of the actions. LIMIT holds the planner to one look
-// at the index per name.
+// The facts for and against reverting some actions: an atomic workflow that has
+// not ended and may itself revert them, and the last reversal. The actions must
+// be locked by earlier statements. LIMIT makes the planner use one index probe
+// per name.
 func (q *Queries) ReversalStates(ctx context.Context, db DBTX, arg *ReversalStatesParams) ([]ReversalStatesRow, error) {
 	rows, err := db.Query(ctx, reversalStates, arg.TenantID, arg.ActionIds)
 	if err != nil {

@@ -45,7 +45,7 @@ type ReviewFillWaitParams struct {
 	UpdatedBy   string
 }
 
-// Sets how long the actions of a key wait, unless a rule of that key does.
+// Sets the wait of the actions of a key, unless a rule of that key does.
 func (q *Queries) ReviewFillWait(ctx context.Context, db DBTX, arg *ReviewFillWaitParams) error {
 	_, err := db.Exec(ctx, reviewFillWait,
 		arg.TenantID,

@@ -176,9 +176,8 @@ type SearchRow struct {
 	Label string
 }
 
-// What begins with a text, or is named like it: at most so many of each kind that
-// is asked for. Ids and external ids are found by their indexes; what a tenant
-// configures is few.
+// Things whose id or name begins with a text, up to a number of each requested
+// kind. Ids and external ids have indexes; a tenant's configured things are few.
 func (q *Queries) Search(ctx context.Context, db DBTX, arg *SearchParams) ([]SearchRow, error) {
 	rows, err := db.Query(ctx, search,
 		arg.TenantID,

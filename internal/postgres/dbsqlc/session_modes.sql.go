@@ -23,7 +23,7 @@ type SessionModeCountParams struct {
 	Key       string
 }
 
-// How many modes of sessions a tenant has that have not expired, beside one.
+// Counts the unexpired modes of sessions of a tenant, except one.
 func (q *Queries) SessionModeCount(ctx context.Context, db DBTX, arg *SessionModeCountParams) (int64, error) {
 	row := db.QueryRow(ctx, sessionModeCount, arg.TenantID, arg.SessionID, arg.Key)
 	var count int64
@@ -71,7 +71,7 @@ type SessionModeListRow struct {
 	UpdatedBy string
 }
 
-// Those that have not expired; of one session, if one is named.
+// Unexpired modes; of one session, if it is given.
 func (q *Queries) SessionModeList(ctx context.Context, db DBTX, arg *SessionModeListParams) ([]SessionModeListRow, error) {
 	rows, err := db.Query(ctx, sessionModeList, arg.TenantID, arg.SessionID)
 	if err != nil {
@@ -110,8 +110,8 @@ WHERE (s.tenant_id, s.session_id, s.key) IN (
 )
 `
 
-// Removes what has expired, of any tenant. Of two rounds at once, one waits
-// for the other and finds less.
+// Deletes expired modes of any tenant. Of two concurrent runs, one waits for the
+// other.
 func (q *Queries) SessionModePrune(ctx context.Context, db DBTX, most int32) (int64, error) {
 	result, err := db.Exec(ctx, sessionModePrune, most)
 	if err != nil {
@@ -137,7 +137,7 @@ type SessionModeUpsertParams struct {
 	UpdatedBy string
 }
 
-// Answers when it expires, by the database's clock.
+// Returns the expiry, by the database's clock.
 func (q *Queries) SessionModeUpsert(ctx context.Context, db DBTX, arg *SessionModeUpsertParams) (time.Time, error) {
 	row := db.QueryRow(ctx, sessionModeUpsert,
 		arg.TenantID,

@@ -36,8 +36,8 @@ type SessionPendingRow struct {
 	RoomIn  float64
 }
 
-// How many envelopes of a session wait for a decision, no more than are asked
-// for, and when the first of these ends by itself, which makes room.
+// Counts the envelopes of a session that wait for a decision, up to a bound, and
+// returns the expiry of the first of them, which frees capacity.
 func (q *Queries) SessionPending(ctx context.Context, db DBTX, arg *SessionPendingParams) (SessionPendingRow, error) {
 	row := db.QueryRow(ctx, sessionPending, arg.TenantID, arg.SessionID, arg.Most)
 	var i SessionPendingRow
@@ -49,7 +49,7 @@ const sessionUsagePrune = `-- name: SessionUsagePrune :execrows
 DELETE FROM session_usage u WHERE u.window_from < now() - interval '1 hour'
 `
 
-// Forgets sessions whose minute is long over.
+// Deletes the counters of sessions whose minute is long over.
 func (q *Queries) SessionUsagePrune(ctx context.Context, db DBTX) (int64, error) {
 	result, err := db.Exec(ctx, sessionUsagePrune)
 	if err != nil {
@@ -97,7 +97,7 @@ type SessionUsageTakeRow struct {
 	RoomIn float64
 }
 
-// Counts envelopes of a session to its current minute, or begins another. The
+// Counts envelopes of a session in its current minute, or begins another. The
 // row stays locked until the transaction ends, and the clock is read under the
 // lock, so that minutes follow one another.
 func (q *Queries) SessionUsageTake(ctx context.Context, db DBTX, arg *SessionUsageTakeParams) (SessionUsageTakeRow, error) {

@@ -70,10 +70,10 @@ type SimulationPageRow struct {
 	Person       *uuid.UUID
 }
 
-// The next envelopes below a place, newest first, with what policy looked at
-// when each was proposed and what it said; the tools of its token are those of
-// now. wanted is false for what the time or the tool leaves out: its row says
-// how far the page went, and holds no arguments.
+// The next envelopes below an id, newest first, with the inputs and the result
+// of policy at the time of proposal; the tools of the token are the current
+// ones. wanted is false for rows that the time or the tool excludes: they have
+// no arguments and only show the progress of the scan.
 func (q *Queries) SimulationPage(ctx context.Context, db DBTX, arg *SimulationPageParams) ([]SimulationPageRow, error) {
 	rows, err := db.Query(ctx, simulationPage,
 		arg.Since,

@@ -48,7 +48,7 @@ type SnapshotRuleListRow struct {
 	Rule     []byte
 }
 
-// All of a tenant, or that of the tool that is named.
+// All snapshot rules of a tenant, or that of a tool.
 func (q *Queries) SnapshotRuleList(ctx context.Context, db DBTX, arg *SnapshotRuleListParams) ([]SnapshotRuleListRow, error) {
 	rows, err := db.Query(ctx, snapshotRuleList, arg.TenantID, arg.ToolName, arg.SourceID)
 	if err != nil {

@@ -63,7 +63,7 @@ type SnapshotListRow struct {
 	Result   []byte
 }
 
-// What was seen around one action's calls, oldest first.
+// The snapshots around one action's calls, oldest first.
 func (q *Queries) SnapshotList(ctx context.Context, db DBTX, arg *SnapshotListParams) ([]SnapshotListRow, error) {
 	rows, err := db.Query(ctx, snapshotList, arg.TenantID, arg.ActionID, arg.Most)
 	if err != nil {

@@ -128,8 +128,8 @@ type SourceListedParams struct {
 	SourceID       string
 }
 
-// A request whose time is still to come was made before the clock was set back;
-// this listing answers it.
+// A request with a future time was made before the clock was set back; this
+// listing fulfills it.
 func (q *Queries) SourceListed(ctx context.Context, db DBTX, arg *SourceListedParams) (int64, error) {
 	result, err := db.Exec(ctx, sourceListed,
 		arg.LeftOut,
@@ -175,8 +175,9 @@ type SourceRefreshAskParams struct {
 }
 
 // Requests an immediate listing. The request is later than the last listing, so
-// that its answer differs from a listing that was there before. The time of a
-// listing from before the clock was set back is cleared: it looks like an answer.
+// that its fulfillment differs from an existing listing. A listing time from
+// before the clock was set back is cleared, since it would look like the
+// fulfillment.
 func (q *Queries) SourceRefreshAsk(ctx context.Context, db DBTX, arg *SourceRefreshAskParams) (time.Time, error) {
 	row := db.QueryRow(ctx, sourceRefreshAsk, arg.TenantID, arg.SourceID)
 	var asked_at time.Time
@@ -221,9 +222,9 @@ type SourceStaleRow struct {
 	SourceID string
 }
 
-// Sources of any tenant whose listing is older than allowed, or that somebody
-// wants listed now. A listing from the future is one from before the clock was
-// set back, and its age is not known. One that failed is tried again sooner.
+// Sources of any tenant whose listing is older than allowed or requested. A
+// listing in the future is from before the clock was set back, and its age is
+// unknown. A failed one is retried sooner.
 func (q *Queries) SourceStale(ctx context.Context, db DBTX, arg *SourceStaleParams) ([]SourceStaleRow, error) {
 	rows, err := db.Query(ctx, sourceStale, arg.MaxAgeSeconds, arg.Most)
 	if err != nil {
@@ -274,8 +275,8 @@ type SourceUpsertParams struct {
 }
 
 // The address of a source whose tools were never listed is accepted, because
-// nothing was approved for another one; unless the caller may not accept it.
-// Another address, other credentials, or a switch asks for a listing at once.
+// nothing was approved for another one; unless the caller must not accept it.
+// Another address, other credentials, or enabling requests an immediate listing.
 func (q *Queries) SourceUpsert(ctx context.Context, db DBTX, arg *SourceUpsertParams) error {
 	_, err := db.Exec(ctx, sourceUpsert,
 		arg.TenantID,

@@ -51,7 +51,7 @@ type SubscriptionAutomationsRow struct {
 	Version        int64
 }
 
-// What policy has to know of subscriptions.
+// The properties of subscriptions that policy needs.
 func (q *Queries) SubscriptionAutomations(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]SubscriptionAutomationsRow, error) {
 	rows, err := db.Query(ctx, subscriptionAutomations, tenantID)
 	if err != nil {
@@ -113,10 +113,10 @@ type SubscriptionClaimRow struct {
 	CursorItem     int32
 }
 
-// The subscription that was looked at longest ago of those that have events to
-// read, whose receiver is not known to be down: while it is, events are better
-// kept than deliveries. FOR UPDATE SKIP LOCKED: one that another process works
-// at is that one's.
+// The subscription with events to read that was processed longest ago and whose
+// receiver is not known to be unavailable: meanwhile events are better kept than
+// deliveries. FOR UPDATE SKIP LOCKED: subscriptions of another process are
+// skipped.
 func (q *Queries) SubscriptionClaim(ctx context.Context, db DBTX) (SubscriptionClaimRow, error) {
 	row := db.QueryRow(ctx, subscriptionClaim)
 	var i SubscriptionClaimRow
@@ -211,7 +211,7 @@ type SubscriptionHoldParams struct {
 	SubscriptionID uuid.UUID
 }
 
-// Leaves the one alone that looking went wrong with.
+// Postpones a subscription whose processing failed.
 func (q *Queries) SubscriptionHold(ctx context.Context, db DBTX, arg *SubscriptionHoldParams) ([]string, error) {
 	rows, err := db.Query(ctx, subscriptionHold, arg.Seconds, arg.TenantID, arg.SubscriptionID)
 	if err != nil {
@@ -270,7 +270,8 @@ type SubscriptionListRow struct {
 	Behind           int64
 }
 
-// All of a tenant, or those that are named. How far behind is counted up to a bound.
+// All subscriptions of a tenant, or those with the ids. The number of pending
+// events is counted up to a bound.
 func (q *Queries) SubscriptionList(ctx context.Context, db DBTX, arg *SubscriptionListParams) ([]SubscriptionListRow, error) {
 	rows, err := db.Query(ctx, subscriptionList, arg.Bound, arg.TenantID, arg.Names)
 	if err != nil {
@@ -354,9 +355,9 @@ type SubscriptionPutParams struct {
 	FromNow        bool
 }
 
-// Makes a subscription, which begins behind the events that there are, or
-// changes one, which goes on where it is unless it is told to begin anew. A
-// secret that is not given stays.
+// Inserts a subscription, which begins after the existing events, or updates
+// one, which continues at its position unless it is reset. A missing secret
+// keeps the stored one.
 func (q *Queries) SubscriptionPut(ctx context.Context, db DBTX, arg *SubscriptionPutParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, subscriptionPut,
 		arg.TenantID,

@@ -25,7 +25,7 @@ type TenantAudienceAllowParams struct {
 	TenantID envelope.TenantID
 }
 
-// Lets a tenant use an issuer and audience, or, unless allowed, no longer.
+// Allows a tenant an issuer and audience, or revokes that unless allowed.
 func (q *Queries) TenantAudienceAllow(ctx context.Context, db DBTX, arg *TenantAudienceAllowParams) (int64, error) {
 	result, err := db.Exec(ctx, tenantAudienceAllow, arg.Pair, arg.Allowed, arg.TenantID)
 	if err != nil {
@@ -131,8 +131,8 @@ const tenantLock = `-- name: TenantLock :exec
 SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR NO KEY UPDATE
 `
 
-// Serialises changes of a tenant's settings, so that what each of them reports as
-// changed is true. Nothing on the hot path waits for this lock.
+// Serializes changes of a tenant's settings, so that the changes that each of
+// them reports are correct. Nothing on the hot path waits for this lock.
 func (q *Queries) TenantLock(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, tenantLock, tenantID)
 	return err

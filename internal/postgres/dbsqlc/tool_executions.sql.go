@@ -47,7 +47,7 @@ type ToolExecutionListRow struct {
 	FinishedAt time.Time
 }
 
-// Every attempt of one envelope, oldest first.
+// The attempts of one envelope, oldest first.
 func (q *Queries) ToolExecutionList(ctx context.Context, db DBTX, arg *ToolExecutionListParams) ([]ToolExecutionListRow, error) {
 	rows, err := db.Query(ctx, toolExecutionList, arg.TenantID, arg.ActionID)
 	if err != nil {
@@ -93,7 +93,7 @@ type ToolExecutionNoteParams struct {
 	Worker   string
 }
 
-// Keeps what somebody said of an envelope whose call nobody heard the end of.
+// Stores the outcome that a person recorded for an envelope of unknown outcome.
 func (q *Queries) ToolExecutionNote(ctx context.Context, db DBTX, arg *ToolExecutionNoteParams) error {
 	_, err := db.Exec(ctx, toolExecutionNote,
 		arg.TenantID,

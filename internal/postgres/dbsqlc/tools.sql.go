@@ -25,7 +25,7 @@ type ToolAcceptParams struct {
 	Digest   []byte
 }
 
-// Accepts the definition that the operator saw, and only that one.
+// Accepts the definition that the operator saw, and no other.
 func (q *Queries) ToolAccept(ctx context.Context, db DBTX, arg *ToolAcceptParams) (int64, error) {
 	result, err := db.Exec(ctx, toolAccept,
 		arg.TenantID,
@@ -54,8 +54,8 @@ type ToolAcceptedAgainParams struct {
 	Older    [][]byte
 }
 
-// Where the definition accepted under an older scheme of digests is the listed
-// one, it is accepted under the present scheme.
+// If the definition accepted under an older scheme of digests is the listed one,
+// it is accepted under the current scheme.
 func (q *Queries) ToolAcceptedAgain(ctx context.Context, db DBTX, arg *ToolAcceptedAgainParams) error {
 	_, err := db.Exec(ctx, toolAcceptedAgain,
 		arg.TenantID,
@@ -287,8 +287,8 @@ type ToolPruneParams struct {
 	Days     int32
 }
 
-// Deletes tools that were last listed long ago and that no operator configured,
-// so that a source cannot fill the table with names.
+// Deletes tools that were last listed long ago and were never configured by an
+// operator, so that a source cannot fill the table with names.
 func (q *Queries) ToolPrune(ctx context.Context, db DBTX, arg *ToolPruneParams) error {
 	_, err := db.Exec(ctx, toolPrune, arg.TenantID, arg.SourceID, arg.Days)
 	return err
@@ -314,7 +314,7 @@ type ToolReconcileListRow struct {
 	Reconcile []byte
 }
 
-// The tools that have a reconcile read, or that one which is named.
+// The tools that have a reconcile rule, or one of them.
 func (q *Queries) ToolReconcileList(ctx context.Context, db DBTX, arg *ToolReconcileListParams) ([]ToolReconcileListRow, error) {
 	rows, err := db.Query(ctx, toolReconcileList, arg.TenantID, arg.ToolName, arg.SourceID)
 	if err != nil {
@@ -379,7 +379,8 @@ type ToolRuleListRow struct {
 	TimeoutSeconds   *float64
 }
 
-// The settings of tools by operators, beside the overrides of risk and effect.
+// The settings of tools by operators, in addition to the overrides of risk and
+// effect.
 func (q *Queries) ToolRuleList(ctx context.Context, db DBTX, tenantID envelope.TenantID) ([]ToolRuleListRow, error) {
 	rows, err := db.Query(ctx, toolRuleList, tenantID)
 	if err != nil {
@@ -480,8 +481,8 @@ type ToolUpsertManyParams struct {
 	SourceID         string
 }
 
-// A new tool is accepted as it is, unless its source puts new tools into
-// quarantine. The accepted definition of a known tool stays.
+// A new tool is accepted, unless its source puts new tools into quarantine. The
+// accepted definition of an existing tool is kept.
 func (q *Queries) ToolUpsertMany(ctx context.Context, db DBTX, arg *ToolUpsertManyParams) error {
 	_, err := db.Exec(ctx, toolUpsertMany,
 		arg.Names,

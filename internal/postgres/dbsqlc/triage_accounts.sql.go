@@ -61,7 +61,7 @@ type TriageAccountListRow struct {
 	UpdatedAt    time.Time
 }
 
-// All of a tenant, or those that are named.
+// All accounts of a tenant, or those with the ids.
 func (q *Queries) TriageAccountList(ctx context.Context, db DBTX, arg *TriageAccountListParams) ([]TriageAccountListRow, error) {
 	rows, err := db.Query(ctx, triageAccountList, arg.TenantID, arg.Names)
 	if err != nil {
@@ -140,7 +140,8 @@ type TriageAccountPutRow struct {
 	Kind      string
 }
 
-// Makes an account, or changes the one of that name, which keeps its id and kind.
+// Inserts an account, or updates the one of that name, which keeps its id and
+// kind.
 func (q *Queries) TriageAccountPut(ctx context.Context, db DBTX, arg *TriageAccountPutParams) (TriageAccountPutRow, error) {
 	row := db.QueryRow(ctx, triageAccountPut,
 		arg.TenantID,

@@ -30,8 +30,8 @@ type TriageAccountStatesRow struct {
 	Late    int64
 }
 
-// How the enabled accounts stand. An account is late if no run has it long after
-// one was due.
+// The states of the enabled accounts. An account is late if it has not been
+// claimed long after a run was due.
 func (q *Queries) TriageAccountStates(ctx context.Context, db DBTX, tenantID envelope.TenantID) (TriageAccountStatesRow, error) {
 	row := db.QueryRow(ctx, triageAccountStates, tenantID)
 	var i TriageAccountStatesRow
@@ -51,7 +51,7 @@ type TriageAnswersPutParams struct {
 	Rows     []byte
 }
 
-// Stores answers about messages of which more is to be asked.
+// Stores answers about messages that have further questions.
 func (q *Queries) TriageAnswersPut(ctx context.Context, db DBTX, arg *TriageAnswersPutParams) error {
 	_, err := db.Exec(ctx, triageAnswersPut, arg.TenantID, arg.Rows)
 	return err
@@ -86,8 +86,8 @@ type TriageClaimParams struct {
 	Most         int64
 }
 
-// Takes accounts that are due or that somebody asked for, or all, that no other run
-// has, besides some. Rows that another process is claiming are skipped.
+// Claims due or requested accounts, or all, that no other run holds, except
+// some. Rows that another process is claiming are skipped.
 func (q *Queries) TriageClaim(ctx context.Context, db DBTX, arg *TriageClaimParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageClaim,
 		arg.Holder,
@@ -174,7 +174,7 @@ type TriageCorrectedSendersRow struct {
 	Corrected int64
 }
 
-// How many corrections hold for each sender and list.
+// Counts the active corrections of each sender and list.
 func (q *Queries) TriageCorrectedSenders(ctx context.Context, db DBTX, arg *TriageCorrectedSendersParams) ([]TriageCorrectedSendersRow, error) {
 	rows, err := db.Query(ctx, triageCorrectedSenders, arg.TenantID, arg.AccountID)
 	if err != nil {
@@ -257,7 +257,7 @@ type TriageCorrectionsVersionRow struct {
 	Newest int64
 }
 
-// Changes whenever a correction is made or taken back.
+// A version that changes with every correction made or withdrawn.
 func (q *Queries) TriageCorrectionsVersion(ctx context.Context, db DBTX, arg *TriageCorrectionsVersionParams) (TriageCorrectionsVersionRow, error) {
 	row := db.QueryRow(ctx, triageCorrectionsVersion, arg.TenantID, arg.AccountID)
 	var i TriageCorrectionsVersionRow
@@ -275,7 +275,8 @@ type TriageDecisionsAgainParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Has messages decided again for a reason; without one they stay as they were decided.
+// Marks messages for a new decision with a reason; without one it clears the
+// mark.
 func (q *Queries) TriageDecisionsAgain(ctx context.Context, db DBTX, arg *TriageDecisionsAgainParams) error {
 	_, err := db.Exec(ctx, triageDecisionsAgain, arg.Reason, arg.TenantID, arg.MessageIds)
 	return err
@@ -304,8 +305,8 @@ type TriageDecisionsAnsweredParams struct {
 	AnsweredAts []time.Time
 }
 
-// Ends what the owner waited for in threads where somebody answered, and has the
-// messages decided again that were kept for it.
+// Ends the waits of the owner in threads with an answer, and marks the messages
+// that were kept for them for a new decision.
 func (q *Queries) TriageDecisionsAnswered(ctx context.Context, db DBTX, arg *TriageDecisionsAnsweredParams) error {
 	_, err := db.Exec(ctx, triageDecisionsAnswered, arg.TenantID, arg.ThreadIds, arg.AnsweredAts)
 	return err
@@ -349,9 +350,9 @@ type TriageDecisionsCorrectedParams struct {
 	Most      int64
 }
 
-// Has the newest messages decided again that lie in the inbox and are of a sender
-// or a list about whose message a person said or took back something since the
-// last time. The minute is for transactions that had not ended by then.
+// Marks the newest messages for a new decision that are in the inbox and have a
+// sender or a list with a correction made or withdrawn since the last time. The
+// minute covers transactions that had not ended by then.
 func (q *Queries) TriageDecisionsCorrected(ctx context.Context, db DBTX, arg *TriageDecisionsCorrectedParams) error {
 	_, err := db.Exec(ctx, triageDecisionsCorrected, arg.TenantID, arg.AccountID, arg.Most)
 	return err
@@ -371,7 +372,7 @@ type TriageDecisionsDueParams struct {
 	Most      int64
 }
 
-// The messages that are to be decided again.
+// The messages marked for a new decision.
 func (q *Queries) TriageDecisionsDue(ctx context.Context, db DBTX, arg *TriageDecisionsDueParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageDecisionsDue, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {
@@ -437,8 +438,8 @@ type TriageDecisionsOfRow struct {
 	Proposed   []byte
 }
 
-// Messages that are decided again, with where they lie, what their owner did, what
-// models answered, what was decided, and what was proposed about them.
+// Messages for a new decision, with their locations, the acts of their owner,
+// the answers of models, the previous decisions, and the proposals about them.
 func (q *Queries) TriageDecisionsOf(ctx context.Context, db DBTX, arg *TriageDecisionsOfParams) ([]TriageDecisionsOfRow, error) {
 	rows, err := db.Query(ctx, triageDecisionsOf, arg.TenantID, arg.MessageIds)
 	if err != nil {
@@ -504,7 +505,7 @@ type TriageDecisionsPutParams struct {
 	Rows      []byte
 }
 
-// A message has one decision; a later one takes its place.
+// A message has one decision; a later one replaces it.
 func (q *Queries) TriageDecisionsPut(ctx context.Context, db DBTX, arg *TriageDecisionsPutParams) error {
 	_, err := db.Exec(ctx, triageDecisionsPut,
 		arg.TenantID,
@@ -523,7 +524,7 @@ WHERE s.tenant_id = $1 AND a.enabled AND (s.next_run_at <= now() OR s.asked_at I
     AND (s.holder IS NULL OR s.lease_until < now())
 `
 
-// How many accounts are due that no run has.
+// Counts the due accounts that no run holds.
 func (q *Queries) TriageDue(ctx context.Context, db DBTX, tenantID envelope.TenantID) (int64, error) {
 	row := db.QueryRow(ctx, triageDue, tenantID)
 	var count int64
@@ -624,9 +625,9 @@ type TriageFollowUpsRow struct {
 	AnsweredAt time.Time
 }
 
-// When the owner last asked something in threads that nobody has answered since,
-// and when a person last wrote there, as far as the newest messages tell: anybody
-// can make a thread of any length.
+// The time of the owner's last question in unanswered threads, and of a person's
+// last message there, among the newest messages: anybody can make a thread of
+// any length.
 func (q *Queries) TriageFollowUps(ctx context.Context, db DBTX, arg *TriageFollowUpsParams) ([]TriageFollowUpsRow, error) {
 	rows, err := db.Query(ctx, triageFollowUps, arg.ThreadIds, arg.TenantID)
 	if err != nil {
@@ -661,8 +662,8 @@ type TriageHoldParams struct {
 	Holder       *uuid.UUID
 }
 
-// Extends the lease of the run that holds an account. Every transaction of a run
-// that writes begins with it: the row lock makes a run that lost its lease wait,
+// Extends the lease of the run that holds an account. Every writing transaction
+// of a run begins with it: the row lock makes a run that lost its lease wait,
 // and then find another holder.
 func (q *Queries) TriageHold(ctx context.Context, db DBTX, arg *TriageHoldParams) (int64, error) {
 	result, err := db.Exec(ctx, triageHold,
@@ -700,8 +701,8 @@ type TriageLocationsRow struct {
 	Proposed  []byte
 }
 
-// What is known of locations in a folder, with what triage proposed to do to the
-// message there.
+// The stored locations in a folder, with the changes that triage proposed for
+// the message there.
 func (q *Queries) TriageLocations(ctx context.Context, db DBTX, arg *TriageLocationsParams) ([]TriageLocationsRow, error) {
 	rows, err := db.Query(ctx, triageLocations,
 		arg.TenantID,
@@ -890,9 +891,9 @@ type TriageLocationsVoidParams struct {
 	Folder    string
 }
 
-// Keeps the locations of a folder, all of which are void, under a name that no
-// folder has: until the folder was read again they say that the messages were
-// there.
+// Stores the locations of a folder, which are all void, under a name that no
+// folder has: until the folder has been read again they record that the messages
+// were there.
 func (q *Queries) TriageLocationsVoid(ctx context.Context, db DBTX, arg *TriageLocationsVoidParams) error {
 	_, err := db.Exec(ctx, triageLocationsVoid, arg.TenantID, arg.AccountID, arg.Folder)
 	return err
@@ -939,7 +940,8 @@ type TriageMessagesBackParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Records that messages lie again in a folder to which triage has none moved.
+// Records that messages are again in a folder to which triage does not move
+// messages.
 func (q *Queries) TriageMessagesBack(ctx context.Context, db DBTX, arg *TriageMessagesBackParams) error {
 	_, err := db.Exec(ctx, triageMessagesBack, arg.TenantID, arg.MessageIds)
 	return err
@@ -993,9 +995,9 @@ type TriageMessagesKnownRow struct {
 	Moved     []string
 }
 
-// Messages of an account that are known by their identities, whether each has left
-// the folders in which it could lie, what would have moved it away, and the copies
-// that its decision joins.
+// Messages of an account that are known by their identities, whether each has
+// left its folders, the move that would explain it, and the copies that its
+// decision joins.
 func (q *Queries) TriageMessagesKnown(ctx context.Context, db DBTX, arg *TriageMessagesKnownParams) ([]TriageMessagesKnownRow, error) {
 	rows, err := db.Query(ctx, triageMessagesKnown, arg.TenantID, arg.AccountID, arg.Identities)
 	if err != nil {
@@ -1044,9 +1046,9 @@ type TriageMessagesLeftParams struct {
 	Elsewhere  []string
 }
 
-// Records that messages, some of whose locations went, lie in no folder any more
-// but those to which triage has messages moved. Its owner did that where triage
-// proposed no move.
+// Records that messages that lost some of their locations are only in folders to
+// which triage moves messages. If triage proposed no move, their owner moved
+// them.
 func (q *Queries) TriageMessagesLeft(ctx context.Context, db DBTX, arg *TriageMessagesLeftParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageMessagesLeft, arg.TenantID, arg.MessageIds, arg.Elsewhere)
 	if err != nil {
@@ -1123,10 +1125,11 @@ type TriageMessagesRelatedRow struct {
 	Bucket        string
 }
 
-// Messages of an account that others name, or that name others, or that have
-// the subject of a thread and a participant in common. Senders choose all of
-// these, so that there may be any number; some of each are enough, those of the owner first.
-// Each is looked up by its key, however few rows the planner believes in.
+// Messages of an account that others refer to, or that refer to others, or that
+// share the subject of a thread and a participant. Senders choose all of these,
+// so there may be any number; a sample of each is enough, those of the owner
+// first.
+// Each is looked up by its key, regardless of the planner's estimates.
 func (q *Queries) TriageMessagesRelated(ctx context.Context, db DBTX, arg *TriageMessagesRelatedParams) ([]TriageMessagesRelatedRow, error) {
 	rows, err := db.Query(ctx, triageMessagesRelated,
 		arg.Named,
@@ -1182,7 +1185,7 @@ type TriageOutcomesCountParams struct {
 	Rows     []byte
 }
 
-// Adds what people approved and refused to what is known of senders and lists.
+// Adds people's approvals and refusals to the statistics of senders and lists.
 func (q *Queries) TriageOutcomesCount(ctx context.Context, db DBTX, arg *TriageOutcomesCountParams) error {
 	_, err := db.Exec(ctx, triageOutcomesCount, arg.TenantID, arg.Rows)
 	return err
@@ -1214,8 +1217,8 @@ type TriageOutcomesTakeRow struct {
 	Parts      []byte
 }
 
-// What people did to proposals since the last time. FOR UPDATE SKIP LOCKED: one
-// that a person acts on at this moment comes the next time.
+// People's decisions about proposals since the last time. FOR UPDATE SKIP
+// LOCKED: a proposal that a person decides about now is handled the next time.
 func (q *Queries) TriageOutcomesTake(ctx context.Context, db DBTX, arg *TriageOutcomesTakeParams) ([]TriageOutcomesTakeRow, error) {
 	rows, err := db.Query(ctx, triageOutcomesTake, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {
@@ -1260,8 +1263,7 @@ type TriageProposalsInsertRow struct {
 	Envelope   []byte
 }
 
-// Stores what is to be proposed. What was proposed before, by whatever run, is
-// left out.
+// Stores new proposals. It skips existing ones of any run.
 func (q *Queries) TriageProposalsInsert(ctx context.Context, db DBTX, arg *TriageProposalsInsertParams) ([]TriageProposalsInsertRow, error) {
 	rows, err := db.Query(ctx, triageProposalsInsert, arg.TenantID, arg.AccountID, arg.Rows)
 	if err != nil {
@@ -1286,7 +1288,8 @@ const triageProposalsPropose = `-- name: TriageProposalsPropose :many
 SELECT unnest(countersign.propose_many($1::jsonb[]))::uuid AS proposal_id
 `
 
-// Proposes envelopes in this transaction and returns their ids in the same order.
+// Proposes envelopes in this transaction and returns their ids in the same
+// order.
 func (q *Queries) TriageProposalsPropose(ctx context.Context, db DBTX, envelopes [][]byte) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageProposalsPropose, envelopes)
 	if err != nil {
@@ -1350,8 +1353,9 @@ type TriageProposalsRepeatRow struct {
 	Envelope   []byte
 }
 
-// Stores proposals once more, under another name, that expired without a decision:
-// those whose message lies where it lay, untouched, and was not decided about since.
+// Stores proposals again, under another name, that expired without a decision:
+// those whose message is in the same place, unchanged, and was not decided about
+// since.
 func (q *Queries) TriageProposalsRepeat(ctx context.Context, db DBTX, arg *TriageProposalsRepeatParams) ([]TriageProposalsRepeatRow, error) {
 	rows, err := db.Query(ctx, triageProposalsRepeat, arg.TenantID, arg.AccountID, arg.ExternalIds)
 	if err != nil {
@@ -1383,9 +1387,9 @@ type TriageProposalsWithdrawParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Has workers withdraw what waits about messages that their owner moved or flagged,
-// or of which a copy allows less.
-// A draft stays: it answers the message wherever that lies.
+// Requests that workers withdraw waiting proposals about messages that were
+// moved or flagged by their owner, or of which a copy allows less. A draft is
+// kept: it answers the message in any folder.
 func (q *Queries) TriageProposalsWithdraw(ctx context.Context, db DBTX, arg *TriageProposalsWithdrawParams) error {
 	_, err := db.Exec(ctx, triageProposalsWithdraw, arg.TenantID, arg.MessageIds)
 	return err
@@ -1402,8 +1406,8 @@ type TriageQuestionStatesRow struct {
 	Degraded int64
 }
 
-// How many messages wait for answers, with what is proposed withheld until then,
-// and how many were decided without.
+// Counts the messages that wait for answers, with their proposals withheld until
+// then, and those that were decided without.
 func (q *Queries) TriageQuestionStates(ctx context.Context, db DBTX, tenantID envelope.TenantID) (TriageQuestionStatesRow, error) {
 	row := db.QueryRow(ctx, triageQuestionStates, tenantID)
 	var i TriageQuestionStatesRow
@@ -1424,7 +1428,7 @@ type TriageQuestionsConfiguredParams struct {
 	AccountID uuid.UUID
 }
 
-// Wants no tier any more that is not configured.
+// Removes questions to tiers that are no longer configured.
 func (q *Queries) TriageQuestionsConfigured(ctx context.Context, db DBTX, arg *TriageQuestionsConfiguredParams) error {
 	_, err := db.Exec(ctx, triageQuestionsConfigured, arg.Tiers, arg.TenantID, arg.AccountID)
 	return err
@@ -1441,7 +1445,7 @@ type TriageQuestionsDropParams struct {
 	MessageIds []uuid.UUID
 }
 
-// Asks nothing more about messages.
+// Removes all questions about messages.
 func (q *Queries) TriageQuestionsDrop(ctx context.Context, db DBTX, arg *TriageQuestionsDropParams) error {
 	_, err := db.Exec(ctx, triageQuestionsDrop, arg.TenantID, arg.MessageIds)
 	return err
@@ -1485,8 +1489,8 @@ type TriageQuestionsDueRow struct {
 	Obsolete   bool
 }
 
-// Messages, newest first, about which a tier can be asked now; or else those that
-// have been withheld for long enough, or for a tier that cannot be asked.
+// Messages, newest first, about which a tier can be asked now; or else those
+// that have been withheld for long enough, or for an unavailable tier.
 func (q *Queries) TriageQuestionsDue(ctx context.Context, db DBTX, arg *TriageQuestionsDueParams) ([]TriageQuestionsDueRow, error) {
 	rows, err := db.Query(ctx, triageQuestionsDue,
 		arg.Characters,
@@ -1557,7 +1561,7 @@ type TriageReleaseParams struct {
 	Holder       *uuid.UUID
 }
 
-// Ends the claim of an account.
+// Releases an account.
 func (q *Queries) TriageRelease(ctx context.Context, db DBTX, arg *TriageReleaseParams) error {
 	_, err := db.Exec(ctx, triageRelease,
 		arg.PauseSeconds,
@@ -1590,8 +1594,8 @@ type TriageRenewRow struct {
 	Enabled bool
 }
 
-// Extends the lease, and says whether somebody asked for a run, and whether the
-// account is still what it was.
+// Extends the lease, and reports whether a run was requested and whether the
+// account is unchanged.
 func (q *Queries) TriageRenew(ctx context.Context, db DBTX, arg *TriageRenewParams) (TriageRenewRow, error) {
 	row := db.QueryRow(ctx, triageRenew,
 		arg.LeaseSeconds,
@@ -1670,7 +1674,7 @@ type TriageRunsInterruptedParams struct {
 	AccountID uuid.UUID
 }
 
-// Ends the runs of an account whose processes did not.
+// Ends the unfinished runs of an account whose processes have ended.
 func (q *Queries) TriageRunsInterrupted(ctx context.Context, db DBTX, arg *TriageRunsInterruptedParams) error {
 	_, err := db.Exec(ctx, triageRunsInterrupted, arg.TenantID, arg.AccountID)
 	return err
@@ -1693,7 +1697,7 @@ type TriageScheduleEndParams struct {
 	Holder       *uuid.UUID
 }
 
-// Records how a run ended, and when the next one is.
+// Records the end of a run, and the time of the next one.
 func (q *Queries) TriageScheduleEnd(ctx context.Context, db DBTX, arg *TriageScheduleEndParams) error {
 	_, err := db.Exec(ctx, triageScheduleEnd,
 		arg.Error,
@@ -1713,7 +1717,7 @@ WHERE a.tenant_id = $1 AND NOT EXISTS (SELECT 1 FROM triage_schedules s WHERE s.
 ON CONFLICT DO NOTHING
 `
 
-// Makes the rows of accounts that have none.
+// Inserts missing schedules of accounts.
 func (q *Queries) TriageScheduleFill(ctx context.Context, db DBTX, tenantID envelope.TenantID) error {
 	_, err := db.Exec(ctx, triageScheduleFill, tenantID)
 	return err
@@ -1735,8 +1739,8 @@ type TriageScheduleModelsParams struct {
 	Holder    *uuid.UUID
 }
 
-// Records what is known of the model servers, and the last refusal, if there was
-// one since the process began.
+// Records the state of the model servers, and the last refusal, if there was one
+// since the process began.
 func (q *Queries) TriageScheduleModels(ctx context.Context, db DBTX, arg *TriageScheduleModelsParams) error {
 	_, err := db.Exec(ctx, triageScheduleModels,
 		arg.Models,
@@ -1759,7 +1763,7 @@ type TriageScheduleReadParams struct {
 	Holder    *uuid.UUID
 }
 
-// Records that all folders were looked at.
+// Records that all folders were read.
 func (q *Queries) TriageScheduleRead(ctx context.Context, db DBTX, arg *TriageScheduleReadParams) error {
 	_, err := db.Exec(ctx, triageScheduleRead, arg.TenantID, arg.AccountID, arg.Holder)
 	return err
@@ -1783,7 +1787,7 @@ type TriageScheduleStartRow struct {
 	Quota    []byte
 }
 
-// Returns how many runs failed one after the other, and what they left of the
+// Returns the number of consecutive failed runs, and the remainder of the
 // provider's limits.
 func (q *Queries) TriageScheduleStart(ctx context.Context, db DBTX, arg *TriageScheduleStartParams) (TriageScheduleStartRow, error) {
 	row := db.QueryRow(ctx, triageScheduleStart, arg.TenantID, arg.AccountID, arg.Holder)
@@ -1903,9 +1907,9 @@ type TriageThreadsJoinParams struct {
 	TenantID  envelope.TenantID
 }
 
-// Makes one thread of several that turned out to be one, and returns which: the
-// longest, as far as that is counted, so that a message changes its thread a few
-// times however many threads join.
+// Merges several threads into one and returns it: the longest within the count's
+// bound, so that a message changes its thread a few times, regardless of the
+// number of threads.
 func (q *Queries) TriageThreadsJoin(ctx context.Context, db DBTX, arg *TriageThreadsJoinParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, triageThreadsJoin, arg.ThreadIds, arg.TenantID)
 	var thread_id uuid.UUID
@@ -1926,8 +1930,8 @@ type TriageTouchedParams struct {
 	Rows     []byte
 }
 
-// Records that the owner touched messages, and what the owner took back. Each
-// message is there once.
+// Records that the owner changed messages, and reversed changes. Each message
+// occurs once.
 func (q *Queries) TriageTouched(ctx context.Context, db DBTX, arg *TriageTouchedParams) error {
 	_, err := db.Exec(ctx, triageTouched, arg.TenantID, arg.Rows)
 	return err

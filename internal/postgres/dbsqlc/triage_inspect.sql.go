@@ -35,9 +35,9 @@ type TriageCorrectionAddRow struct {
 	MadeAt       time.Time
 }
 
-// What people read and set of triage, over the API.
-// Adds a correction with the features that the decision rested on; no row if the
-// message was never decided.
+// Data of triage that people read and set over the API.
+// Inserts a correction with the features of the decision; no row if the message
+// was never decided.
 func (q *Queries) TriageCorrectionAdd(ctx context.Context, db DBTX, arg *TriageCorrectionAddParams) ([]TriageCorrectionAddRow, error) {
 	rows, err := db.Query(ctx, triageCorrectionAdd,
 		arg.Head,
@@ -307,8 +307,8 @@ type TriageMessageListRow struct {
 	Proposals  int64
 }
 
-// A page of the messages that came in, newest first. Each account gives as many as
-// the page has, so that its index is read from the top.
+// A page of the received messages, newest first. Each account contributes up to
+// a page, so that its index is read from the beginning.
 func (q *Queries) TriageMessageList(ctx context.Context, db DBTX, arg *TriageMessageListParams) ([]TriageMessageListRow, error) {
 	rows, err := db.Query(ctx, triageMessageList,
 		arg.BeforeAt,
@@ -375,7 +375,7 @@ type TriageMessageNamedParams struct {
 	Most     int64
 }
 
-// The messages that have a Message-ID, at most so many.
+// The messages with a Message-ID, up to a bound.
 func (q *Queries) TriageMessageNamed(ctx context.Context, db DBTX, arg *TriageMessageNamedParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, triageMessageNamed, arg.HeaderID, arg.TenantID, arg.Most)
 	if err != nil {
@@ -509,8 +509,8 @@ type TriageProposalListRow struct {
 	Reversals  []uuid.UUID
 }
 
-// What was proposed about a message, with what became of it: the action, or why
-// there is none, and the actions that took it back.
+// The proposals about a message, with their outcomes: the action, or the reason
+// why there is none, and the reverting actions.
 func (q *Queries) TriageProposalList(ctx context.Context, db DBTX, arg *TriageProposalListParams) ([]TriageProposalListRow, error) {
 	rows, err := db.Query(ctx, triageProposalList, arg.TenantID, arg.MessageID)
 	if err != nil {
@@ -555,7 +555,7 @@ type TriageRunAskParams struct {
 	AccountID uuid.UUID
 }
 
-// Asks for a run of an account now, whether or not a triage process has seen it.
+// Requests an immediate run of an account, whether or not it has a schedule yet.
 func (q *Queries) TriageRunAsk(ctx context.Context, db DBTX, arg *TriageRunAskParams) error {
 	_, err := db.Exec(ctx, triageRunAsk, arg.TenantID, arg.AccountID)
 	return err
@@ -691,7 +691,7 @@ type TriageStatusListRow struct {
 	Expired        int64
 }
 
-// Every account with its schedule and how far its folders were read.
+// Every account with its schedule and the progress of its folders.
 func (q *Queries) TriageStatusList(ctx context.Context, db DBTX, arg *TriageStatusListParams) ([]TriageStatusListRow, error) {
 	rows, err := db.Query(ctx, triageStatusList, arg.TenantID, arg.Account)
 	if err != nil {

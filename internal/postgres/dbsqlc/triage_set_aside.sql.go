@@ -22,7 +22,7 @@ type TriageSetAsideAgainParams struct {
 	AccountID uuid.UUID
 }
 
-// Has the messages of an account read again that were set aside.
+// Requests that messages of an account that were set aside are read again.
 func (q *Queries) TriageSetAsideAgain(ctx context.Context, db DBTX, arg *TriageSetAsideAgainParams) (int64, error) {
 	result, err := db.Exec(ctx, triageSetAsideAgain, arg.TenantID, arg.AccountID)
 	if err != nil {
@@ -45,8 +45,8 @@ type TriageSetAsideClearParams struct {
 	Keys      []string
 }
 
-// Removes messages that need not be set aside any more: those of a folder that are
-// named, those that a person had read again, or all.
+// Deletes entries of set-aside messages: those of a folder that are given, those
+// that a person requested again, or all.
 func (q *Queries) TriageSetAsideClear(ctx context.Context, db DBTX, arg *TriageSetAsideClearParams) error {
 	_, err := db.Exec(ctx, triageSetAsideClear,
 		arg.TenantID,
@@ -86,7 +86,7 @@ type TriageSetAsideListRow struct {
 	Again      bool
 }
 
-// The messages of an account that were set aside, latest attempt first.
+// The set-aside messages of an account, latest attempt first.
 func (q *Queries) TriageSetAsideList(ctx context.Context, db DBTX, arg *TriageSetAsideListParams) ([]TriageSetAsideListRow, error) {
 	rows, err := db.Query(ctx, triageSetAsideList, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {
@@ -140,7 +140,7 @@ type TriageSetAsideOfRow struct {
 	Again      bool
 }
 
-// The messages of an account that were set aside.
+// The set-aside messages of an account.
 func (q *Queries) TriageSetAsideOf(ctx context.Context, db DBTX, arg *TriageSetAsideOfParams) ([]TriageSetAsideOfRow, error) {
 	rows, err := db.Query(ctx, triageSetAsideOf, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {

@@ -33,10 +33,10 @@ type TriageTextAskParams struct {
 	Most      int64
 }
 
-// Texts that language models write about messages. The API asks for them; triage
+// Texts that language models write about messages. The API requests them; triage
 // has them written.
-// Asks for a text; no row if one of the kind waits already, if the message came
-// from nobody else, or if there are too many of it.
+// Requests a text; no row if one of the kind already waits, if the owner alone
+// wrote the message, or if there are too many of it.
 func (q *Queries) TriageTextAsk(ctx context.Context, db DBTX, arg *TriageTextAskParams) ([]int64, error) {
 	rows, err := db.Query(ctx, triageTextAsk,
 		arg.Kind,
@@ -80,7 +80,7 @@ type TriageTextEndParams struct {
 	TextNo     int64
 }
 
-// Ends a text that waits. It locks its row alone.
+// Ends a waiting text. It locks only its row.
 func (q *Queries) TriageTextEnd(ctx context.Context, db DBTX, arg *TriageTextEndParams) (int64, error) {
 	result, err := db.Exec(ctx, triageTextEnd,
 		arg.Text,
@@ -112,7 +112,7 @@ type TriageTextExamplesParams struct {
 	Most      int64
 }
 
-// Bodies of mail that the owner sent, by Message-ID.
+// Bodies of mail sent by the owner, by Message-ID.
 func (q *Queries) TriageTextExamples(ctx context.Context, db DBTX, arg *TriageTextExamplesParams) ([]string, error) {
 	rows, err := db.Query(ctx, triageTextExamples,
 		arg.TenantID,
@@ -226,7 +226,7 @@ type TriageTextWantedParams struct {
 	Kinds      []string
 }
 
-// Asks for texts by the rule of the account, once for a message.
+// Requests texts by the rule of the account, once per message.
 func (q *Queries) TriageTextWanted(ctx context.Context, db DBTX, arg *TriageTextWantedParams) error {
 	_, err := db.Exec(ctx, triageTextWanted,
 		arg.TenantID,
@@ -266,8 +266,8 @@ type TriageTextsDueRow struct {
 	Body       string
 }
 
-// Texts that are to be written about messages that were decided, in the order in
-// which they were asked for.
+// Requested texts about messages that were decided, in the order of the
+// requests.
 func (q *Queries) TriageTextsDue(ctx context.Context, db DBTX, arg *TriageTextsDueParams) ([]TriageTextsDueRow, error) {
 	rows, err := db.Query(ctx, triageTextsDue, arg.TenantID, arg.AccountID, arg.Most)
 	if err != nil {

@@ -22,7 +22,7 @@ type WakeDoneParams struct {
 	AskedAt  time.Time
 }
 
-// What waited has been woken, unless it was asked for again meanwhile.
+// Marks a wake-up as done, unless it was requested again meanwhile.
 func (q *Queries) WakeDone(ctx context.Context, db DBTX, arg *WakeDoneParams) error {
 	_, err := db.Exec(ctx, wakeDone, arg.TenantID, arg.WaitsFor, arg.AskedAt)
 	return err
@@ -74,7 +74,7 @@ type WakePutParams struct {
 	WaitsFor string
 }
 
-// Asks for what waits for a reason to be looked at again.
+// Requests a wake-up of the actions that wait for a reason.
 func (q *Queries) WakePut(ctx context.Context, db DBTX, arg *WakePutParams) error {
 	_, err := db.Exec(ctx, wakePut, arg.TenantID, arg.WaitsFor)
 	return err

@@ -52,7 +52,7 @@ type LoginCodesPruneParams struct {
 	Keep     int32
 }
 
-// Deletes the codes that have expired, and all but the newest of a person.
+// Deletes expired codes, and all but the newest of a person.
 func (q *Queries) LoginCodesPrune(ctx context.Context, db DBTX, arg *LoginCodesPruneParams) error {
 	_, err := db.Exec(ctx, loginCodesPrune, arg.TenantID, arg.Person, arg.Keep)
 	return err
@@ -73,7 +73,7 @@ type OperatorSessionsDeleteParams struct {
 }
 
 // Deletes the browser sessions and login codes that act as an operator, and
-// returns the sessions that were not over.
+// returns the sessions that had not ended.
 func (q *Queries) OperatorSessionsDelete(ctx context.Context, db DBTX, arg *OperatorSessionsDeleteParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, operatorSessionsDelete, arg.TenantID, arg.OperatorID)
 	if err != nil {
@@ -107,7 +107,7 @@ type RefusedLoginCountParams struct {
 	About    string
 }
 
-// Counts one more refused login, and returns how many there are in this hour.
+// Counts a refused login, and returns the count of this hour.
 func (q *Queries) RefusedLoginCount(ctx context.Context, db DBTX, arg *RefusedLoginCountParams) (int32, error) {
 	row := db.QueryRow(ctx, refusedLoginCount, arg.TenantID, arg.About)
 	var logins int32
@@ -137,8 +137,8 @@ type TokenSessionsDeleteParams struct {
 	TokenID  uuid.UUID
 }
 
-// Deletes the browser sessions that act as a token, and returns those that were
-// not over.
+// Deletes the browser sessions that act as a token, and returns those that had
+// not ended.
 func (q *Queries) TokenSessionsDelete(ctx context.Context, db DBTX, arg *TokenSessionsDeleteParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, tokenSessionsDelete, arg.TenantID, arg.TokenID)
 	if err != nil {
@@ -172,7 +172,7 @@ type WebSessionDeleteParams struct {
 	TokenID   *uuid.UUID
 }
 
-// Of a person; with a token only a session that acts as the token.
+// Deletes a session of a person; with a token only if it acts as the token.
 func (q *Queries) WebSessionDelete(ctx context.Context, db DBTX, arg *WebSessionDeleteParams) (int64, error) {
 	result, err := db.Exec(ctx, webSessionDelete,
 		arg.TenantID,
@@ -242,7 +242,7 @@ type WebSessionTouchRow struct {
 	ExpiresAt time.Time
 }
 
-// A session that is over stays so.
+// An ended session is not extended.
 func (q *Queries) WebSessionTouch(ctx context.Context, db DBTX, arg *WebSessionTouchParams) (WebSessionTouchRow, error) {
 	row := db.QueryRow(ctx, webSessionTouch, arg.IdleSeconds, arg.TenantID, arg.SessionID)
 	var i WebSessionTouchRow
@@ -331,8 +331,8 @@ type WebSessionsPruneParams struct {
 	Keep     int32
 }
 
-// Deletes the sessions that are over, and all but the newest of a person. Returns
-// those that were not over.
+// Deletes ended sessions, and all but the newest of a person. Returns those that
+// had not ended.
 func (q *Queries) WebSessionsPrune(ctx context.Context, db DBTX, arg *WebSessionsPruneParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, webSessionsPrune, arg.TenantID, arg.Person, arg.Keep)
 	if err != nil {

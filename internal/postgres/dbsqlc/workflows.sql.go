@@ -42,8 +42,8 @@ type WorkflowCancelParams struct {
 	WorkflowID  uuid.UUID
 }
 
-// Notes that somebody wants no more of a workflow, and has it looked at now. One
-// that was cancelled before is left as it is.
+// Records the cancellation of a workflow, and makes it due. It has no effect on
+// a workflow that was already cancelled.
 func (q *Queries) WorkflowCancel(ctx context.Context, db DBTX, arg *WorkflowCancelParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, workflowCancel, arg.CancelledBy, arg.TenantID, arg.WorkflowID)
 	var workflow_id uuid.UUID
@@ -145,7 +145,7 @@ type WorkflowHoldParams struct {
 	WorkflowID uuid.UUID
 }
 
-// Takes a workflow for a change that waits for its turn.
+// Locks a workflow for a change, in order.
 func (q *Queries) WorkflowHold(ctx context.Context, db DBTX, arg *WorkflowHoldParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, workflowHold, arg.TenantID, arg.WorkflowID)
 	if err != nil {
@@ -309,7 +309,7 @@ type WorkflowListRow struct {
 	EndedAt       *time.Time
 }
 
-// A page, the newest first.
+// A page of workflows, newest first.
 func (q *Queries) WorkflowList(ctx context.Context, db DBTX, arg *WorkflowListParams) ([]WorkflowListRow, error) {
 	rows, err := db.Query(ctx, workflowList,
 		arg.TenantID,
@@ -369,7 +369,7 @@ SELECT EXISTS (
 )::boolean
 `
 
-// Whether any are under way, which for most of the time none are.
+// Reports whether any workflow is running; most of the time none is.
 func (q *Queries) WorkflowLive(ctx context.Context, db DBTX) (bool, error) {
 	row := db.QueryRow(ctx, workflowLive)
 	var column_1 bool
@@ -389,7 +389,7 @@ type WorkflowPostponeParams struct {
 	WorkflowID  uuid.UUID
 }
 
-// Has nobody look at a workflow for some time.
+// Postpones a workflow.
 func (q *Queries) WorkflowPostpone(ctx context.Context, db DBTX, arg *WorkflowPostponeParams) error {
 	_, err := db.Exec(ctx, workflowPostpone, arg.WaitSeconds, arg.TenantID, arg.WorkflowID)
 	return err
@@ -409,7 +409,7 @@ WITH gone AS (
 SELECT count(1)::bigint FROM gone
 `
 
-// Deletes workflows that ended before the period that their tenants keep.
+// Deletes workflows that ended before the retention of their tenants.
 func (q *Queries) WorkflowPrune(ctx context.Context, db DBTX, most int64) (int64, error) {
 	row := db.QueryRow(ctx, workflowPrune, most)
 	var column_1 int64
@@ -443,11 +443,11 @@ type WorkflowReadyRow struct {
 	CheckAt    time.Time
 }
 
-// Workflowes that can move on: those that wait for nothing, and those whose
-// envelope has ended, which is when it is neither on the schedule nor before a
-// person. What is stuck, or could not be taken back, moves on when somebody
-// has resolved or replayed its envelope; there are few of those, and they are
-// asked about by the view.
+// Workflows that can advance: those that wait for nothing, and those whose
+// envelope has ended, which is when it is neither scheduled nor waiting for a
+// person. A stuck workflow, or one with a failed reversal, advances after a
+// person has resolved or replayed its envelope; these are few, and are read
+// through the view.
 func (q *Queries) WorkflowReady(ctx context.Context, db DBTX, most int64) ([]WorkflowReadyRow, error) {
 	rows, err := db.Query(ctx, workflowReady, most)
 	if err != nil {
@@ -523,7 +523,7 @@ type WorkflowTakeParams struct {
 	WorkflowID uuid.UUID
 }
 
-// Takes a workflow to move it on. SKIP LOCKED: somebody else is at it then.
+// Locks a workflow to advance it. SKIP LOCKED: another worker is advancing it.
 func (q *Queries) WorkflowTake(ctx context.Context, db DBTX, arg *WorkflowTakeParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, workflowTake, arg.TenantID, arg.WorkflowID)
 	if err != nil {

@@ -214,7 +214,7 @@ func (e *Expression) Eval(s *Subject) (bool, Failure) {
 // a rule would not apply to it.
 type meter struct{}
 
-// CallCost returns the cost of a call.
+// CallCost implements interpreter.ActualCostEstimator, with nil for the default.
 func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	if f, ok := result.(types.Double); ok && (math.IsNaN(float64(f)) || math.IsInf(float64(f), 0)) {
 		return new(uint64(maxCost + 1))
